@@ -173,7 +173,8 @@ class MeasuresMemory(Protocol):
 
         It includes inputs, activations and whatever else the framework allocates, but not the weights. A
         `profilerkit.trace.cross_check.MeasuredPeak` holds what was seen of the pass besides. Raises `NotOfferedError`
-        if the device does not report its memory, `WithoutValuesError` for a model without values.
+        if the device does not report its memory, `WithoutValuesError` for a model without values, `ProfilerBusyError`
+        if it takes the framework's own profiler and that runs already.
         """
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import signal
 import sys
@@ -57,5 +58,6 @@ def look_at_process() -> dict[str, Any]:
         "process numbers": (random.getstate(), str(np.random.get_state())),
         "process interrupts": signal.getsignal(signal.SIGINT),
         "process warnings": list(warnings.filters),
+        "process error stream": os.fstat(2)[:3],
         "process recursion": sys.getrecursionlimit(),
     }

@@ -20,6 +20,7 @@ from untouched_torch.process import process_facts
 
 from profilerkit import profile
 from profilerkit_torch import ComputeEvalMetric, TorchProfiler, get_accuracy, layer_times, watch
+from profilerkit_torch.compat.recordings import is_profiler_enabled
 
 __all__ = ["made", "made_large"]
 
@@ -125,6 +126,7 @@ class Torch(Calls):
 def _process() -> dict[str, Any]:
     """Return what a profile switches or replaces for a moment, beside what the attacks look at."""
     return {
+        "process profiler": is_profiler_enabled(),
         "process scripts": torch._C._get_graph_executor_optimize(),
         "process collector": gc.isenabled(),
         "process excepthook": sys.excepthook,

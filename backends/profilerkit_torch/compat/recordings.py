@@ -41,10 +41,28 @@ def is_making_graph() -> bool:
     return _PROXY is not None and _dispatch_mode(_PROXY) is not None
 
 
-_in_c: Callable[[], bool] = find_first("torch._C._autograd._profiler_enabled", instead=lambda: False)
 _profiler_module: Any = find("torch.autograd.profiler")
+
+
+def _has_flag() -> bool:
+    """Return what torch notes in Python of whether its profiler runs."""
+    return bool(getattr(_profiler_module, "_is_profiler_enabled", False))
+
+
+_in_c: Callable[[], bool] = find_first("torch._C._autograd._profiler_enabled", instead=_has_flag)
 
 
 def is_profiler_enabled() -> bool:
     """Return whether torch's profiler runs, of which there is one; where that is not known torch itself refuses."""
-    return _in_c() or bool(getattr(_profiler_module, "_is_profiler_enabled", False))
+    return _in_c() or _has_flag()
+
+
+def stop_session(session: Any) -> None:
+    """End a session of torch's profiler; one that has not begun, or has ended, is left as it is.
+
+    An error may be raised between its end and torch's note of that, which another call then makes.
+    """
+    if _in_c():
+        session.__exit__(None, None, None)
+    if _has_flag():
+        _profiler_module._is_profiler_enabled = False

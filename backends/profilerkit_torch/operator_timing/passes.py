@@ -11,7 +11,7 @@ from functools import partial
 from torch import nn
 from torch.profiler import ProfilerActivity
 
-from profilerkit import InputError, ModelFailedError, ModelInputs, ProfilerBusyError
+from profilerkit import InputError, ModelFailedError, ModelInputs
 from profilerkit.backend import DeviceLike, RunOptions
 from profilerkit.errors import explain_failed_step
 from profilerkit.process.collector import collector_paused
@@ -19,8 +19,8 @@ from profilerkit.process.files import obstacle
 from profilerkit.times.operator_times import OperatorTimes
 from profilerkit.trace.cross_check import ObservedRun
 
-from ..compat.recordings import is_profiler_enabled
 from ..layer_timing.unseen import find_unseen_layers
+from ..running.profiler_sessions import require_idle_profiler
 from ..running.runs import prepare_run
 from ..running.single_passes import NothingTrainedError
 from ..trace.layers import LayerStack
@@ -29,7 +29,7 @@ from .ledger import OperatorLedger
 from .operators import find_profiled_name, is_free
 from .profiled_passes import call_as_model, choose_activities, export_session, mark_layers, run_session
 
-__all__ = ["measure_operator_times", "require_idle_profiler"]
+__all__ = ["measure_operator_times"]
 
 #: A session is kept in memory whole until it is over; of a pass with more events one is in a session.
 _EVENTS_OF_A_SESSION = 50_000
@@ -77,15 +77,6 @@ def measure_operator_times(
         layers={**forward.layers, **gradients.layers},
         notes=tuple(dict.fromkeys(forward.notes + gradients.notes)),
     )
-
-
-def require_idle_profiler() -> None:
-    """Raise `ProfilerBusyError` where torch's profiler, of which there is one, is in use in this process."""
-    if is_profiler_enabled():
-        raise ProfilerBusyError(
-            "operators are timed by torch's profiler, of which there is one per process, and it runs already; leave "
-            "its block (torch.profiler.profile, torch.autograd.profiler) first, and try again"
-        )
 
 
 def _require_writable(export: str | os.PathLike[str]) -> None:
