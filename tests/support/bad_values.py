@@ -66,8 +66,8 @@ def complaint(call: Callable[[], Any], name: str, value: Any) -> str:
 def find_flaw(error: Exception, name: str, value: Any) -> str:
     """Return why a message is of no help: it names neither the argument nor its value, or it is endless."""
     message = str(error)
-    if name == "strict" and isinstance(error, IncompleteStatusError):
-        return ""  # what it is for
+    if name == "strict" and (isinstance(error, IncompleteStatusError) or "nothing that is requested takes" in message):
+        return ""  # what it is for: the other arguments of the calls are those of all metrics
     if len(message) > 2000:
         return f"the message has {len(message)} characters: {message[:100]}"
     if any(word in message for word in words(name, value)):
