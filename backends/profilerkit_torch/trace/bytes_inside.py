@@ -1,7 +1,8 @@
 """Bytes that an operator makes for itself and gives back before it returns, where a rule of torch's says how many.
 
 ``scaled_dot_product_attention`` makes a mask of numbers, of the queries' dtype, out of a mask of booleans, before it
-chooses a kernel (``convert_boolean_attn_mask`` in ``aten/src/ATen/native/transformers/attention.cpp``).
+chooses a kernel (``convert_boolean_attn_mask`` in ``aten/src/ATen/native/transformers/attention.cpp``). Where no kernel
+takes the arguments, it makes all scores.
 
 On CUDA a sum over the rows of a matrix, as the gradient of a bias is, adds up parts of the rows in several blocks of
 threads, which leave their results in one buffer (``setReduceConfig`` in ``aten/src/ATen/native/cuda/Reduce.cuh``).
@@ -25,6 +26,7 @@ import torch
 
 from ..compat.operators import find_operator, read_schema
 from ..model.stored_bytes import count_stored_bytes
+from .attention_kernels import count_spelled_out_bytes
 
 __all__ = ["count_bytes_inside", "count_reduction_bytes", "find_unknown_inside"]
 
@@ -50,7 +52,8 @@ def count_bytes_inside(func: Any, args: Any, kwargs: Any, device: torch.device |
     if func is _ATTENTION:
         query, mask = args[0], args[3] if len(args) > 3 else kwargs.get("attn_mask")
         is_boolean = mask is not None and mask.dtype is torch.bool
-        return int(mask.numel() * query.element_size()) if is_boolean else 0  # one that was expanded is made in full
+        converted = int(mask.numel() * query.element_size()) if is_boolean else 0  # an expanded one is made in full
+        return converted + count_spelled_out_bytes(device, *args, **kwargs)
     if func is _EFFICIENT_BACKWARD:
         gradient = args[0]
         return 4 * int(gradient.numel()) if gradient.dtype is torch.float32 else 0

@@ -16,10 +16,10 @@ from torch.nn import functional as F
 
 from profilerkit.process.cached import cached_property
 
-from ..compat.modes import disable_dispatch_modes
-from ..compat.operators import choose_attention, efficient_attention, flash_attention
+from ..compat.operators import efficient_attention, flash_attention
 from ..compat.recordings import transform_level
 from .asked_names import PassMode
+from .attention_kernels import choose_kernel
 
 __all__ = ["FusedAttention"]
 
@@ -77,7 +77,7 @@ class FusedAttention(PassMode):
         tensors = (query, key, value)
         kernel = None
         if query.is_meta:
-            kernel = _choose_kernel(tensors, attn_mask, dropout_p, is_causal, enable_gqa, self._device)
+            kernel = choose_kernel(tensors, attn_mask, dropout_p, is_causal, enable_gqa, self._device)
         if kernel not in (_FLASH, _EFFICIENT, _CUDNN):
             return F.scaled_dot_product_attention(
                 *tensors, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
@@ -89,34 +89,6 @@ class FusedAttention(PassMode):
         arguments = query, key, value, dropout_p, is_causal
         output: torch.Tensor = flash_attention(*arguments, attn_mask=attn_mask, scale=scale)[0]
         return output
-
-
-def _choose_kernel(
-    tensors: tuple[torch.Tensor, ...],
-    mask: torch.Tensor | None,
-    dropout: float,
-    is_causal: bool,
-    is_grouped: bool,
-    device: torch.device,
-) -> int:
-    """Ask torch, with tensors that look like these and take up one row, which kernel it takes on a device."""
-    if device.type == "meta":  # an accelerator, whose kernels drop out too
-        dropout = 0.0
-    if device.type != "cuda":
-        device = torch.device("cpu")
-    with disable_dispatch_modes():
-        query, key, value = (_make_lookalike(tensor, device) for tensor in tensors)
-        mask = None if mask is None else _make_lookalike(mask, device)
-        return int(choose_attention(query, key, value, mask, dropout, is_causal, enable_gqa=is_grouped))
-
-
-def _make_lookalike(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
-    """Return a tensor on a device of the same shape and dtype, contiguous in the last dimension where the other is."""
-    if not tensor.dim():
-        return torch.empty((), dtype=tensor.dtype, device=device)
-    row = torch.empty(max(1, tensor.shape[-1]), dtype=tensor.dtype, device=device)
-    strides = (*[0] * (tensor.dim() - 1), min(1, tensor.stride(-1)))
-    return row.as_strided(tensor.shape, strides).requires_grad_(tensor.requires_grad)
 
 
 def _attend_in_rows(

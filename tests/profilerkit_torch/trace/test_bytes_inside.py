@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
 import torch
 from tiny import BACKEND, Call
 from torch.nn import functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from profilerkit import ModelInputs
 from profilerkit_torch.trace import bytes_inside
@@ -51,6 +53,46 @@ def test_a_mask_of_booleans_is_there_as_numbers_too(name: str) -> None:
     mask, given, made = MASKS[name]
     memory = BACKEND.trace(Call(attend), ModelInputs(activations(), mask())).memory
     assert memory.live_bytes == (2 * ACTIVATION + given + made,)
+
+
+def attend_with_narrow_values(self: Any, x: torch.Tensor, mask: torch.Tensor | None = None, **options: Any) -> Any:
+    return F.scaled_dot_product_attention(x, x, x[..., :4], mask, **options)
+
+
+@pytest.mark.parametrize("is_causal", [False, True])
+def test_attention_that_no_kernel_takes_makes_all_scores(is_causal: bool) -> None:
+    """Its values are narrower than its queries, as in DeepSeek's attention: the kernel of the CPU takes none such.
+
+    Of two heads: scaled queries, the scores, their softmax, a boolean for each and for each row, and minus infinity.
+    A causal mask is one of numbers.
+    """
+    scores = 2 * SCORES
+    inside = ACTIVATION + scores * 4 + scores * 4 + scores + 2 * LENGTH + 4 + is_causal * SCORES * 4
+    model, x = Call(partial(attend_with_narrow_values, is_causal=is_causal)), activations()
+    assert BACKEND.trace(model, ModelInputs(x)).memory.peak_bytes() == ACTIVATION + inside
+    assert BACKEND.measure_memory(model, ModelInputs(x)) == ACTIVATION + inside
+
+
+def test_narrow_numbers_are_widened_for_it() -> None:
+    """Copies of queries, keys and values in float32, beside scaled queries; the scores are in float32 too."""
+    scores = 2 * SCORES
+    copies = 2 * ACTIVATION + ACTIVATION // 2
+    inside = copies + ACTIVATION + scores * 4 + scores * 4 + scores + 2 * LENGTH + 4
+    memory = BACKEND.trace(Call(attend_with_narrow_values), ModelInputs(activations(torch.bfloat16))).memory
+    assert memory.peak_bytes() == ACTIVATION // 2 + inside
+
+
+def test_keys_that_several_heads_share_are_repeated_for_it() -> None:
+    """Four heads of queries, two of keys: 4 x 64 x 8 repeated keys and as many values, 4 x 64 x 64 scores."""
+
+    def attend_in_groups(self: Any, query: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        with sdpa_kernel(SDPBackend.MATH):
+            return F.scaled_dot_product_attention(query, x, x, enable_gqa=True)
+
+    queries, scores = 2 * ACTIVATION, 4 * SCORES
+    inside = 2 * queries + queries + scores * 4 + scores * 4 + scores + 4 * LENGTH + 4
+    inputs = ModelInputs(torch.randn(1, 4, LENGTH, 8), activations())
+    assert BACKEND.trace(Call(attend_in_groups), inputs).memory.peak_bytes() == queries + ACTIVATION + inside
 
 
 def test_the_mask_has_the_dtype_of_the_queries() -> None:

@@ -1,0 +1,87 @@
+"""Which kernel a device takes for attention, and the memory of attention that no kernel takes.
+
+Torch then makes all scores: see ``_scaled_dot_product_attention_math`` in
+``aten/src/ATen/native/transformers/attention.cpp``. The CPU's one kernel takes four dimensions, and values as wide as
+the queries.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from ..compat.modes import disable_dispatch_modes
+from ..compat.operators import choose_attention
+
+__all__ = ["choose_kernel", "count_spelled_out_bytes"]
+
+#: The number of attention that no kernel takes.
+_SPELLED_OUT = 0
+#: Dtypes in which it is not spelled out: their elements become those of float32 first.
+_NARROW = (torch.float16, torch.bfloat16)
+
+
+def choose_kernel(
+    tensors: tuple[torch.Tensor, ...],
+    mask: torch.Tensor | None,
+    dropout: float,
+    is_causal: bool,
+    is_grouped: bool,
+    device: torch.device,
+) -> int:
+    """Ask torch, with tensors that look like these and take up one row, which kernel it takes on a device."""
+    if device.type == "meta":  # an accelerator, whose kernels drop out too
+        dropout = 0.0
+    if device.type != "cuda":
+        device = torch.device("cpu")
+    with disable_dispatch_modes():
+        query, key, value = (_make_lookalike(tensor, device) for tensor in tensors)
+        mask = None if mask is None else _make_lookalike(mask, device)
+        return int(choose_attention(query, key, value, mask, dropout, is_causal, enable_gqa=is_grouped))
+
+
+def _make_lookalike(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
+    """Return a tensor on a device of the same shape and dtype, contiguous in the last dimension where the other is."""
+    if not tensor.dim():
+        return torch.empty((), dtype=tensor.dtype, device=device)
+    row = torch.empty(max(1, tensor.shape[-1]), dtype=tensor.dtype, device=device)
+    strides = (*[0] * (tensor.dim() - 1), min(1, tensor.stride(-1)))
+    return row.as_strided(tensor.shape, strides).requires_grad_(tensor.requires_grad)
+
+
+def count_spelled_out_bytes(
+    device: torch.device | None,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    mask: torch.Tensor | None = None,
+    dropout: float = 0.0,
+    is_causal: bool = False,
+    *,
+    enable_gqa: bool = False,
+    **options: Any,
+) -> int:
+    """Return what attention has alive at its peak beyond its output, without gradients; 0 where a kernel takes it."""
+    tensors = (query, key, value)
+    if device is None or device.type not in ("cpu", "cuda") or any(tensor.is_nested for tensor in tensors):
+        return 0
+    if choose_kernel(tensors, mask, dropout, is_causal, enable_gqa, device) != _SPELLED_OUT:
+        return 0
+    itemsize, copies = query.element_size(), 0
+    if query.dtype in _NARROW:
+        itemsize = 4
+        copies = itemsize * sum(tensor.numel() for tensor in tensors)
+    batch = query.shape[:-2] if enable_gqa else torch.broadcast_shapes(query.shape[:-2], key.shape[:-2])
+    rows = batch.numel() * query.shape[-2]
+    scores = rows * key.shape[-2]
+    if enable_gqa:  # keys and values are repeated for each head of the queries
+        copies += itemsize * batch.numel() * key.shape[-2] * (key.shape[-1] + value.shape[-1])
+    if is_causal:
+        copies += itemsize * query.shape[-2] * key.shape[-2]  # a mask of numbers
+    scaled_query, scaled_key = itemsize * query.numel(), itemsize * key.numel()
+    product = scaled_key + itemsize * scores
+    # The scores, their softmax, whether each is minus infinity, whether all of a row are, and minus infinity.
+    softmax = 2 * itemsize * scores + scores + rows + itemsize
+    output = query.element_size() * rows * value.shape[-1]
+    return max(0, copies + scaled_query + max(product, softmax) - output)
