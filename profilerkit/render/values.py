@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..piping.quantity import Scale, format_number, scale_value
+from ..piping.quantity import Scale, scale_value
 from ..piping.titles import split_words
 from ..trace.bounds import Bounds, Sign
 
@@ -104,8 +104,7 @@ def write_in_full(record: StatusRecord) -> str:
     """
     if type(record.value) is not int or record.scale is not Scale.SI:
         return ""
-    number = scale_value(record.value, scale=Scale.SI)
-    is_whole = round(float(format_number(number.number)) * number.factor) == record.value
+    is_whole = int(float(f"{record.value:.4g}")) == record.value  # four digits are shown
     return "" if is_whole else f"{record.value:,}"
 
 

@@ -348,6 +348,14 @@ def test_counts_are_written_in_full_beside_the_rounded_number(monkeypatch: pytes
     assert "A 11.69 M C ≥ 1.814 G" in lines(render(shown))
 
 
+def test_counts_that_four_digits_tell_are_not_written_in_full_however_large() -> None:
+    """8.7 P is all of 8,700,000,000,000,000, of which 8.7 * 1e15 is no exact product; 10**22 is beyond all prefixes."""
+    counts = {"a": (8_700_000_000_000_000, "8.7 P"), "b": (10**22, "10,000 E"), "c": (10**22 + 2**21, "10,000 E")}
+    records = {name: record(name, value, shown, scale=Scale.SI) for name, (value, shown) in counts.items()}
+    drawn = lines(render(report(statuses=records)))
+    assert drawn[2:5] == ["A 8.7 P", "B 10,000 E", "C 10,000 E (10,000,000,000,000,002,097,152)"]
+
+
 def test_a_line_is_not_folded_between_a_number_and_its_unit(monkeypatch: pytest.MonkeyPatch) -> None:
     note = "the weights of this model have at least 51.9 % of it, then 12.5 MiB and 3.25 ms are of the second half"
     for width in range(60, 100):
