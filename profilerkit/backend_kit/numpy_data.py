@@ -139,7 +139,10 @@ def _require_fitting(declared: Declared, tensor: Any) -> None:
             f"the input {name!r} has the shape {shape}, and the model declares ({sizes}); give an array of that shape"
         )
     if dtype != "string" and str(tensor.dtype) != dtype:
-        raise InputError(f"the input {name!r} is of {tensor.dtype}, and the model declares {dtype}; convert it first")
+        raise InputError(
+            f"the input {name!r} is of {tensor.dtype}, and the model declares {dtype}; convert it, or name the dtype "
+            f"of a shape: TensorSpec(shape, {dtype!r}), or shape:{dtype} on the command line"
+        )
 
 
 def _is_fitting(shape: Sequence[int], dims: Sequence[int | str | None]) -> bool:

@@ -209,7 +209,7 @@ def test_each_signature_has_a_graph() -> None:
     ("inputs", "words"),
     [
         (np.ones((2, 5), F), r"the input 'x' has the shape \(2, 5\), and the model declares \(any, 4\); give an array"),
-        (np.ones((2, 4)), "the input 'x' is of float64, and the model declares float32; convert it first"),
+        (np.ones((2, 4)), "the input 'x' is of float64, and the model declares float32; convert it, or name"),
         ([1.0], "the input 'x' is 1.0; give an array for it"),
     ],
 )

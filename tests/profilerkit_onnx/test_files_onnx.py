@@ -163,4 +163,7 @@ def test_an_error_of_a_formula_or_of_inputs_is_not_said_to_be_the_models() -> No
     record = profile(model, x, call=lambda model, x: model, metrics=["macs"]).status("macs")
     assert record.missing == ("call= was given, but only the model's own call can be followed here; leave it out",)
     record = profile(model, x.astype("float64"), metrics=["macs"]).status("macs")
-    assert record.missing == ("the input 'x' is of float64, and the model declares float32; convert it first",)
+    assert record.missing == (
+        "the input 'x' is of float64, and the model declares float32; convert it, or name the dtype of a shape: "
+        "TensorSpec(shape, 'float32'), or shape:float32 on the command line",
+    )
