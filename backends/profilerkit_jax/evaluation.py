@@ -79,11 +79,6 @@ class EvalLossFunction(LossEvaluation):
 
     batches: Batches = staticmethod(score_batches)
 
-    @staticmethod
-    def mean(value: Any) -> float:
-        """Return the mean of what a loss returned."""
-        return float(np.mean(np.asarray(value, np.float64)))
-
 
 def _read_scores(output: Any) -> Any:
     """Return the array that a model gives for a batch; dtypes that numpy lacks as float32."""

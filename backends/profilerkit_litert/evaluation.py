@@ -6,9 +6,9 @@ from typing import Any
 
 from profilerkit import ModelInputs
 from profilerkit.backend import DeviceLike
-from profilerkit_metrics.evaluation_functions import EvaluationFunctions, GetTopk, ScoreFunction
+from profilerkit_metrics.evaluation_functions import EvaluationFunctions, GetTopk, LossEvaluation, ScoreFunction
 from profilerkit_metrics.scoring import Batches
-from profilerkit_metrics.scoring_arrays import ArrayLossEvaluation, ReadyModel, score_opened
+from profilerkit_metrics.scoring_arrays import ReadyModel, score_opened
 
 from .model.inputs import fit_inputs
 from .model.quantized import dequantize_outputs
@@ -30,7 +30,7 @@ def _make_ready(model: LiteRTModel, device: DeviceLike) -> ReadyModel:
     def call(inputs: ModelInputs) -> Any:
         return dequantize_outputs(model, make_call(model, fit_inputs(model, inputs), mode)())
 
-    return call, _GIVES_PROBABILITIES.get(last)
+    return ReadyModel(call, _GIVES_PROBABILITIES.get(last))
 
 
 score_batches = score_opened(
@@ -42,7 +42,7 @@ get_missclass: ScoreFunction = _functions.get_missclass
 get_topk: GetTopk = _functions.get_topk
 
 
-class EvalLossFunction(ArrayLossEvaluation):
+class EvalLossFunction(LossEvaluation):
     """Evaluates a loss of arrays: the mean over samples of what ``loss_fn(output, target)`` returns for each batch."""
 
     batches: Batches = staticmethod(score_batches)

@@ -12,9 +12,9 @@ from onnx import ModelProto
 
 from profilerkit import ModelInputs
 from profilerkit.backend import DeviceLike
-from profilerkit_metrics.evaluation_functions import EvaluationFunctions, GetTopk, ScoreFunction
+from profilerkit_metrics.evaluation_functions import EvaluationFunctions, GetTopk, LossEvaluation, ScoreFunction
 from profilerkit_metrics.scoring import Batches
-from profilerkit_metrics.scoring_arrays import ArrayLossEvaluation, ReadyModel, score_opened
+from profilerkit_metrics.scoring_arrays import ReadyModel, score_opened
 
 from .loaders import open_model
 from .running.devices import resolve_device
@@ -34,7 +34,7 @@ def _make_ready(proto: ModelProto, device: DeviceLike) -> ReadyModel:
     def call(inputs: ModelInputs) -> Any:
         return make_call(session, make_feeds(proto, inputs), resolved, inputs)()
 
-    return call, _gives_probabilities(proto)
+    return ReadyModel(call, _gives_probabilities(proto))
 
 
 score_batches = score_opened(
@@ -46,7 +46,7 @@ get_missclass: ScoreFunction = _functions.get_missclass
 get_topk: GetTopk = _functions.get_topk
 
 
-class EvalLossFunction(ArrayLossEvaluation):
+class EvalLossFunction(LossEvaluation):
     """Evaluates a loss: the mean over samples of what ``loss_fn(output, target)`` returns for each batch.
 
     Output and target are numpy arrays. A loss of several values counts as their mean, a dict of parts as their sum.

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from profilerkit.backend import DeviceLike
-from profilerkit_metrics.evaluation_functions import EvaluationFunctions, GetTopk, ScoreFunction
+from profilerkit_metrics.evaluation_functions import EvaluationFunctions, GetTopk, LossEvaluation, ScoreFunction
 from profilerkit_metrics.scoring import Batches
-from profilerkit_metrics.scoring_arrays import ArrayLossEvaluation, ReadyModel, score_opened
+from profilerkit_metrics.scoring_arrays import ReadyModel, score_opened
 
 from .loaders import open_model
 from .runs import MODES, compile_model, make_call, resolve_device
@@ -21,7 +21,7 @@ _GIVES_PROBABILITIES = {"Sigmoid": True, "Add": False, "Convolution": False, "Ma
 def _compile(model: openvino.Model, device: DeviceLike) -> ReadyModel:
     request = compile_model(model, None, resolve_device(device), next(iter(MODES))).create_infer_request()
     last = model.get_results()[0].input_value(0).get_node().get_type_name()
-    return lambda inputs: make_call(model, request, inputs)(), _GIVES_PROBABILITIES.get(last)
+    return ReadyModel(lambda inputs: make_call(model, request, inputs)(), _GIVES_PROBABILITIES.get(last))
 
 
 score_batches = score_opened(
@@ -33,7 +33,7 @@ get_missclass: ScoreFunction = _functions.get_missclass
 get_topk: GetTopk = _functions.get_topk
 
 
-class EvalLossFunction(ArrayLossEvaluation):
+class EvalLossFunction(LossEvaluation):
     """Evaluates a loss of arrays: the mean over samples of what ``loss_fn(output, target)`` returns for each batch."""
 
     batches: Batches = staticmethod(score_batches)

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol, TypeVar
 
+import numpy as np
+
 from profilerkit.arguments.checks import Check, at_least, several, to_call
 from profilerkit.backend import DeviceLike
 from profilerkit.backend_kit.batch_reader import Transform
@@ -21,13 +23,13 @@ __all__ = ["EvaluationFunctions", "GetTopk", "LossEvaluation", "ScoreFunction"]
 class LossEvaluation:
     """Evaluates a loss: the mean over samples of what ``loss_fn(output, target)`` returns for each batch.
 
+    A loss of several values counts as their mean, a dict of parts as their sum.
+
     Attributes:
         batches: How a backend runs a model over a loader: a static method of the backend's class.
-        mean: How it makes one number of what a loss returns: another one.
     """
 
     batches: Batches
-    mean: Callable[[Any], float]
     better = "lower"
 
     def __init__(self, loss_fn: Callable[[Any, Any], Any]) -> None:
@@ -45,6 +47,11 @@ class LossEvaluation:
     def loss(self, output: Any, target: Any) -> Any:
         """Return the loss of one batch."""
         return self.loss_fn(output, target)
+
+    @staticmethod
+    def mean(value: Any) -> float:
+        """Return the mean of what a loss returned; a backend whose tensors numpy cannot read has its own."""
+        return float(np.mean(np.asarray(value, np.float64)))
 
 
 def _read_guesses(value: Any) -> tuple[int, ...]:

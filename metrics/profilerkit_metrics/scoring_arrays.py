@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,25 +15,21 @@ from profilerkit.backend_kit.batch_reader import BatchReader, Transform
 from profilerkit.backend_kit.numpy_data import as_tensor
 from profilerkit.error_text import shown
 
-from .evaluation_functions import LossEvaluation
 from .scoring import Batches, ScoredBatch
 
-__all__ = ["ArrayLossEvaluation", "ReadyModel", "score_opened"]
-
-#: What runs a model on the arrays of a batch, and whether it gives probabilities; None if that is not known.
-ReadyModel: TypeAlias = "tuple[Callable[[ModelInputs], Any], bool | None]"
+__all__ = ["ReadyModel", "score_opened"]
 
 
-class ArrayLossEvaluation(LossEvaluation):
-    """Evaluates a loss of numpy arrays; a backend's subclass says how it runs a model over a loader.
+class ReadyModel(NamedTuple):
+    """A model that is ready to run.
 
-    A loss of several values counts as their mean, a dict of parts as their sum.
+    Attributes:
+        call: Runs it on the arrays of a batch.
+        gives_probabilities: Whether its scores are probabilities; None if that is not known.
     """
 
-    @staticmethod
-    def mean(value: Any) -> float:
-        """Return the mean of what a loss returned."""
-        return float(np.mean(np.asarray(value, np.float64)))
+    call: Callable[[ModelInputs], Any]
+    gives_probabilities: bool | None
 
 
 def score_opened(
@@ -42,18 +38,16 @@ def score_opened(
     advice: str,
     make_ready: Callable[[Any, DeviceLike], ReadyModel],
 ) -> Batches:
-    """Return what scores the batches of a loader by the model of a file.
+    """Return the `Batches` of a backend: its models are opened, made ready, and run on every batch of a loader.
 
     Args:
-        open_model: Returns the model of a path, and anything else as it is.
-        model_type: What it must be then; anything else raises `ArgumentError`.
+        open_model: Opens a model that is given as a path; returns any other value unchanged.
+        model_type: The type of an opened model. For another one `ArgumentError` is raised with the advice.
         advice: What to give instead.
         make_ready: Called with the opened model and a device, once for all batches.
-
-    What is no loader, and no transform, raises `ArgumentError` too.
     """
 
-    @contextmanager
+    @contextmanager  # as `Batches` asks for; a model in a runtime has no mode to put back
     def score_batches(
         model: Any, data_loader: Iterable[Any], device: DeviceLike = None, transform: Transform | None = None
     ) -> Iterator[Iterable[ScoredBatch]]:
@@ -61,47 +55,52 @@ def score_opened(
         if not isinstance(opened, model_type):
             raise ArgumentError(f"model={shown(model)}: {advice}")
         reader = BatchReader(data_loader, transform, as_tensor, _is_array)
-        yield _score_batches(*make_ready(opened, device), reader)
+        yield _score_batches(make_ready(opened, device), reader)
 
     return score_batches
-
-
-def _score_batches(
-    call: Callable[[ModelInputs], Any], probabilities: bool | None, reader: BatchReader
-) -> Iterator[ScoredBatch]:
-    """Yield the scored batches of a loader."""
-    for inputs, target, number in map(reader.read, reader.loader):
-        output = call(inputs)
-        scores, targets = partial(_read_scores, output, np.shape(target)), partial(_read_targets, output, target)
-        yield ScoredBatch(output, target, number, scores, targets, probabilities)
 
 
 def _is_array(value: Any) -> bool:
     return isinstance(value, np.ndarray)
 
 
-def _read_scores(output: Any, target_shape: tuple[int, ...]) -> Any:
-    """Return the scores with the classes last; of images and sequences they are the second dimension in most models.
+def _score_batches(model: ReadyModel, reader: BatchReader) -> Iterator[ScoredBatch]:
+    for batch in reader.loader:
+        inputs, target, samples = reader.read(batch)
+        output = model.call(inputs)
+        # Read only when asked for: a loss takes the output itself, which need not be one array of scores.
+        scores, targets = partial(_read_scores, output, np.shape(target)), partial(_read_targets, output, target)
+        yield ScoredBatch(output, target, samples, scores, targets, model.gives_probabilities)
 
-    The shape of the targets tells where it is: all dimensions of the scores but that of the classes.
-    """
+
+def _read_scores(output: Any, target_shape: tuple[int, ...]) -> Any:
+    """Return the scores of a batch with the classes last."""
     if not isinstance(output, np.ndarray) or output.ndim == 0:
         raise InputError(
             f"the model gives {shown(output)} for a batch, not one array with a score for each sample; evaluate a "
             "model with one output"
         )
-    scores = output.astype(np.float32) if output.dtype.isbuiltin == 2 else output
-    return np.moveaxis(scores, 1, -1) if _has_classes_second(scores.shape, target_shape) else scores
+    is_foreign = output.dtype.isbuiltin == 2  # registered by another package, such as bfloat16
+    return _move_classes_last(output.astype(np.float32) if is_foreign else output, target_shape)
 
 
 def _read_targets(output: Any, target: Any) -> Any:
+    """Return the targets of a batch: class indices, or one-hot with the classes last."""
     targets = np.asarray(target)
-    is_moved = targets.shape == np.shape(output) and _has_classes_second(targets.shape, targets.shape)
-    return np.moveaxis(targets, 1, -1) if is_moved else targets
+    is_one_hot = targets.shape == np.shape(output)
+    return _move_classes_last(targets, targets.shape) if is_one_hot else targets
 
 
-def _has_classes_second(shape: tuple[int, ...], target_shape: tuple[int, ...]) -> bool:
+def _move_classes_last(values: Any, target_shape: tuple[int, ...]) -> Any:
+    """Return scores, or one-hot targets, with the classes as the last dimension.
+
+    Class indices have the shape of the scores without the dimension of the classes, which tells where it is. Where
+    the last and the second dimension fit, or neither, as for one-hot targets, it is the second: most models of images
+    and sequences have it there.
+    """
+    shape = values.shape
     if len(shape) < 3:
-        return False
+        return values
     fits_second, fits_last = target_shape == (shape[0], *shape[2:]), target_shape == shape[:-1]
-    return fits_second or not fits_last
+    is_last = fits_last and not fits_second
+    return values if is_last else np.moveaxis(values, 1, -1)
