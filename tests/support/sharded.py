@@ -21,7 +21,7 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
 from torch.distributed.fsdp.wrap import always_wrap_policy
 from torch.distributed.tensor import Replicate
-from torch.distributed.tensor.parallel import ColwiseParallel, parallelize_module
+from torch.distributed.tensor.parallel import ColwiseParallel, PrepareModuleInput, parallelize_module
 from torch.nn.parallel import DistributedDataParallel
 
 from profilerkit import profile
@@ -67,6 +67,8 @@ def spread(way: str, ranks: int) -> nn.Module:
         return sharded
     if way == "tensors":
         plan: Any = {f"blocks.{block}.linear": ColwiseParallel(output_layouts=Replicate()) for block in range(2)}
+        # The first block has a hook that spreads its inputs, and no parameters of its own.
+        plan["blocks.0"] = PrepareModuleInput(input_layouts=Replicate(), desired_input_layouts=Replicate())
         parallel: nn.Module = parallelize_module(model, init_device_mesh("cpu", (ranks,)), plan)
         return parallel
     originals = way == "fsdp-originals"

@@ -12,7 +12,7 @@ model that is spread over several in `rank_shares`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import update_wrapper
 from typing import Any
 
@@ -23,7 +23,6 @@ from profilerkit import ModelInputs
 
 from ..compat.modules import call_hooks, read_children, read_parameters
 from ..compat.wrappers import INNER_NAMES, list_original_parameters, list_shared_parameters
-from .modules import list_modules
 from .wrapper_kinds import (
     FLATTENED_NAME,
     SPREADING,
@@ -53,7 +52,8 @@ def give_wrapper(inputs: ModelInputs, model: nn.Module) -> ModelInputs:
     attributes of the module inside.
     """
     function = inputs.function
-    if function is None or find_inner_name(model) != INNER_NAMES["DataParallel"]:
+    is_data_parallel = find_inner_name(model) == INNER_NAMES["DataParallel"]  # DistributedDataParallel has it too
+    if function is None or not is_data_parallel:
         return inputs
 
     def call(inside: nn.Module, *args: Any, **kwargs: Any) -> Any:
@@ -71,12 +71,10 @@ def unwrap(model: nn.Module, modules: Sequence[nn.Module]) -> nn.Module:
     for wrapper, flat in list_flattened(modules):
         _unflatten(wrapper, flat)
     spread = [module for module in modules if is_spread(module)]
-    parts: dict[int, Any] = {  # by ``id``, as several modules may have the same
-        id(tensor): tensor for module in spread for tensor in read_parameters(module).values() if is_part(tensor)
-    }
-    whole = {key: _make_parameter(part.shape, part.dtype, part.requires_grad) for key, part in parts.items()}
-    for module in spread:
-        _make_whole(module, whole)
+    if spread:
+        _gather(spread)
+        for module in modules:  # also those without parameters: a block whose inputs are spread, or its dropout
+            _remove_hooks(module)
     for module in modules:
         children = read_children(module)
         children.update({name: inner_model(child) for name, child in children.items() if child is not None})
@@ -84,37 +82,38 @@ def unwrap(model: nn.Module, modules: Sequence[nn.Module]) -> nn.Module:
 
 
 def _unflatten(wrapper: nn.Module, flat: Any) -> None:
-    """Give the modules inside a FullyShardedDataParallel the parameters that it made one of, without values.
-
-    Each module has views of the flat tensor as plain attributes, which would hide its parameters.
-    """
+    """Give the modules inside a FullyShardedDataParallel the parameters that it made one of, without values."""
     for owner, name, shape, requires_grad in list_original_parameters(flat):
-        owner.__dict__.pop(name, None)
-        read_parameters(owner)[name] = _make_parameter(shape, flat.dtype, requires_grad)
+        _set_parameter(owner, name, _make_parameter(shape, flat.dtype, requires_grad))
     for owner, name, first_owner, first_name in list_shared_parameters(flat):
-        owner.__dict__.pop(name, None)
-        read_parameters(owner)[name] = read_parameters(first_owner)[first_name]
+        _set_parameter(owner, name, read_parameters(first_owner)[first_name])
     parameters = read_parameters(read_children(wrapper)[FLATTENED_NAME])
     for name in [name for name, tensor in parameters.items() if tensor is flat]:
         del parameters[name]
 
 
-def _make_whole(module: Any, whole: Mapping[int, nn.Parameter]) -> None:
-    """Take from a module what spreads it: its class and hooks, and the parameters that are parts of whole ones.
+def _set_parameter(owner: nn.Module, name: str, parameter: nn.Parameter) -> None:
+    """Give a module a parameter instead of a view of the flat one: a plain attribute, which would hide it."""
+    owner.__dict__.pop(name, None)
+    read_parameters(owner)[name] = parameter
 
-    ``whole`` has the whole parameter for each part, by the ``id`` of the part.
-    """
-    if is_gathered(module):
-        module.__class__ = next(base for base in type(module).__mro__ if not is_gathering_class(base))
-    for inside in list_modules(module):
-        _remove_hooks(inside)
-    read_parameters(module).update(
-        {name: whole[id(tensor)] for name, tensor in read_parameters(module).items() if is_part(tensor)}
-    )
+
+def _gather(modules: Sequence[nn.Module]) -> None:
+    """Give modules whole parameters instead of this rank's parts, and the classes from before ``fully_shard``."""
+    parts: dict[int, Any] = {
+        id(tensor): tensor for module in modules for tensor in read_parameters(module).values() if is_part(tensor)
+    }
+    # By the ``id`` of the part, so that modules that share a part share the whole parameter too.
+    whole = {key: _make_parameter(part.shape, part.dtype, part.requires_grad) for key, part in parts.items()}
+    for module in modules:
+        if is_gathered(module):  # its class was derived from the original one, the first base without gathering
+            module.__class__ = next(base for base in type(module).__mro__ if not is_gathering_class(base))
+        parameters = read_parameters(module)
+        parameters.update({name: whole[id(tensor)] for name, tensor in parameters.items() if is_part(tensor)})
 
 
 def _remove_hooks(module: nn.Module) -> None:
-    """Remove the hooks that gather and spread the weights of a module."""
+    """Remove the hooks that gather and spread weights, inputs and outputs of a module."""
     for hooks in call_hooks(module):
         for key, hook in list(hooks.items()):
             if getattr(hook, "__module__", "").startswith(SPREADING):
