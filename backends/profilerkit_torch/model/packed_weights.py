@@ -20,11 +20,17 @@ from .attributes import list_reachable
 
 __all__ = ["OwnWeights", "list_own_weights", "list_packed_weights"]
 
-#: Where linear layers of 1 to 8 bits keep their weight: GPTQ, AWQ and EETQ; compressed-tensors; HQQ; Marlin; BitNet.
-_PACKED_NAMES = ("qweight", "weight_packed", "W_q", "B", "weight")
+#: Where linear layers of 1 to 8 bits keep their weight, by the library that packs it.
+_PACKED_NAMES = (
+    "qweight",  # GPTQ, AWQ, EETQ
+    "weight_packed",  # compressed-tensors
+    "W_q",  # HQQ
+    "B",  # Marlin
+    "weight",  # BitNet
+)
 #: What such layers call the sizes of the matrix that they stand for.
 _SIZE_NAMES = (("in_features", "out_features"), ("infeatures", "outfeatures"))
-#: What the parameters of bitsandbytes keep their scales in.
+#: Where the parameters of bitsandbytes keep their scales: those of 4 bits; those of 8 bits, which have the weight too.
 _SCALES = ("quant_state", "CB", "SCB")
 #: What torch packs itself: linear layers, convolutions and embeddings; the cells of recurrent layers.
 _PACKED_KINDS = ("PackedParams", "CellParams")
@@ -46,20 +52,23 @@ class OwnWeights(NamedTuple):
 
 
 def list_own_weights(module: nn.Module) -> OwnWeights:
-    """Return a module's parameters, with the buffers that stand for some; and its other buffers, with scales.
+    """Return a module's parameters and buffers as they would be without packing, and scales as further buffers.
 
-    A quantised linear layer has the weight of the layer it was made of, and its bias, be they buffers now. The scales
-    are those that packed parameters keep.
+    A linear layer of 4096 x 4096 that GPTQ has packed into 4 bits has buffers alone. Of these ``qweight``, 512 x 4096
+    integers, is the parameter that stands for 16,777,216 numbers; ``qzeros``, ``scales`` and ``g_idx`` stay buffers.
     """
     parameters = {name: tensor for name, tensor in read_parameters(module).items() if tensor is not None}
     buffers = {name: tensor for name, tensor in read_buffers(module).items() if tensor is not None}
     tensors = {**parameters, **buffers}
+    # Most tensors have no attributes, and need no call.
     scales = [scale for name, tensor in tensors.items() if tensor.__dict__ for scale in _list_scales(name, tensor)]
-    size = _count_matrix(module)
-    packed = _find_packed_name(tensors, size) if size else None
-    if packed in buffers:
-        parameters |= {name: buffers.pop(name) for name in (packed, "bias") if name in buffers}
-    counted = [(name, tensor, size if name == packed else None) for name, tensor in parameters.items()]
+    elements = _count_matrix(module)
+    packed_name = _find_packed_name(tensors, elements) if elements else None
+    if packed_name in buffers:
+        for name in (packed_name, "bias"):  # where the weight is a buffer, the bias is one too
+            if name in buffers:
+                parameters[name] = buffers.pop(name)
+    counted = [(name, tensor, elements if name == packed_name else None) for name, tensor in parameters.items()]
     return OwnWeights(counted, [*buffers.items(), *scales])
 
 
@@ -71,16 +80,16 @@ def _list_scales(name: str, tensor: torch.Tensor) -> Iterator[tuple[str, torch.T
             yield f"{name}.{attribute}.{index}", scale
 
 
-def _find_packed_name(tensors: Mapping[str, torch.Tensor], size: int) -> str | None:
-    """Return where a quantised linear layer keeps its weight: integers, fewer than the matrix has elements."""
+def _find_packed_name(tensors: Mapping[str, torch.Tensor], elements: int) -> str | None:
+    """Return where a linear layer keeps its packed weight: integers, at most one for each element of the matrix."""
     for name in _PACKED_NAMES:
         tensor = tensors.get(name)
-        if tensor is not None and not is_unsized(tensor) and _is_packed(tensor) and tensor.numel() <= size:
+        if tensor is not None and not is_unsized(tensor) and _is_integer(tensor) and tensor.numel() <= elements:
             return name
     return None
 
 
-def _is_packed(tensor: torch.Tensor) -> bool:
+def _is_integer(tensor: torch.Tensor) -> bool:
     return not (tensor.is_floating_point() or tensor.is_complex() or tensor.is_quantized)
 
 
@@ -97,24 +106,27 @@ def _count_matrix(module: nn.Module) -> int:
 
 
 def list_packed_weights(module: nn.Module) -> Iterator[tuple[str, Any, torch.Tensor]]:
-    """Yield name, identity and value of the weights that a layer of torch's keeps packed, outside its parameters."""
+    """Yield name, identity and value of the weights that a layer of torch's keeps packed, outside its parameters.
+
+    The tensors are new at each call, so the identity says which weights of two layers are the same.
+    """
     for name, value in module.__dict__.items():
         if isinstance(value, torch.ScriptObject) and any(kind in read_script_type(value) for kind in _PACKED_KINDS):
-            weights = [tensor for tensor in _unpack(value) if not _is_setting(tensor)]
+            # The integers among them are strides and paddings, which convolutions pack with their weights.
+            weights = [tensor for tensor in _unpack(value) if not _is_integer(tensor)]
             for index, tensor in enumerate(weights):
                 yield f"{name}.{index}", (id(value), index), tensor
 
 
 def _unpack(value: torch.ScriptObject) -> Iterator[torch.Tensor]:
-    """Yield the tensors that a packed object is saved as: of a cell those of its two products, biases included."""
+    """Yield the tensors that a packed object is saved as.
+
+    The state of a layer holds tensors. That of a recurrent cell holds the packed objects of its two products, with
+    their biases, and the same biases once more as tensors, which are left out.
+    """
     state = value.__getstate__()
-    inner = list(tensors_in(state, lambda item: isinstance(item, torch.ScriptObject)))
-    for item in inner:
-        yield from _unpack(item)
-    if not inner:
+    products = list(tensors_in(state, lambda item: isinstance(item, torch.ScriptObject)))
+    for product in products:
+        yield from _unpack(product)
+    if not products:
         yield from tensors_in(state, lambda item: isinstance(item, torch.Tensor))
-
-
-def _is_setting(tensor: torch.Tensor) -> bool:
-    """Return whether a tensor holds strides and paddings, which convolutions pack with their weights."""
-    return not (tensor.is_quantized or tensor.is_floating_point())
