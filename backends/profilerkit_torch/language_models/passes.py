@@ -21,11 +21,11 @@ def count_pass(
 
     Args:
         trace: The trace of both passes.
-        indices: Which of its operators are those of the pass.
+        indices: Which of its operators are those of the pass; the trace has the memory by the same indices.
         batch: The sequences.
         new: The tokens of each that are new in this pass.
         cached: The tokens of each that the cache held before.
-        contents: What the cache holds afterwards; it is no memory of the pass.
+        contents: What the cache holds afterwards: its bytes are not among those of the activations.
     """
     operators = [trace.operators[index] for index in indices]
     live = max((trace.memory.live_bytes[index] for index in indices), default=0)
@@ -39,7 +39,7 @@ def count_pass(
         bytes_written=sum(operator.bytes_written for operator in operators),
         activation_bytes=max(live - contents.allocated_bytes, 0),
         operators=len(operators),
-        uncounted=dict(trace.uncounted),
+        uncounted=dict(trace.uncounted),  # of both passes: the trace has their names alone
     )
 
 
@@ -48,7 +48,7 @@ def split_passes(
 ) -> tuple[ModelTrace, ModelTrace]:
     """Return the trace of each of both passes: its operators, and the calls of layers that were made in it.
 
-    An encoder is called in the prefill alone.
+    An encoder is called in the prefill alone. The memory is left out: `count_pass` reads it from the trace of both.
     """
     calls = {layer.path: layer.calls for layer in trace.layers}
     pass_numbers: dict[tuple[str, int], int] = {}

@@ -1,4 +1,4 @@
-"""A step of a language model: which sequences run in it, what it takes, and of which resource."""
+"""A step of a language model: which sequences run in it, and what it takes of each resource."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["Piece", "Resource", "Step", "StepTerm"]
 
 
 class Resource(StrEnum):
-    """What a part of a step takes time of."""
+    """What a step keeps busy. Where two bind a step equally, the first of these is named."""
 
     COMPUTE = "compute"
     MEMORY = "memory"
@@ -19,11 +19,11 @@ class Resource(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class StepTerm:
-    """One thing that takes time in a step, of one device.
+    """One thing that takes time in a step, on one device.
 
     Attributes:
         name: What it is: "experts", "cache, read", "products", "all-reduce".
-        resource: What it takes.
+        resource: What it keeps busy.
         amount: Multiply-accumulates of compute, otherwise bytes.
         seconds: At the peak, the bandwidth, or the rate of the link in one direction; None if that is not known.
     """
@@ -34,7 +34,7 @@ class StepTerm:
     seconds: float | None
 
     def repeat(self, times: int) -> StepTerm:
-        """Return the term of so many steps."""
+        """Return the sum of this term over so many equal steps."""
         seconds = None if self.seconds is None else self.seconds * times
         return replace(self, amount=self.amount * times, seconds=seconds)
 
@@ -44,12 +44,13 @@ class Step:
     """What one step takes: a prefill, a chunk of it, or one token for each sequence.
 
     Attributes:
-        execution: The execution model that the numbers are of.
+        execution: Whose execution the numbers describe: "engine" for a serving engine.
         macs: Multiply-accumulates of all sequences.
-        weight_bytes: Bytes of weights that are read, of one replica; of experts the fewest, or as `StepCost` says.
+        weight_bytes: Bytes of weights that one replica reads. For experts, `StepCost.has_uniform_routing` says how many
+            are read.
         cache_read_bytes: Bytes of the cache that are read, of all sequences.
         cache_write_bytes: Bytes of the cache that are written.
-        terms: What takes time, of the busiest device.
+        terms: What takes time on the busiest device.
     """
 
     execution: str
@@ -60,7 +61,7 @@ class Step:
     terms: tuple[StepTerm, ...] = ()
 
     def repeat(self, times: int) -> Step:
-        """Return the step so many times, one after the other."""
+        """Return the sum of so many equal steps, one after the other."""
         return Step(
             self.execution,
             self.macs * times,
@@ -87,24 +88,33 @@ class Step:
 
     @property
     def link_seconds(self) -> float:
-        """The bytes that a device sends to others at the rate of its link; 0 for one device, and an unknown link."""
+        """The bytes that a device sends to others at the rate of its link; 0 for one device.
+
+        0 for a link whose rate is not known too: the seconds of the step are a lower bound, with or without it.
+        """
         return self._sum_seconds(Resource.LINK) or 0.0
 
     def _sum_seconds(self, resource: Resource) -> float | None:
-        """Return the seconds of the terms of one resource together; None if one is not known, or for none."""
+        """Return the seconds that all terms of one resource take together; None if those of a term are not known.
+
+        None without any term too: every step computes and reads weights, so its terms were not listed.
+        """
         seconds = [term.seconds for term in self.terms if term.resource is resource]
         durations = [value for value in seconds if value is not None]
         return sum(durations) if durations and len(durations) == len(seconds) else None
 
     @property
     def seconds(self) -> float | None:
-        """The least seconds that the step can take, all at the same time: the greatest; None if one is not known."""
+        """The least that the step can take; None if the seconds of compute or memory are not known.
+
+        The resources work at the same time, so the step takes at least as long as the one that takes longest.
+        """
         compute, memory = self.compute_seconds, self.memory_seconds
         return None if compute is None or memory is None else max(compute, memory, self.link_seconds)
 
     @property
     def bound_by(self) -> Resource | None:
-        """What binds it; None if the seconds are not known."""
+        """The resource that takes longest; None if the seconds are not known."""
         if self.seconds is None:
             return None
         return max(Resource, key=lambda resource: self._sum_seconds(resource) or 0.0)
@@ -129,5 +139,8 @@ class Piece(NamedTuple):
 
     @property
     def is_decode(self) -> bool:
-        """Whether it is a step after a prompt: in a chunk of a prompt only the last token has logits."""
+        """Whether these sequences generate: each new token then has logits, and of a chunk of a prompt the last alone.
+
+        A chunk of a single token costs the same as a generated one.
+        """
         return self.cached > 0 and self.new_tokens == self.logits
