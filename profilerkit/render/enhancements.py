@@ -23,8 +23,8 @@ __all__ = ["WrittenEnhancement", "differs_by_convention", "write_enhancement"]
 #: The factor by which counts of one network may differ between frameworks: some have the statistics of a normalization
 #: among the parameters, others have them as buffers.
 _CONVENTION = 1.02
-#: The sign of the inverse of a number, by the sign of the number: 1 / x is at most what x is at least.
-_INVERSE = {Sign.LOWER: Sign.UPPER, Sign.UPPER: Sign.LOWER, Sign.BETWEEN: Sign.BETWEEN, Sign.EXACT: Sign.EXACT}
+#: The sign of 1 / x and of -x, by the sign of x: if x may be more, they may be less.
+_OPPOSITE = {Sign.LOWER: Sign.UPPER, Sign.UPPER: Sign.LOWER, Sign.BETWEEN: Sign.BETWEEN, Sign.EXACT: Sign.EXACT}
 
 
 class WrittenEnhancement(NamedTuple):
@@ -48,7 +48,7 @@ def write_enhancement(comparison: Comparison, key: str, index: int) -> WrittenEn
     reference, other = comparison.reference.status(key), comparison.others[index].status(key)
     sign = _find_sign(reference, other)
     if reference.comparative.is_difference:
-        verdict = "" if sign else reference.comparative.verdict(enhancement)
+        verdict = reference.comparative.verdict(enhancement) if sign is Sign.EXACT else ""
         return _add_verdict(f"{sign}{_write_difference(reference, difference)}", verdict)
     if enhancement is None or math.isnan(enhancement):
         return _UNKNOWN
@@ -63,13 +63,16 @@ def write_enhancement(comparison: Comparison, key: str, index: int) -> WrittenEn
 
 
 def _find_sign(reference: StatusRecord, other: StatusRecord) -> Sign:
-    """Return on which side of the truth an enhancement lies; exactly there if neither of its two values is partial."""
+    """Return on which side of the truth an enhancement lies; exactly there if neither of its two values is partial.
+
+    Two values may both allow more, or both less. Where they disagree, or a partial value has no bound, it is between.
+    """
     if all(record.completeness is not Completeness.PARTIAL for record in (reference, other)):
         return Sign.EXACT
     if reference.comparative is Comparative.RECIPROCAL:  # reference / other
-        signs = {reference.sign, _INVERSE[other.sign]}
+        signs = {reference.sign, _OPPOSITE[other.sign]}
     else:  # other / reference, or other - reference
-        signs = {other.sign, _INVERSE[reference.sign]}
+        signs = {other.sign, _OPPOSITE[reference.sign]}
     signs.discard(Sign.EXACT)
     return signs.pop() if len(signs) == 1 else Sign.BETWEEN
 
@@ -123,17 +126,18 @@ class _Factor:
         if self.value < 0:  # the metric has negative values: there is neither more nor less of it by a factor
             return WrittenEnhancement(f"{self.sign}{format_number(self.value)}x")
         is_worse = self.value < 1
-        is_less = is_worse == (self.comparative is Comparative.DIV)
-        sign = _INVERSE[self.sign] if is_worse else self.sign  # of the written number, which is above 1
+        is_less = is_worse if self.comparative is Comparative.DIV else not is_worse
+        sign = _OPPOSITE[self.sign] if is_worse else self.sign  # of the written number, which is above 1
         verdict = self._find_verdict()
-        if math.isinf(self.value) or not self.value:  # one of the two metrics is zero
+        if math.isinf(self.value) or self.value == 0:  # one of the two metrics is zero
             return _add_verdict(f"{sign}{'down to 0' if is_less else 'up from 0'}", verdict)
-        words = f"{format_number(self._turn(self.value))}x {'less' if is_less else 'more'}"
+        number = 1 / self.value if is_worse else self.value
+        words = f"{format_number(number)}x {'less' if is_less else 'more'}"
         if self.measured is None:
             return _add_verdict(f"{sign}{words}", verdict)
         if self.measured.is_real or self.measured.is_range:
-            return _add_verdict(f"{sign}{words}", verdict, f" {self._write_interval(self.measured)}")
-        return WrittenEnhancement(f"≈ {words}")
+            return _add_verdict(f"{sign}{words}", verdict, f" {_write_interval(self.measured, is_less)}")
+        return WrittenEnhancement(f"≈ {words}")  # the interval contains 1: there may be more or less of it, or neither
 
     def _find_verdict(self) -> str:
         """Return "better" or "worse"; empty if the truth may be the other one."""
@@ -144,24 +148,23 @@ class _Factor:
             return ""
         return self.comparative.verdict(self.value)
 
-    def _turn(self, factor: float) -> float:
-        """Return a factor as it is written: inverted if the metric is worse, so that the number is above 1."""
-        if self.value >= 1:
-            return factor
-        return 1 / factor if factor else math.inf
-
-    def _write_interval(self, ratio: Ratio) -> str:
-        """Return the two ends of a ratio of metrics in brackets, as factors like the written one."""
-        if ratio.is_single:
-            return "[1 sample]"
-        factors = [self.comparative.enhancement(1.0, end) or 0.0 for end in (ratio.low, ratio.high)]
-        low, high = map(format_number, sorted(map(self._turn, factors)))
-        return f"[{low} to {high}]" if ratio.is_range else f"[{low}, {high}]"
-
     def _write_equal(self) -> str:
         """Return the words for a factor that is written as 1; "≈" if it is not known to be exactly 1."""
-        # The sign of the metric itself, of which there is less where the factor is larger, unless more is better.
-        sign = self.sign if self.comparative is Comparative.DIV else _INVERSE[self.sign]
-        is_exact = self.value == 1 and (self.measured is None or self.measured.low == self.measured.high == 1)
-        words = {Sign.LOWER: "at least ", Sign.UPPER: "at most ", Sign.EXACT: "" if is_exact else "≈ "}
-        return f"{words.get(sign, sign)}the same"
+        # The words are about the metric, the sign is about the factor, which falls with the metric if less is better.
+        sign = self.sign if self.comparative is Comparative.DIV else _OPPOSITE[self.sign]
+        if sign is Sign.EXACT:
+            is_one = self.value == 1 and (self.measured is None or self.measured.low == self.measured.high == 1)
+            return "the same" if is_one else "≈ the same"
+        words = {Sign.LOWER: "at least ", Sign.UPPER: "at most ", Sign.BETWEEN: Sign.BETWEEN.value}
+        return f"{words[sign]}the same"
+
+
+def _write_interval(ratio: Ratio, is_less: bool) -> str:
+    """Return the two ends of a ratio of metrics in brackets: as they are for "more", inverted for "less"."""
+    if ratio.is_single:
+        return "[1 sample]"
+    ends = [ratio.low, ratio.high]
+    if is_less:
+        ends = [1 / end if end else math.inf for end in ends]
+    low, high = map(format_number, sorted(ends))
+    return f"[{low} to {high}]" if ratio.is_range else f"[{low}, {high}]"
