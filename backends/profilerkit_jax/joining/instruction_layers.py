@@ -51,7 +51,7 @@ def _add_layers_of_fusions(instructions: Mapping[str, Instruction], layers: dict
         names_by_computation.setdefault(instruction.computation, []).append(name)
     by_fusion: dict[str, set[str]] = {}
     for name, instruction in instructions.items():
-        inside = [member for member in names_by_computation.get(instruction.calls, ()) if member in layers]
+        inside = [member for member in names_by_computation.get(instruction.fused, ()) if member in layers]
         if instruction.opcode == "fusion" and inside:
             by_fusion[name] = {layers[member] for member in inside}
             products = [member for member in inside if instructions[member].opcode in _PRODUCTS]

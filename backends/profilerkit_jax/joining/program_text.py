@@ -9,9 +9,9 @@ __all__ = ["Instruction", "read_program"]
 
 #: ``%dot.1 = f32[2,4]{1,0} dot(%x, %w), lhs_contracting_dims={1}, metadata={op_name="jit(f)/dot_general"}``
 _INSTRUCTION = re.compile(r"^\s*(?:ROOT )?%?([\w.\-]+) = (.*?)\s([a-z][\w\-]*)\((.*)$")
-#: ``%fused_computation (param_0: f32[2,4]) -> f32[2,4] {``, or behind ``ENTRY`` that of the program
+#: ``%fused_computation (param_0: f32[2,4]) -> f32[2,4] {``, or behind ``ENTRY`` the one that a program begins with
 _COMPUTATION = re.compile(r"^(?:ENTRY )?%?([\w.\-]+) \(.*\{\s*$")
-_CALLS = re.compile(r"(?:calls|to_apply|body|condition)=%?([\w.\-]+)")
+_FUSED = re.compile(r"calls=%?([\w.\-]+)")
 _OPERAND = re.compile(r"%([\w.\-]+)")
 _SCOPES = re.compile(r'op_name="((?:[^"\\]|\\.)*)"')
 
@@ -22,19 +22,19 @@ class Instruction:
 
     Attributes:
         opcode: What it does: "dot", "fusion".
-        scopes: The scopes that it was traced in; empty if XLA has added it.
+        scopes: The scopes that it was traced in, as one text: "jit(f)/block/dot_general"; empty if XLA has added it.
         operands: The names of the instructions that it reads, and of the computations that it calls.
         computation: The computation that it stands in.
-        calls: The computation that it calls first; empty for none.
+        fused: The computation that a fusion stands for; empty for others.
         type: The dtype and shape of its result: ``f32[4,128]{1,0}``; of several results in brackets.
-        attributes: All that stands behind its operands.
+        attributes: Its operands and attributes as text, without the metadata: "%x, %w), lhs_contracting_dims={1}, ".
     """
 
     opcode: str
     scopes: str
     operands: tuple[str, ...]
     computation: str
-    calls: str = ""
+    fused: str = ""
     type: str = ""
     attributes: str = ""
 
@@ -65,14 +65,14 @@ def read_program(text: str) -> dict[str, Instruction]:
 
 def _read_instruction(result_type: str, opcode: str, rest: str, computation: str) -> Instruction:
     """Return an instruction; ``rest`` is what stands behind the bracket that opens its operands."""
-    scopes, calls = _SCOPES.search(rest), _CALLS.search(rest)
+    scopes, fused = _SCOPES.search(rest), _FUSED.search(rest)
     attributes = rest.partition("metadata=")[0]
     return Instruction(
         opcode,
         scopes=scopes[1] if scopes else "",
         operands=tuple(_OPERAND.findall(attributes)),
         computation=computation,
-        calls=calls[1] if calls else "",
+        fused=fused[1] if fused else "",
         type=result_type,
         attributes=attributes,
     )

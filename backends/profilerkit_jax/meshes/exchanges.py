@@ -14,26 +14,28 @@ from .numbered import Chain
 
 __all__ = ["RankExchange", "list_exchanges"]
 
-#: The kinds that come after the equation that they are made of; the others bring it what it reads.
+#: The kinds that run after the equation whose results they add up. All others run before the equation that reads what
+#: they bring: an all-gather brings it whole weights.
 _REDUCTIONS = ("all-reduce", "reduce-scatter")
 
 
 class RankExchange(NamedTuple):
-    """What a rank exchanges by one instruction, each time that it runs."""
+    """What a rank exchanges by one instruction, each time that it runs.
+
+    Attributes:
+        instruction: The instruction.
+        message: What is sent. Its kind may differ from that of the instruction.
+        cost: What the rank adds up, around a ring.
+    """
 
     instruction: Exchange
     message: Message
+    cost: Cost
 
     @property
     def is_reduction(self) -> bool:
-        """Whether it adds up what an equation made; otherwise it brings the equation what that reads."""
+        """Whether it adds up the results of an equation; otherwise it brings what an equation reads."""
         return self.message.kind in _REDUCTIONS
-
-    @property
-    def cost(self) -> Cost:
-        """What the rank adds up, around a ring."""
-        parts = len(self.message.ranks) if self.instruction.kind == "reduce-scatter" else 1  # it returns one of them
-        return count_additions(self.message, parts * self.instruction.elements)
 
 
 def list_exchanges(
@@ -52,19 +54,19 @@ def list_exchanges(
             unknown[instruction.kind] += 1
             continue
         if len(group) > 1:
-            exchange = RankExchange(instruction, _read_message(instruction, group))
-            exchanges.setdefault(instruction.chain, []).append(exchange)
+            exchanges.setdefault(instruction.chain, []).append(_read_exchange(instruction, group))
     return exchanges, unknown
 
 
-def _read_message(instruction: Exchange, group: tuple[int, ...]) -> Message:
-    """Return what an instruction exchanges; an all-reduce of which each device keeps its slice is a reduce-scatter.
+def _read_exchange(instruction: Exchange, group: tuple[int, ...]) -> RankExchange:
+    """Return what a group of ranks exchanges by an instruction, with the size of the whole tensor.
 
-    XLA makes it one for the devices that have it.
+    An all-reduce of which each rank keeps only its slice is a reduce-scatter: XLA makes it one on devices that have it.
     """
-    kind, size = instruction.kind, instruction.bytes
+    kind, parts = instruction.kind, 1
     if kind == "all-reduce" and instruction.slices == len(group):
         kind = "reduce-scatter"
     elif kind == "reduce-scatter":
-        size *= len(group)
-    return Message(kind, group, size)
+        parts = len(group)  # the instruction returns one part of the whole tensor
+    message = Message(kind, group, parts * instruction.bytes)
+    return RankExchange(instruction, message, count_additions(message, parts * instruction.elements))
