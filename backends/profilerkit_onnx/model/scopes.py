@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from onnx import ModelProto
+from onnx import ModelProto, NodeProto
 
 from profilerkit.backend_kit.keras_scopes import find_keras_layers, find_keras_name
 from profilerkit.backend_kit.named_layers import (
@@ -41,23 +41,32 @@ def find_scopes(model: ModelProto) -> Scopes:
     """Return the layers of a model by the scopes of its nodes."""
     nodes = list(model.graph.node)
     in_metadata = [read_layers(node) for node in nodes]
-    is_in_metadata = any(layers.paths for layers in in_metadata)
-    is_from_keras = model.producer_name == _FROM_KERAS and not is_in_metadata
-    if is_in_metadata:
+    if any(layers.paths for layers in in_metadata):  # first, as `optimize` writes them for all models
         around_nodes = [_drop_model(layers) for layers in in_metadata]
         types = read_types(in_metadata)
-    else:
-        around_nodes = find_keras_layers(nodes) if is_from_keras else read_names(model)
+        chains = _count_calls(nodes, around_nodes, in_metadata)
+    elif model.producer_name == _FROM_KERAS:
+        around_nodes = find_keras_layers(nodes)
         types = _name_types(model, around_nodes)
-    if is_from_keras:  # its scopes number every call
         chains = [(Scope(""), *map(Scope, around.paths, around.calls)) for around in around_nodes]
     else:
-        counter = CallCounter()
-        chains = [
-            counter.enter(node.op_type, around, is_scoped=bool(layers.paths) or "/" in node.name)
-            for node, around, layers in zip(nodes, around_nodes, in_metadata, strict=True)
-        ]
+        around_nodes = read_names(model)
+        types = _name_types(model, around_nodes)
+        chains = _count_calls(nodes, around_nodes, in_metadata)
     return Scopes(chains, {"": find_name(model, in_metadata), **_order_types(types, around_nodes)})
+
+
+def _count_calls(
+    nodes: Iterable[NodeProto], around_nodes: Iterable[LayersAround], in_metadata: Iterable[NodeLayers]
+) -> list[tuple[Scope, ...]]:
+    """Return the calls of layers that each node is in, the call of the model first."""
+    counter = CallCounter()
+    chains = []
+    for node, around, layers in zip(nodes, around_nodes, in_metadata, strict=True):
+        # The older exporter begins the names of the model's own nodes with a slash too: "/Add".
+        is_scoped = bool(layers.paths) or "/" in node.name
+        chains.append(counter.enter(node.op_type, around, is_scoped))
+    return chains
 
 
 def _drop_model(layers: NodeLayers) -> LayersAround:
@@ -79,20 +88,20 @@ def _order_types(types: Mapping[str, str], around_nodes: Iterable[LayersAround])
     """Return the type of each layer by its path in the order of the graph, a layer behind those that it is in."""
     ordered: dict[str, str] = {}
     for path in dict.fromkeys(path for around in around_nodes for path in around.paths):
-        for outer in reversed(list(walk_outwards(path))):
-            if outer:
-                ordered[outer] = types.get(outer, CONTAINER)
+        outermost_first = reversed(list(walk_outwards(path)))
+        next(outermost_first)  # the model itself
+        for outer in outermost_first:
+            ordered[outer] = types.get(outer, CONTAINER)
     return ordered
 
 
 def find_name(model: ModelProto, in_metadata: Iterable[NodeLayers]) -> str:
     """Return the class of the model that was exported, the name of a Keras model, or that of the graph.
 
-    ``in_metadata`` are the layers around its nodes that their metadata tells.
+    ``in_metadata`` are the layers around its nodes that their metadata tells; a file may lack some classes.
     """
-    if model.producer_name == _FROM_KERAS:
+    around = (layer for layers in in_metadata for layer in zip(layers.paths, layers.types, strict=False))
+    name = next((kind for path, kind in around if not path), "")
+    if not name and model.producer_name == _FROM_KERAS:
         name = find_keras_name(list(model.graph.node))
-    else:
-        around = (layer for layers in in_metadata for layer in zip(layers.paths, layers.types, strict=False))
-        name = next((kind for path, kind in around if not path), "")
     return name or model.graph.name or type(model).__name__
