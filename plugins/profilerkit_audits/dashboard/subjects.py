@@ -40,7 +40,7 @@ def group_rows(
 
     Args:
         rows: Rows of a store.
-        list_members: Returns the numbers of the rows that a run consists of; by default no run reuses any.
+        list_members: Returns the ids of the rows that a run consists of, measured or reused; by default none.
         run: Only the subjects of this run, without what was measured after it; "" for all.
     """
     members_by_run = lru_cache(maxsize=None)(list_members)
@@ -49,18 +49,24 @@ def group_rows(
         for machine, measured in _split_by_machine(series).items():
             members = members_by_run(run or measured[-1].run)
             current = [row for row in measured if row.id in members]
-            if run and not current:  # the run has no row of it
-                continue
-            points = _join_runs(measured[: measured.index(current[-1]) + 1] if run else measured)
+            if run:
+                measured = _cut_after(measured, current)
+            points = _join_runs(measured)
             if current:
-                points[-1] = join_rows(current)
-            digest = hashlib.sha256(f"{case.spec}{case.settings}{machine}".encode()).hexdigest()[:12]
-            subjects.append(Subject(digest, tuple(points)))
+                points[-1] = join_rows(current)  # ends with the last point, and has what its run reused besides
+            if points:
+                digest = hashlib.sha256(f"{case.spec}{case.settings}{machine}".encode()).hexdigest()[:12]
+                subjects.append(Subject(digest, tuple(points)))
     return subjects
 
 
+def _cut_after(rows: Sequence[Row], current: Sequence[Row]) -> Sequence[Row]:
+    """Return rows up to the last of those of a run; none for a run that has none of them."""
+    return rows[: rows.index(current[-1]) + 1] if current else []
+
+
 def _split_by_machine(rows: Sequence[Row]) -> dict[str, list[Row]]:
-    """Return the rows of a case by their machine, if it has times; else all of them under no machine: ""."""
+    """Return the rows of a case by their machine. Without times all are equal wherever they ran, and are under ""."""
     if not any(value.is_measured for row in rows for value in row.values.values()):
         return {"": list(rows)}
     by_machine: dict[str, list[Row]] = {}
@@ -70,11 +76,14 @@ def _split_by_machine(rows: Sequence[Row]) -> dict[str, list[Row]]:
 
 
 def _join_runs(rows: Iterable[Row]) -> list[Row]:
-    """Return a row for each run; one that was measured again in the same run stays a row of its own."""
+    """Return a row for each run, made of those that measure different metrics; a further attempt has its own."""
     groups: list[list[Row]] = []
     for row in rows:
-        is_of_last_run = bool(groups) and groups[-1][0].run == row.run
-        if not is_of_last_run or row.key in {earlier.key for earlier in groups[-1]}:
-            groups.append([])
-        groups[-1].append(row)
+        group = groups[-1] if groups else []
+        is_of_same_run = any(earlier.run == row.run for earlier in group)
+        is_attempted_again = any(earlier.key == row.key for earlier in group)
+        if is_of_same_run and not is_attempted_again:
+            group.append(row)
+        else:
+            groups.append([row])
     return [join_rows(group) for group in groups]
