@@ -119,7 +119,8 @@ class Case:
         shape = settings.get("input_shape")
         return Job(
             self.spec,
-            {"data_splits": entry.data, "input_shape": None if shape is None else read_shape(shape)},
+            input_shape=None if shape is None else read_shape(shape),
+            data_splits=entry.data,
             functions=entry.evaluation,
             metrics=self.metrics,
             leave_out=entry.leave_out,

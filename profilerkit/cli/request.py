@@ -76,7 +76,7 @@ class Request:
             raise click.UsageError("--static runs nothing, so there is nothing to --isolate; leave out one of both")
         return Job(
             spec,
-            {"input_shape": parse_shapes(self.input_shape)},
+            input_shape=parse_shapes(self.input_shape),
             metrics=self.metric or None,
             leave_out=self.leave_out,
             strict=self.strict,

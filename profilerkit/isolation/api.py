@@ -83,7 +83,9 @@ def isolated(
     """
     job = Job(
         model,
-        {"inputs": inputs, "input_shape": input_shape, "data_splits": data_splits},
+        inputs=inputs,
+        input_shape=input_shape,
+        data_splits=data_splits,
         functions=tuple(read_functions(functions)),
         metrics=status_names("metrics", metrics),
         leave_out=status_names("leave_out", leave_out) or (),
@@ -131,7 +133,9 @@ def isolated_comparison(
     names = read_names(names, len(models))
     first = Job(
         models[0],
-        {"inputs": inputs, "input_shape": input_shape, "data_splits": data_splits},
+        inputs=inputs,
+        input_shape=input_shape,
+        data_splits=data_splits,
         functions=tuple(read_functions(functions)),
         metrics=status_names("metrics", metrics),
         leave_out=status_names("leave_out", leave_out) or (),

@@ -18,6 +18,8 @@ from .ends import open_ends
 
 __all__ = ["make_command", "start_server"]
 
+#: Run by a new interpreter. The last argument holds the folders of ``sys.path``: it is taken away before ``main`` reads
+#: its own.
 _BOOT = "import json, sys; sys.path[:] = json.loads(sys.argv.pop()); from {0} import main; main()"
 
 #: The socket that leads to each fork server, by the process that started it and the modules that it has imported.
@@ -27,9 +29,9 @@ _servers_lock = Lock()
 
 
 def make_command(main: str, *arguments: object) -> list[str]:
-    """Return the command line of an interpreter like this one, which finds modules in the same places.
+    """Return the command line of an interpreter that calls the function ``main`` of a module, with these arguments.
 
-    It calls the function ``main`` of the module of that name.
+    It has the options of this interpreter, such as ``-O``, ``-W`` and ``-X``, and finds modules in the same folders.
     """
     flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
     path = json.dumps([str(Path(folder).absolute()) for folder in sys.path])
@@ -38,6 +40,8 @@ def make_command(main: str, *arguments: object) -> list[str]:
 
 def start_server(preload: tuple[str, ...]) -> socket.socket:
     """Return the socket of a fork server that has imported some modules; start it if it does not run yet.
+
+    The socket is kept for later calls. Who fails to send by it closes it, and the next call starts another server.
 
     Raises `InputError` if one of the modules cannot be imported, or must not be forked.
     """
@@ -51,14 +55,14 @@ def start_server(preload: tuple[str, ...]) -> socket.socket:
 
 def _start_new_server(preload: tuple[str, ...]) -> socket.socket:
     client, served = socket.socketpair()
-    open_ends.add(client)
+    open_ends.add(client)  # so that no forked child keeps it
     with served:
         process = subprocess.Popen(
             make_command("profilerkit.isolation.forkserver", served.fileno(), json.dumps(preload)),
             stdin=subprocess.DEVNULL,
-            stdout=2,
+            stdout=2,  # what modules print while they are imported is no output of the caller
             pass_fds=[served.fileno()],
-            start_new_session=True,
+            start_new_session=True,  # Ctrl-C interrupts the caller alone, which then ends the server
         )
     try:
         reply = Channel(client).receive()
@@ -66,7 +70,7 @@ def _start_new_server(preload: tuple[str, ...]) -> socket.socket:
         reply = {"error": "it ended while it imported them"}
     if "error" in reply:
         client.close()
-        process.wait()
+        process.wait()  # it ends by itself
         raise InputError(f"the fork server for preload={preload!r} could not be started: {reply['error']}")
     _server_processes.append(process)
     return client

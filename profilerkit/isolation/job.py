@@ -29,7 +29,9 @@ class Job:
 
     Attributes:
         model: The model as text, a class or a function that builds it, or the model itself.
-        data: ``inputs``, ``input_shape`` and ``data_splits``, where they are given.
+        inputs: The model's inputs; None where they are not given, as for the next two.
+        input_shape: Their shapes.
+        data_splits: The data splits.
         functions: Further profiler functions.
         metrics: The metrics to compute; None for the default ones.
         leave_out: The status keys of plugins that are not computed.
@@ -43,11 +45,14 @@ class Job:
         gated: Whether the process waits, before the first function that runs the model, until the caller lets it; then
             it measures by itself.
         folder: The current folder of the process, if it is another one.
-        dtype: The dtype of the model's weights and of the floating-point ``input_shape``, if it is another one.
+        dtype: The dtype of the model's weights and of the floating-point ``input_shape``, if it is another one. Given
+            ``inputs`` keep theirs.
     """
 
     model: Any
-    data: Mapping[str, Any] = field(default_factory=dict)
+    inputs: Any = None
+    input_shape: Any = None
+    data_splits: Any = None
     functions: tuple[Any, ...] = ()
     metrics: Sequence[str] | None = None
     leave_out: Sequence[str] = ()
@@ -87,22 +92,20 @@ class Job:
 
     def _add_data(self, loaded: LoadedModel) -> LoadedModel:
         """Return the model with the job's inputs or data splits in place of its loader's inputs, if the job has any."""
-        inputs, shape = self.data.get("inputs"), self.data.get("input_shape")
-        if inputs is not None or shape is not None:
-            if self.dtype is not None:
-                shape = _cast_shape(shape, self.dtype)
-            return replace(loaded, inputs=inputs, input_shape=shape)
-        if self.data.get("data_splits") is not None:
+        if self.inputs is not None or self.input_shape is not None:
+            shape = self.input_shape if self.dtype is None else _cast_shape(self.input_shape, self.dtype)
+            return replace(loaded, inputs=self.inputs, input_shape=shape)
+        if self.data_splits is not None:
             return replace(loaded, inputs=None, input_shape=None)
         return loaded
 
     def load_data_splits(self) -> Any:
-        """Return the data splits: as they are, or what a text leads to, called if it is a function."""
-        splits = self.data.get("data_splits")
+        """Return the data splits: as they are, or what a text leads to; the loader calls a function."""
+        splits = self.data_splits
         return _load_text(splits, self.trust) if isinstance(splits, str) else splits
 
     def load_functions(self) -> list[Any]:
-        """Return the functions: as they are, or what texts lead to; a function that returns several is called."""
+        """Return the functions: as they are, or what texts lead to; a text may lead to several."""
         functions: list[Any] = []
         for function in self.functions:
             loaded = _load_text(function, self.trust) if isinstance(function, str) else function
@@ -110,7 +113,10 @@ class Job:
         return functions
 
     def _is_spec(self, text: str) -> bool:
-        """Return whether a text is for a model loader; with a backend it may be the path of a saved model."""
+        """Return whether a text is for a model loader. If not, it is the path of a saved model, which a backend opens.
+
+        Without a backend it must be for a loader, whose error says what is wrong with it.
+        """
         if self.backend is None:
             return True
         from ..plugging.loaders import find_loader
@@ -123,7 +129,7 @@ class Job:
 
 
 class NoModelError(InputError):
-    """Raised for a text from which no model can be loaded."""
+    """Raised for a text from which no model can be loaded, or no functions or data splits, where these are texts."""
 
 
 def _load_text(text: str, trust: bool) -> Any:
@@ -147,8 +153,8 @@ def _cast(loaded: LoadedModel, backend: Any, dtype: str) -> LoadedModel:
     from ..protocols import CastsModels, require_capability
 
     opened = open_model(loaded.model, backend, None)
-    cast = require_capability(opened.backend, CastsModels).cast(opened.model, dtype)
-    return replace(loaded, model=cast, input_shape=_cast_shape(loaded.input_shape, dtype))
+    model = require_capability(opened.backend, CastsModels).cast(opened.model, dtype)
+    return replace(loaded, model=model, input_shape=_cast_shape(loaded.input_shape, dtype))
 
 
 def _cast_shape(shape: Any, dtype: str) -> Any:
@@ -163,9 +169,9 @@ def _cast_shape(shape: Any, dtype: str) -> Any:
         return None
     shapes = parse_input_shape(shape)
 
-    def cast(spec: Any) -> tuple[Any, str]:
+    def cast_spec(spec: Any) -> tuple[Any, str]:
         return spec.shape, dtype if "float" in spec.dtype else spec.dtype
 
     if shapes.named:
-        return {name: cast(spec) for name, spec in shapes.named.items()}
-    return [cast(spec) for spec in shapes.positional]
+        return {name: cast_spec(spec) for name, spec in shapes.named.items()}
+    return [cast_spec(spec) for spec in shapes.positional]

@@ -35,7 +35,7 @@ def trace_in_process(model: RankModel, inputs: ModelInputs, backend: str) -> Ran
     """
     require_started()
     environment = {**os.environ, **_require_tracer(backend).list_rank_variables(model.ranks)}
-    with write_job(Job(model, {"inputs": inputs}, backend=backend)) as job:
+    with write_job(Job(model, inputs=inputs, backend=backend)) as job:
         command = [sys.executable, "-c", _PROGRAM]
         done = subprocess.run(command, stdin=job, capture_output=True, check=False, env=environment)
     if done.returncode or not done.stdout:
