@@ -1,9 +1,13 @@
 """Convolutions in one to three dimensions: grouped, depthwise, dilated, transposed, and their gradients.
 
 A convolution multiplies each output element with one filter: ``out * (in_channels / groups) * kernel``. TensorFlow's
-filter is ``(*kernel, in_channels / groups, out_channels)`` whatever the data's format. A transposed convolution is the
-gradient of one: as many multiply-accumulates as the convolution that it is the gradient of. Padding counts as if it
-were data. One-dimensional convolutions are two-dimensional ones in a graph.
+filter is ``(*kernel, in_channels / groups, out_channels)``, also for data of other formats, but for those that
+`count_filter_elements` names. A transposed convolution is the gradient of one: as many multiply-accumulates as the
+convolution that it is the gradient of. Padding counts as if it were data. One-dimensional convolutions are
+two-dimensional ones in a graph.
+
+The inputs of a gradient by the input are the sizes of the input, the filter, and the gradient of the output; of one by
+the filter the input, the sizes of the filter (or the filter itself), and the gradient of the output.
 """
 
 from __future__ import annotations
@@ -14,9 +18,9 @@ from .registry import Cost, OpCall, Shape, register_op_cost, register_op_costs
 
 
 def count_filter_elements(call: OpCall, filters: Shape) -> int:
-    """Return the elements of the filter that makes one output element."""
-    vectorized = call.attribute("data_format") == "NCHW_VECT_C"  # the filter is (out, in / 4, height, width, 4)
-    if vectorized or call.attribute("filter_format") == "OIHW":
+    """Return the elements of the filter that makes one output element; two formats have the output channels first."""
+    is_vectorized = call.attribute("data_format") == "NCHW_VECT_C"  # the filter is (out, in / 4, height, width, 4)
+    if is_vectorized or call.attribute("filter_format") == "OIHW":
         return Shape(filters[1:]).numel
     return Shape(filters[:-1]).numel
 
@@ -35,7 +39,8 @@ def conv(call: OpCall) -> Cost:
 @register_op_cost("_MklNativeConv2DWithBias")
 def conv_with_bias(call: OpCall) -> Cost:
     """``out * (in_channels / groups) * kernel``, and an addition for each output element."""
-    return conv(call).plus(convolution.convolution(0, 0, call.outputs[0].numel))
+    outputs = call.outputs[0].numel
+    return convolution.convolution(outputs, count_filter_elements(call, call.inputs[1]), biased=outputs)
 
 
 @register_op_cost("FusedPadConv2D")
@@ -50,23 +55,17 @@ def depthwise_conv(call: OpCall) -> Cost:
     return convolution.convolution(call.outputs[0].numel, count_kernel_elements(call.inputs[1]))
 
 
-def _read_filter(call: OpCall) -> Shape:
-    """Return the shape of the filter, the second input."""
-    shape: Shape = call.inputs[1]
-    return shape
-
-
 def _read_filter_of_gradient(call: OpCall) -> Shape:
-    """Return the shape of the filter's gradient: given by value where the graph does not know the output's."""
+    """Return the shape of the filter's gradient: from the sizes, as the graph may not know the shape of the output."""
     sizes = call.value(1)
-    if sizes is not None and sizes.ndim == 1:
+    if sizes is not None and sizes.ndim == 1:  # it is not the filter itself
         return Shape(int(size) for size in sizes)
     shape: Shape = call.outputs[0]
     return shape
 
 
 def _count_gradient(call: OpCall, filter_elements: int) -> Cost:
-    """As many multiply-accumulates as the convolution whose gradient it is; also a transposed convolution."""
+    """Return the cost of the convolution whose gradient it is; its outputs are those that the third input is for."""
     return convolution.convolution(call.inputs[2].numel, filter_elements)
 
 
@@ -76,7 +75,7 @@ def _count_gradient(call: OpCall, filter_elements: int) -> Cost:
 )
 def gradient_of_input(call: OpCall) -> Cost:
     """``out * (in_channels / groups) * kernel`` of the convolution."""
-    return _count_gradient(call, count_filter_elements(call, _read_filter(call)))
+    return _count_gradient(call, count_filter_elements(call, call.inputs[1]))
 
 
 @register_op_costs(
@@ -91,7 +90,7 @@ def gradient_of_filter(call: OpCall) -> Cost:
 @register_op_costs("DepthwiseConv2dNativeBackpropInput", "_MklNativeDepthwiseConv2dNativeBackpropInput")
 def depthwise_gradient_of_input(call: OpCall) -> Cost:
     """``out * kernel`` of the convolution."""
-    return _count_gradient(call, count_kernel_elements(_read_filter(call)))
+    return _count_gradient(call, count_kernel_elements(call.inputs[1]))
 
 
 @register_op_costs("DepthwiseConv2dNativeBackpropFilter", "_MklNativeDepthwiseConv2dNativeBackpropFilter")

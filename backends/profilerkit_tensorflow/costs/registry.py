@@ -1,8 +1,8 @@
-"""The formulas of operator types and of layers.
+"""The registry of cost formulas: by the type of an operator, and by the class of a Keras layer.
 
 A formula is a pure function of one call of an operator: the static shapes of its inputs and outputs, and its
-attributes. Operators that move or choose data are known zeros, element-wise operators cost the same for each output
-element, reductions for each input element. Any other operator is reported as not counted, never as zero.
+attributes. The formulas themselves are in the other files of this folder. An operator without any is reported as not
+counted, never as zero.
 """
 
 from __future__ import annotations
@@ -56,6 +56,7 @@ def _ships(kind: type) -> bool:
     return kind.__module__.partition(".")[0] in ("keras", "tf_keras")
 
 
+# A formula for a layer that Keras ships needs ``override=True``: its operators are counted otherwise.
 COSTS = CostRegistry(
     "Keras",
     shipped=_is_of_keras,
@@ -63,6 +64,7 @@ COSTS = CostRegistry(
 )
 OPERATORS = OperatorCosts(COSTS, example="Conv2D")
 
+# The functions of this module for users and for the files with formulas.
 op_cost: Callable[[OperatorCall], Cost | None] = OPERATORS.cost
 register_elementwise: RegisterPerElements = OPERATORS.register_elementwise
 register_free: Callable[..., None] = OPERATORS.register_free
@@ -86,10 +88,11 @@ class OpCall(OperatorCall):
             ``str``, never ``bytes``); ``None`` for an attribute that the operator lacks.
         value: Returns the value of an input by its index, as a numpy array, if it is known before the model runs, else
             ``None``.
-        is_gradient_of_einsum: Whether it is an einsum that is the gradient of another one by one of its two terms.
+        is_gradient_of_einsum: Whether it is an einsum that computes the gradient of another one by one of its two
+            terms: it counts as `profilerkit.costs.matmul.einsum_gradient` says.
     """
 
-    attribute: Callable[[str], Any] = field(default=lambda name: None, compare=False)
+    attribute: Callable[[str], Any] = field(default=lambda name: None, compare=False)  # each call has its own function
     is_gradient_of_einsum: bool = field(default=False, kw_only=True)
 
 

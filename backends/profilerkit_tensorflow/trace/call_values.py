@@ -19,9 +19,9 @@ class Argument(NamedTuple):
     """What one input of a program's graph gets.
 
     Attributes:
-        value: Its value, of the shape that it has in the call; so costs are for as many values as the parts of sparse
-            and ragged tensors have.
-        bytes: The bytes of that.
+        value: Its value, of the shape that it has in the call. Each part of a sparse or ragged tensor is an argument:
+            a sparse one of 1000 x 1000 that stores 5 values has values of shape (5,) and indices of shape (5, 2).
+        bytes: The bytes of the value.
         is_captured: Whether the function holds it, and the caller does not give it.
     """
 
@@ -40,8 +40,8 @@ def list_arguments(program: Program, folding: Folding) -> list[Argument]:
         source = _describe_captured(captures[placeholder.name], placeholder) if is_captured else next(inputs)
         value = folding.new_value(source.shape, placeholder.dtype.name, placeholder)
         if is_captured:
-            value.constant = source.numbers
-        else:
+            value.constant = source.numbers  # the same in each call
+        else:  # what they decide holds for this call alone
             folding.give_input(value, source.numbers)
         arguments.append(Argument(value, count_tensor_bytes(value.shape, value.dtype), is_captured))
     return arguments
@@ -50,5 +50,6 @@ def list_arguments(program: Program, folding: Folding) -> list[Argument]:
 def _describe_captured(tensor: Any, placeholder: Any) -> ProgramInput:
     """Return shape and numbers of a tensor that a function holds: a small one may limit a loop."""
     shape = static_shape(placeholder)
-    is_small = 0 < count_tensor_bytes(shape, placeholder.dtype.name) <= _MOST_BYTES_READ
-    return ProgramInput(shape, tensor.numpy() if is_small and hasattr(tensor, "numpy") else None)
+    size = count_tensor_bytes(shape, placeholder.dtype.name)  # 0 where it is not known
+    is_readable = 0 < size <= _MOST_BYTES_READ and hasattr(tensor, "numpy")  # a tensor of an outer graph has no numbers
+    return ProgramInput(shape, tensor.numpy() if is_readable else None)
