@@ -49,20 +49,15 @@ def group_rows(
         for machine, measured in _split_by_machine(series).items():
             members = members_by_run(run or measured[-1].run)
             current = [row for row in measured if row.id in members]
-            if run:
-                measured = _cut_after(measured, current)
+            if run:  # without what was measured later; without anything if the run has no row of the subject
+                measured = measured[: measured.index(current[-1]) + 1] if current else []
             points = _join_runs(measured)
             if current:
-                points[-1] = join_rows(current)  # ends with the last point, and has what its run reused besides
+                points[-1] = join_rows(current)  # the last point, with what its run reused
             if points:
                 digest = hashlib.sha256(f"{case.spec}{case.settings}{machine}".encode()).hexdigest()[:12]
                 subjects.append(Subject(digest, tuple(points)))
     return subjects
-
-
-def _cut_after(rows: Sequence[Row], current: Sequence[Row]) -> Sequence[Row]:
-    """Return rows up to the last of those of a run; none for a run that has none of them."""
-    return rows[: rows.index(current[-1]) + 1] if current else []
 
 
 def _split_by_machine(rows: Sequence[Row]) -> dict[str, list[Row]]:

@@ -90,7 +90,7 @@ class Step:
     def link_seconds(self) -> float:
         """The bytes that a device sends to others at the rate of its link; 0 for one device.
 
-        0 for a link whose rate is not known too: the seconds of the step are a lower bound, with or without it.
+        0 for a link of unknown rate too: the seconds of a step are a lower bound in any case.
         """
         return self._sum_seconds(Resource.LINK) or 0.0
 
@@ -139,8 +139,8 @@ class Piece(NamedTuple):
 
     @property
     def is_decode(self) -> bool:
-        """Whether these sequences generate: each new token then has logits, and of a chunk of a prompt the last alone.
+        """Whether these sequences generate: all new tokens have logits; of a chunk of a prompt only the last has.
 
-        A chunk of a single token costs the same as a generated one.
+        A chunk of one token costs what a generated token does.
         """
         return self.cached > 0 and self.new_tokens == self.logits
