@@ -86,8 +86,9 @@ def _read_record(plain: dict[str, Any], where: str) -> StatusRecord:
     low, high = (_read_end(plain, name, where) for name in ("low", "high"))
     fields = {name: value for name, value in plain.items() if name not in ("low", "high")}
     record = convert({**fields, "value": from_plain(plain.get("value"), f"{where}.value")}, StatusRecord, where)
-    has_value = record.completeness in (Completeness.COMPLETE, Completeness.PARTIAL)
-    if has_value == (record.value is None):
+    needs_value = record.completeness in (Completeness.COMPLETE, Completeness.PARTIAL)
+    has_value = record.value is not None
+    if has_value != needs_value:
         raise ValueError(f"{where}.value is {record.value!r:.60} where completeness is {record.completeness.value}")
     if not record.is_applicable and record.completeness is not Completeness.UNAVAILABLE:
         raise ValueError(f"{where}.is_applicable is false where completeness is {record.completeness.value}")

@@ -18,7 +18,8 @@ def _divide(x: Any, y: Any) -> Any:
     if np.asarray(x).dtype.kind not in "iu":
         return x / y
     quotient = abs(int(x)) // abs(int(y))
-    return quotient if (x < 0) == (y < 0) else -quotient
+    have_same_sign = (x < 0) == (y < 0)
+    return quotient if have_same_sign else -quotient
 
 
 #: Primitives over single numbers.

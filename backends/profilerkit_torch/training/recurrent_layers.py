@@ -33,8 +33,9 @@ _KEPT_SEQUENCES = {"rnn_tanh": 0, "rnn_relu": 0, "gru": 6, "lstm": 6}
 
 def run_recurrent(recorder: TrainingRecorder, kind: str, x: Any, hx: Any, *arguments: Any) -> Any:
     """Return the output and the last states of all layers, as torch's function; None where that must run itself."""
-    is_packed = isinstance(hx, torch.Tensor) == (kind == "lstm")  # the sizes are in the place of the states
-    if is_packed or transform_level() is not None or is_any_autocast_enabled():
+    is_tensor = isinstance(hx, torch.Tensor)
+    has_states = not is_tensor if kind == "lstm" else is_tensor  # of a packed sequence the sizes are in their place
+    if not has_states or transform_level() is not None or is_any_autocast_enabled():
         return None
     with disable_dispatch_modes():
         if not x.is_meta or RECURRENT[f"aten::{kind}.input"](x, hx, *arguments) is None:
