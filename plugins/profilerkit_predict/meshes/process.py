@@ -58,7 +58,7 @@ def main() -> None:
     answer: tuple[str, Any]
     try:
         job = read_job(os.dup(0))
-        answer = "", _trace(job.model, job.data["inputs"], job.backend)
+        answer = "", _trace(job.model, job.inputs, job.backend)
     except MemoryError:
         raise
     except ProfilerKitError as error:
