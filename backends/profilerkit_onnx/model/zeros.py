@@ -19,7 +19,7 @@ def zero_weights(model: ModelProto, read: Callable[[TensorProto], Any]) -> tuple
     ``read`` returns the values of a tensor; it is called for one after another, and none is kept.
     """
     constants = list_constants(model)
-    in_order = list(constants.values())
+    in_order = list(constants.values())  # the identity of a weight is its place among these
     parameters = {
         int(weight.record.identity): weight.record.dtype
         for weight in list_weights(model, find_scopes(model), constants)

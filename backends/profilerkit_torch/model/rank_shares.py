@@ -24,7 +24,7 @@ _DATA_PARALLEL = "DistributedDataParallel"
 _SPREADING = (_DATA_PARALLEL, "FullyShardedDataParallel")
 
 
-class _Held(NamedTuple):
+class _Share(NamedTuple):
     """What this process holds of some weights: elements of parameters, and the bytes of parameters and buffers."""
 
     elements: int
@@ -67,13 +67,13 @@ def count_bucket_bytes(model: nn.Module) -> int:
     )
 
 
-def _measure_flat(flat: Any) -> _Held:
+def _measure_flat(flat: Any) -> _Share:
     """Return what this process holds of parameters that FullyShardedDataParallel has made one of."""
     elements = sum(list_sizes_in_shard(flat))
-    return _Held(elements, elements * flat.element_size())
+    return _Share(elements, elements * flat.element_size())
 
 
-def _measure_others(modules: Iterable[nn.Module], flats: Iterable[Any]) -> Iterator[_Held]:
+def _measure_others(modules: Iterable[nn.Module], flats: Iterable[Any]) -> Iterator[_Share]:
     """Yield what this process holds of each weight that is in no flat parameter; tied weights are yielded once."""
     measured = set(map(id, flats))
     flattened = {
@@ -88,7 +88,7 @@ def _measure_others(modules: Iterable[nn.Module], flats: Iterable[Any]) -> Itera
                 continue
             measured.add(id(tensor))
             local = tensor.to_local() if is_part(tensor) else tensor
-            yield _Held(local.numel() if name in parameters else 0, count_stored_bytes(local))
+            yield _Share(local.numel() if name in parameters else 0, count_stored_bytes(local))
 
 
 def _count_sharing(modules: Sequence[nn.Module]) -> int:

@@ -126,14 +126,13 @@ def _describe_business(subjects: Sequence[Subject]) -> list[tuple[str, str]]:
 
 def _list_cards(subjects: Sequence[Subject]) -> list[dict[str, Any]]:
     """Return the numbers above the table, each of which filters it."""
-    statuses = Counter(subject.newest.status.value for subject in subjects)
     flagged = sum(bool(subject.newest.flags) for subject in subjects)
     cards = [{"title": "Models and settings", "count": len(subjects), "status": "", "parts": _count_backends(subjects)}]
     for status in ("complete", "partial", "failed"):
         chosen = [subject for subject in subjects if subject.newest.status.value == status]
         codes = Counter(subject.newest.failure.value for subject in chosen if subject.newest.failure is not None)
         parts = ", ".join(f"{code}: {count}" for code, count in codes.most_common(4))
-        cards.append({"title": status.capitalize(), "count": statuses[status], "status": status, "parts": parts})
+        cards.append({"title": status.capitalize(), "count": len(chosen), "status": status, "parts": parts})
     if flagged:
         about = "values that cannot be right; each row has the reason"
         cards.append({"title": "Not plausible", "count": flagged, "status": "flagged", "parts": about})
