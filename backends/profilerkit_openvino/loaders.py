@@ -53,7 +53,10 @@ def _require_network(path: Path) -> None:
 
 
 def _require_inside_folder(path: Path) -> None:
-    """Raise `InputError` if the file of a model, or that of its weights, is a link to another folder."""
+    """Raise `InputError` if the file of a model, or that of its weights, is a link to another folder.
+
+    A link in a folder from elsewhere could lead to any file of the user's.
+    """
     folder = path.parent.resolve()
     for file_path in (path, path.with_suffix(".bin")):
         if not file_path.resolve().is_relative_to(folder):

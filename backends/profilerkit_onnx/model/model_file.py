@@ -73,7 +73,10 @@ def find_weight_folder(model: ModelProto) -> Path | None:
 
 
 def _check_weight_file(folder: Path, name: str) -> None:
-    """Raise an error for a file with weights that is missing, or lies outside of the folder of its model."""
+    """Raise an error for a file with weights that is missing, or lies outside of the folder of its model.
+
+    A model from elsewhere could name any file of the user's there.
+    """
     path = (folder / name).resolve()
     if not path.is_relative_to(folder.resolve()):
         raise InputError(

@@ -175,7 +175,7 @@ def _find_uses(model: ModelProto, scopes: Scopes, constants: Mapping[str, Consta
     stands_for = {name: {name} for name in constants}
     for node, chain in zip(model.graph.node, scopes.chains, strict=True):
         for inner in list_nodes([node]):  # those of the graphs inside a node belong to the same layer
-            moved = inner.input[:1] if inner.op_type in _MOVES else inner.input if inner.op_type == "Concat" else []
+            moved = _list_moved(inner)
             if moved and all(name in stands_for for name in moved):
                 origins = set().union(*(stands_for[name] for name in moved))
                 stands_for.update(dict.fromkeys(inner.output, origins))
@@ -184,6 +184,13 @@ def _find_uses(model: ModelProto, scopes: Scopes, constants: Mapping[str, Consta
                 for origin in stands_for.get(name, ()):
                     uses.setdefault(origin, []).append(_Use(inner, index, chain[-1].path))
     return uses
+
+
+def _list_moved(node: NodeProto) -> Sequence[str]:
+    """Return the inputs whose elements a node hands on; none for a node that computes."""
+    if node.op_type in _MOVES:  # further inputs say how
+        return node.input[:1]
+    return node.input if node.op_type == "Concat" else []
 
 
 def _has_weights_in_nodes(constants: Mapping[str, Constant], all_uses: Mapping[str, Sequence[_Use]]) -> bool:
