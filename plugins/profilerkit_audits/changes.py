@@ -95,13 +95,7 @@ class Change:
 def draw_changes(changes: Iterable[Change], title: str) -> Grid:
     """Return changes as a table."""
     rows = [
-        (
-            str(change.case),
-            change.metric,
-            change.verdict,
-            change.describe(),
-            "; ".join(change.layers),
-        )
+        (str(change.case), change.metric, change.verdict, change.describe(), "; ".join(change.layers))
         for change in changes
     ]
     return Grid(title, ("Model", "Metric", "", "Value", "Layers"), tuple(rows))

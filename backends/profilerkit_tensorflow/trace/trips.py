@@ -247,7 +247,8 @@ def _read_comparison(part: _Part) -> _Comparison | None:
         return None
     counter, limit = map(_find_source, part.operator.inputs)
     if part.condition.find_step(counter) == 0:  # ``10 > i``: the counter can only be at the right
-        counter, limit, kind = limit, counter, _MIRRORED.get(kind, kind)
+        counter, limit = limit, counter
+        kind = _MIRRORED.get(kind, kind)
     step = part.condition.find_step(counter)
     if not step or part.condition.find_step(limit) != 0:
         return None
