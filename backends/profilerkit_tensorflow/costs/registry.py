@@ -1,4 +1,4 @@
-"""The registry of cost formulas: by the type of an operator, and by the class of a Keras layer.
+"""Which formula counts which operator or layer.
 
 A formula is a pure function of one call of an operator: the static shapes of its inputs and outputs, and its
 attributes. The formulas themselves are in the other files of this folder. An operator without any is reported as not
