@@ -188,9 +188,10 @@ def _find_uses(model: ModelProto, scopes: Scopes, constants: Mapping[str, Consta
 
 def _list_moved(node: NodeProto) -> Sequence[str]:
     """Return the inputs whose elements a node hands on; none for a node that computes."""
+    inputs: Sequence[str] = node.input
     if node.op_type in _MOVES:  # further inputs say how
-        return node.input[:1]
-    return node.input if node.op_type == "Concat" else []
+        return inputs[:1]
+    return inputs if node.op_type == "Concat" else []
 
 
 def _has_weights_in_nodes(constants: Mapping[str, Constant], all_uses: Mapping[str, Sequence[_Use]]) -> bool:
