@@ -444,6 +444,24 @@ def test_narrow_weights_are_parameters_where_they_are_scaled(nodes: list[Any]) -
     assert (weight.name, weight.count, weight.bytes) == ("w", 15, 15)
 
 
+@pytest.mark.parametrize(
+    ("operator", "opset", "weights"),
+    [("GroupNormalization", 21, ["s", "s"]), ("MeanVarianceNormalization", 13, []), ("GreaterOrEqual", 12, ["s"])],
+)
+def test_what_the_standard_defines_by_a_body_alone_has_a_shape(operator: str, opset: int, weights: list[str]) -> None:
+    """The file declares none: the product behind it has 2 * 4 * 2 rows of 2, for 3 columns."""
+    settings = {"num_groups": 2} if operator == "GroupNormalization" else {}
+    nodes = [
+        helper.make_node(operator, ["x", *weights], ["h"], **settings),
+        helper.make_node("Cast", ["h"], ["f"], to=1),
+        helper.make_node("MatMul", ["f", "w"], ["y"]),
+    ]
+    scale = np.ones(4 if operator == "GroupNormalization" else 1, F)
+    model = make_model(nodes, {"x": np.ones((2, 4, 2, 2), F)}, {"s": scale, "w": np.ones((2, 3), F)}, opset=opset)
+    trace = trace_graph(model, x=np.ones((2, 4, 2, 2), F))
+    assert (trace.macs, trace.missing) == (2 * 4 * 2 * 2 * 3, ())
+
+
 def test_packed_weights_have_the_elements_that_they_stand_for() -> None:
     packed = np.ones((16, 1, 16), np.uint8)  # 16 rows of 32 elements of four bits
     node = helper.make_node(

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+import numpy as np
 from onnx import NodeProto, TensorProto
 
 from profilerkit.costs import Shape
@@ -152,6 +153,10 @@ def _make_floats(node: RuleNode) -> Types:
     return [tensor_type(TensorProto.FLOAT, node.shape(0))]
 
 
+def _compare(node: RuleNode) -> Types:
+    return [tensor_type(TensorProto.BOOL, np.broadcast_shapes(node.shape(0), node.shape(1)))]
+
+
 #: Operators whose output is like their first input.
 _LIKE_THE_FIRST = """
     BiasAdd BiasGelu BiasSoftmax FastGelu Gelu QLinearLeakyRelu QLinearSigmoid QLinearSoftmax QuickGelu
@@ -160,6 +165,9 @@ _LIKE_THE_FIRST = """
 _RULES: dict[str, Rule] = {
     **{_MICROSOFT + name: copy_types(0) for name in _LIKE_THE_FIRST.split()},
     **{f"ai.onnx.ml::{name}": _make_floats for name in ("Binarizer", "Imputer", "Normalizer", "Scaler")},
+    # The standard defines these by a body alone, in some versions.
+    **dict.fromkeys(("GreaterOrEqual", "LessOrEqual"), _compare),
+    **dict.fromkeys(("GroupNormalization", "MeanVarianceNormalization"), copy_types(0)),
     "SimplifiedLayerNormalization": copy_types(0),
     _MICROSOFT + "Attention": _attend,
     _MICROSOFT + "DequantizeLinear": _dequantize,
