@@ -84,7 +84,7 @@ class Change:
             for value in (self.before, self.after)
         ]
         if self.difference is not None and sides[0] == sides[1]:  # equal in the digits that are shown
-            sides = [f"{value.sign}{value.value:,}" for value in (self.before, self.after)]
+            sides = [value.digits for value in (self.before, self.after)]
         ratio = ""
         if self.difference and self.before.value:
             percent = format_number(100 * self.difference / abs(self.before.value))

@@ -58,16 +58,20 @@ class History:
     def grid(self) -> Grid:
         """Return the history as a table."""
         titles = ("Measured", "Commit", "Machine", self.metric, "", "Changed since the point before")
-        return Grid(str(self.case), titles, tuple(map(_list_cells, self.points)), numeric=frozenset({3}))
+        values = [point.value for point in self.points if point.value.value is not None]
+        texts = {value.digits: value.text for value in values if is_exact(self.metric, value)}
+        in_full = len(set(texts.values())) < len(texts)  # two that differ have one text
+        rows = tuple(_list_cells(point, in_full) for point in self.points)
+        return Grid(str(self.case), titles, rows, numeric=frozenset({3}))
 
 
-def _list_cells(point: Point) -> tuple[str, ...]:
+def _list_cells(point: Point, in_full: bool) -> tuple[str, ...]:
     """Return the cells of a point, in the order of the titles of `History.grid`."""
     row, value = point.row, point.value
     if value.value is None:
         shown, mark = "-", value.completeness.value
     else:
-        shown, mark = value.text, "changed" if point.moved else ""
+        shown, mark = value.digits if in_full else value.text, "changed" if point.moved else ""
     flags = [f"not plausible: {flag}" for flag in row.flags]
     return (
         shorten_moment(row.created, 16),

@@ -101,6 +101,11 @@ class Value(msgspec.Struct, frozen=True):
         return f"{self.sign}{self.shown}"
 
     @property
+    def digits(self) -> str:
+        """The value in all digits, with its sign; for two values whose texts are equal."""
+        return f"{self.sign}{self.value:,}"
+
+    @property
     def is_measured(self) -> bool:
         """Whether it was measured, so that it differs from run to run and from machine to machine."""
         return self.samples > 0

@@ -41,6 +41,17 @@ def test_a_history_has_every_measurement_and_marks_what_moved(store: Store) -> N
     assert [point.value.value for point in g.points] == [32, 32, None]
 
 
+def test_counts_that_are_equal_in_short_are_written_in_full(store: Store) -> None:
+    """100 * 200 + 200 = 20,200 MACs, and 100 * 200 + 201 = 20,201 with one layer more, of 1 * 1."""
+    for night, widths in ((3, (100, 200, 1)), (4, (100, 200, 1, 1)), (5, None)):
+        report = widths and network_report(*widths)
+        store.add(count_row(begun(store, night), night, "net.py:h", report), report or None)
+    (h,) = history(store, "net.py:h", "macs")
+    assert [cells[3:5] for cells in h.grid().rows] == [("20,200", ""), ("20,201", "changed"), ("-", "failed")]
+    (f,) = history(store, "net.py:f", "macs")
+    assert [cells[3] for cells in f.grid().rows] == ["48 MACs", "48 MACs", "56 MACs"]
+
+
 def test_a_commit_in_short_keeps_the_mark_of_changed_files(store: Store) -> None:
     """Else a row from changed files would have the commit that it differs from."""
     for night, commit in ((3, "c" * 40), (4, f"{'c' * 40}+")):
