@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -50,10 +51,33 @@ def _find_output_shape(product: HostEvent) -> tuple[int, ...] | None:
     if name == "linear" and len(weight) == 2:
         return *x[:-1], weight[0]
     if name in ("conv1d", "conv2d", "conv3d") and len(x) == len(weight):
-        return x[0], weight[0]
+        return x[0], weight[0], *_find_image_size(product, x[2:], weight[2:])
     if name == "convolution" and len(x) == len(weight):
         return (x[0],)  # it may be a transposed one, whose weight has the output's channels elsewhere
     return None
+
+
+def _find_image_size(convolution: HostEvent, image: list[int], kernel: list[int]) -> tuple[int, ...]:
+    """Return the size of the image that a convolution makes; nothing if its profile does not tell its steps.
+
+    For example, a kernel of 3 makes an image of (9 + 2 * 1 - 2 * (3 - 1) - 1) // 2 + 1 = 4 of one of 9, with a stride
+    of 2, a padding of 1 and a dilation of 2.
+    """
+    written = convolution.args.get("Concrete Inputs")
+    steps = [_read_numbers(text) for text in written[3:6]] if isinstance(written, list) else []
+    if len(steps) < 3 or any(len(numbers) != len(image) for numbers in steps) or min(steps[0]) < 1:
+        return ()
+    return tuple(
+        (size + 2 * padding - dilation * (length - 1) - 1) // stride + 1
+        for size, length, stride, padding, dilation in zip(image, kernel, *steps, strict=True)
+    )
+
+
+def _read_numbers(text: object) -> list[int]:
+    """Return the numbers of a text such as ``[2, 2]``; none for another one, such as a padding of ``same``."""
+    if not isinstance(text, str) or not re.fullmatch(r"\[\d{1,9}(, \d{1,9})*\]", text, re.ASCII):
+        return []
+    return [int(number) for number in text[1:-1].split(",")]
 
 
 def _read_input_sizes(event: HostEvent) -> list[list[int]]:

@@ -314,6 +314,35 @@ def test_other_shapes_are_refused(tmp_path: Path) -> None:
     assert seconds(join_trace(trace, tmp_path, batch_size=32))["0"] == 17
 
 
+@pytest.mark.parametrize(
+    ("steps", "images"),
+    [
+        (["[2, 2]", "[1, 1]", "[2, 2]"], {9, 10}),  # (9 + 2 - 4 - 1) // 2 + 1 = 4, and 4 of 10
+        (["[1, 1]", "same", "[1, 1]"], {8, 9, 10, 12}),  # the size is not told
+        ([], {8, 9, 10, 12}),
+        (["[0, 0]", "[1, 1]", "[2, 2]"], {8, 9, 10, 12}),
+    ],
+)
+def test_images_of_another_size_are_refused(tmp_path: Path, steps: list[str], images: set[int]) -> None:
+    trace = ChromeTrace()
+    trace.layer("", 0, 99)
+    trace.operator(
+        "aten::conv2d", 2, 19, Input_Dims=[[1, 3, 9, 9], [8, 3, 3, 3]], Concrete_Inputs=["", "", "", *steps, "1"]
+    )
+    file = trace.save(tmp_path / "profile.json")
+    convolution = nn.Conv2d(3, 8, 3, stride=2, padding=1, dilation=2)
+    for size in (8, 9, 10, 12):
+        if size in images:
+            assert profilerkit.join(file, convolution, input_shape=(3, size, size)).trace.macs in (
+                3 * 3 * 8 * 27,  # of 8: (8 + 2 - 4 - 1) // 2 + 1 = 3
+                4 * 4 * 8 * 27,
+                5 * 5 * 8 * 27,  # of 12: (12 + 2 - 4 - 1) // 2 + 1 = 5
+            )
+        else:
+            with pytest.raises(ProfileFileError, match=r"makes \(1, 8, 4, 4\) in the profile, \(1, 8, (3, 3|5, 5)\)"):
+                profilerkit.join(file, convolution, input_shape=(3, size, size))
+
+
 def test_profiles_without_operators_are_refused(tmp_path: Path) -> None:
     trace = ChromeTrace()
     trace.range("profilerkit pass", 0, 9)
