@@ -252,6 +252,18 @@ def test_paper_has_every_column_and_every_point(visit: Open, audit: Path) -> Non
     assert page.locator("#models tr[data-at]").count() < 60
 
 
+def test_the_axes_of_counts_alone_are_two_metrics(visit: Open, tmp_path: Path) -> None:
+    """Neither a time nor a memory was asked for: MACs across, and up the other metric, although MACs come second."""
+    with Store.open(tmp_path / "runs.db") as store:
+        run = store.begin_run(Run("", "", machine="m"), {"cpu": "A"}).run
+        values = {"total_params": Value(3), "macs": Value(2, "MACs")}
+        store.add(Row("net", "1" * 64, RowStatus.COMPLETE, values=values, run=run))
+        write(store, tmp_path / "audit.html", pages=False)
+    page = visit(tmp_path / "audit.html")
+    axes = [page.get_by_label(label, exact=True).input_value() for label in ("Across", "Up")]
+    assert axes == ["macs", "total_params"]
+
+
 def test_what_cannot_be_right_is_not_on_the_front_and_names_are_short(visit: Open, tmp_path: Path) -> None:
     """Of three models the fastest is not plausible: the front has the two others, time is up, and names lack "zoo:"."""
     with Store.open(tmp_path / "runs.db") as store:

@@ -131,7 +131,7 @@ def _list_cards(subjects: Sequence[Subject]) -> list[dict[str, Any]]:
     for status in ("complete", "partial", "failed"):
         chosen = [subject for subject in subjects if subject.newest.status.value == status]
         codes = Counter(subject.newest.failure.value for subject in chosen if subject.newest.failure is not None)
-        parts = ", ".join(f"{code}: {count}" for code, count in codes.most_common(4))
+        parts = ", ".join(f"{code}: {count}" for code, count in codes.most_common())
         cards.append({"title": status.capitalize(), "count": len(chosen), "status": status, "parts": parts})
     if flagged:
         about = "values that cannot be right; each row has the reason"

@@ -15,7 +15,7 @@ from audit_rows import fill, make_rows
 from msgspec.structs import replace
 
 from profilerkit import ArgumentError, Completeness, profile
-from profilerkit_audits import Row, RowStatus, Run, Store, Value
+from profilerkit_audits import FailureCode, Row, RowStatus, Run, Store, Value
 from profilerkit_audits.dashboard import render, write
 from profilerkit_audits.dashboard.page_data import make_page_data
 from profilerkit_audits.dashboard.subjects import group_rows
@@ -174,6 +174,15 @@ def test_the_page_says_how_busy_the_machine_was(store: Store) -> None:
     quiet = begun(store)
     store.add(Row("d", "d" * 64, RowStatus.COMPLETE, conditions={"busy": 0.01}, run=quiet, machine="m"))
     assert "other work" not in render(store, run=quiet).partition('id="data"')[0]
+
+
+def test_the_reasons_of_failures_add_up_to_the_number_of_failed_rows(store: Store) -> None:
+    """Two timeouts and one row of each of four other reasons: 6 rows."""
+    run = begun(store)
+    for number, failure in enumerate(["timeout", "timeout", "memory", "signal", "exit", "model"]):
+        spec = f"{number}.onnx"
+        store.add(Row(spec, str(number) * 64, RowStatus.FAILED, FailureCode(failure), "it failed", run=run))
+    assert "timeout: 2, memory: 1, signal: 1, exit: 1, model: 1<" in render(store)
 
 
 def test_what_does_not_apply_is_told_from_what_is_missing(store: Store) -> None:

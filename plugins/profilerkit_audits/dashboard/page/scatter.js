@@ -44,11 +44,11 @@ class Scatter {
     });
   }
 
-  /** A metric of the address; else MACs across, and up the time, or what more is better of, or the memory. */
+  /** A metric of the address; else MACs across, and up the time, or what more is better of, or the memory, or another one. */
   axis(name) {
     const of = (isOne) => this.metrics.find((column) => column.metric && isOne(column));
     const across = of(({ key }) => key === "macs") ?? this.metrics[0];
-    const up = () => of(({ scale }) => scale === "time") ?? of(({ metric }) => metric.more) ?? of(({ scale }) => scale === "iec") ?? this.metrics[1] ?? across;
+    const up = () => of(({ scale }) => scale === "time") ?? of(({ metric }) => metric.more) ?? of(({ scale }) => scale === "iec") ?? this.metrics.find((column) => column !== across) ?? across;
     return this.metrics.find((column) => column.key === address.get(name)) ?? (name === "x" ? across : up());
   }
 
