@@ -43,9 +43,9 @@ def test_a_history_has_every_measurement_and_marks_what_moved(store: Store) -> N
 
 def test_counts_that_are_equal_in_short_are_written_in_full(store: Store) -> None:
     """100 * 200 + 200 = 20,200 MACs, and 100 * 200 + 201 = 20,201 with one layer more, of 1 * 1."""
-    for night, widths in ((3, (100, 200, 1)), (4, (100, 200, 1, 1)), (5, None)):
-        report = widths and network_report(*widths)
-        store.add(count_row(begun(store, night), night, "net.py:h", report), report or None)
+    reports = [network_report(100, 200, 1), network_report(100, 200, 1, 1), None]
+    for night, report in enumerate(reports, 3):
+        store.add(count_row(begun(store, night), night, "net.py:h", report), report)
     (h,) = history(store, "net.py:h", "macs")
     assert [cells[3:5] for cells in h.grid().rows] == [("20,200", ""), ("20,201", "changed"), ("-", "failed")]
     (f,) = history(store, "net.py:f", "macs")
