@@ -96,7 +96,7 @@ class _Header:
         tensors = tuple(self._read_tensor() for _ in range(tensor_count))
         if len({tensor.name for tensor in tensors}) != len(tensors):
             raise self._damage("two tensors of one name")
-        require_no_overlap(self.path, tensors, self.left - (self.left - self.size) % alignment)
+        require_no_overlap(self.path, tensors, max(0, self.left - (self.left - self.size) % alignment))
         return GgufFile(self.path, metadata, tensors)
 
     def _damage(self, what: str) -> InputError:

@@ -219,5 +219,8 @@ def test_a_file_that_was_not_downloaded_whole(tmp_path: Path) -> None:
     write_gguf(path, METADATA, TENSORS, cut=33)
     with pytest.raises(InputError, match="is cut off: its tensor 'b' ends at byte .*; download it again"):
         read_gguf(path)
+    path.write_bytes(header(tensors=1, rest=tensor()))  # it ends before the padding in front of the tensors
+    with pytest.raises(InputError, match="is cut off: its tensor 'a' ends at byte 16 of 0; download it again"):
+        read_gguf(path)
     with pytest.raises(InputError, match="cannot be read"):
         read_gguf(tmp_path / "none.gguf")
