@@ -450,7 +450,7 @@ def test_narrow_weights_are_parameters_where_they_are_scaled(nodes: list[Any]) -
 )
 def test_what_the_standard_defines_by_a_body_alone_has_a_shape(operator: str, opset: int, weights: list[str]) -> None:
     """The file declares none: the product behind it has 2 * 4 * 2 rows of 2, for 3 columns."""
-    settings = {"num_groups": 2} if operator == "GroupNormalization" else {}
+    settings: dict[str, Any] = {"num_groups": 2} if operator == "GroupNormalization" else {}
     nodes = [
         helper.make_node(operator, ["x", *weights], ["h"], **settings),
         helper.make_node("Cast", ["h"], ["f"], to=1),
