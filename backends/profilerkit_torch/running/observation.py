@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
@@ -19,9 +19,7 @@ from profilerkit.trace.cross_check import ObservedRun
 from ..compat.modes import TorchDispatchMode, WatchingMode
 from ..compat.operators import HigherOrderOperator, find_operator, has_nested_kernel
 from ..costs import Kind, are_as_shipped, classify, op_cost
-from ..costs.registry import COSTS
 from ..trace.operator_facts import tensors_in
-from ..trace.signatures import may_be_kept, signature
 from ..untouched.write_guard import WriteGuard
 
 __all__ = ["Observation", "ObservingGuard", "without_fused_layers"]
@@ -34,42 +32,6 @@ _FUSED_LAYERS = (
     find_operator("aten._transformer_encoder_layer_fwd.default"),
     find_operator("aten._native_multi_head_attention.default"),
 )
-#: The most operators that are remembered.
-_MOST = 4096
-
-
-class _KnownMacs(NamedTuple):
-    """What an operator multiplies and adds in a call: None where its formula does not tell.
-
-    The operator is kept, as a signature has only its ``id``, which may be that of another one by then.
-    """
-
-    operator: Any
-    macs: int | None
-
-
-class _Memory(dict[Any, _KnownMacs]):
-    """What torch's own operators multiply and add, by their signatures: several profiles meet the same ones.
-
-    Attributes:
-        version: The version of the formulas by which it was counted.
-    """
-
-    version: object = None
-
-
-_memory = _Memory()
-
-
-def _find_memory() -> dict[Any, _KnownMacs]:
-    """Return what was counted by the formulas of now; formulas for a time have a memory of their own."""
-    version = COSTS.version
-    if not isinstance(version, int):
-        return {}
-    if version != _memory.version or len(_memory) > _MOST:
-        _memory.clear()
-        _memory.version = version
-    return _memory
 
 
 @contextmanager
@@ -96,10 +58,9 @@ class Observation(WatchingMode):
         self.has_padding_left_out: bool = False
         self._is_comparable = are_as_shipped()
         self._kinds: dict[int, Kind] = {}
-        self._memory = _find_memory()
 
     def begin(self) -> None:
-        """Forget what was added up; what an operator costs for which shapes stays known."""
+        """Forget what was added up."""
         self.macs = 0
 
     def run(self, name: str) -> ObservedRun:
@@ -124,7 +85,7 @@ class Observation(WatchingMode):
         if not self.has_padding_left_out and func in _FUSED_LAYERS:
             self.has_padding_left_out = any(tensor.is_nested for tensor in tensors_in(args))
         if self.macs is not None:
-            macs = None if kind is Kind.UNKNOWN else self._count_macs(func, kind, args, kwargs, result)
+            macs = None if kind is Kind.UNKNOWN else _count_macs(func, kind, args, kwargs, result)
             self.macs = None if macs is None else self.macs + macs
         return result
 
@@ -135,22 +96,16 @@ class Observation(WatchingMode):
             kind = self._kinds[id(func)] = Kind.UNKNOWN if takes_functions else classify(func)
         return kind
 
-    def _count_macs(self, func: Any, kind: Kind, args: Any, kwargs: Any, result: Any) -> int | None:
-        """Return what a call multiplies and adds; None where that is unknown."""
-        try:
-            key = signature(func, args, kwargs, {}).key
-            remembered = self._memory.get(key)
-            if remembered is not None and remembered.operator is func:
-                return remembered.macs
-            cost = op_cost(func, kind, args, kwargs, result)
-        except MemoryError:
-            raise
-        except Exception:  # whatever a formula or a subclass of tensors raises here: the trace has said it, or will
-            return None
-        macs = None if cost is None else int(cost.macs)
-        if may_be_kept(func, key):
-            self._memory[key] = _KnownMacs(func, macs)
-        return macs
+
+def _count_macs(func: Any, kind: Kind, args: Any, kwargs: Any, result: Any) -> int | None:
+    """Return what a call multiplies and adds; None where that is unknown."""
+    try:
+        cost = op_cost(func, kind, args, kwargs, result)
+    except MemoryError:
+        raise
+    except Exception:  # whatever a formula or a subclass of tensors raises here: the trace has said it, or will
+        return None
+    return None if cost is None else int(cost.macs)
 
 
 def _decompose(mode: TorchDispatchMode, func: Any, args: Any, kwargs: Any) -> Any:

@@ -15,7 +15,7 @@ import torch
 
 from ..compat.autograd import without_autograd_kernels
 
-__all__ = ["GRAD_MODES", "AutocastError", "GradMode", "GradientsError", "PassError", "ViewError", "below_autograd"]
+__all__ = ["BY_AUTOCAST", "BY_GRADIENTS", "BY_VIEW", "GRAD_MODES", "GradMode", "PassError", "below_autograd"]
 
 GradMode: TypeAlias = Callable[[], AbstractContextManager[Any]]
 
@@ -32,25 +32,12 @@ GRAD_MODES: tuple[GradMode, ...] = (below_autograd, torch.no_grad, torch.enable_
 
 
 class PassError(RuntimeError):
-    """Raised where a kind of pass cannot do what the model does in a run; the next kind may."""
+    """Raised where a kind of pass cannot do what the model does in a run, for one of these reasons; the next may."""
 
 
-class AutocastError(PassError):
-    """Raised where autocast would not do what it does in the user's run: it passes meta tensors by."""
-
-    def __init__(self) -> None:
-        super().__init__("autocast leaves meta tensors as they are, and keeps its casts by autograd")
-
-
-class GradientsError(PassError):
-    """Raised where a model computes gradients: without autograd they would be missing, or zero."""
-
-    def __init__(self) -> None:
-        super().__init__("the model computes gradients in its forward pass, and this pass is without autograd")
-
-
-class ViewError(PassError):
-    """Raised where a model asks a tensor whether it is a view: without autograd not all of them know."""
-
-    def __init__(self) -> None:
-        super().__init__("the model asks a tensor whether it is a view, and this pass is without autograd")
+#: Autocast would not do what it does in the user's run: it passes meta tensors by.
+BY_AUTOCAST = "autocast leaves meta tensors as they are, and keeps its casts by autograd"
+#: Without autograd gradients would be missing, or zero.
+BY_GRADIENTS = "the model computes gradients in its forward pass, and this pass is without autograd"
+#: Without autograd not all tensors know whether they are views.
+BY_VIEW = "the model asks a tensor whether it is a view, and this pass is without autograd"

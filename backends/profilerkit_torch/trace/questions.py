@@ -18,7 +18,7 @@ from ..model.inventory import Inventory
 from .asked_calls import Call, Handler
 from .asked_names import PassMode
 from .device_questions import DeviceQuestions
-from .grad_modes import GradientsError, ViewError
+from .grad_modes import BY_GRADIENTS, BY_VIEW
 from .value_questions import ValueQuestions
 
 if TYPE_CHECKING:
@@ -125,10 +125,10 @@ class Questions(PassMode):
 
     def _refuse_view(self, call: Call) -> NoReturn:
         """Refuse to tell whether a tensor is a view: in such a pass one that a transform makes is none."""
-        self._recorder.refuse(ViewError)
+        self._recorder.refuse(BY_VIEW)
 
     def _refuse_dual(self, call: Call) -> Any:
         """Refuse to give a tensor its derivative along with it; in transforms, which have their own way, do it."""
         if transform_level() is None:
-            self._recorder.refuse(GradientsError)
+            self._recorder.refuse(BY_GRADIENTS)
         return call.run()

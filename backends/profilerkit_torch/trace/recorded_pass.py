@@ -23,7 +23,7 @@ from ..untouched.substitution import substitute
 from ..untouched.write_guard import WriteGuard
 from .asked_calls import UnansweredError
 from .asked_names import answer_names, find_namespaces
-from .grad_modes import below_autograd
+from .grad_modes import PassError, below_autograd
 from .graph_replays import count_missing_replays
 from .higher_order import call_directly
 from .inference_pass import InferencePass
@@ -223,7 +223,7 @@ def _require_answers(recorder: Recorder, inventory: Inventory) -> None:
     that was made of stand-ins is an answer of this kind only where a real run, with the weights' values, can follow.
     """
     if recorder.refusal is not None:
-        raise recorder.refusal
+        raise PassError(recorder.refusal)
     if not recorder.stands_in:
         return
     unanswered = recorder.unanswered
