@@ -64,7 +64,8 @@ def _use_name_of_report(limit: Limit, report: Report) -> Limit:
 def _explain_missing_number(record: StatusRecord) -> str:
     """Return why a value can neither keep to a limit nor break it; an empty text if it can."""
     if record.value is None:
-        return f"{record.completeness.value}: {'; '.join(record.missing)}"
+        state = "no value" if record.completeness is Completeness.FAILED else record.completeness.value
+        return f"{state}: {'; '.join(record.missing)}"  # a limit that failed stands before it
     return "" if is_number(record.value) else f"{record.key} is no number"
 
 

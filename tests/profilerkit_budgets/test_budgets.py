@@ -252,6 +252,12 @@ def test_a_value_that_is_not_there_fails_with_its_reason() -> None:
     assert (finding.verdict, finding.detail) == (Verdict.FAILED, "unavailable: no counter here")
 
 
+def test_a_value_that_failed_is_said_to_be_none() -> None:
+    failed = record("macs", None, "", completeness=Completeness.FAILED, missing=("the model raised ValueError",))
+    findings = check_budget({"macs": "<= 1 k"}, replace(TEACHER, statuses={"macs": failed}))
+    assert format_headline(findings) == "macs <= 1 k failed: no value: the model raised ValueError"
+
+
 def test_exact_values_beside_a_baseline() -> None:
     assert verdict({"macs": "<= 0.25x"}, STUDENT, TEACHER) == "passed"
     assert verdict({"macs": "<= 0.24x"}, STUDENT, TEACHER) == "failed"
