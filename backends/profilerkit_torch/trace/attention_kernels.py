@@ -10,16 +10,27 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch.backends import cuda
 
 from ..compat.modes import disable_dispatch_modes
 from ..compat.operators import choose_attention
 
-__all__ = ["choose_kernel", "count_spelled_out_bytes"]
+__all__ = ["choose_kernel", "count_spelled_out_bytes", "list_enabled_kernels"]
 
 #: The number of attention that no kernel takes.
 _SPELLED_OUT = 0
 #: Dtypes in which it is not spelled out: their elements become those of float32 first.
 _NARROW = (torch.float16, torch.bfloat16)
+
+
+def list_enabled_kernels() -> tuple[bool, ...]:
+    """Return which kernels may be taken now: a model may say so for a part of itself (``sdpa_kernel``)."""
+    return (
+        cuda.flash_sdp_enabled(),
+        cuda.mem_efficient_sdp_enabled(),
+        cuda.math_sdp_enabled(),
+        cuda.cudnn_sdp_enabled(),
+    )
 
 
 def choose_kernel(

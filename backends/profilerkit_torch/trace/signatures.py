@@ -8,10 +8,13 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
+from ..compat.operators import find_operator
 from ..compat.tensors import FakeTensor, storage_address
+from .attention_kernels import list_enabled_kernels
 
 __all__ = ["Signature", "may_be_kept", "signature"]
 
+_ATTENTION = find_operator("aten.scaled_dot_product_attention.default")
 #: Of a tensor of another type nobody knows what its shape leaves out.
 _DENSE_TYPES = (torch.Tensor, nn.Parameter, FakeTensor)
 #: Types of what a key has of arguments that are no objects of the user's.
@@ -42,11 +45,13 @@ def signature(func: Any, args: Any, kwargs: Any, storages: Mapping[int, Any]) ->
 
     A formula gets shapes, and of tensors nothing else. Those of sparse and nested tensors have what they store, which
     is for their values to say: an operator on such a tensor is never remembered. A quotient of integers has torch's
-    default dtype, which a model may change while it runs. ``storages`` are those of known origin, see
-    `LiveBytes.by_storage`.
+    default dtype, which a model may change while it runs, as it may change the kernels of attention. ``storages`` are
+    those of known origin, see `LiveBytes.by_storage`.
     """
     # Operators stay where they are, and their own hash is slow.
     facets: list[Any] = [id(func), torch.get_default_dtype()]
+    if func is _ATTENTION:
+        facets.append(list_enabled_kernels())
     makers: set[int] = set()
     try:
         are_known = _add_facets(args, facets, makers, storages)

@@ -73,6 +73,23 @@ def test_attention_that_no_kernel_takes_makes_all_scores(is_causal: bool) -> Non
     assert BACKEND.measure_memory(model, ModelInputs(x)) == ACTIVATION + inside
 
 
+def test_each_block_of_a_model_may_name_its_kernel() -> None:
+    """What one block makes inside is not remembered for the other: in either order, and in a profile after it."""
+
+    def attend_twice(self: Any, x: torch.Tensor, is_spelled_out_first: bool) -> torch.Tensor:
+        for is_spelled_out in (is_spelled_out_first, not is_spelled_out_first):
+            with sdpa_kernel(SDPBackend.MATH if is_spelled_out else SDPBackend.FLASH_ATTENTION):
+                x = F.scaled_dot_product_attention(x, x, x)
+        return x
+
+    scores = 2 * SCORES
+    inside = ACTIVATION + 2 * scores * 4 + scores + 2 * LENGTH + 4  # instead of the output, which comes last
+    for is_first in (True, False, True):
+        trace = BACKEND.trace(Call(attend_twice), ModelInputs(activations(), is_first))
+        first, second = (inside, ACTIVATION) if is_first else (ACTIVATION, inside)
+        assert trace.memory.live_bytes == (ACTIVATION + first, 2 * ACTIVATION + second)
+
+
 def test_narrow_numbers_are_widened_for_it() -> None:
     """Copies of queries, keys and values in float32, beside scaled queries; the scores are in float32 too."""
     scores = 2 * SCORES
