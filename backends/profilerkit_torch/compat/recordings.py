@@ -7,6 +7,7 @@ recording; elsewhere all is the same.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from profilerkit.backend_kit.private_names import find
@@ -52,6 +53,15 @@ def _has_flag() -> bool:
 _in_c: Callable[[], bool] = find_first("torch._C._autograd._profiler_enabled", instead=_has_flag)
 
 
+#: The two parts of a session's beginning; without them a session that an error has kept from it stays as it is.
+_prepare_session: Callable[[Any], None] = find_first(
+    "torch.autograd.profiler.profile._prepare_trace", instead=lambda session: None
+)
+_begin_session: Callable[[Any], None] = find_first(
+    "torch.autograd.profiler.profile._start_trace", instead=lambda session: None
+)
+
+
 def is_profiler_enabled() -> bool:
     """Return whether torch's profiler runs, of which there is one; where that is not known torch itself refuses."""
     return _in_c() or _has_flag()
@@ -60,8 +70,14 @@ def is_profiler_enabled() -> bool:
 def stop_session(session: Any) -> None:
     """End a session of torch's profiler; one that has not begun, or has ended, is left as it is.
 
-    An error may be raised between its end and torch's note of that, which another call then makes.
+    An error may be raised between its end and torch's note of that, which another call then makes. After a session that
+    was prepared and has not begun, torch up to 2.10 begins no other one: such a session is begun, to be ended.
     """
+    inner = session.profiler
+    if not _in_c() and inner is not None and inner.entered and inner.kineto_results is None:
+        with suppress(RuntimeError):  # it is prepared
+            _prepare_session(inner)
+        _begin_session(inner)
     if _in_c():
         session.__exit__(None, None, None)
     if _has_flag():

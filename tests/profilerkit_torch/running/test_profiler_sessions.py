@@ -103,7 +103,7 @@ def assert_no_session_runs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_users_session_goes_on() -> None:
-    with torch.profiler.profile(activities=[ProfilerActivity.CPU]) as own:
+    with torch.profiler.profile(activities=[ProfilerActivity.CPU], acc_events=True) as own:
         with pytest.raises(ProfilerBusyError, match="one per process"), run_profiler([ProfilerActivity.CPU]):
             pytest.fail("torch has one profiler")
         torch.ones(3) + 1
