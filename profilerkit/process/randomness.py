@@ -5,6 +5,9 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
+
+from .restoring import restored
 
 __all__ = ["keep_random_state"]
 
@@ -12,8 +15,5 @@ __all__ = ["keep_random_state"]
 @contextmanager
 def keep_random_state() -> Iterator[None]:
     """Restore the state of Python's random number generator at the end: rich draws random numbers for its styles."""
-    state = random.getstate()
-    try:
+    with restored(partial(random.setstate, random.getstate())):
         yield
-    finally:
-        random.setstate(state)

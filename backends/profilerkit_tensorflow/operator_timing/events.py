@@ -33,8 +33,9 @@ import tensorflow as tf
 
 from profilerkit import InputError, NotOfferedError, ProfilerBusyError
 from profilerkit.process.files import write_bytes
+from profilerkit.process.restoring import restored
 
-from ..compat.profiler import is_session_running, make_xspace
+from ..compat.profiler import is_session_kept, is_session_running, make_xspace
 from .profiles import STEP, Profile, Stretch, Window, read_profile
 
 __all__ = ["MAX_PASSES", "NodeTime", "PassTimes", "list_passes", "op_seconds"]
@@ -118,18 +119,22 @@ def _session(folder: str) -> Iterator[None]:
         "stop it (tf.profiler.experimental.stop(), a TensorBoard callback's profile_batch=0, a profiler server) and "
         "try again"
     )
-    if is_session_running():  # a failed start would log a warning and could leave TensorFlow's state inconsistent
+    if is_session_running():  # a failed start would log a warning
         raise busy
-    try:
-        tf.profiler.experimental.start(folder)
-    except tf.errors.AlreadyExistsError as error:
-        raise busy from error
-    try:
+    is_theirs = is_session_kept()
+
+    def end() -> None:
+        """End what is left of our session: TensorFlow also keeps one that an error has kept from its beginning."""
+        if is_session_kept() and not is_theirs:
+            tf.profiler.experimental.stop(save=False)
+
+    with restored(end, in_child=False):
+        try:
+            tf.profiler.experimental.start(folder)
+        except tf.errors.AlreadyExistsError as error:
+            raise busy from error
         yield
-    except BaseException:
-        tf.profiler.experimental.stop(save=False)
-        raise
-    tf.profiler.experimental.stop()
+        tf.profiler.experimental.stop()
 
 
 def list_passes(profile: Profile) -> Iterator[PassTimes]:

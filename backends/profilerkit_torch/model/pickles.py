@@ -8,8 +8,11 @@ import pickletools
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 
 import torch
+
+from profilerkit.process.restoring import for_each, restored
 
 from ..compat.files import PICKLED_NAMES
 
@@ -24,15 +27,17 @@ def refuse_code() -> Iterator[None]:
 
     Torch reads that from the environment of the process, which is as it was afterwards.
     """
-    before = {name: os.environ.pop(name, None) for name in (_FORCED, _FORBIDDEN)}
-    os.environ[_FORCED] = "1"
-    try:
+    before = [(name, os.environ.get(name)) for name in (_FORCED, _FORBIDDEN)]
+    with restored(partial(for_each, _set_variable, before)):
+        for_each(_set_variable, [(_FORCED, "1"), (_FORBIDDEN, None)])
         yield
-    finally:
-        for name, value in before.items():
-            os.environ.pop(name, None)
-            if value is not None:
-                os.environ[name] = value
+
+
+def _set_variable(name: str, value: str | None) -> None:
+    if value is None:
+        os.environ.pop(name, None)
+    else:
+        os.environ[name] = value
 
 
 def require_tensors(data: bytes) -> None:

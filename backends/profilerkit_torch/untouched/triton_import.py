@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from functools import partial
+
+from profilerkit.process.restoring import restored
 
 from ..compat.compiler import find_triton_question, is_compiler_imported
 
@@ -27,11 +30,9 @@ def answer_for_triton() -> None:
     asked = find_triton_question()
     if asked is None:
         return
-    sys.modules["triton"] = None  # type: ignore[assignment]  # an import of it raises ImportError
-    try:
+    with restored(partial(sys.modules.pop, "triton", None)):
+        sys.modules["triton"] = None  # type: ignore[assignment]  # an import of it raises ImportError
         asked()
-    finally:
-        del sys.modules["triton"]
 
 
 def _is_import_crashing() -> bool:

@@ -12,6 +12,8 @@ import pytest
 
 tf = pytest.importorskip("tensorflow")
 
+from tensorflow.python.profiler import profiler_v2  # noqa: E402
+
 from profilerkit import InputError, NotOfferedError, ProfilerBusyError  # noqa: E402
 from profilerkit_tensorflow.compat.profiler import is_session_running, make_xspace  # noqa: E402
 from profilerkit_tensorflow.operator_timing import events as op_times  # noqa: E402
@@ -144,6 +146,47 @@ def test_what_a_call_raises_ends_the_session(raised: BaseException) -> None:
         op_seconds(fail, 2)
     assert caught.value is raised
     assert len(op_seconds(nothing, 2)) == 2, "the next session starts"
+
+
+@pytest.mark.parametrize(
+    ("name", "moment"),
+    [("ProfilerSession", "after"), ("start", "before"), ("start", "after"), ("export_to_tb", "before")],
+)
+def test_an_interrupt_of_a_beginning_or_an_end_leaves_no_session(
+    name: str, moment: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """TensorFlow makes a session and keeps it, begins it, writes it, and forgets it."""
+    sessions = profiler_v2._pywrap_profiler
+    owner = sessions if name == "ProfilerSession" else sessions.ProfilerSession
+    original = getattr(owner, name)
+    made: list[Any] = []
+
+    def interrupt(*arguments: Any) -> Any:
+        made.append(original(*arguments) if moment == "after" else None)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(owner, name, interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        op_seconds(nothing, 1)
+    monkeypatch.undo()
+    assert made
+    assert not is_session_running()
+    made.clear()
+    assert len(op_seconds(nothing, 2)) == 2, "the next session starts"
+
+
+def test_after_a_session_that_python_did_not_begin_the_next_one_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """TensorFlow keeps its own that fails to begin beside that of a profiler server, and refuses each that follows."""
+    server = profiler_v2._pywrap_profiler.ProfilerSession()
+    server.start(str(tmp_path), {})
+    monkeypatch.setattr(op_times, "is_session_running", lambda: False)
+    with pytest.raises(ProfilerBusyError, match="one session per process"):
+        op_seconds(nothing, 1)
+    assert is_session_running(), "that of the server goes on"
+    del server
+    assert len(op_seconds(nothing, 2)) == 2
 
 
 def test_a_failed_pass_ends_the_session_too() -> None:

@@ -28,6 +28,8 @@ from torch import nn
 from profilerkit import InputError, profile
 from profilerkit.cli import cli
 from profilerkit.plugging.loaders import load_model
+from profilerkit.process.restoring import restored
+from profilerkit_torch.model.pickles import refuse_code
 from profilerkit_torch.model.program_contents import Finding, require_operator
 
 WAYS = [
@@ -245,6 +247,16 @@ def test_the_safe_reading_cannot_be_switched_off_from_outside(
         load_model(str(tmp_path / "evil.pt"))
     assert load_model(str(honest_program(tmp_path / "net.pt2"))).name == "net"
     assert not marker.exists()
+    assert os.environ["TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"] == "1"
+    assert "TORCH_FORCE_WEIGHTS_ONLY_LOAD" not in os.environ
+
+
+def test_the_environment_comes_back_where_the_end_is_not_reached(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "1")
+    block = refuse_code()
+    with restored():
+        block.__enter__()
+        assert "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD" not in os.environ
     assert os.environ["TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"] == "1"
     assert "TORCH_FORCE_WEIGHTS_ONLY_LOAD" not in os.environ
 

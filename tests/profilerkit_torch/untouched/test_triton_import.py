@@ -59,6 +59,18 @@ def test_without_a_visible_llvm_torch_asks_itself(monkeypatch: pytest.MonkeyPatc
     assert asked == []
 
 
+def test_an_interrupt_leaves_triton_to_be_imported(monkeypatch: pytest.MonkeyPatch, asked: list[bool]) -> None:
+    def interrupt() -> None:
+        assert sys.modules["triton"] is None
+        raise KeyboardInterrupt
+
+    offer(monkeypatch, "LLVMContextCreate")
+    monkeypatch.setattr(triton_import, "find_triton_question", lambda: interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        triton_import.answer_for_triton()
+    assert "triton" not in sys.modules
+
+
 @pytest.mark.parametrize("loaded", ["torch._dynamo", "triton"])
 def test_what_is_imported_stays(loaded: str, monkeypatch: pytest.MonkeyPatch, asked: list[bool]) -> None:
     offer(monkeypatch, "LLVMContextCreate")
