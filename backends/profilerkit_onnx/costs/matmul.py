@@ -69,7 +69,7 @@ def gemm_on_integers(call: NodeCall) -> Cost:
     return matmul.product(call.outputs[0].numel * (first[0] if call.attribute("transA", 0) else first[1]))
 
 
-@register_op_cost("com.microsoft::MatMulNBits")
+@OPERATORS.register_all("com.microsoft::MatMulNBits", "com.microsoft::MatMulBnb4")
 def matmul_of_packed_weights(call: NodeCall) -> Cost:
     """``a @ b.T + bias`` with weights of few bits, packed in blocks: the products of the matrix that they stand for."""
     out = call.outputs[0]

@@ -50,12 +50,14 @@ class NodeCall(OperatorCall):
         input_dtypes: Names of the inputs' dtypes: ``"float32"``; empty for an optional input that is left out.
         output_dtypes: Names of the outputs' dtypes.
         attributes: The attributes that the node has, by name; texts are ``str``.
+        defaults: What the standard gives the attributes that a node lacks, in the operator set of the model.
         value: Returns the value of an input by its index, as a numpy array, where it is known before the model runs;
             ``None`` elsewhere.
     """
 
     attributes: Mapping[str, Any] = field(default_factory=dict)
+    defaults: Mapping[str, Any] = field(default_factory=dict)
 
     def attribute(self, name: str, default: Any = None) -> Any:
-        """Return the value of an attribute; the default where the node lacks it."""
-        return self.attributes.get(name, default)
+        """Return the value of an attribute; ``default`` where neither the node nor the standard has one."""
+        return self.attributes.get(name, self.defaults.get(name, default))

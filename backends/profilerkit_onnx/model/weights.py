@@ -41,6 +41,7 @@ _PARAMETERS = {
     "LSTM": (1, 2, 3, 7),
     "MatMul": (0, 1),
     "MatMulInteger": (0, 1),
+    "MatMulBnb4": (1,),
     "MatMulIntegerToFloat": (0, 1, 6),
     "MatMulNBits": (1,),
     "QAttention": (1, 2),
@@ -61,6 +62,7 @@ _BUFFERS = {
     "GatherBlockQuantized": (2, 3),
     "GRU": (4, 5),
     "LSTM": (4, 5, 6),
+    "MatMulBnb4": (2,),
     "MatMulIntegerToFloat": (2, 3, 4, 5),
     "MatMulNBits": (2, 3),
     "OneHot": (1, 2),
@@ -137,7 +139,7 @@ def list_weights(model: ModelProto, scopes: Scopes, constants: Mapping[str, Cons
         if constant.shape.numel <= 1 and not is_parameter:
             continue  # a number in the graph, such as a bound or a scale
         elements, shape = constant.shape.numel, tuple(constant.shape)
-        packed = _count_packed(uses)
+        packed = _count_packed(elements, dtype, uses)
         if packed is not None:
             elements, shape = packed, ()
         for path in dict.fromkeys(use.path for use in uses) or [""]:
@@ -220,10 +222,12 @@ def _is_parameter(name: str, constant: Constant, dtype: str, uses: Sequence[_Use
     return is_float(dtype)
 
 
-def _count_packed(uses: Sequence[_Use]) -> int | None:
+def _count_packed(stored: int, dtype: str, uses: Sequence[_Use]) -> int | None:
     """Return how many elements packed weights stand for; None for weights that are not packed."""
     for use in uses:
-        if use.node.op_type == "MatMulNBits" and use.input == 1:
-            sizes: dict[str, int] = {attribute.name: attribute.i for attribute in use.node.attribute}
+        sizes: dict[str, int] = {attribute.name: attribute.i for attribute in use.node.attribute}
+        if use.node.op_type in ("MatMulNBits", "MatMulBnb4") and use.input == 1:
             return sizes.get("K", 0) * sizes.get("N", 0)
+        if use.node.op_type == "GatherBlockQuantized" and use.input == 0 and dtype == "uint8":
+            return stored * 8 // sizes.get("bits", 4)
     return None

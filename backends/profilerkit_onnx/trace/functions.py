@@ -8,7 +8,7 @@ from typing import Any
 from onnx import AttributeProto, FunctionProto, NodeProto, OperatorSetIdProto
 
 from ..model.types import STANDARD
-from .inference import find_schema
+from .inference import find_schema, list_defaults
 from .values import Value
 
 __all__ = ["fill_body", "find_body"]
@@ -41,8 +41,7 @@ def _complete(body: FunctionProto, version: int, schema: Any) -> FunctionProto:
     """Add what a body takes for granted: the operator set it is written in, and the defaults of its attributes."""
     if not any(entry.domain == "" for entry in body.opset_import):
         body.opset_import.append(OperatorSetIdProto(domain="", version=version))
-    defaults = [attribute.default_value for attribute in schema.attributes.values()]
-    body.attribute_proto.extend([default for default in defaults if default.name])  # one without a name is no default
+    body.attribute_proto.extend(list_defaults(schema))
     return body
 
 

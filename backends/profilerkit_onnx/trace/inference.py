@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
-from onnx import NodeProto, TypeProto, defs, helper, numpy_helper
+from onnx import AttributeProto, NodeProto, TypeProto, defs, helper, numpy_helper
 from onnx.checker import ValidationError
 from onnx.shape_inference import InferenceError, infer_node_outputs
 
@@ -13,7 +14,7 @@ from .pricing import name_node, name_operator
 from .runtime_shapes import infer_for_runtime
 from .values import Array, UnfitError, Value
 
-__all__ = ["find_schema", "infer"]
+__all__ = ["find_schema", "infer", "list_defaults"]
 
 #: The most floats that may be a factor for each dimension, as of `Resize`: more than any tensor has dimensions.
 _MOST_FACTORS = 64
@@ -31,6 +32,12 @@ def find_schema(node: NodeProto, opsets: Mapping[str, int]) -> defs.OpSchema | N
         return defs.get_schema(node.op_type, opsets.get(domain, 1), domain)
     except defs.SchemaError:
         return None
+
+
+def list_defaults(schema: Any) -> list[AttributeProto]:
+    """Return the values that the definition of an operator gives the attributes that a node may lack."""
+    attributes = [] if schema is None else schema.attributes.values()
+    return [attribute.default_value for attribute in attributes if attribute.default_value.name]
 
 
 def infer(node: NodeProto, inputs: Sequence[Value | None], opsets: Mapping[str, int]) -> list[TypeProto | None]:

@@ -60,7 +60,7 @@ _FACTORS: dict[str, tuple[_Factor, ...]] = {
     "com.microsoft::DynamicQuantizeLSTM": (_Factor(1, 9, 0), _Factor(2, 11, 0)),
     "com.microsoft::Attention": _SECOND,
     "com.microsoft::QAttention": (_Factor(1, 7),),
-    **dict.fromkeys([*_ATTENTION, "com.microsoft::MatMulNBits"], ()),
+    **dict.fromkeys([*_ATTENTION, "com.microsoft::MatMulNBits", "com.microsoft::MatMulBnb4"], ()),
 }
 #: Operators that multiply activations with a weight, and then activations with each other.
 _PROJECTING = ("com.microsoft::Attention", "com.microsoft::QAttention")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from onnx import AttributeProto, NodeProto, helper
@@ -42,10 +42,14 @@ def name_node(node: NodeProto) -> str:
 
 def read_attributes(node: NodeProto) -> dict[str, Any]:
     """Return the attributes of a node by name: numbers, texts, lists of them, tensors."""
+    return _read_values(attribute for attribute in node.attribute if not attribute.ref_attr_name)
+
+
+def _read_values(attributes: Iterable[AttributeProto]) -> dict[str, Any]:
     return {
         attribute.name: _decode(helper.get_attribute_value(attribute))
-        for attribute in node.attribute
-        if attribute.type not in _LEFT_OUT and not attribute.ref_attr_name
+        for attribute in attributes
+        if attribute.type not in _LEFT_OUT
     }
 
 
@@ -65,8 +69,17 @@ def _decode(value: Any) -> Any:
     return [_decode(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
-def price(operator: str, node: NodeProto, inputs: Sequence[Value | None], outputs: Sequence[Value]) -> Price:
-    """Return the cost of one run of a node, by the name of its operator, and what is not counted of it."""
+def price(
+    operator: str,
+    node: NodeProto,
+    inputs: Sequence[Value | None],
+    outputs: Sequence[Value],
+    defaults: Iterable[AttributeProto],
+) -> Price:
+    """Return the cost of one run of a node, by the name of its operator, and what is not counted of it.
+
+    ``defaults`` are the values of attributes that it may lack.
+    """
     call = NodeCall(
         operator,
         Shapes([None if value is None else value.shape for value in inputs]),
@@ -74,6 +87,7 @@ def price(operator: str, node: NodeProto, inputs: Sequence[Value | None], output
         tuple("" if value is None else value.info.dtype or "unknown" for value in inputs),
         tuple(value.info.dtype for value in outputs),
         read_attributes(node),
+        _read_values(defaults),
         value=lambda index: getattr(inputs[index], "array", None),
     )
     return OPERATORS.price(call)

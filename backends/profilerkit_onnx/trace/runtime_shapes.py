@@ -53,6 +53,14 @@ def _multiply_packed(node: RuleNode) -> Types:
     return [tensor_type(node.element(), Shape((*node.shape(0)[:-1], int(node.get("N")))))]
 
 
+def _look_up_packed(node: RuleNode) -> Types:
+    """Rows of a table whose numbers have few bits: bytes hold several along the last dimension."""
+    table, axis = list(node.shape(0)), node.get("gather_axis", 0)
+    if node.element(0) == TensorProto.UINT8:
+        table[-1] *= 8 // node.get("bits", 4)
+    return [tensor_type(node.element(2), (*table[:axis], *node.shape(1), *table[axis:][1:]))]
+
+
 def _attend(node: RuleNode, past_index: int = 4, element: int = 0) -> Types:
     """Queries, keys and values come of one product: the outputs are the result, and the keys and values so far."""
     batch, length = node.shape(0)[:2]
@@ -177,7 +185,9 @@ _RULES: dict[str, Rule] = {
     _MICROSOFT + "FusedConv": follow_standard("Conv", 0, 1, 2),
     _MICROSOFT + "FusedGemm": follow_standard("Gemm", 0, 1, 2),
     _MICROSOFT + "FusedMatMul": multiply_matrices(0),
+    _MICROSOFT + "GatherBlockQuantized": _look_up_packed,
     _MICROSOFT + "GroupQueryAttention": _attend_grouped,
+    _MICROSOFT + "MatMulBnb4": _multiply_packed,
     _MICROSOFT + "MatMulIntegerToFloat": multiply_matrices(2),
     _MICROSOFT + "MatMulNBits": _multiply_packed,
     _MICROSOFT + "MultiHeadAttention": _attend_multi_head,

@@ -21,6 +21,7 @@ from ..model.graphs import order_nodes
 from ..model.types import read_opsets, tensor_type
 from .folding import read_array
 from .functions import fill_body, find_body
+from .inference import find_schema, list_defaults
 from .node_outputs import Declarations, make_outputs
 from .pricing import is_masked, name_node, name_operator, price
 from .values import MadeConstant, Origin, UnfitError, Value, Values, find_value
@@ -182,7 +183,8 @@ class Walk:
         else:
             outputs, are_inferred = make_outputs(node, inputs, self.declared, self.numbers)
             is_constant = bool(outputs) and all(value.constant for value in outputs)
-            cost, missing = (_NO_WORK, "") if is_constant else price(visit.operator, node, inputs, outputs)
+            defaults = list_defaults(find_schema(node, self.declared.opsets))
+            cost, missing = (_NO_WORK, "") if is_constant else price(visit.operator, node, inputs, outputs, defaults)
             if missing and outputs and not is_known(visit.operator):
                 outputs_of_body = self._walk_definition(visit)
                 if outputs_of_body is not None:

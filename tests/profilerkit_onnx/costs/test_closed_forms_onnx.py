@@ -5,6 +5,7 @@ By the convention each elementary function is one operation, and a multiply-accu
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -215,6 +216,13 @@ def test_an_operator_costs_its_closed_form(case: tuple[str, list[Any], dict[str,
     trace = trace_node(op, *inputs, outputs=outputs, opset=opset, **attributes)
     assert trace.missing == ()
     assert (trace.macs, trace.flops) == (macs, 2 * macs + further)
+
+
+@pytest.mark.parametrize(("opset", "length"), [(17, 8), (20, 4)])
+def test_an_attribute_that_is_left_out_has_the_default_of_the_operator_set(opset: int, length: int) -> None:
+    """A transform is along axis 1 before operator set 20, and along the last but one since."""
+    trace = trace_node("DFT", ones(2, 8, 4, 2), opset=opset)
+    assert (trace.flops, trace.missing) == (5 * 2 * 8 * 4 * math.log2(length), ())
 
 
 def test_at_least_sixty_operators_have_a_closed_form() -> None:

@@ -13,12 +13,13 @@ import pytest
 
 pytest.importorskip("onnx")
 import numpy as np
-from onnx import helper
+from onnx import TensorProto, helper
 from onnx_graphs import BACKEND, F, make_model
 from releases import as_numbers
 
 from profilerkit import ModelInputs, ModelTrace, profile
 
+UINT4 = helper.tensor_dtype_to_np_dtype(TensorProto.UINT4)
 S8, U8 = np.int8, np.uint8
 E = 2 * 3 * 4
 X = np.ones((2, 3, 4), F)
@@ -35,6 +36,7 @@ SCALE, ZERO, ZERO_S = np.asarray(0.5, F), np.asarray(1, U8), np.asarray(0, S8)
 #: Scale and zero point of an input and of the output.
 X_, Y_ = (SCALE, ZERO), (SCALE, ZERO)
 
+BITS_AND_BYTES = {"K": 64, "N": 16, "block_size": 64, "quant_type": 1}
 Case = tuple[str, list[Any], dict[str, Any], tuple[int, ...], int, int]
 #: Operator, inputs (None for one left out), attributes, shape of the first output, multiply-accumulates, further FLOPs.
 CASES: list[Case] = [
@@ -85,6 +87,15 @@ CASES: list[Case] = [
         (2, 16),
         2 * 64 * 16,
         2 * 16,
+    ),
+    ("MatMulBnb4", [ones(2, 64), ones(512, dtype=U8), ones(16)], BITS_AND_BYTES, (2, 16), 2 * 64 * 16, 0),
+    (
+        "GatherBlockQuantized",  # bytes of two numbers each
+        [ones(5, 16, dtype=U8), np.asarray([[0, 1, 2]]), ones(5, 2)],
+        {"bits": 4, "block_size": 16, "quantize_axis": 1},
+        (1, 3, 32),
+        0,
+        2 * 96,
     ),
     (
         "QGemm",
@@ -372,6 +383,19 @@ def test_the_runtime_makes_results_of_these_shapes_and_dtypes(case: Case) -> Non
     first = next(iter(outputs.values())) if isinstance(outputs, dict) else outputs
     info = trace_case(case, "com.microsoft").operators[0].outputs[0]
     assert (first.shape, first.dtype.name) == (info.shape, info.dtype)
+
+
+@pytest.mark.parametrize(
+    ("bits", "dtype", "columns"), [(4, np.uint8, 16), (2, np.uint8, 8), (8, np.uint8, 32), (4, UINT4, 32)]
+)
+def test_a_table_of_few_bits_has_as_many_parameters_as_numbers(bits: int, dtype: Any, columns: int) -> None:
+    """Five rows of 32 numbers: bytes hold 8, 4 or 2 bits of several, and onnx's own narrow type one each."""
+    attributes = {"bits": bits, "block_size": 16, "quantize_axis": 1}
+    node = helper.make_node("GatherBlockQuantized", ["t", "x", "s"], ["y"], domain="com.microsoft", **attributes)
+    table = np.ones((5, columns), np.uint8).astype(dtype)
+    model = make_model([node], {"x": np.ones((1, 3), np.int64)}, {"t": table, "s": ones(5, 2)}, ["y"], opset=21)
+    report = profile(model, np.ones((1, 3), np.int64), metrics=["total_params", "model_size"])
+    assert (report["total_params"], report["model_size"]) == (5 * 32, 5 * 32 * bits // 8 + 5 * 2 * 4)
 
 
 def test_an_activation_that_is_not_known_is_named() -> None:
