@@ -98,6 +98,21 @@ def count_references_in_sum() -> tuple[int, int, int] | None:
     return counts
 
 
+_will_run: Any = find_first(
+    "torch._C._will_engine_execute_node",
+    instead=lambda node: True,
+    off="gradients of recurrent layers that a step does not ask for are counted",
+)
+
+
+def is_asked_for(node: Any) -> bool:
+    """Return whether the backward pass that runs needs the gradient which this node of its graph takes."""
+    try:
+        return node is not None and bool(_will_run(node))
+    except RuntimeError:  # torch does not tell of a tensor by which the model differentiates
+        return True
+
+
 #: Has a function called when the backward pass that runs is over.
 call_after_backward: Callable[[Callable[[], None]], None] = (
     refuse("torch.autograd.Variable._execution_engine", "tells when a backward pass is over")

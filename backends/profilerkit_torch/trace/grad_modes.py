@@ -15,7 +15,16 @@ import torch
 
 from ..compat.autograd import without_autograd_kernels
 
-__all__ = ["BY_AUTOCAST", "BY_GRADIENTS", "BY_VIEW", "GRAD_MODES", "GradMode", "PassError", "below_autograd"]
+__all__ = [
+    "BY_AUTOCAST",
+    "BY_GRADIENTS",
+    "BY_SECOND_GRADIENTS",
+    "BY_VIEW",
+    "GRAD_MODES",
+    "GradMode",
+    "PassError",
+    "below_autograd",
+]
 
 GradMode: TypeAlias = Callable[[], AbstractContextManager[Any]]
 
@@ -39,5 +48,7 @@ class PassError(RuntimeError):
 BY_AUTOCAST = "autocast leaves meta tensors as they are, and keeps its casts by autograd"
 #: Without autograd gradients would be missing, or zero.
 BY_GRADIENTS = "the model computes gradients in its forward pass, and this pass is without autograd"
+#: The backward pass of a whole layer is one operator, which has no gradients of its own.
+BY_SECOND_GRADIENTS = "the model differentiates gradients of a recurrent layer, and this pass runs it as one operator"
 #: Without autograd not all tensors know whether they are views.
 BY_VIEW = "the model asks a tensor whether it is a view, and this pass is without autograd"

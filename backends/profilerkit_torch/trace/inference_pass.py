@@ -17,7 +17,7 @@ from profilerkit.errors import ProfilerKitError
 from ..model.modules import set_inference_flags
 from ..untouched.caller_context import as_caller
 from .fused_attention import FusedAttention
-from .grad_modes import GradMode, PassError
+from .grad_modes import GradMode, PassError, below_autograd
 from .layers import LayerStack
 from .recorder import Recorder
 
@@ -30,6 +30,8 @@ class InferencePass:
     #: What follows the layers, and what records the operators.
     layer_stack: ClassVar[type[LayerStack]] = LayerStack
     recorder: ClassVar[type[Recorder]] = Recorder
+    #: Whether the tensors must tell their device: torch takes some functions apart in a way of each device.
+    needs_device = False
 
     def __init__(self, grad_mode: GradMode) -> None:
         self.grad_mode = grad_mode
@@ -48,6 +50,14 @@ class InferencePass:
         """Return the notes that a trace of this kind gets."""
         if self.grad_mode is torch.enable_grad:
             yield "the model computes gradients and relies on its caller to enable them: they are enabled in this pass"
+
+    def refuses(self, error: BaseException | None) -> bool:
+        """Return whether a pass ended because this kind cannot do what the model does, and the next kind can."""
+        return isinstance(error, PassError) and self.grad_mode is below_autograd
+
+    def needs_next(self, error: BaseException | None) -> bool:
+        """Return whether the next kind is to be tried after an error."""
+        return needs_autograd(error)
 
     def explain_failure(self, error: Exception, inputs: ModelInputs) -> ProfilerKitError:
         """Return the error of a pass that raised: the model's, or this package's where its own code failed."""

@@ -14,6 +14,7 @@ import torch
 
 from profilerkit.costs import recurrent
 
+from ..compat.tensors import FakeTensor
 from ..model.tensors import PLAIN_TYPES
 
 __all__ = ["RECURRENT"]
@@ -74,12 +75,15 @@ def _list_weight_shapes(gates: int, features: int, hidden: int, out: int, has_bi
 
 
 def _are_alike(tensors: Sequence[torch.Tensor]) -> bool:
-    """Return whether all are plain tensors on the meta device and of one dtype."""
+    """Return whether all are plain or fake tensors on one device and of one dtype."""
+    first = tensors[0]
     return all(
-        type(tensor) in PLAIN_TYPES and tensor.is_meta and tensor.dtype is tensors[0].dtype for tensor in tensors
+        type(tensor) in _PLAIN_OR_FAKE and tensor.device == first.device and tensor.dtype is first.dtype
+        for tensor in tensors
     )
 
 
+_PLAIN_OR_FAKE = (*PLAIN_TYPES, FakeTensor)
 #: By operator: what it makes, called with its arguments; None for those that torch's own kernel must judge.
 RECURRENT: dict[str, Callable[..., tuple[torch.Tensor, ...] | None]] = {
     f"aten::{kind}.input": partial(_make_outputs, kind) for kind in recurrent.GATES

@@ -37,8 +37,8 @@ from ..model.weights import note_quantization
 from ..model.wrapped import give_wrapper
 from ..untouched.mutable_inputs import on_device
 from .conditions import conditions
-from .grad_modes import GRAD_MODES, PassError, below_autograd
-from .inference_pass import InferencePass, needs_autograd
+from .grad_modes import GRAD_MODES
+from .inference_pass import InferencePass
 from .recorded_pass import RecordedPass
 from .records import layer_records
 from .stand_ins import REAL_RUN, make_fake_stand_ins, make_meta_stand_ins
@@ -56,11 +56,11 @@ _IN_INFERENCE = tuple(map(InferencePass, GRAD_MODES))
 
 @dataclass(frozen=True)
 class _Failure:
-    """An error of a pass, the calls of layers before it, and whether the model seems to need autograd in the pass."""
+    """An error of a pass, the calls of layers before it, and whether the next kind of pass is to be tried."""
 
     error: Exception
     calls: Calls
-    needs_autograd: bool
+    needs_next: bool
 
 
 def trace_model(
@@ -117,11 +117,12 @@ def _list_layers(inventory: Inventory, failure: Exception | None = None, calls: 
 def _try_kinds(inventory: Inventory, inputs: ModelInputs, kinds: Sequence[InferencePass]) -> ModelTrace:
     """Return the trace of the first kind of pass that works; the layers and an error if none does.
 
-    The next kind is tried only where the model seems to need autograd.
+    The next kind is tried only where the model seems to need it.
     """
     called = adapt_to_keras(inventory.model, inputs)
     failure: Exception | None = None
     calls: Calls = {}
+    is_refused = False
     for kind in kinds:
         try:
             outcome = _try_kind(inventory, called, kind)
@@ -131,25 +132,28 @@ def _try_kinds(inventory: Inventory, inputs: ModelInputs, kinds: Sequence[Infere
             return outcome
         if isinstance(outcome.error, NotOfferedError):  # of this release of torch, not of the model
             raise outcome.error
-        if failure is None or kind.grad_mode is torch.no_grad:  # as a run to be timed; with gradients it may be another
+        # Without gradients it is a run as one to be timed; with them the error may be another.
+        if failure is None or is_refused or kind.grad_mode is torch.no_grad:
             failure, calls = kind.explain_failure(outcome.error, inputs), outcome.calls
-        if not outcome.needs_autograd:
+        if not outcome.needs_next:
             break
+        is_refused = kind.refuses(outcome.error)
     return _list_layers(inventory, failure, calls)
 
 
 def _try_kind(inventory: Inventory, inputs: ModelInputs, kind: InferencePass) -> ModelTrace | _Failure:
     """Return the trace of one kind of pass, on shapes alone or else of a real run; why there is none if both fail."""
     # Keras moves meta tensors to its own device, and needs values there.
-    ways: list[Way] = [_on_fake] if inventory.holds_keras else [_on_meta, _on_fake]
+    needs_device = inventory.holds_keras or kind.needs_device
+    ways: list[Way] = [_on_fake] if needs_device else [_on_meta, _on_fake]
     failures: list[_Failure] = []
     for way in ways:
         outcome = _try_way(way, inventory, inputs, kind)
         if isinstance(outcome, ModelTrace):
             return outcome
         failures.append(outcome)
-        if isinstance(outcome.error, PassError) and kind.grad_mode is below_autograd:
-            return outcome  # the next kind can do what this one cannot
+        if kind.refuses(outcome.error):
+            return outcome
         if isinstance(outcome.error, LeftBehindError):
             break  # other tensors without values would be left behind as well
     first, last_error = failures[0], failures[-1].error
@@ -167,8 +171,8 @@ def _try_kind(inventory: Inventory, inputs: ModelInputs, kind: InferencePass) ->
 
 
 def _join_failures(reported: _Failure, others: Sequence[_Failure]) -> _Failure:
-    """Return the failure to report; the model needs autograd if it seemed to in any way."""
-    return replace(reported, needs_autograd=any(failure.needs_autograd for failure in (reported, *others)))
+    """Return the failure to report; the next kind of pass is to be tried if it is to be in any way."""
+    return replace(reported, needs_next=any(failure.needs_next for failure in (reported, *others)))
 
 
 def _try_way(way: Way, inventory: Inventory, inputs: ModelInputs, kind: InferencePass) -> ModelTrace | _Failure:
@@ -181,7 +185,7 @@ def _try_way(way: Way, inventory: Inventory, inputs: ModelInputs, kind: Inferenc
     except (CostFormulaError, MemoryError):  # which another way would not mend
         raise
     except Exception as error:  # whatever the model raises
-        return _Failure(error, calls, needs_autograd(error))
+        return _Failure(error, calls, kind.needs_next(error))
 
 
 @contextmanager

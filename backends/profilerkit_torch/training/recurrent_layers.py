@@ -1,4 +1,4 @@
-"""Recurrent layers in a training step on meta tensors: two operators, forward and backward, by layer and direction.
+"""Recurrent layers in a training step: two operators, forward and backward, by layer and direction.
 
 Torch takes such a layer apart into steps. On meta tensors it multiplies the input step by step too, where its kernel
 for the CPU multiplies all steps at once. Here the work is that of the formulas, and the memory that of the CPU's kernel
@@ -7,22 +7,28 @@ for the CPU multiplies all steps at once. Here the work is that of the formulas,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
 from torch.nn import functional as F
 
 from profilerkit.costs import Cost, recurrent
+from profilerkit.process.restoring import restored
 
-from ..compat.modes import disable_dispatch_modes, is_any_autocast_enabled
+from ..compat.autograd import is_asked_for
+from ..compat.modes import disable_dispatch_modes, is_any_autocast_enabled, unseen_by_functions
 from ..compat.recordings import transform_level
-from ..trace.grad_modes import below_autograd
+from ..trace.asked_calls import stands_in
+from ..trace.grad_modes import BY_SECOND_GRADIENTS, below_autograd
 from ..trace.meta_recurrent import RECURRENT
 from .training_recorder import TrainingRecorder
 
-__all__ = ["RECURRENT_FUNCTIONS", "run_recurrent"]
+__all__ = ["RECURRENT_FUNCTIONS", "run_recurrent", "without_onednn"]
 
+_onednn: Any = torch.backends.mkldnn
 #: The kinds of layers by the functions that run them.
 RECURRENT_FUNCTIONS: dict[Any, str] = {getattr(torch, kind): kind for kind in recurrent.GATES}
 #: How many sequences of hidden units the steps keep beside their outputs. A GRU: its gates, the part of the new gate
@@ -38,7 +44,7 @@ def run_recurrent(recorder: TrainingRecorder, kind: str, x: Any, hx: Any, *argum
     if not has_states or transform_level() is not None or is_any_autocast_enabled():
         return None
     with disable_dispatch_modes():
-        if not x.is_meta or RECURRENT[f"aten::{kind}.input"](x, hx, *arguments) is None:
+        if x.device.type not in ("meta", "cpu") or RECURRENT[f"aten::{kind}.input"](x, hx, *arguments) is None:
             return None
     weights, has_biases, layers, dropout, is_training, is_bidirectional, batch_first = arguments
     sequence = x.transpose(0, 1).contiguous() if batch_first else x
@@ -67,15 +73,13 @@ class _Layer(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, recorder: TrainingRecorder, kind: str, has_biases: bool, x: Any, *tensors: Any) -> Any:
-        count = _count_states(kind)
-        states, weights = tensors[:count], tensors[count:]
+        states = tensors[: _count_states(kind)]
         sizes = ctx.sizes = _Sizes(kind, x.shape, states[0].shape[-1], states[-1].shape[-1])
-        ctx.recorder = recorder
+        ctx.recorder, ctx.has_biases = recorder, has_biases
         ctx.memory = recorder.hold(x, sizes.for_backward)
         products = recorder.hold(x, sizes.gates)  # those of the input, which are there until the last step
         with below_autograd():
-            hx = states if kind == "lstm" else states[0]
-            outputs = getattr(torch, kind)(x, hx, weights, has_biases, 1, 0.0, True, False, False)
+            outputs = _run(kind, has_biases, x, *tensors)
         del products
         ctx.save_for_backward(x, *tensors)
         return outputs
@@ -83,9 +87,16 @@ class _Layer(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
         inputs, recorder, sizes = ctx.saved_tensors, ctx.recorder, ctx.sizes
-        needs = ctx.needs_input_grad[-len(inputs) :]
+        if torch.is_grad_enabled():
+            recorder.refuse(BY_SECOND_GRADIENTS)
+        needs = [is_asked_for(node) for node, _ in ctx.next_functions[-len(inputs) :]]
         with disable_dispatch_modes():
-            results = [torch.empty_like(x) if is_needed else None for x, is_needed in zip(inputs, needs, strict=True)]
+            if stands_in(inputs[0]):
+                results = [
+                    torch.empty_like(x) if is_needed else None for x, is_needed in zip(inputs, needs, strict=True)
+                ]
+            else:
+                results = _differentiate(sizes.kind, ctx.has_biases, inputs, needs, gradients)
         elements = [0 if result is None else result.numel() for result in results]
         inside = max(0, _count_most_elements(sizes, elements) - sum(elements))
         ctx.memory = None
@@ -94,6 +105,36 @@ class _Layer(torch.autograd.Function):
             f"{sizes.kind}_backward", cost, (*inputs, *gradients), results, inside * inputs[0].element_size()
         )
         return None, None, None, *results
+
+
+def _run(kind: str, has_biases: bool, x: torch.Tensor, *tensors: torch.Tensor) -> Any:
+    """Return what torch makes of a layer in one direction: its output and last states."""
+    count = _count_states(kind)
+    hx = tensors[:count] if kind == "lstm" else tensors[0]
+    return getattr(torch, kind)(x, hx, tensors[count:], has_biases, 1, 0.0, True, False, False)
+
+
+def _differentiate(
+    kind: str,
+    has_biases: bool,
+    inputs: Sequence[torch.Tensor],
+    needs: Sequence[bool],
+    gradients: Sequence[torch.Tensor],
+) -> list[torch.Tensor | None]:
+    """Return the gradients of a layer by each input, None where it is not needed; the layer runs once more."""
+    with unseen_by_functions(), torch.enable_grad(), without_onednn():
+        leaves = [x.detach().requires_grad_(is_needed) for x, is_needed in zip(inputs, needs, strict=True)]
+        sources = [leaf for leaf in leaves if leaf.requires_grad]
+        results = iter(torch.autograd.grad(_run(kind, has_biases, *leaves), sources, gradients, allow_unused=True))
+    return [next(results) if is_needed else None for is_needed in needs]
+
+
+@contextmanager
+def without_onednn() -> Iterator[None]:
+    """Run without oneDNN's kernels."""
+    with restored(partial(setattr, _onednn, "enabled", _onednn.enabled)):
+        _onednn.enabled = False
+        yield
 
 
 class _Sizes(NamedTuple):

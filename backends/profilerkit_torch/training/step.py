@@ -10,6 +10,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import copy_context
+from copy import copy
 from functools import partial
 from typing import Any, ClassVar
 
@@ -29,6 +30,7 @@ from ..model.inventory import Inventory
 from ..model.modules import list_layers, list_named_parameters, list_parameters
 from ..model.rank_shares import count_bucket_bytes
 from ..running.single_passes import without_hooks_once_accumulated
+from ..trace.grad_modes import BY_SECOND_GRADIENTS, PassError
 from ..trace.inference_pass import InferencePass
 from ..trace.layers import LayerStack
 from ..trace.recorder import Recorder
@@ -56,11 +58,15 @@ def trace_training(model: nn.Module, inputs: ModelInputs) -> ModelTrace:
     sum of all outputs that need gradients, or the loss that the model returns as ``loss``.
     """
     with apart():
-        return trace_model(model, inputs, (TrainingPass(model),))
+        step = TrainingPass(model)
+        return trace_model(model, inputs, (step, step.with_layers_apart()))
 
 
 class TrainingPass(InferencePass):
-    """A forward pass in training mode, and the backward pass to the trainable weights."""
+    """A forward pass in training mode, and the backward pass to the trainable weights.
+
+    A recurrent layer runs as one operator each way; taken apart into what torch runs, its gradients have gradients too.
+    """
 
     layer_stack: ClassVar[type[LayerStack]] = TrainedLayers
     recorder: ClassVar[type[Recorder]] = TrainingRecorder
@@ -73,13 +79,19 @@ class TrainingPass(InferencePass):
         self._bucket_bytes = count_bucket_bytes(model)
         self._notes: list[str] = []
 
+    def with_layers_apart(self) -> TrainingPass:
+        """Return a pass of the same model that takes its recurrent layers apart, as the kernels of its device do."""
+        other = copy(self)
+        other.needs_device = True
+        return other
+
     def prepare(self, model: nn.Module, modules: Sequence[nn.Module]) -> None:
         """Put the model into training mode, and substitute every weight that is still the user's.
 
         So no gradient and no hook of the user's parameters is touched. Hooks for gradients of modules are taken off.
         """
         self._went_forward = False
-        self._notes.clear()
+        self._notes = []
         if not any(getattr(module, "training", True) for module in modules):
             for module in modules:
                 module.training = True
@@ -104,7 +116,7 @@ class TrainingPass(InferencePass):
             _without_global_backward_hooks(),
             _without_hooks(kept),
             torch.autograd.set_multithreading_enabled(False),
-            StepFunctions(self._device, recorder),
+            StepFunctions(self._device, recorder, takes_layers_apart=self.needs_device),
         ):
             outputs = self._run_forward(model, inputs, recorder)
             differentiated = list(list_differentiated(outputs))
@@ -140,6 +152,14 @@ class TrainingPass(InferencePass):
         yield from self._notes
         if self._bucket_bytes:
             yield _BUCKETS.format(count=self._bucket_bytes)
+
+    def refuses(self, error: BaseException | None) -> bool:
+        """Return whether a pass ended because gradients of a recurrent layer are differentiated."""
+        return isinstance(error, PassError) and str(error) == BY_SECOND_GRADIENTS and not self.needs_device
+
+    def needs_next(self, error: BaseException | None) -> bool:
+        """Return whether the model needs its recurrent layers taken apart."""
+        return self.refuses(error)
 
     def explain_failure(self, error: Exception, inputs: ModelInputs) -> ProfilerKitError:
         """Return the error of a model that raised, in its forward pass or only in the backward pass."""

@@ -7,18 +7,15 @@ on the CPU has a kernel of oneDNN's, whose backward pass makes gradients that th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
-from functools import partial
+from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import torch
 
-from profilerkit.process.restoring import restored
-
 from ..trace.fused_attention import FusedAttention
 from ..trace.higher_order import is_control_flow, run_higher_order
-from .recurrent_layers import RECURRENT_FUNCTIONS, run_recurrent
+from .recurrent_layers import RECURRENT_FUNCTIONS, run_recurrent, without_onednn
 from .training_recorder import TrainingRecorder
 
 __all__ = ["StepFunctions"]
@@ -32,9 +29,10 @@ class StepFunctions(FusedAttention):
     An LSTM runs without oneDNN, also in a step on real tensors; conditions and loops are taken apart into what they do.
     """
 
-    def __init__(self, device: torch.device, recorder: TrainingRecorder) -> None:
+    def __init__(self, device: torch.device, recorder: TrainingRecorder, *, takes_layers_apart: bool = False) -> None:
         super().__init__(device)
         self._recorder = recorder
+        self._takes_layers_apart = takes_layers_apart
 
     def __torch_function__(self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run a function in the way of a step, if it has one; otherwise as `FusedAttention` does."""
@@ -42,7 +40,7 @@ class StepFunctions(FusedAttention):
         if func is torch.lstm:
             if self._device.type == "cpu" and _has_onednn_kernel(*args[:2]):
                 self._recorder.unsized["the workspace of lstm"] += 1
-            with _without_onednn():
+            with without_onednn():
                 return self._run_recurrent(func, args, kwargs)
         if func in RECURRENT_FUNCTIONS:
             return self._run_recurrent(func, args, kwargs)
@@ -53,7 +51,8 @@ class StepFunctions(FusedAttention):
 
     def _run_recurrent(self, func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         """Run recurrent layers, each as one operator where that is known."""
-        result = None if kwargs else run_recurrent(self._recorder, RECURRENT_FUNCTIONS[func], *args)
+        is_whole = not (kwargs or self._takes_layers_apart)
+        result = run_recurrent(self._recorder, RECURRENT_FUNCTIONS[func], *args) if is_whole else None
         return func(*args, **kwargs) if result is None else result
 
     def _attend(
@@ -81,10 +80,3 @@ def _has_onednn_kernel(x: torch.Tensor, states: Any) -> bool:
         return False
     hidden, cells = states
     return x.dtype in (torch.float32, torch.bfloat16) and hidden.shape == cells.shape
-
-
-@contextmanager
-def _without_onednn() -> Iterator[None]:
-    with restored(partial(setattr, _onednn, "enabled", _onednn.enabled)):
-        _onednn.enabled = False
-        yield

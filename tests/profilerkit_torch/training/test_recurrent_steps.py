@@ -11,6 +11,7 @@ from tiny import BACKEND, Call, ones
 from torch import nn
 
 from profilerkit import ModelInputs, ModelTrace
+from profilerkit_torch.trace import tracing
 
 STEPS, SAMPLES, FEATURES, UNITS = 5, 2, 6, 4
 POSITIONS = STEPS * SAMPLES
@@ -54,6 +55,89 @@ def test_frozen_weights_get_no_gradient() -> None:
     layer.weight_ih_l0.requires_grad_(False)
     trace = step(layer, ones(STEPS, SAMPLES, FEATURES))
     assert trace.macs == POSITIONS * UNITS * (FEATURES + 3 * UNITS) - SAMPLES * UNITS * UNITS
+
+
+def attack(self: Any, x: torch.Tensor) -> torch.Tensor:
+    """Run the layer on inputs that its gradient by the input has made worse (FGSM)."""
+    x = x.detach().requires_grad_()
+    (gradient,) = torch.autograd.grad(self.layer(x)[0].sum(), x)
+    return self.layer((x + 0.1 * gradient.sign()).detach())[0]
+
+
+def penalize(self: Any, x: torch.Tensor) -> torch.Tensor:
+    """Return a loss with a penalty for the gradient by the input."""
+    x = x.detach().requires_grad_()
+    output = self.layer(x)[0]
+    (gradient,) = torch.autograd.grad(output.sum(), x, create_graph=True)
+    return output.sum() + gradient.square().sum()
+
+
+def adapt(self: Any, x: torch.Tensor) -> torch.Tensor:
+    """Run the layer with the weights of one step of gradient descent, which is differentiated too (MAML)."""
+    weights = dict(self.layer.named_parameters())
+    loss = self.layer(x)[0].square().sum()
+    gradients = torch.autograd.grad(loss, list(weights.values()), create_graph=True)
+    adapted = {name: weight - 0.1 * g for (name, weight), g in zip(weights.items(), gradients, strict=True)}
+    return torch.func.functional_call(self.layer, adapted, (x,))[0]
+
+
+def count_steps_that_differentiate(rows: int) -> dict[Any, int]:
+    """Return the MACs of a step of each of the three above, of a layer whose matrices have so many rows.
+
+    ``inputs`` is one product with the matrix of the input for all positions, ``states`` one with the states' matrix,
+    and ``back`` one that leads from each state to the one before, but for the first state, whose gradient nobody needs.
+    """
+    inputs, states = POSITIONS * rows * FEATURES, POSITIONS * rows * UNITS
+    back = (POSITIONS - SAMPLES) * rows * UNITS
+    forward = weights = inputs + states
+    return {
+        # Forward, and back to the input; then a step as any other.
+        attack: (forward + inputs + back) + (forward + weights + back),
+        # As before; then back through the forward pass, and each product of the first gradient by both its factors.
+        penalize: (forward + inputs + back) + (weights + inputs + back) + 2 * (inputs + back),
+        # Two steps; then back through the products that made the first gradients: those of the weights by what came
+        # back, and by the states; those that lead back by both factors; and back through the first forward pass.
+        adapt: 2 * (forward + weights + back) + (inputs + states + back) + 2 * back + (weights + back),
+    }
+
+
+@pytest.mark.parametrize("function", [attack, penalize, adapt])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_model_that_differentiates_its_layer(kind: str, function: Any) -> None:
+    model = Call(function, layer=getattr(nn, kind)(FEATURES, UNITS))
+    trace = step(model, ones(STEPS, SAMPLES, FEATURES))
+    assert trace.macs == count_steps_that_differentiate(KINDS[kind][0] * UNITS)[function]
+    assert trace.notes == ()
+
+
+@pytest.mark.parametrize("function", [attack, penalize, adapt, lambda self, x: self.layer(x)[0]])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_real_run_counts_as_shapes_do(kind: str, function: Any) -> None:
+    """What asks a value needs a real run, by which its gradients must be right too: the model sees them."""
+
+    def ask(self: Any, x: torch.Tensor) -> torch.Tensor:
+        if not (x > 0).all():
+            raise AssertionError("never")
+        return function(self, x)
+
+    layer, x = getattr(nn, kind)(FEATURES, UNITS), ones(STEPS, SAMPLES, FEATURES)
+    by_shapes, by_values = (step(Call(run, layer=layer), x) for run in (function, ask))
+    assert any("counted in a real run" in note for note in by_values.notes)
+    assert by_values.macs == by_shapes.macs
+    assert by_values.flops == by_shapes.flops
+    assert by_values.memory.peak_bytes() == by_shapes.memory.peak_bytes()
+
+
+@pytest.mark.parametrize("function", [attack, penalize, adapt, lambda self, x: self.layer(x)[0]])
+@pytest.mark.parametrize("kind", KINDS)
+def test_fake_tensors_count_as_meta_tensors_do(kind: str, function: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, x = Call(function, layer=getattr(nn, kind)(FEATURES, UNITS)), ones(STEPS, SAMPLES, FEATURES)
+    on_meta = step(model, x)
+    monkeypatch.setattr(tracing, "_on_meta", tracing._on_fake)
+    on_fake = step(model, x)
+    assert on_fake.notes == ()
+    assert (on_fake.macs, on_fake.flops) == (on_meta.macs, on_meta.flops)
+    assert on_fake.memory.peak_bytes() == on_meta.memory.peak_bytes()
 
 
 @pytest.mark.parametrize(("kind", "kept"), [("RNN", 1), ("GRU", 7)])
