@@ -74,6 +74,18 @@ make_tensor: Callable[[Any, torch.Tensor, bool], torch.Tensor] = find_first(
 
 #: The address of a storage, by which it is known; else that of the object that stands for it in Python.
 storage_address: Callable[[Any], int] = attrgetter("_cdata") if find("torch.UntypedStorage._cdata") is not None else id
+#: The class of nested tensors whose values are in one tensor, which they are views of.
+_JaggedTensor: Any = find_first(
+    "torch.nested._internal.nested_tensor.NestedTensor", instead=type("NestedTensor", (), {})
+)
+
+
+def find_storage(tensor: torch.Tensor) -> Any:
+    """Return the storage in which a tensor's elements are; raises RuntimeError where they are in several."""
+    values: Any = tensor._values if type(tensor) is _JaggedTensor else tensor
+    return values.untyped_storage()
+
+
 #: The class of all tensors, those of subclasses that Python code made too.
 TensorBase: Any = find_first("torch._C.TensorBase", instead=torch.Tensor)
 #: ``torch.FloatTensor`` and the like.

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]
 
-from ..compat.tensors import is_view, storage_address
+from ..compat.tensors import find_storage, is_view, storage_address
 
 __all__ = [
     "PLAIN_TYPES",
@@ -120,7 +120,7 @@ _FEW = 4096
 def storage_key(tensor: torch.Tensor) -> int:
     """Return the address of the storage of a tensor; its own ``id`` where it has no single storage, as sparse ones."""
     try:
-        return int(storage_address(tensor.untyped_storage()))
+        return int(storage_address(find_storage(tensor)))
     except (NotImplementedError, RuntimeError):  # sparse and other tensors without one storage
         return id(tensor)
 

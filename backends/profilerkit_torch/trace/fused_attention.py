@@ -45,7 +45,8 @@ class FusedAttention(PassMode):
         if transform_level() is not None:  # transforms have rules of their own
             return func(*args, **kwargs)
         if func is F.scaled_dot_product_attention:
-            return self._attend(*args, **kwargs)
+            query = args[0] if args else kwargs["query"]
+            return func(*args, **kwargs) if query.is_nested else self._attend(*args, **kwargs)
         if func is F.multi_head_attention_forward:
             return self._run_multi_head(*args, **kwargs)
         if func is _ONE_HOT:

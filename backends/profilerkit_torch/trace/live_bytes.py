@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from ..compat.tensors import storage_address
+from ..compat.tensors import find_storage, storage_address
 from ..model.tensors import storage_key
 
 __all__ = ["INPUT", "LiveBytes", "select_makers"]
@@ -23,13 +23,15 @@ NOBODY = -2
 class _Watched(weakref.ref[Any]):
     """A storage that is alive."""
 
-    __slots__ = ("counted", "key", "made", "maker", "part", "seen", "suspicion")
+    __slots__ = ("counted", "key", "made", "maker", "part", "seen", "suspicion", "weights")
 
     #: Its address.
     key: int
     #: Its bytes when it was last seen, and those that count.
     seen: int
     counted: int
+    #: Those of weights in it, which a trace has beside the bytes alive.
+    weights: int
     #: What it is for.
     part: Any
     #: Whether it was made for the pass, and should be gone after it.
@@ -49,7 +51,8 @@ class LiveBytes:
 
     def __init__(self) -> None:
         self._total = 0
-        #: What the storages that are met first from now on are for, and the bytes alive of each such part.
+        #: What the storages that are met first from now on are for, and the bytes alive of each such part; less than 0
+        #: of "weights" that are freed.
         self.part: Any = "inputs"
         self.parts: Counter[Any] = Counter()
         self._watched: dict[int, _Watched] = {}
@@ -76,22 +79,33 @@ class LiveBytes:
         while freed:
             watched = freed.popleft()
             del self._watched[watched.key]
-            self._total -= watched.counted
+            self._total -= watched.counted + watched.weights
             self.parts[watched.part] -= watched.counted
+            self.parts["weights"] -= watched.weights
+
+    def add_weight(self, tensor: torch.Tensor, made: bool) -> int:
+        """Count a tensor of the model's as nothing, and less than nothing once it is freed; return as `add` does.
+
+        A trace has its bytes beside the bytes alive, where they stay even if the model replaces it in its pass.
+        """
+        added = self.add(tensor, size=0, made=made)
+        if added:
+            self._watched[storage_key(tensor)].weights = added
+        return added
 
     def add(self, tensor: torch.Tensor, size: int | None = None, made: bool = False, maker: int = NOBODY) -> int:
         """Count the tensor's storage, or what it has grown by; return its bytes where it was not known before.
 
-        ``size`` is what it counts for: 0 for a weight, which is counted elsewhere. ``made`` says that the storage was
-        made for the pass, and should be gone after it. ``maker`` is the operator that has just written to it.
+        ``size`` is what it counts for. ``made`` says that the storage was made for the pass, and should be gone after
+        it. ``maker`` is the operator that has just written to it.
         """
         try:
-            storage = tensor.untyped_storage()
+            storage = find_storage(tensor)
         except (NotImplementedError, RuntimeError):  # sparse and other tensors without one storage
             return 0
         if self._freed:
             self.take_off()
-        key, nbytes = storage_address(storage), storage.nbytes()
+        key, nbytes = storage_address(storage), int(storage.nbytes())
         watched = self._watched.get(key)
         if watched is not None:
             if nbytes > watched.seen:
@@ -105,7 +119,7 @@ class LiveBytes:
             self.parts[self.part] += counted
         watched = self._watched[key] = _Watched(storage, self._freed.append)
         watched.key, watched.seen, watched.counted, watched.part = key, nbytes, counted, self.part
-        watched.made, watched.maker, watched.suspicion = made, maker, None
+        watched.made, watched.maker, watched.suspicion, watched.weights = made, maker, None, 0
         return nbytes
 
     def _grow(self, watched: _Watched, by: int) -> None:

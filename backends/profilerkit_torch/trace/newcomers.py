@@ -17,7 +17,7 @@ from profilerkit.process.collector import frozen_objects_found
 from profilerkit.process.restoring import restored
 
 from ..compat.modes import unseen_by_functions
-from ..compat.tensors import storage_address
+from ..compat.tensors import find_storage, storage_address
 from ..untouched.leftovers import tensors_alive
 from .live_bytes import LiveBytes
 from .other_threads import OtherThreads
@@ -126,7 +126,7 @@ def find_key(tensor: torch.Tensor) -> int:
     """Return the address of a tensor's storage; 0 where it has no single one."""
     try:
         with unseen_by_functions():
-            return int(storage_address(tensor.untyped_storage()))
+            return int(storage_address(find_storage(tensor)))
     except (NotImplementedError, RuntimeError):
         return 0
 

@@ -186,7 +186,7 @@ class PassRecord(OperatorRecord, LayerListener):
                 missing=missing,
             )
         )
-        self.live_bytes.append(self.live.total + bytes_inside)
+        self.live_bytes.append(max(0, self.live.total) + bytes_inside)
 
     # Layers -----------------------------------------------------------------------------------------------------------
 

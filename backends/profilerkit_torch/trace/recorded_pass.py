@@ -90,6 +90,7 @@ class RecordedPass:
             try:
                 alive = count_alive(recorder, standing)
                 self._prepare_answers(recorder, standing)
+                standing.substitutes.clear()  # a weight that the model replaces is freed
                 with self._watch(recorder):
                     self._kind.run(self._model, standing.inputs, recorder)
             finally:

@@ -43,6 +43,8 @@ __all__ = ["Recorder"]
 _is_grad_enabled = torch.is_grad_enabled
 #: Of the input, how likely an element is dropped, and whether any is.
 _DROPOUT = find_operator("aten.dropout.default")
+#: Returns a nested tensor that stands for all with one tensor of values.
+_JAGGED_EXAMPLE = find_operator("aten._nested_get_jagged_dummy.default")
 #: Views that take of a second tensor its size, or read it on the CPU: no tensor has to be moved for them.
 _NEVER_MOVED = frozenset(
     map(
@@ -178,6 +180,8 @@ class Recorder(WatchingMode, PassRecord):
         """Run an operator: one that takes functions, one made of others, a view, or any other."""
         if isinstance(func, HigherOrderOperator):
             return run_higher_order(self, func, args, kwargs)
+        if func is _JAGGED_EXAMPLE:  # it has no values on any device
+            return func(*args)
         kind = classify(func)
         if kind is Kind.COMPOSITE:
             result = self._decompose(func, args, kwargs)

@@ -58,7 +58,7 @@ def count_alive(recorder: Recorder, standing: StandingModel) -> AliveBytes:
         added = 0
         for tensor in tensors:
             twin = standing.substitutes.get(id(tensor), tensor)
-            added += live.add(twin, size=0, made=twin is not tensor)
+            added += live.add_weight(twin, made=twin is not tensor)
         return added
 
     add((*inventory.parameters, *inventory.buffers))

@@ -153,7 +153,7 @@ class TrainingRecorder(Recorder):
         self.phase, self.live.part = "backward", "other"
         with self.layers.apart():
             yield
-        self._left_bytes = self.live.total
+        self._left_bytes = max(0, self.live.total)
 
     @contextmanager
     def leave_out_mask(self, scores: int) -> Iterator[None]:
@@ -186,9 +186,14 @@ class TrainingRecorder(Recorder):
         """Return the memory timeline, with what the bytes at its peak are for."""
         peak_parts = self._peak_parts or self.live.parts  # without any operator the inputs are all there is
         parts = {name: peak_parts.get(name, 0) for name in ("inputs", "activations", "gradients", "other")}
+        freed = -peak_parts.get("weights", 0)  # of weights that others have replaced, which the forward pass has made
+        for name in ("activations", "other", "gradients"):
+            taken = min(freed, parts[name])
+            parts[name] -= taken
+            freed -= taken
         return replace(super().timeline(weight_bytes, input_bytes), parts=parts, left_bytes=self._left_bytes)
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def _dispatch(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Record the operator where it belongs."""
         if func is _DETACH:  # what autograd does with what it saves: no work
             return self._run_view(func, args, kwargs or {})
@@ -196,7 +201,7 @@ class TrainingRecorder(Recorder):
         node = find_current_node() if self.phase == "backward" and layers.is_idle else None
         if node is None:
             self._most_alive = None
-            return super().__torch_dispatch__(func, types, args, kwargs)
+            return super()._dispatch(func, args, kwargs)
         self._gradient_product = args if is_gradient_product(func, args, node) else None
         self._note_node(node, func, args)
         try:
@@ -205,7 +210,7 @@ class TrainingRecorder(Recorder):
                     func = _INTO_ZEROS[func]
                 elif func is _ADD and self._adds_in_place(args):
                     func = _ADD_IN_PLACE
-                return super().__torch_dispatch__(func, types, args, kwargs)
+                return super()._dispatch(func, args, kwargs)
         finally:
             self._gradient_product = None
 

@@ -179,3 +179,52 @@ def test_our_own_questions_are_none_of_the_models(device: str) -> None:
     assert of_script["macs"] == 4 * 8 * 8
     assert of_samples["macs"] == 4 * 6 * (3 * 3 * 3) * (4 * 4)
     assert not [note for note in (*of_script.notes, *of_samples.notes) if "real run" in note]
+
+
+class OnSamples(nn.Module):
+    """Runs a layer on samples of three and five rows, which are joined to a nested tensor before it or in it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(32, 32, bias=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if not x.is_nested:
+            x = torch.nested.as_nested_tensor([x[:3], x[3:]], layout=torch.jagged)
+        output: Any = self.fc(x)
+        return output.values()  # type: ignore[no-any-return]
+
+
+def test_a_step_on_nested_tensors_counts_their_values_once() -> None:
+    """Alive are the rows, their copy in the nested tensor, output, its gradient, three offsets, and the weight's."""
+    rows = 8 * 32 * 4
+    report = profile(OnSamples(), torch.randn(8, 32), metrics=["training_macs", "training_memory_parts"])
+    assert report["training_macs"] == 2 * 8 * 32 * 32, "the product, and the gradient of the weight"
+    parts = report["training_memory_parts"]
+    names = ("inputs", "activations", "gradients", "other")
+    assert sum(parts[name] for name in names) == 4 * rows + 3 * 8 + 32 * 32 * 4
+
+
+def test_a_step_on_nested_inputs_is_counted() -> None:
+    samples = torch.nested.nested_tensor([torch.randn(3, 32), torch.randn(5, 32)], layout=torch.jagged)
+    report = profile(OnSamples(), samples, metrics=["training_macs"])
+    assert report["training_macs"] == 2 * 8 * 32 * 32
+
+
+def test_attention_on_nested_tensors_is_counted_in_a_step() -> None:
+    """Of three and five tokens each pair has a product of query and key, and one with a value."""
+
+    class Attention(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.fc = nn.Linear(32, 32, bias=False)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            nested: Any = torch.nested.as_nested_tensor([x[:3], x[3:]], layout=torch.jagged)
+            heads = self.fc(nested).view(2, -1, 2, 16).transpose(1, 2)
+            attended: Any = nn.functional.scaled_dot_product_attention(heads, heads, heads)
+            return attended.transpose(1, 2).values()
+
+    report = profile(Attention(), torch.randn(8, 32), metrics=["macs", "training_macs"])
+    assert report["macs"] == 8 * 32 * 32 + 2 * (3 * 3 + 5 * 5) * 32
+    assert report.status("training_macs").completeness is Completeness.COMPLETE
