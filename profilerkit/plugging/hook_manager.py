@@ -9,16 +9,22 @@ import pluggy
 
 from .. import hookspecs
 from ..errors import by_likeness
-from .guards import GuardedFunction
 from .sources import GROUP, PluginInfo, make_code_source, warn
 
 if TYPE_CHECKING:
     from pluggy import HookCaller, HookImpl, HookimplOpts
+from dataclasses import dataclass
 
-__all__ = ["Manager"]
+from .sources import Offer, tolerate
+
+__all__ = ["GuardedFunction", "Manager"]
 
 T = TypeVar("T")
 _HOOKS = frozenset(name for name in vars(hookspecs) if name.startswith(f"{GROUP}_"))
+#: The hook that returns formulas by operator; the others return a list.
+_FORMULAS = "profilerkit_op_costs"
+#: Hooks that notify plugins; the values that they return are not used.
+_NOTIFYING = frozenset({"profilerkit_configure", "profilerkit_report_created"})
 
 
 class Manager(pluggy.PluginManager):
@@ -139,3 +145,34 @@ class Manager(pluggy.PluginManager):
                 warn(f"plugin {source} has a hook {hook!r} that does not exist; did you mean {nearest!r}?")
         for hook in sorted(_HOOKS.intersection(getattr(plugin, "__dict__", ())) - marked):
             warn(f"plugin {source} has a function {hook!r} that is no hook; mark it @profilerkit.hookimpl")
+
+
+@dataclass(frozen=True)
+class GuardedFunction:
+    """What pluggy calls in place of a function with which a plugin implements a hook.
+
+    It labels the returned value with the plugin (an `Offer`). If the function raises, it warns, and the hook call
+    continues without it. An interruption is raised unchanged, with a note that names the plugin.
+    """
+
+    hook: str
+    plugin: PluginInfo
+    function: Callable[..., Any]
+
+    def call(self, *args: Any, **kwargs: Any) -> Offer[Any] | None:
+        """Call the function; return its `Offer`, or None if it returns None or raises."""
+        is_notified = self.hook in _NOTIFYING
+        consequence = "profilerkit goes on without it" if is_notified else "what it offers is left out"
+        failure = f"hook {self.hook} of plugin {self.plugin} raised "
+        with tolerate(self.plugin, f"hook {self.hook}", failure, f"; {consequence}"):
+            result = self.function(*args, **kwargs)
+            return None if result is None else Offer(self.plugin, result if is_notified else self._read(result))
+        return None
+
+    def _read(self, result: Any) -> Any:
+        """Return what the function offers; raises `TypeError` for what is no list, or no mapping to formulas."""
+        if self.hook != _FORMULAS:
+            return tuple(result)
+        from ..costs.registry import read_formulas  # slow to import, and needed for no command that lists something
+
+        return read_formulas(result)

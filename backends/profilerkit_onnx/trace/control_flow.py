@@ -1,21 +1,91 @@
-"""Operators with graphs inside: what goes over each, and whether a model has conditions at all."""
+"""Operators with graphs inside: what goes over each, and whether a model has conditions at all.
+
+- Of an ``If`` the branch that constants or the given inputs choose is counted alone; otherwise the most expensive one,
+  which makes an upper bound.
+- The body of a ``Scan`` runs once for each slice of the inputs. Where the length is not known, one turn is counted, and
+  the operator is named as missing.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from onnx import ModelProto
 
+from profilerkit.backend_kit.graph_work import Executed, count_first
+
 from ..model.graphs import list_nodes
-from .branches import walk_if
+from ..model.types import tensor_type
+from .bodies import find_graph, stack_turns, walk_body
 from .loops import walk_loop
-from .scans import walk_scan
-from .walk import Handler
+from .pricing import name_node, read_attributes
+from .values import Value
+from .walk import Handler, Visit, Walk
 
 __all__ = ["HANDLERS", "holds_conditions"]
 
+_DEARER = "the condition of the If {!r} depends on values: the most expensive of its branches is counted"
+
+
+def _walk_if(walk: Walk, visit: Visit) -> list[Value]:
+    """Go over the branch of an ``If`` that runs, or over both where that is not known."""
+    condition = visit.inputs[0]
+    if condition is None or condition.array is None:
+        return _walk_both(walk, visit)
+    taken = walk_body(walk, visit, find_graph(visit.node, "then_branch" if condition.is_true else "else_branch"))
+    walk.work.add(taken.work)
+    return [value.mark_from_inputs() if condition.from_inputs else value for value in taken.outputs]
+
+
+def _walk_both(walk: Walk, visit: Visit) -> list[Value]:
+    """Go over both branches, count the more expensive one, and return what is known of the outputs of either."""
+    graphs = [find_graph(visit.node, name) for name in ("then_branch", "else_branch")]
+    dearer, cheaper = (walk_body(walk, visit, graph) for graph in graphs)
+    if dearer.work.price < cheaper.work.price:
+        dearer, cheaper = cheaper, dearer
+    walk.work.add(count_first(dearer, cheaper, walk.node, walk.path, _DEARER.format(name_node(visit.node))))
+    return [value.merge([other]) for value, other in zip(dearer.outputs, cheaper.outputs, strict=True)]
+
+
+def _walk_scan(walk: Walk, visit: Visit) -> list[Value]:
+    """Go over the body of a ``Scan`` of operator set 9 or newer: its inputs are its first state, and what is sliced."""
+    graph, attributes = find_graph(visit.node, "body"), read_attributes(visit.node)
+    state_count = len(visit.inputs) - attributes["num_scan_inputs"]
+    states, sequences = visit.inputs[:state_count], visit.inputs[state_count:]
+    axes = attributes.get("scan_input_axes", [0] * len(sequences))
+    length = _find_length(sequences, axes)
+    first_states = [value and value.without_array() for value in states]
+    slices = [value and _slice(value, axis) for value, axis in zip(sequences, axes, strict=False)]
+    body = walk_body(walk, visit, graph, [*first_states, *slices], turns=1 if length is None else length)
+    walk.work.add_loop(body.work)
+    last_states, results = body.outputs[:state_count], body.outputs[state_count:]
+    stacked_axes = attributes.get("scan_output_axes", [0] * len(results))
+    stacked = [stack_turns(walk, value, axis, length) for value, axis in zip(results, stacked_axes, strict=True)]
+    missing = "Scan of an unknown length" if length is None else ""
+    done = Executed("Scan", walk.node, tuple(body.outputs), tuple(stacked), visit.times, missing=missing)
+    walk.work.executed.append(done)
+    return [*last_states, *stacked]
+
+
+def _find_length(sequences: Sequence[Value | None], axes: Sequence[int]) -> int | None:
+    """Return the size of the sliced dimension of the first value that has a known shape; None where none has."""
+    for value, axis in zip(sequences, axes, strict=False):
+        if value is not None and value.shape is not None:
+            return value.shape[axis]
+    return None
+
+
+def _slice(value: Value, axis: int) -> Value:
+    """Return what each turn gets of a value: the same buffer, without one of the dimensions."""
+    if value.shape is None:
+        return Value(value.number, tensor_type(value.element, None))
+    sizes = list(value.shape)
+    del sizes[axis]
+    return Value(value.number, tensor_type(value.element, sizes))
+
+
 #: What goes over each operator with graphs inside.
-HANDLERS: Mapping[str, Handler] = {"If": walk_if, "Loop": walk_loop, "Scan": walk_scan}
+HANDLERS: Mapping[str, Handler] = {"If": _walk_if, "Loop": walk_loop, "Scan": _walk_scan}
 
 
 def holds_conditions(model: ModelProto) -> bool:

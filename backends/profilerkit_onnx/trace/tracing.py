@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from onnx import ModelProto, TypeProto, helper
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TypeProto, helper
 
 from profilerkit import ModelInputs, ModelTrace
 from profilerkit.backend_kit.failures import explain_failure, note_layer
@@ -19,12 +20,11 @@ from profilerkit.backend_kit.scoped_calls import layer_calls, layer_records, lis
 from profilerkit.trace.records import LayerCall
 
 from ..model.declared_inputs import list_declared, name_sizes
-from ..model.node_ids import name_nodes
+from ..model.graphs import list_inner_graphs
 from ..model.scopes import find_scopes
 from ..model.types import LARGEST, read_opsets, tensor_type
 from ..model.weights import describe_attributes, list_constants, list_weights
 from .control_flow import HANDLERS, holds_conditions
-from .layer_settings import read_settings
 from .node_outputs import Declarations
 from .values import Value, find_value
 from .walk import Walk
@@ -34,6 +34,8 @@ __all__ = ["list_operators", "trace_model"]
 METHOD = "shapes inferred along the graph"
 #: Operators whose output is their first input in another shape: it shares its buffer.
 _VIEWS = frozenset({"Dropout", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
+#: Attributes of convolutions and poolings that tables of layers show.
+_SETTINGS = ("kernel_shape", "strides", "dilations", "group")
 
 
 def trace_model(model: ModelProto, inputs: ModelInputs | None, make_walk: Callable[..., Walk] = Walk) -> ModelTrace:
@@ -61,8 +63,8 @@ def _trace_call(model: ModelProto, inputs: ModelInputs | None, make_walk: Callab
             _VIEWS,
             METHOD,
             notes=describe_constants(walk.constants),
-            names=name_nodes(model.graph),
-            settings=read_settings(model.graph.node, walk.paths),
+            names=_name_nodes(model.graph),
+            settings=_read_settings(model.graph.node, walk.paths),
         )
     except Exception as error:  # whatever a damaged file leads to
         calls: dict[str, list[LayerCall]] = {}
@@ -109,3 +111,44 @@ def _make_input(number: int, tensor: Any, kinds: str) -> Value:
     is_known = dtype.kind in kinds and math.prod(tensor.shape) <= LARGEST
     kind = tensor_type(helper.np_dtype_to_tensor_dtype(dtype), tuple(tensor.shape))
     return Value(number, kind, array=np.asarray(tensor) if is_known else None, from_inputs=is_known)
+
+
+def _read_settings(nodes: Iterable[NodeProto], paths: Sequence[str]) -> dict[str, str]:
+    """Return the settings of layers by their paths, as "kernel_shape=(3, 3), strides=(2, 2)".
+
+    ``paths`` has the layer of each node. Of a layer with several such nodes it is not said which is meant: it has none.
+    """
+    written: dict[str, set[str]] = {}
+    for node, path in zip(nodes, paths, strict=True):
+        text = ", ".join(f"{one.name}={_read_setting(one)}" for one in node.attribute if one.name in _SETTINGS)
+        if text:
+            written.setdefault(path, set()).add(text)
+    return {path: min(texts) for path, texts in written.items() if len(texts) == 1}
+
+
+def _read_setting(attribute: AttributeProto) -> Any:
+    value = helper.get_attribute_value(attribute)
+    return value if isinstance(value, (int, float, bytes)) else tuple(value)
+
+
+def _name_nodes(graph: GraphProto) -> list[tuple[str, str]]:
+    """Return the name of a graph, and the ids of its nodes in Model Explorer: the name of each, or "node".
+
+    A name that occurs before in the graph gets a number, which goes on from one graph inside another.
+    """
+    name = graph.name if graph.HasField("name") else "<main>"
+    return [(name, node_id) for node_id in _make_unique(graph, Counter())]
+
+
+def _make_unique(graph: GraphProto, numbers: Counter[str]) -> list[str]:
+    """Return the ids of the nodes of a graph; ``numbers`` are the last numbers that names got, in any graph so far."""
+    ids: dict[str, None] = {}
+    for node in graph.node:
+        name = node_id = node.name or "node"
+        while node_id in ids:
+            numbers[name] += 1
+            node_id = f"{name}_{numbers[name]}"
+        ids[node_id] = None
+        for inner in list_inner_graphs(node):
+            _make_unique(inner, numbers)
+    return list(ids)

@@ -3,17 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from .branches import walk_branches
-from .called_functions import CALLS, walk_call
+from .graph_access import body_named, forward_function, read_attribute
 from .loops import walk_loop
-from .walk import Handler
+from .ownership import Owner
+from .values import Scope
+from .walk import Handler, Walk
 
 __all__ = ["HANDLERS"]
 
+#: Operators that call a function.
+_CALLS = ("PartitionedCall", "StatefulPartitionedCall")
+
+
+def _walk_call(walk: Walk, operator: Any, scope: Scope) -> None:
+    """Walk the body of a function that an operator calls."""
+    if read_attribute(operator, "_XlaMustCompile"):
+        walk.notes.add("what functions compiled by XLA allocate inside is not in the memory footprint")
+    graph = body_named(scope.graph, operator.get_attr("f").name)
+    owner = _find_owner(walk, operator, graph, scope)
+    used = scope.find_used_outputs(operator)
+    results = walk.walk_body(Scope(graph, walk.read_inputs(operator, scope), scope, owner, scope.times, used))
+    walk.bind(operator, results, scope)
+
+
+def _find_owner(walk: Walk, operator: Any, graph: Any, scope: Scope) -> Owner:
+    """Return the owner of a called function; a gradient's is that of the call that it is the gradient of.
+
+    The gradient's function names the function of that call, and reads what the call made.
+    """
+    forward = forward_function(scope.graph, operator.get_attr("f").name)
+    if forward:
+        walk.ownership.note_gradient(graph, body_named(scope.graph, forward))
+        for read in operator.inputs:
+            if read.op.type in _CALLS and read.op.get_attr("f").name == forward:
+                return walk.find_owner(read.op, scope).of_gradient
+    return walk.find_owner(operator, scope)
+
+
 #: What walks over each of these operators.
 HANDLERS: Mapping[str, Handler] = {
-    **dict.fromkeys(CALLS, walk_call),
+    **dict.fromkeys(_CALLS, _walk_call),
     **dict.fromkeys(("While", "StatelessWhile"), walk_loop),
     **dict.fromkeys(("If", "StatelessIf", "Case", "StatelessCase"), walk_branches),
 }

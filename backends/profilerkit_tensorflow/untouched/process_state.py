@@ -1,4 +1,4 @@
-"""The state of the process around a model: random numbers, the counters that name layers, the settings of Keras.
+"""The process around a model: random numbers, the counters that name layers, settings of TensorFlow, Keras and numpy.
 
 Only modules that are already imported are read.
 """
@@ -8,16 +8,25 @@ from __future__ import annotations
 import random
 import sys
 import threading
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+import tensorflow as tf
 
 from profilerkit.process.restoring import Step
 
-from ..compat.process_state import ModuleState, Seeds, list_module_state, read_seeds, set_seeds
-from .switches import note_switches
+from ..compat.process_state import (
+    ModuleState,
+    Seeds,
+    is_deterministic,
+    list_module_state,
+    read_seeds,
+    set_seeds,
+    stop_being_deterministic,
+)
 
-__all__ = ["RecordedProcess", "process_roots", "record_process"]
+__all__ = ["RecordedProcess", "process_roots", "put_graph_options", "record_process"]
 
 #: Settings of Python that a model's code may change, beside those of TensorFlow and Keras.
 _HOOKS = ((sys, "excepthook"), (sys, "unraisablehook"), (threading, "excepthook"))
@@ -54,7 +63,7 @@ def record_process() -> RecordedProcess:
         random.setstate(python_rng)
         np.random.set_state(numpy_rng)
 
-    return RecordedProcess(change_seed, [restore_seed, note_switches(), restore])
+    return RecordedProcess(change_seed, [restore_seed, _note_switches(), restore])
 
 
 def _record_seed() -> tuple[Step, Step]:
@@ -82,3 +91,50 @@ def _record_seed() -> tuple[Step, Step]:
             before.generator.setstate(state)
 
     return change, restore
+
+
+class _Switch(NamedTuple):
+    """A setting: what reads it, and what sets it to what was read."""
+
+    read: Callable[[], Any]
+    put: Callable[[Any], Any]
+
+
+def _put_determinism(on: bool) -> None:
+    if on:
+        tf.config.experimental.enable_op_determinism()
+    else:
+        stop_being_deterministic()
+
+
+def put_graph_options(options: dict[str, Any]) -> None:
+    """Set the options of the graph optimizer to these, and to no others: None takes one away."""
+    optimizer = tf.config.optimizer
+    optimizer.set_experimental_options({**dict.fromkeys(optimizer.get_experimental_options()), **options})
+
+
+_config = tf.config
+_experimental = tf.config.experimental
+_SWITCHES: tuple[_Switch, ...] = (
+    _Switch(is_deterministic, _put_determinism),
+    _Switch(_experimental.tensor_float_32_execution_enabled, _experimental.enable_tensor_float_32_execution),
+    _Switch(_config.get_soft_device_placement, _config.set_soft_device_placement),
+    _Switch(tf.debugging.get_log_device_placement, tf.debugging.set_log_device_placement),
+    _Switch(_config.optimizer.get_jit, _config.optimizer.set_jit),
+    _Switch(_config.optimizer.get_experimental_options, put_graph_options),
+    _Switch(_experimental.get_synchronous_execution, _experimental.set_synchronous_execution),
+    _Switch(_experimental.get_device_policy, _experimental.set_device_policy),
+    _Switch(np.geterr, lambda how: np.seterr(**how)),
+)
+
+
+def _note_switches() -> Callable[[], None]:
+    """Record all settings, and return a function that restores those that have changed."""
+    noted = [(switch, switch.read()) for switch in _SWITCHES]
+
+    def restore() -> None:
+        for switch, value in noted:
+            if switch.read() != value:
+                switch.put(value)
+
+    return restore

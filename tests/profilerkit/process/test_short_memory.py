@@ -6,7 +6,7 @@ import pytest
 
 from profilerkit.arguments.checks import at_least
 from profilerkit.piping.outcome import Outcome
-from profilerkit.plugging.guards import GuardedFunction
+from profilerkit.plugging.hook_manager import GuardedFunction
 from profilerkit.plugging.sources import PluginInfo, ask_plugin
 from profilerkit.results.report import StatusRecord
 from profilerkit_metrics import TotalParams
