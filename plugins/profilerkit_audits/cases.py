@@ -19,8 +19,7 @@ from profilerkit.errors import FailureCode, PlanError, nearest
 from profilerkit.isolation.job import Job
 from profilerkit.isolation.limits import Limits
 from profilerkit.isolation.ordering import Risk, find_risk
-from profilerkit.isolation.unreached import list_default_metrics, list_functions_for_any_backend
-from profilerkit.piping.registry import Registry
+from profilerkit.isolation.unreached import list_default_metrics, register_for_any_backend
 from profilerkit.plugging import offers
 from profilerkit.plugging.backends import backends
 from profilerkit.plugging.manager import list_plugins
@@ -238,10 +237,7 @@ def is_run_for(metrics: Sequence[str] | None, leave_out: Sequence[str] = ()) -> 
 
     A name that no plugin computes for every backend is taken for one that runs it.
     """
-    functions = list_functions_for_any_backend()
-    registry = Registry()
-    for function in functions:
-        registry.register(function)
-    requested = list_default_metrics(functions) if metrics is None else metrics
+    registry = register_for_any_backend()
+    requested = list_default_metrics(registry) if metrics is None else metrics
     names = [name for name in requested if name not in leave_out]
     return any(name not in registry or find_risk(name, registry) is Risk.RUNS_MODEL for name in names)

@@ -72,14 +72,13 @@ class Request:
         """Return what the process of a model is to do."""
         from ..isolation.job import Job
 
-        if self.static:
-            raise click.UsageError("--static runs nothing, so there is nothing to --isolate; leave out one of both")
         return Job(
             spec,
             input_shape=parse_shapes(self.input_shape),
             metrics=self.metric or None,
             leave_out=self.leave_out,
             strict=self.strict,
+            static=self.static,
             arguments=self.arguments,
             trust=self.trust,
         )

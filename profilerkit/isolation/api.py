@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -24,6 +24,17 @@ from .starting import StartMethod, require_possible
 __all__ = ["isolated", "isolated_comparison", "run_jobs"]
 
 _MODULES = Check("names of modules: preload=['torch']", lambda value: tuple(NAMES.read(value)))
+#: How each argument is read that a job does not take as it is.
+_PARTS: dict[str, Callable[[str, Any], Any]] = {
+    "functions": lambda _, value: tuple(read_functions(value)),
+    "metrics": status_names,
+    "leave_out": lambda name, value: status_names(name, value) or (),
+    "name": MODEL_NAME,
+    "backend": BACKEND,
+    "strict": FLAG,
+    "static": FLAG,
+    "trust": FLAG,
+}
 
 
 def isolated(
@@ -45,6 +56,7 @@ def isolated(
     name: str | None = None,
     backend: Backend | str | None = None,
     strict: bool = False,
+    static: bool = False,
     trust: bool = False,
     **kwargs: Any,
 ) -> Report:
@@ -75,25 +87,27 @@ def isolated(
         name: The name of the model in the report.
         backend: A backend or its name.
         strict: Raise an error if a value fails or is not complete, or if the process ends early.
+        static: Compute only the metrics that need no run of the model. The process still loads or builds the model.
         trust: Load a file that may run code when it is loaded, as ``--trust`` does.
         **kwargs: Arguments for the functions, by name.
 
     Raises `InputError` for an invalid limit, a model that cannot be pickled, and a process that must not be forked;
     wrong arguments raise the same errors as in `profile`.
     """
-    job = Job(
+    job = _read_job(
         model,
         inputs=inputs,
         input_shape=input_shape,
         data_splits=data_splits,
-        functions=tuple(read_functions(functions)),
-        metrics=status_names("metrics", metrics),
-        leave_out=status_names("leave_out", leave_out) or (),
-        name=MODEL_NAME("name", name),
-        backend=BACKEND("backend", backend),
-        strict=FLAG("strict", strict),
+        functions=functions,
+        metrics=metrics,
+        leave_out=leave_out,
+        name=name,
+        backend=backend,
+        strict=strict,
+        static=static,
+        trust=trust,
         arguments={**kwargs, **read_run_arguments(batch_size, device)},
-        trust=FLAG("trust", trust),
     )
     limits = Limits.read(timeout, memory, max_threads)
     report = run_jobs([job], limits, start_method, _MODULES("preload", preload))[0]
@@ -119,6 +133,7 @@ def isolated_comparison(
     batch_size: int | Iterable[int] | None = None,
     device: DeviceLike = None,
     strict: bool = False,
+    static: bool = False,
     trust: bool = False,
     **kwargs: Any,
 ) -> Comparison:
@@ -131,24 +146,30 @@ def isolated_comparison(
     if len(models) < 2:
         raise TypeError("isolated_comparison() needs a reference and at least one other model")
     names = read_names(names, len(models))
-    first = Job(
+    first = _read_job(
         models[0],
         inputs=inputs,
         input_shape=input_shape,
         data_splits=data_splits,
-        functions=tuple(read_functions(functions)),
-        metrics=status_names("metrics", metrics),
-        leave_out=status_names("leave_out", leave_out) or (),
-        backend=BACKEND("backend", backend),
-        strict=FLAG("strict", strict),
+        functions=functions,
+        metrics=metrics,
+        leave_out=leave_out,
+        backend=backend,
+        strict=strict,
+        static=static,
+        trust=trust,
         arguments={**kwargs, **read_run_arguments(batch_size, device)},
-        trust=FLAG("trust", trust),
     )
     jobs = [replace(first, model=model) for model in models]
     reports = run_jobs(jobs, Limits.read(timeout, memory, max_threads), start_method, _MODULES("preload", preload))
     comparison = side_by_side(reports, names)
     announce(comparison)
     return comparison
+
+
+def _read_job(model: Any, **parts: Any) -> Job:
+    """Return the job with these parts, by the names that `Job` has for them; raises `ArgumentError` for a wrong one."""
+    return Job(model, **{name: _PARTS[name](name, value) if name in _PARTS else value for name, value in parts.items()})
 
 
 def run_jobs(

@@ -155,8 +155,10 @@ def _profile(channel: Channel, job: Job) -> None:
         input_shape=loaded.input_shape,
         data_splits=job.load_data_splits(),
     )
-    (names,), arguments = read_request([profiler._registry], job.metrics, arguments, strict=job.strict, caller=profile)
-    requested = None if job.metrics is None else names
+    (names,), arguments = read_request(
+        [profiler._registry], job.metrics, arguments, strict=job.strict, static=job.static, caller=profile
+    )
+    requested = names if job.static or job.metrics is not None else None
     work = Work(channel, profiler, names, requested, replace(job, arguments=arguments))
     work.plan()
     work.count_without_running()

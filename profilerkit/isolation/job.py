@@ -38,6 +38,7 @@ class Job:
         name: The name of the model in the report; None for the one that its class or text has.
         backend: A backend or its name; None for the one that recognizes the model.
         strict: Whether a value that is not complete is an error.
+        static: Whether the model does not run.
         arguments: The arguments of `profilerkit.profile` that are no attribute here.
         in_turn: Whether several such processes take turns when they measure times.
         own_plugins_alone: Whether the plugins of other packages are left out.
@@ -59,6 +60,7 @@ class Job:
     name: str | None = None
     backend: Any = None
     strict: bool = False
+    static: bool = False
     arguments: Mapping[str, Any] = field(default_factory=dict)
     in_turn: bool = False
     own_plugins_alone: bool = False

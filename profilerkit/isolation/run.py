@@ -257,7 +257,7 @@ class IsolatedRun:
         if progress.error is not None:
             raise self._explain(progress.error)
         if progress.report is None:
-            report = make_unreached_report(self.job.label, self.job.metrics)
+            report = make_unreached_report(self.job.label, self.job.metrics, self.job.static)
             missing = list(report.statuses)
         else:
             report, missing = add_limits(progress.report, self.limits), progress.pending

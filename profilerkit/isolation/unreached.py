@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from ..backend import Backend
-from ..piping.function import ProfilerFunction
 from ..piping.outcome import Completeness, Outcome
+from ..piping.registry import Registry
 from ..piping.status import Metric
 from ..plugging.offers import list_profiler_functions, list_status_keys
 from ..process.environment import machine
 from ..results.report import Report, StatusRecord
 
-__all__ = ["list_default_metrics", "list_functions_for_any_backend", "make_unreached_report"]
+__all__ = ["list_default_metrics", "make_unreached_report", "register_for_any_backend"]
 
 
 class _UnknownBackend(Backend):
@@ -36,13 +36,14 @@ class _UndeclaredMetric(Metric):
         return ""
 
 
-def make_unreached_report(name: str, metrics: Iterable[str] | None) -> Report:
+def make_unreached_report(name: str, metrics: Iterable[str] | None, static: bool = False) -> Report:
     """Return a report on the model ``name`` that says of each metric that it was not reached.
 
-    Without ``metrics``, it has those that a report has by default.
+    Without ``metrics``, it has those that a report has by default: if ``static``, those for which nothing runs.
     """
     if metrics is None:
-        metrics = list_default_metrics(list_functions_for_any_backend())
+        registry = register_for_any_backend()
+        metrics = [key for key in list_default_metrics(registry) if not (static and registry.runs_the_model(key))]
     declared = {offer.item.NAME: offer.item for offer in list_status_keys() if issubclass(offer.item, Metric)}
     unreached = Outcome(None, Completeness.UNAVAILABLE, ("not reached",))
     records = {key: StatusRecord.of(_make_metric(key, declared.get(key)).with_outcome(unreached)) for key in metrics}
@@ -62,12 +63,12 @@ def _make_metric(name: str, declared: type[Metric] | None) -> Metric:
     return _UndeclaredMetric(name)
 
 
-def list_functions_for_any_backend() -> list[ProfilerFunction]:
-    """Return the functions that plugins offer for every backend."""
-    return [offer.item for offer in list_profiler_functions(_UnknownBackend())]  # type: ignore[abstract]
+def register_for_any_backend() -> Registry:
+    """Return a registry of the functions that plugins offer for every backend."""
+    offers = list_profiler_functions(_UnknownBackend())  # type: ignore[abstract]
+    return Registry.of_defaults([(offer.item, offer.plugin) for offer in offers], ())
 
 
-def list_default_metrics(functions: Sequence[ProfilerFunction]) -> list[str]:
+def list_default_metrics(registry: Registry) -> list[str]:
     """Return the metrics that a report has if none are named: all that are not computed on demand only."""
-    keys = [key for function in functions if not function.ON_DEMAND for key in function.list_keys()]
-    return [key.NAME for key in keys if isinstance(key, Metric)]
+    return [name for name in registry.names() if isinstance(registry[name].key, Metric)]

@@ -109,9 +109,19 @@ def _explain_refusal(spec: str, offered: Sequence[Offer[LoaderInfo]]) -> str:
             return f"{spec!r} is a file that cannot be read as Python; mend it, and {advice}"
         listing = "; its classes and functions are: " + ", ".join(f"{file}:{name}" for name in names) if names else ""
         return f"{spec!r} is a file, and no model in it; {advice}{listing}"
-    ways = " or ".join(offer.item.description for offer in offered) or "(no plugin offers a way to load one)"
-    unknown = f"{spec!r} does not say where the model is; give {ways}{describe_disabled()}"
-    return describe_unread(spec) or unknown
+    *ways, last = [offer.item.description for offer in offered] or ["(no plugin offers a way to load one)"]
+    listed = f"{', '.join(ways)} or {last}" if ways else last
+    return describe_unread(spec) or f"{_describe_spec(spec)}; give {listed}{describe_disabled()}"
+
+
+def _describe_spec(spec: str) -> str:
+    """Return what is wrong with a text that no loader accepts: what it names is no model, or it names nothing."""
+    path = Path(spec)
+    if path.is_dir():
+        return f"the folder {spec!r} holds no model that can be loaded"
+    if path.exists():
+        return f"the file {spec!r} is no model that can be loaded"
+    return f"there is no file {spec!r}" if "/" in spec else f"{spec!r} does not say where the model is"
 
 
 def _explain_conflict(spec: str, accepting: Sequence[Offer[LoaderInfo]]) -> str:

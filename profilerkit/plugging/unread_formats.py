@@ -12,6 +12,7 @@ _CORE_ML = "a Core ML model; profile the model that it was converted from, or th
 _UNREAD = {
     ".engine": _ENGINE,
     ".gguf": "a language model in GGUF, which has weights and no layers: type 'profilerkit llm' instead",
+    ".json": "no model; if it is a saved report, 'profilerkit show' prints it",
     ".mlmodel": _CORE_ML,
     ".mlmodelc": _CORE_ML,
     ".mlpackage": _CORE_ML,

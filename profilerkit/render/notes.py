@@ -223,7 +223,11 @@ def _describe_ratios(comparison: Comparison) -> Iterator[str]:
     if not records:
         return
     record, reference = records[0], records[0].value
-    others = list(_list_timed_others(comparison, record))
+    timed = list(_list_timed_others(comparison, record))
+    same = [other.name for other in timed if other.time == reference]
+    if same:
+        yield f"{', '.join(same)}: the times are those of {comparison.reference.name}, not measured again."
+    others = [other for other in timed if other.time != reference]
     if not others:
         return
     are_paired = all(reference.is_paired_with(other.time) for other in others)

@@ -171,6 +171,8 @@ def _load_by_text(text: str, trust: bool) -> Any:
     """
     modules_before = len(sys.modules)
     has_configuration = (Path(text) / "config.json").is_file()
+    if Path(text).is_dir() and not has_configuration:
+        raise InputError(f"the folder {text!r} has no config.json; give a folder that has one, hf:NAME or a GGUF file")
     model = load_model(f"hf:{text}" if has_configuration else text, trust=trust)
     if len(sys.modules) - modules_before > _MODULES_OF_FRAMEWORK:
         objects_aged()

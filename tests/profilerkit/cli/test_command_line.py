@@ -401,7 +401,11 @@ def test_layers(model_file: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["nothing"], "does not say where the model is; give package.module:name or path/to/file.py:name"),
+        (["nothing"], "does not say where the model is; give package.module:name, path/to/file.py:name"),
+        (["no/such"], "there is no file 'no/such'; give package.module:name, "),
+        (["/"], "the folder '/' holds no model that can be loaded; give package.module:name, "),
+        (["/dev/null"], "the file '/dev/null' is no model that can be loaded; give package.module:name, "),
+        (["any.json"], "'any.json' is no model; if it is a saved report, 'profilerkit show' prints it"),
         (["no_such_package:model"], "cannot import 'no_such_package'"),
         (["missing.py:model"], "there is no file 'missing.py'"),
         (["FILE:reedy"], "has no 'reedy'; it has, nearest first: ready, "),

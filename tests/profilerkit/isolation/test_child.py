@@ -30,8 +30,7 @@ from profilerkit.isolation.child import NOT_REACHED, Work, serve
 from profilerkit.isolation.job import Job
 from profilerkit.isolation.ordering import Risk, find_risk, group_by_function
 from profilerkit.isolation.turns import take_turns
-from profilerkit.isolation.unreached import list_functions_for_any_backend
-from profilerkit.piping.registry import Registry
+from profilerkit.isolation.unreached import register_for_any_backend
 from profilerkit.results.saving import parse
 from profilerkit.testing import FakeBackend, FakeClock, FakeLayer, FakeModel, FakeTensor
 from profilerkit.times.sampling import Sampling, measure, measure_interleaved
@@ -195,9 +194,7 @@ def make_profiler(*functions: ProfilerFunction) -> Profiler:
 
 def test_whatever_measures_is_known_to_run_the_model() -> None:
     """It waits for its turn, and is no count: energy, whose function takes no option by itself, as much as a time."""
-    registry = Registry()
-    for function in list_functions_for_any_backend():
-        registry.register(function)
+    registry = register_for_any_backend()
     names = [binding.key.NAME for binding in registry if registry.runs_the_model(binding.key.NAME)]
     assert {"energy", "power", "first_call_time", "execution_time", "mfu"} <= set(names)
     assert {find_risk(name, registry) for name in names} == {Risk.RUNS_MODEL}

@@ -428,6 +428,15 @@ def test_a_limit_implies_a_process_of_its_own(tmp_path: Path) -> None:
     assert '"isolation"' not in run("profile", f"{MODELS}:fine", *options).stdout
 
 
+def test_a_limit_holds_for_what_does_not_run_too() -> None:
+    result = run("profile", f"{MODELS}:fine", "--static", "--timeout", "50", "--format", "csv")
+    assert result.exit_code == 0
+    assert f"macs,{planted.MACS}," in result.stdout
+    assert "execution_time" not in result.stdout
+    refused = run("profile", f"{MODELS}:fine", "--static", "--timeout", "50", "--metric", "latency")
+    assert "execution_time needs the model to run" in refused.stderr
+
+
 @pytest.mark.slow
 def test_models_and_reports_are_compared_diffed_and_checked(tmp_path: Path) -> None:
     saved = tmp_path / "fine.json"

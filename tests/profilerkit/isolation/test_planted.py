@@ -123,6 +123,9 @@ def test_what_hangs_before_there_is_a_model_has_nothing_but_reasons() -> None:
         assert report.status(key).completeness is Completeness.FAILED
         assert "its time limit of 1 s while loading the model, in for_ever" in report.status(key).missing[0]
     assert report.status("macs").friendly_name == "MACs"
+    static = profile_planted("endless_building", timeout=1, static=True)
+    assert {"total_params", "macs"} <= set(static) < set(report)
+    assert "execution_time" not in static, "nothing is run for it"
 
 
 def test_a_process_that_said_nothing_has_the_metrics_that_were_asked_for() -> None:

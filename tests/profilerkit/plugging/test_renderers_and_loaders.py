@@ -119,7 +119,7 @@ def test_a_text_that_two_packages_accept_is_an_error(install: Any, core: None) -
 
 def test_a_text_that_no_loader_accepts_lists_the_forms(install: Any, core: None) -> None:
     install("hub", "my-hub", model_loaders=make_offering(loader("hub", "hub:")))
-    message = "'net' does not say where the model is; give package.module:name or path/to/file.py:name or hub:NAME"
+    message = "'net' does not say where the model is; give package.module:name, path/to/file.py:name or hub:NAME"
     with pytest.raises(InputError, match=re.escape(message)):
         loaders.load_model("net")
 

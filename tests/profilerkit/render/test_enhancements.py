@@ -169,6 +169,14 @@ def test_a_note_says_what_to_do_about_noise() -> None:
     assert "more certain" not in str(one(Measurement((1.0,) * 9, precision=0.02)))
 
 
+def test_a_report_beside_itself_was_measured_once() -> None:
+    time = Measurement((1.0, 2.0) * 10, session=1)
+    text = str(compare_values(time, time, LESS))
+    assert "the same" in text
+    assert "Other: the times are those of Net, not measured again." in text
+    assert "in turn" not in text
+
+
 @pytest.mark.parametrize(("other", "text"), [(1010, "1.01x more"), (1000, "the same"), (1030, "1.03x more, worse")])
 def test_little_is_no_verdict_between_frameworks(other: int, text: str) -> None:
     """Keras has the moving statistics of a normalization among its parameters, torch has not."""

@@ -218,6 +218,9 @@ def test_a_folder_needs_no_prefix(tmp_path: Any) -> None:
     tiny_config().save_pretrained(tmp_path)
     report: Any = llm(str(tmp_path))
     assert report.facts.traced.prefill.macs == 56 * TOKEN + HEAD + 56 * 56 * PAIR
+    (tmp_path / "config.json").unlink()
+    with pytest.raises(InputError, match=r"the folder .* has no config.json; give a folder that has one, hf:NAME or a"):
+        llm(str(tmp_path))
 
 
 @pytest.mark.parametrize("name", ["past_key_values", "cache", "state", "a name of the next release"])
