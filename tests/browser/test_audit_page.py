@@ -236,6 +236,27 @@ def test_the_history_names_changed_code(visit: Open, tmp_path: Path) -> None:
     assert moments == ["2026-01-01 00:00", "2026-01-02 00:00", "2026-01-03 00:00"]
 
 
+def test_values_that_differ_a_little_are_written_differently(visit: Open, tmp_path: Path) -> None:
+    """A thousandth of a per cent, of counts and of times: neither two ticks nor two rows have one text."""
+    with Store.open(tmp_path / "runs.db") as store:
+        for night, macs in enumerate((7_114_800, 7_114_871, 7_114_840)):
+            run = store.begin_run(Run("", f"2026-01-0{night + 1}", machine="m"), {"cpu": "A"}).run
+            values = {"macs": Value(macs, "MACs"), "execution_time": Value(1.5e-3 + night * 1e-8, "s")}
+            row = Row("n:f", f"{night}" * 64, RowStatus.COMPLETE, values=values, run=run, machine="m")
+            store.add(replace(row, created=f"2026-01-0{night + 1}T00:00:00.000000+00:00"))
+        write(store, tmp_path / "audit.html", pages=False)
+    page = visit(tmp_path / "audit.html")
+    assert page.locator("#history tbody td.number").all_inner_texts()[:2] == ["7.11480 MMACs", "7.11484 MMACs"]
+    page.locator("#models tr[data-at] .name").click()
+    values = page.locator("#history tbody td:nth-child(3)")
+    assert values.all_inner_texts() == ["7.11480 MMACs", "7.11487 MMACs", "7.11484 MMACs"]
+    for metric in ("macs", "execution_time"):
+        page.get_by_label("Metric", exact=True).select_option(metric)
+        ticks = page.locator("#history .axis text[text-anchor=end]").all_text_contents()
+        assert len(set(ticks)) == len(ticks) > 2
+        assert {len(tick) for tick in ticks} == {len(ticks[0])}, "they are aligned"
+
+
 def test_paper_has_every_column_and_every_point(visit: Open, audit: Path) -> None:
     """On a sheet of A4 across, less its margins, at 96 pixels an inch: (297 - 24) mm are 1031 pixels."""
     page = visit(audit, viewport={"width": 1440, "height": 900})

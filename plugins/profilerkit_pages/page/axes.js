@@ -37,24 +37,24 @@ const logarithmic = (low, high, from, to) => {
 /** An axis for values of a column: logarithmic where it says so, or where they span far and are above zero. */
 function axisOf(values, from, to, { title, unit, scale, isLogarithmic }) {
   const [low, high] = values.reduce(([least, most], value) => [Math.min(least, value), Math.max(most, value)], [Infinity, -Infinity]);
-  const axis = { title, text: (tick) => quantity(tick, unit, scale) };
+  const labelled = (at, ticks) => ({ title, at, ticks, text: writerOf(ticks, unit, scale) });
   const isWide = low > 0 && high / low > WORTH_A_LOGARITHM;
   if (isWide || isLogarithmic) {
     const room = 10 ** (isWide ? 0.15 : 0.35);
     const [first, last] = [low / room, high * room];
-    return { ...axis, at: logarithmic(first, last, from, to), ticks: powers(first, last, scale === "iec" ? 2 : 10) };
+    return labelled(logarithmic(first, last, from, to), powers(first, last, scale === "iec" ? 2 : 10));
   }
   const room = (high - low || Math.abs(high) || 1) * 0.05;
   const [first, last] = [low >= 0 ? Math.max(0, low - room) : low - room, high + room];
-  return { ...axis, at: linear(first, last, from, to), ticks: ticksOf(first, last, 6, scale) };
+  return labelled(linear(first, last, from, to), ticksOf(first, last, 6, scale));
 }
 
 /** An axis on the left: where its texts would be longer than the margin, the title has the unit instead. */
 function leftAxisOf(values, from, to, column) {
   const axis = axisOf(values, from, to, column);
   if (!column.unit || axis.ticks.every((tick) => axis.text(tick).length <= LONGEST_TICK)) return axis;
-  const text = (tick) => quantity(tick, "", column.scale === "none" ? "si" : column.scale);
-  return { ...axis, text, title: `${axis.title} in ${column.unit}` };
+  const scale = column.scale === "none" ? "si" : column.scale;
+  return { ...axis, text: writerOf(axis.ticks, "", scale), title: axis.title === column.unit ? axis.title : `${axis.title} in ${column.unit}` };
 }
 
 /** A drawing with a frame of ticks. `x` and `y` have: ticks, at (a scale), text, and a title where that is not clear. */

@@ -14,25 +14,36 @@ function factorOf(value, scale) {
   return [base ** power, prefixes[power]];
 }
 
-function formatNumber(number) {
+function formatNumber(number, digits = 4) {
   if (Number.isNaN(number)) return "nan";
   if (!Number.isFinite(number)) return number > 0 ? "inf" : "-inf";
   const size = Math.abs(number);
   if (size && (size < 1e-4 || size >= 1e15)) {
-    const [mantissa, power] = number.toExponential(3).split("e");
-    const digits = power.slice(1).padStart(2, "0");
-    return `${mantissa.includes(".") ? mantissa.replace(/\.?0+$/, "") : mantissa}e${power[0]}${digits}`;
+    const [mantissa, power] = number.toExponential(digits - 1).split("e");
+    const exponent = power.slice(1).padStart(2, "0");
+    return `${mantissa.includes(".") ? mantissa.replace(/\.?0+$/, "") : mantissa}e${power[0]}${exponent}`;
   }
-  if (size >= 10000) return grouped(Math.round(number));
-  if (Number.isInteger(number)) return String(number);
-  const text = number.toFixed(Math.min(Math.max(0, 3 - Math.floor(Math.log10(size))), 12));
-  return text.includes(".") ? text.replace(/\.?0+$/, "") : text;
+  if (Number.isInteger(number)) return size >= 10000 ? grouped(number) : String(number);
+  const behind = Math.min(Math.max(0, digits - 1 - Math.floor(Math.log10(size))), 12);
+  if (size >= 10000) return number.toLocaleString("en-US", { minimumFractionDigits: digits > 4 ? behind : 0, maximumFractionDigits: behind });
+  const text = number.toFixed(behind);
+  return digits === 4 && text.includes(".") ? text.replace(/\.?0+$/, "") : text; // among more digits zeros stay: they align
 }
 
 /** A value in base units with the prefix that reads best. */
-function quantity(value, unit = "", scale = "none") {
+function quantity(value, unit = "", scale = "none", digits = 4) {
   const [factor, prefix] = factorOf(value, scale);
-  return `${formatNumber(value / factor)} ${prefix}${unit}`.trimEnd();
+  return `${formatNumber(value / factor, digits)} ${prefix}${unit}`.trimEnd();
+}
+
+/** How these values are written beside each other: in four digits, or in more where two that differ would look alike. */
+function writerOf(values, unit, scale) {
+  const different = new Set(values);
+  const writer = (digits) => (value) => quantity(value, unit, scale, digits);
+  const tellsApart = (digits) => new Set([...different].map(writer(digits))).size === different.size;
+  let digits = 4;
+  while (digits < 16 && !tellsApart(digits)) digits += 1;
+  return writer(digits);
 }
 
 /** A share as text, whose firm space keeps number and sign on one line. */

@@ -56,7 +56,8 @@ class Samples {
     const [{ unit, scale }] = this.taken;
     const height = MARGIN.top + MARGIN.bottom + STRIP * this.taken.length;
     const x = linear(low, high, MARGIN.left, width - MARGIN.right);
-    const root = chart(width, height, this.lead.textContent, { ticks: ticksOf(low, high, Math.max(2, width / 140), "none"), at: x, text: (tick) => quantity(tick, unit, scale) }, { ticks: [], at: () => 0, text: String });
+    const ticks = ticksOf(low, high, Math.max(2, width / 140), "none");
+    const root = chart(width, height, this.lead.textContent, { ticks, at: x, text: writerOf(ticks, unit, scale) }, { ticks: [], at: () => 0, text: String });
     this.taken.forEach((one, place) => this.strip(root, one, x, MARGIN.top + STRIP * place, width));
     this.plot.replaceChildren(root);
     return undefined;

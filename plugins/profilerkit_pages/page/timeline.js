@@ -31,9 +31,11 @@ class Timeline extends ModelMap {
     super.layOut();
     const [from, long] = [this.begin(this.root), weightOf(this.column, this.root)];
     this.clock ??= el("div", { class: "clock", "aria-hidden": "true" });
-    this.clock.replaceChildren(...ticksOf(from, from + long, Math.max(2, this.width / 130), "none").map((tick) => {
+    const ticks = ticksOf(from, from + long, Math.max(2, this.width / 130), "none");
+    const written = writerOf(ticks, "s", "time");
+    this.clock.replaceChildren(...ticks.map((tick) => {
       const part = (100 * (tick - from)) / long;
-      const mark = el("span", { class: part * this.width > 100 * (this.width - 60) ? "last" : "" }, quantity(tick, "s", "time"));
+      const mark = el("span", { class: part * this.width > 100 * (this.width - 60) ? "last" : "" }, written(tick));
       mark.style.left = `${part}%`;
       return mark;
     }));

@@ -29,6 +29,12 @@ function changedBetween(history, one, two) {
   ];
 }
 
+/** How values of a metric are written: counts that differ differ in text too, times have the digits that are known. */
+function metricWriter({ unit, scale }, values) {
+  const write = writerOf(scale === "time" ? [] : values.filter(isNumber), unit, scale);
+  return (value) => (isNumber(value) ? write(value) : "none");
+}
+
 class History {
   constructor(place, tools, table) {
     this.table = table;
@@ -90,7 +96,8 @@ class History {
 
   /** A line over the moments of measurement; a model that failed leaves a gap. */
   line(row, history, values, width) {
-    const { title, unit, scale } = this.metric;
+    const { title } = this.metric;
+    const written = metricWriter(this.metric, values);
     const numbers = values.filter(isNumber);
     if (!numbers.length) return void this.plot.replaceChildren(nothing("This metric has no value in any of the measurements."));
     const moments = history.at;
@@ -105,7 +112,7 @@ class History {
       path += `${isNumber(values[at - 1]) ? "L" : "M"}${x.toFixed(1)},${y.toFixed(1)}`;
       const point = svg("circle", { class: "point", cx: x, cy: y, r: 4 });
       const changed = at ? changedBetween(history, at - 1, at) : [];
-      point.addEventListener("pointermove", (event) => tip.show([labelOf(row), `${moments[at]} UTC: ${quantity(value, unit, scale)}`, ...changed], event.clientX, event.clientY));
+      point.addEventListener("pointermove", (event) => tip.show([labelOf(row), `${moments[at]} UTC: ${written(value)}`, ...changed], event.clientX, event.clientY));
       point.addEventListener("pointerleave", () => tip.hide());
       points.push(point);
     });
@@ -114,23 +121,23 @@ class History {
   }
 
   steps(history, values) {
-    const { unit, scale } = this.metric;
+    const written = metricWriter(this.metric, values);
     const lines = history.at.map((at, place) => {
       const value = values[place];
       const before = place ? values[place - 1] : null;
       const change = isNumber(value) && isNumber(before) && value !== before ? signed(before ? value / before : Infinity) : "";
       const changed = place ? changedBetween(history, place - 1, place).join("; ") : "";
-      return [at, history.status[place], isNumber(value) ? quantity(value, unit, scale) : "none", change, changed];
+      return [at, history.status[place], written(value), change, changed];
     });
     return plainTable(["Measured (UTC)", "Status", this.metric.title, "Change", "What else changed"], lines, [2, 3]);
   }
 
   listing(moved) {
-    const { name, unit, scale } = this.metric;
     const lines = moved.slice(0, LISTED).map(({ row, history, ratio }) => {
-      const values = valuesOf(history, name).filter(isNumber);
+      const values = valuesOf(history, this.metric.name).filter(isNumber);
+      const written = metricWriter(this.metric, [values[0], values.at(-1)]);
       const changed = changedBetween(history, 0, history.at.length - 1).join("; ");
-      return [el("button", { type: "button", class: "link", onclick: () => chosen.choose(row) }, labelOf(row)), quantity(values[0], unit, scale), quantity(values.at(-1), unit, scale), signed(ratio), changed];
+      return [el("button", { type: "button", class: "link", onclick: () => chosen.choose(row) }, labelOf(row)), written(values[0]), written(values.at(-1)), signed(ratio), changed];
     });
     if (moved.length > LISTED) lines.push([`and ${moved.length - LISTED} more`, "", "", "", ""]);
     return plainTable(["Model", "First", "Last", "Change", "What else changed"], lines, [1, 2, 3]);
