@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-__all__ = ["format_count", "format_times", "name_several"]
+from collections.abc import Sequence
+
+__all__ = ["format_count", "format_times", "list_some", "name_several"]
 
 
 def format_count(number: int, thing: str) -> str:
@@ -17,6 +19,17 @@ def format_count(number: int, thing: str) -> str:
 def name_several(thing: str, number: int) -> str:
     """Return the name of one or several things: "layer" or "layers"."""
     return thing if number == 1 else f"{thing}s"
+
+
+def list_some(texts: Sequence[str], most: int) -> str:
+    """Return texts in one line: the first ``most`` of them, and how many more there are if that is more than one.
+
+    >>> list_some("abc", 2), list_some("abcd", 2)
+    ('a, b, c', 'a, b and 2 more')
+    """
+    if len(texts) <= most + 1:
+        return ", ".join(texts)
+    return f"{', '.join(texts[:most])} and {len(texts) - most:,} more"
 
 
 def format_times(number: int) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from enum import StrEnum
 from typing import Any
 
+from .count_text import list_some
 from .error_text import error_line, list_causes, shown
 
 __all__ = [
@@ -94,10 +95,9 @@ class UnknownStatusError(ProfilerKitError, KeyError):
         self.owner = owner
         is_profiler = owner == "this profiler"
         nothing = "none: register a ProfilerFunction first" if is_profiler else "none"
-        listing = ", ".join(self.names[:_NEAREST]) or nothing
-        if len(self.names) > _NEAREST:
-            listing += f" and {len(self.names) - _NEAREST} more"
-            listing += "; `profilerkit list` lists them" if is_profiler else ""
+        listing = list_some(self.names, _NEAREST) or nothing
+        if len(self.names) > _NEAREST + 1 and is_profiler:
+            listing += "; `profilerkit list` lists them"
         verb = "know" if owner.startswith("these ") else "knows"
         super().__init__(f"unknown metric {shown(name)}; {owner} {verb}, nearest first: {listing}")
 

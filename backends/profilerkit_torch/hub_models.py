@@ -11,6 +11,7 @@ import torch
 
 from profilerkit import InputError, LoadedModel
 from profilerkit.backend_kit.installed import library_for
+from profilerkit.error_text import error_line
 from profilerkit.errors import by_likeness
 from profilerkit.plugging.extension import make_refusal
 
@@ -122,5 +123,5 @@ def _build_on_meta(spec: str, build: Callable[[Any], Any], config: Any, dtype: t
     except Exception as error:  # the default configuration of ESM has no vocabulary, that of Nemotron no width
         raise InputError(
             f"{spec!r}: transformers cannot build a model of this configuration: {type(error).__name__}: "
-            f"{' '.join(str(error).split())}; give a folder with a config.json that is whole"
+            f"{error_line(error)}; give a folder with a config.json that is whole"
         ) from error

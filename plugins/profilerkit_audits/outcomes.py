@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
+from profilerkit.error_text import error_line
 from profilerkit.errors import FailureCode
 from profilerkit.isolation.reasons import Reason
 from profilerkit.isolation.reports import explain_missing
@@ -42,7 +43,7 @@ def read_outcome(run: IsolatedRun, case: Case, machine: Mapping[str, str], condi
     try:
         report = run.result()
     except Exception as error:  # whatever the model and its loader raised
-        reason = " ".join(str(error).split()) or type(error).__name__
+        reason = error_line(error) or type(error).__name__
         outcome = without_run(case, machine, run.failure or FailureCode.MODEL, reason)
     else:
         row = _make_row(case, machine, report)

@@ -19,6 +19,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from profilerkit.error_text import error_line
 from profilerkit.errors import NotOfferedError
 
 __all__ = ["Connection"]
@@ -57,10 +58,9 @@ class Connection:
             try:
                 ray.init(log_to_driver=False, include_dashboard=False, logging_level="warning", **options)
             except (ConnectionError, ValueError, RuntimeError, TimeoutError) as error:
-                reason = " ".join(str(error).split())[:300]
                 raise NotOfferedError(
-                    f"the engine 'ray' cannot connect to a cluster at {address!r}: {reason}; give the address that "
-                    "'ray start --head' printed, or none for a cluster of this machine"
+                    f"the engine 'ray' cannot connect to a cluster at {address!r}: {error_line(error)}; give the "
+                    "address that 'ray start --head' printed, or none for a cluster of this machine"
                 ) from error
             self._undo = undo.pop_all()
 

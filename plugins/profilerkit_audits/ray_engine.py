@@ -24,6 +24,7 @@ from ray.exceptions import (
     WorkerCrashedError,
 )
 
+from profilerkit.error_text import error_line
 from profilerkit.errors import FailureCode
 
 from .cases import Case
@@ -146,7 +147,7 @@ class RayEngine(Engine):
 
 def _fail(case: Case, code: FailureCode, reason: str, error: Exception) -> Outcome:
     """Return the outcome of a task that brought none; it is not tried again."""
-    text = " ".join(str(error).split())
+    text = error_line(error)
     detail = text[-300:] if code is FailureCode.ENGINE else text[:300]
     return without_run(case, read_machine(), code, f"{reason}: {detail}")
 

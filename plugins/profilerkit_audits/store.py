@@ -21,6 +21,7 @@ from msgspec.structs import replace
 from sqlalchemy import Connection, Engine, Select, create_engine, func, select
 from sqlalchemy.exc import DBAPIError, NoSuchModuleError
 
+from profilerkit.error_text import error_line
 from profilerkit.errors import StoreError
 from profilerkit.results.report import Report
 from profilerkit.results.saving import parse, to_dict
@@ -288,7 +289,7 @@ def _read_row(line: Any) -> Row:
 
 def _explain(error: DBAPIError) -> str:
     """Return what the database says in one line, and what to do where the disk is full."""
-    message = " ".join(str(error.orig).split())
+    message = error_line(error.orig or error)
     codes = (getattr(error.orig, "sqlite_errorcode", None), getattr(error.orig, "sqlstate", None))
     if sqlite3.SQLITE_FULL in codes or "53100" in codes:
         return f"{message}; make room and run the same command again: it goes on where it ended"

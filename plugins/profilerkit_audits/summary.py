@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rich.text import Text
 
-from profilerkit.count_text import format_count
+from profilerkit.count_text import format_count, list_some
 from profilerkit.piping.outcome import Completeness
 from profilerkit.piping.titles import split_words, write_title
 from profilerkit.plugging.offers import list_status_keys
 from profilerkit.render.console import draw_parts, to_text
 from profilerkit.render.grids import Grid, visible
 
-from .rows import Row, Value
+from .rows import Row, RowStatus, Value
 from .series import CaseName, join_rows
 from .store_addresses import hide_password
 
@@ -36,15 +36,18 @@ _USUAL = ("total_params", "macs", "memory_footprint", "execution_time")
 _MOST, _ENDS = 20, 9
 #: How much of a model's text the table shows: the end.
 _LONGEST_SPEC = 36
-#: How many problems and warnings are named, the most frequent first, and how many of its models.
-_PROBLEMS, _WARNINGS, _NAMED = 8, 5, 3
+#: How many reasons of failure, other problems and warnings are named, the most frequent first; and how many models.
+_FAILURES, _PROBLEMS, _WARNINGS, _NAMED = 20, 8, 5, 3
 
 
 def summarize(finished: AuditResult, color: bool = False) -> str:
     """Return the text that ends the command, as wide as the terminal; ``color`` adds the colors of one."""
     rows = list(finished.rows())
     costs = _draw_costs(finished.metrics, rows)
-    problems = "\n".join(map(visible, [*_list_problems(rows), *_list_warnings(rows)]))
+    failed = [row for row in rows if row.status is RowStatus.FAILED]
+    others = [row for row in rows if row.status is not RowStatus.FAILED]
+    listed = [*_list_problems(failed, _FAILURES), *_list_problems(others, _PROBLEMS), *_list_warnings(rows)]
+    problems = "\n".join(map(visible, listed))
     places = map(visible, _list_places(finished))  # whole, however narrow the terminal: they have commands
     table = "" if costs is None else to_text(draw_parts([costs]), color=color)
     end = "\n".join(filter(None, [to_text(Text(problems)), *places]))
@@ -77,20 +80,23 @@ def _list_places(finished: AuditResult) -> Iterator[str]:
         yield f"({NOT_IN_KEY})"
 
 
-def _list_problems(rows: Sequence[Row]) -> Iterator[str]:
-    """Yield each problem with how many rows have it, the most frequent first, and below it their models."""
+def _list_problems(rows: Sequence[Row], most: int) -> Iterator[str]:
+    """Yield each problem with how many rows have it, the most frequent first, and below it their models.
+
+    Of more than ``most``, and one, the others are counted.
+    """
     models_by_problem: dict[str, Counter[str]] = defaultdict(Counter)
     for row in rows:
         for problem in _explain_row(row):
             models_by_problem[shorten(problem)][row.spec] += 1
     ranked = sorted(models_by_problem.items(), key=lambda problem: -problem[1].total())
-    for problem, models in ranked[:_PROBLEMS]:
-        more = [f"{len(models) - _NAMED} more"] if len(models) > _NAMED else []
+    most = len(ranked) if len(ranked) == most + 1 else most
+    for problem, models in ranked[:most]:
         yield f"{models.total()} {problem}"
-        yield f"  {', '.join([*list(models)[:_NAMED], *more])}"
-    if len(ranked) > _PROBLEMS:
-        others = sum(models.total() for _, models in ranked[_PROBLEMS:])
-        yield f"{others} with {format_count(len(ranked) - _PROBLEMS, 'other reason')}"
+        yield f"  {list_some([*models], _NAMED)}"
+    if len(ranked) > most:
+        others = sum(models.total() for _, models in ranked[most:])
+        yield f"{others} with {len(ranked) - most} other reasons"
 
 
 def _explain_row(row: Row) -> Iterator[str]:

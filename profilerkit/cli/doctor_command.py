@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..error_text import error_line
 from ..errors import ArgumentError
 from ..plugging.commands import load_command
 from ..process.clean_output import terminal_columns
@@ -58,7 +59,7 @@ def command() -> None:
             for loading in track((info,), f"Loading {info.name}"):
                 backend = load(loading)
         except Exception as error:  # whatever a plugin does wrong, the others go on
-            unusable[info.name] = " ".join(str(error).split())
+            unusable[info.name] = error_line(error)
         else:
             _show_backend(info.name, backend)
     for name, reason in unusable.items():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from ..error_text import error_line
 from ..errors import PluginFailedError, ProfilerKitError, RegistrationConflictError, error_summary
 from ..plugging.backends import load, not_installed
 from ..process.containment import contained
@@ -45,7 +46,7 @@ def examine_without_import(info: BackendInfo, plugin: PluginInfo) -> ExaminedBac
             line = "" if info.installed is None else _write_versions(info.installed())
             return ExaminedBackend(make_stand_in(info), line)
     except ImportError as error:
-        return ExaminedBackend(None, _put_in_one_line(not_installed(info, error)))
+        return ExaminedBackend(None, error_line(not_installed(info, error)))
     except Exception as error:  # whatever a plugin does wrong, the others go on
         return ExaminedBackend(None, f"{asking} failed: {_explain(error)}; {plugin.workaround}")
 
@@ -59,7 +60,7 @@ def examine_by_loading(info: BackendInfo, plugin: PluginInfo) -> ExaminedBackend
         backend = load(info, plugin)
     except ProfilerKitError as error:
         conflict = error if isinstance(error, RegistrationConflictError) else None
-        return ExaminedBackend(None, _put_in_one_line(error), conflict)
+        return ExaminedBackend(None, error_line(error), conflict)
     asking = f"environment() of the {info.name} backend"
     try:
         with contained(plugin, asking):
@@ -71,11 +72,6 @@ def examine_by_loading(info: BackendInfo, plugin: PluginInfo) -> ExaminedBackend
 def _write_versions(versions: Mapping[str, str]) -> str:
     """Return what a plugin returned as a text of our own: nothing of it can raise any more when it is written."""
     return ", ".join(f"{name} {version}" for name, version in versions.items())
-
-
-def _put_in_one_line(error: ProfilerKitError) -> str:
-    """Return the message of an error of profilerkit's own: it says itself what is wrong and what to do."""
-    return " ".join(str(error).split())
 
 
 def _explain(error: Exception) -> str:

@@ -7,6 +7,7 @@ import signal
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from ..count_text import list_some
 from ..errors import FailureCode
 from .limits import Limits, format_bytes
 from .supervisor import Ending
@@ -96,11 +97,7 @@ def _ran_out_of_memory(fate: Fate) -> bool:
 
 def _describe_work(fate: Fate) -> str:
     """Return what the process did: some of the metrics that it computed, or its stage before any."""
-    if not fate.doing:
-        return fate.stage or "starting"
-    names = ", ".join(fate.doing[:_NAMED])
-    more = len(fate.doing) - _NAMED
-    return f"computing {names} and {more} more" if more > 0 else f"computing {names}"
+    return f"computing {list_some(fate.doing, _NAMED)}" if fate.doing else fate.stage or "starting"
 
 
 def _describe_cause(fate: Fate) -> str:

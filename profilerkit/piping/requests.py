@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ..arguments.names import argument_hint, foreign_hint
+from ..count_text import list_some
 from ..errors import ArgumentError, ArgumentWarning, nearest
 from ..process.user_lines import find_stack_level
 from .function import ProfilerFunction
@@ -178,7 +179,7 @@ def _explain_unused(name: str, registries: Sequence[Registry], reaching: Collect
     """Return the message on an argument that only functions take which are not requested."""
     takers = {key for registry in registries for key in _list_keys_that_take(registry, name)}
     in_tables = {key for registry in registries for key in registry.names()}
-    shown = _list_some(sorted(takers, key=lambda key: (key not in in_tables, key)))
+    shown = list_some(sorted(takers, key=lambda key: (key not in in_tables, key)), _NAMED)
     options = {option for option in reaching if all(option not in registry for registry in registries)} - {*PROVIDED}
     meant = nearest(name, options)
     guess = "" if meant is None else f"; did you mean {meant!r}?"
@@ -186,17 +187,6 @@ def _explain_unused(name: str, registries: Sequence[Registry], reaching: Collect
         f"nothing that is requested takes an argument {name!r}, only {shown}; leave it out, or request one of "
         f"these{guess}"
     )
-
-
-def _list_some(names: Sequence[str]) -> str:
-    """Return names for a message, the first of them where there are many.
-
-    >>> _list_some(["macs", "flops"]), _list_some([f"m{number}" for number in range(21)])
-    ('macs, flops', 'm0, m1, m2, m3 and 17 others')
-    """
-    if len(names) <= _NAMED + 1:  # "and 1 others" is never said
-        return ", ".join(names)
-    return f"{', '.join(names[:_NAMED])} and {len(names) - _NAMED} others"
 
 
 def _list_keys_that_take(registry: Registry, argument: str) -> list[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from ..count_text import format_count
 from .median import MedianInterval
 
@@ -19,10 +21,12 @@ def format_noise(noise: float, digits: int = 1) -> str:
     >>> format_noise(0.047), format_noise(0.047, digits=0), format_noise(0.002, digits=0)
     ('±4.7%', '±5%', '±0.2%')
     >>> format_noise(0.0001), format_noise(80.3)
-    ('±<0.1%', '±>100%')
+    ('±<0.1%', '±8,030%')
     """
-    if not noise <= 1:  # NaN too
-        return "±>100%"
+    if not math.isfinite(noise):
+        return "±?"
+    if noise > 1:
+        return f"±{noise:,.0%}"
     if 0 < noise < 0.0005:
         return "±<0.1%"
     if noise < 0.005:

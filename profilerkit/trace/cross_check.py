@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..count_text import format_times
+from ..count_text import format_times, list_some, name_several
 from .layer_paths import parent_path
 from .records import ModelTrace
 
@@ -121,8 +121,5 @@ def _compare_calls(trace: ModelTrace, run: ObservedRun) -> str:
     ]
     if not others:
         return ""
-    named = ", ".join(
-        f"{path!r} {format_times(run.calls[path])} (static pass: {traced[path]})" for path in others[:_NAMED]
-    )
-    further = f", and {len(others) - _NAMED} more layers another number of times" if len(others) > _NAMED else ""
-    return f"{run.name} calls layer {named}{further}"
+    named = [f"{path!r} {format_times(run.calls[path])} (static pass: {traced[path]})" for path in others]
+    return f"{run.name} calls {name_several('layer', len(others))} {list_some(named, _NAMED)}"

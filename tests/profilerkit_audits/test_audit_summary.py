@@ -195,22 +195,34 @@ def test_a_narrow_terminal_leaves_out_columns(is_told_apart: bool, monkeypatch: 
 def test_problems_are_grouped_and_long_lists_end() -> None:
     several = [
         Row(f"zoo:{number}", str(number), RowStatus.FAILED, FailureCode.MODEL, f"reason {number // 5}")
-        for number in range(50)
+        for number in range(110)
     ]
     lines = write(several).splitlines()
-    assert lines[:2] == ["5 failed (model): reason 0", "  zoo:0, zoo:1, zoo:2, 2 more"]
-    assert lines[14:18] == [
-        "5 failed (model): reason 7",
-        "  zoo:35, zoo:36, zoo:37, 2 more",
+    assert lines[:2] == ["5 failed (model): reason 0", "  zoo:0, zoo:1, zoo:2 and 2 more"]
+    assert lines[38:42] == [
+        "5 failed (model): reason 19",
+        "  zoo:95, zoo:96, zoo:97 and 2 more",
         "10 with 2 other reasons",
-        "50 failed",
+        "110 failed",
     ]
 
 
-def test_one_problem_more_than_are_named_is_told_in_the_singular() -> None:
-    """Eight problems are named; the ninth has one row."""
-    rows = [Row(f"zoo:{number}", str(number), RowStatus.FAILED, reason=f"reason {number}") for number in range(9)]
-    assert "1 with 1 other reason\n" in write(rows)
+def test_a_single_problem_more_than_are_named_is_named_too() -> None:
+    """Eight problems that are no failures are named, and a ninth instead of a line on it."""
+    rows = [Row(f"zoo:{number}", str(number), RowStatus.PARTIAL, reason=f"reason {number}") for number in range(10)]
+    assert "1 partial: reason 8\n  zoo:8\n9 partial" in write(rows[:9])
+    assert "1 partial: reason 7\n  zoo:7\n2 with 2 other reasons\n10 partial" in write(rows)
+
+
+def test_why_models_failed_stands_before_what_is_partial() -> None:
+    """However many models are partial for however many reasons."""
+    partial = [
+        Row(f"zoo:{number}", str(number), RowStatus.PARTIAL, reason=f"reason {number // 2}") for number in range(40)
+    ]
+    failed = [Row(f"zoo:f{number}", f"f{number}", RowStatus.FAILED, reason=f"bug {number}") for number in range(21)]
+    lines = write([*partial, *failed]).splitlines()
+    assert lines[:42:2] == [f"1 failed: bug {number}" for number in range(21)]
+    assert lines[42] == "2 partial: reason 0"
 
 
 def test_what_a_model_writes_cannot_move_the_cursor() -> None:

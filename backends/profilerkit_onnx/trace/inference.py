@@ -9,6 +9,8 @@ from onnx import AttributeProto, NodeProto, TypeProto, defs, helper, numpy_helpe
 from onnx.checker import ValidationError
 from onnx.shape_inference import InferenceError, infer_node_outputs
 
+from profilerkit.error_text import error_line
+
 from ..model.types import STANDARD
 from .pricing import name_node, name_operator
 from .runtime_shapes import infer_for_runtime
@@ -56,10 +58,9 @@ def infer(node: NodeProto, inputs: Sequence[Value | None], opsets: Mapping[str, 
         outputs = _infer_by_name(schema, node, values, opsets)
     except (InferenceError, ValidationError) as error:
         shapes = ", ".join("-" if value is None else str(value.info.shape) for value in inputs)
-        words = " ".join(str(error).split())
         raise UnfitError(
             f"the operator {name_operator(node)} of the node {name_node(node)!r} does not fit inputs "
-            f"of the shapes {shapes}: {words}"
+            f"of the shapes {shapes}: {error_line(error)}"
         ) from None
     return [outputs.get(name) for name in node.output]
 

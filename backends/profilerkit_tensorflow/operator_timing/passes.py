@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from profilerkit import InputError, ModelInputs
 from profilerkit.backend import DeviceLike
+from profilerkit.count_text import list_some
 from profilerkit.errors import explain_failed_step
 from profilerkit.process.files import obstacle
 from profilerkit.times.operator_times import OperatorTimes
@@ -127,9 +128,8 @@ def _note_unseen(owners: NodeOwners, phase: str) -> list[str]:
     layers = sorted({call.layer for call in owners.find_compiled() if call.is_gradient == (phase == "backward")})
     if not layers:
         return []
-    callers = ", ".join(repr(path) if path else "the model itself" for path in layers[:3])
-    more = f" and {len(layers) - 3} more" if len(layers) > 3 else ""
+    callers = list_some([repr(path) if path else "the model itself" for path in layers], 3)
     return [
         f"{phase}, the operators inside functions that XLA compiles, which TensorFlow's profiler does not record; "
-        f"they are called by {callers}{more}, and their time is outside operators"
+        f"they are called by {callers}, and their time is outside operators"
     ]

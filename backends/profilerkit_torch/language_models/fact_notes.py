@@ -8,6 +8,7 @@ from typing import Any
 from torch import nn
 
 from profilerkit import ModelTrace
+from profilerkit.count_text import list_some
 from profilerkit.trace.conditions import write_notes
 from profilerkit_predict.language_models.laws import Passes, split_phases
 from profilerkit_predict.language_models.records import ReadIn
@@ -58,7 +59,7 @@ def list_notes(
     if has_encoder:
         yield _ENCODER_DECODER
     elif strangers:
-        yield _SPLIT.format(layers=_shorten(strangers))
+        yield _SPLIT.format(layers=list_some(strangers, 2))
     if is_unrouted:
         yield _UNROUTED
     if trace.uncounted:
@@ -92,8 +93,4 @@ def list_notes_on_text(trace: ModelTrace) -> Iterator[str]:
     count = sum(weight.count for layer in unread for weight in layer.parameters)
     if count:
         outermost = [layer.path for layer in unread if passes[layer.path.rpartition(".")[0]] is not ReadIn.NONE]
-        yield _UNREAD.format(count=count, layers=_shorten(outermost))
-
-
-def _shorten(paths: Sequence[str]) -> str:
-    return f"{', '.join(paths[:2])} and {len(paths) - 2} more" if len(paths) > 3 else ", ".join(paths)
+        yield _UNREAD.format(count=count, layers=list_some(outermost, 2))

@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from profilerkit import ArgumentError, InputError
+from profilerkit.error_text import error_line
 
 from ..model.modules import list_parameters
 from .configurations import is_configuration
@@ -72,6 +73,6 @@ def _build(kind: type, config: Any, dtype: str | None, device: str = "meta") -> 
     except Exception as error:  # a configuration that is not whole, or a library that its images need
         raise InputError(
             f"transformers cannot build {kind.__name__} of this {type(config).__name__}: {type(error).__name__}: "
-            f"{' '.join(str(error).split())}; give a folder with a config.json that is whole, or the model"
+            f"{error_line(error)}; give a folder with a config.json that is whole, or the model"
         ) from error
     return model.eval()

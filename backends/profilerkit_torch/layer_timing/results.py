@@ -10,7 +10,7 @@ from statistics import median
 from torch import nn
 
 from profilerkit.backend_kit.call_stack import list_shown_layers
-from profilerkit.count_text import format_count
+from profilerkit.count_text import format_count, list_some
 from profilerkit.times.layer_times import CallTime, LayerTime
 from profilerkit.trace.records import LayerCall
 
@@ -87,9 +87,8 @@ def _list_doubts(forward: Sequence[TimedRun], backward: Sequence[TimedRun]) -> d
             doubts.setdefault(path, []).append(_DOUBT.format(direction, format_count(number, "call")))
         inner = [path for path in paths if path]
         if inner:
-            more = f" and {len(inner) - 2} more" if len(inner) > 2 else ""
-            where = f"the calls of {', '.join(map(repr, inner[:2]))}{more}"
-            doubts.setdefault("", []).append(_DOUBT.format(direction, where))
+            where = list_some([*map(repr, inner)], 2)
+            doubts.setdefault("", []).append(_DOUBT.format(direction, f"the calls of {where}"))
     return doubts
 
 

@@ -9,6 +9,7 @@ from itertools import chain
 import torch
 from torch import nn
 
+from profilerkit.count_text import list_some
 from profilerkit.piping.quantity import Scale, scale_value
 
 from .recorder import Exchange
@@ -32,9 +33,8 @@ def note_whole_weights(model: nn.Module) -> Iterator[str]:
     for dimension in dict.fromkeys(chain.from_iterable(spread.values())):
         whole = [name for name in large if dimension not in spread[name]]
         if whole:
-            named = ", ".join(f"{name} ({_show(sizes[name])})" for name in whole[:_SHOWN])
-            others = f" and {len(whole) - _SHOWN} more" if len(whole) > _SHOWN else ""
-            yield f"not spread over {dimension}, so that each of its ranks has the same: {named}{others}"
+            named = list_some([f"{name} ({_show(sizes[name])})" for name in whole], _SHOWN)
+            yield f"not spread over {dimension}, so that each of its ranks has the same: {named}"
 
 
 def _show(size: int) -> str:

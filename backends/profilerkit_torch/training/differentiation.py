@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from profilerkit.backend_kit.call_stack import tensors_in
+from profilerkit.count_text import list_some
 from profilerkit.process.restoring import call_each, restored
 
 from ..compat.modes import disable_dispatch_modes
@@ -74,5 +75,4 @@ def note_unused(trained: Iterable[tuple[str, torch.Tensor]]) -> list[str]:
     unused = [name for name, parameter in trained if parameter.grad is None]
     if not unused:
         return []
-    shown = ", ".join(unused[:5]) + (f" and {len(unused) - 5} more" if len(unused) > 5 else "")
-    return [f"no output depends on these trainable weights, which get no gradient: {shown}"]
+    return [f"no output depends on these trainable weights, which get no gradient: {list_some(unused, 5)}"]

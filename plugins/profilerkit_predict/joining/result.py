@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import mean, median
 from typing import Any
 
-from profilerkit.count_text import format_count
+from profilerkit.count_text import format_count, list_some
 from profilerkit.devices.info import DeviceInfo
 from profilerkit.errors import ArgumentError
 from profilerkit.process.cached import cached_property
@@ -214,5 +214,4 @@ def _explain_above(paths: Sequence[str], layers: LayerTable) -> list[str]:
 
 
 def _list_paths(paths: Sequence[str]) -> str:
-    text = ", ".join(path or "(model)" for path in paths[:_NAMED])
-    return f"{text} and {len(paths) - _NAMED} more" if len(paths) > _NAMED else text
+    return list_some([path or "(model)" for path in paths], _NAMED)

@@ -160,13 +160,14 @@ def _list_queues(report: LanguageModelReport) -> Iterator[TextTable]:
         yield TextTable("Prompts that arrive at once", headings, rows, "run in order: seconds until the first token")
     arrivals = report.serving[-1].arrivals
     if arrivals is not None:
-        title = f"{arrivals.rate:g} requests/s that arrive at random"
+        title = f"{arrivals.rate:,g} requests/s that arrive at random"
         yield TextTable(title, PAIRS, list(_list_arrival_rows(arrivals)))
 
 
 def _list_arrival_rows(arrivals: Arrivals) -> Iterable[tuple[str, str]]:
     yield "most", f"{arrivals.most_requests:.3g} requests/s can be served"
-    yield "prompts", f"take {100 * arrivals.load:.3g} % of the time"
+    share = f"take {100 * arrivals.load:.3g} % of the time"
+    yield "prompts", share if arrivals.load <= 1 else f"need {arrivals.load:,.3g} times the time that there is"
     if arrivals.first_token is None or arrivals.sequences is None:
         yield "first token", "the queue grows without end"
         return

@@ -60,7 +60,7 @@ def test_what_either_has_not_seen_is_not_compared() -> None:
     [
         ({"a": 1}, "calls layer 'a' once (static pass: 2)"),
         ({"b.d": 2}, "calls layer 'b.d' 2 times (static pass: 0)"),
-        ({"b.c": 0, "b.d": 1}, "calls layer 'b.c' 0 times (static pass: 1), 'b.d' once (static pass: 0)"),
+        ({"b.c": 0, "b.d": 1}, "calls layers 'b.c' 0 times (static pass: 1), 'b.d' once (static pass: 0)"),
         ({"a": 0}, "calls layer 'a' 0 times (static pass: 2)"),
     ],
 )
@@ -71,8 +71,8 @@ def test_other_calls_of_layers(calls: dict[str, int], words: str) -> None:
 def test_of_many_layers_three_are_named() -> None:
     layers = (LAYERS[0], *(LayerRecord(name, "Linear", 1, calls=(CALL,)) for name in "abcde"))
     found = explain_contradiction(ModelTrace(layers), [ObservedRun("its first run", calls=dict.fromkeys("abcde", 2))])
-    assert found.startswith(f"{OTHER}its first run calls layer 'a' 2 times (static pass: 1), 'b' 2 times")
-    assert found.endswith("'c' 2 times (static pass: 1), and 2 more layers another number of times")
+    assert found.startswith(f"{OTHER}its first run calls layers 'a' 2 times (static pass: 1), 'b' 2 times")
+    assert found.endswith("'c' 2 times (static pass: 1) and 2 more")
 
 
 def test_layers_inside_of_one_that_calls_none_of_them_may_be_in_a_fused_kernel() -> None:

@@ -13,6 +13,7 @@ from profilerkit_predict.language_models import StepCost
 from profilerkit_predict.language_models.arrivals import RATE, predict_arrivals
 from profilerkit_predict.language_models.bursts import predict_burst
 from profilerkit_predict.language_models.layout import read_layout
+from profilerkit_predict.language_models.report_tables import _list_arrival_rows
 from profilerkit_predict.language_models.requests import Request, make_report
 from profilerkit_predict.language_models.steps import Piece
 
@@ -98,6 +99,13 @@ def test_more_requests_than_can_be_served_wait_without_end(rate: float) -> None:
     arrivals = predict_arrivals(rate, 0.1, 21, decode, 100, 1)
     assert arrivals is not None
     assert (arrivals.wait, arrivals.first_token, arrivals.sequences) == (None, None, None)
+
+
+def test_prompts_take_no_more_than_all_of_the_time() -> None:
+    """At 0.1 s each, 9 prompts in a second take 90 % of it; for 20 there would have to be 2 s."""
+    texts = [dict(_list_arrival_rows(predict_arrivals(rate, 0.1, 21, decode, 100, 1))) for rate in (9, 20)]  # type: ignore[arg-type]
+    assert [text["prompts"] for text in texts] == ["take 90 % of the time", "need 2 times the time that there is"]
+    assert [text["first token"] for text in texts] == ["the queue grows without end"] * 2
 
 
 def test_replicas_share_the_requests() -> None:
