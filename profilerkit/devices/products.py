@@ -26,14 +26,14 @@ def find_dtype(operator: OpRecord) -> str:
     """Return the dtype that a product runs in: that of what it multiplies, or the narrow one of integer products.
 
     Layers that quantize dynamically multiply 8-bit integers, though they read and write floats: they are known by
-    "int8" or "quantize" in the names of their operators.
+    "quantize" in the names of their operators.
     """
     if operator.product_dtype is not None:
         return operator.product_dtype
     if not operator.outputs:
         return ""
     dtype = operator.outputs[0].dtype
-    if any(part in operator.operator.lower() for part in ("int8", "quantize")):
+    if "quantize" in operator.operator.lower():
         return "int8"
     return _ACCUMULATED.get(dtype, dtype)
 

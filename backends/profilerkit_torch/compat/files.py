@@ -9,7 +9,7 @@ import torch
 
 from profilerkit.backend_kit.private_names import field, find
 
-from .names import find_first, read_attribute, require
+from .names import find_first, read_attribute, refuse, require
 
 #: What torch's own files name, of whatever release.
 PICKLED_NAMES = ("torch._utils._rebuild", "torch._tensor", "torch.FloatStorage", "collections.OrderedDict")
@@ -33,3 +33,15 @@ def list_symbolic_functions() -> tuple[str, ...]:
 def read_script_type(value: torch.ScriptObject) -> str:
     """Return the type of an object of torch's in C++, as text: layers pack their weights in some."""
     return str(read_attribute(value, field("_type"), "ScriptObject._type", "finds the weights that a layer packs")())
+
+
+_read_script: Callable[[Any], dict[str, Any]] = find_first(
+    "torch._C._jit_debug_module_iterators",
+    instead=refuse("torch._C._jit_debug_module_iterators", "finds the weights that scripts pack"),
+)
+
+
+def read_script_attributes(module: Any) -> dict[str, Any]:
+    """Return what a script keeps in C++, by name: modules, and the objects that weights are packed in, among it."""
+    kept = read_attribute(module, field("_c"), "ScriptModule._c", "finds the weights that scripts pack")
+    return dict(_read_script(kept)["named_attributes"])

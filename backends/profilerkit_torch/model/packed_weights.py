@@ -14,11 +14,12 @@ from torch.nn.parameter import is_lazy as is_unsized
 
 from profilerkit.backend_kit.call_stack import tensors_in
 
-from ..compat.files import read_script_type
+from ..compat.files import read_script_attributes, read_script_type
+from ..compat.modes import disable_dispatch_modes
 from ..compat.modules import read_buffers, read_parameters
 from .attributes import list_reachable
 
-__all__ = ["OwnWeights", "list_own_weights", "list_packed_weights"]
+__all__ = ["OwnWeights", "is_package", "list_own_weights", "list_packed_weights", "unpack"]
 
 #: Where linear layers of 1 to 8 bits keep their weight, by the library that packs it.
 _PACKED_NAMES = (
@@ -32,8 +33,8 @@ _PACKED_NAMES = (
 _SIZE_NAMES = (("in_features", "out_features"), ("infeatures", "outfeatures"))
 #: Where the parameters of bitsandbytes keep their scales: those of 4 bits; those of 8 bits, which have the weight too.
 _SCALES = ("quant_state", "CB", "SCB")
-#: What torch packs itself: linear layers, convolutions and embeddings; the cells of recurrent layers.
-_PACKED_KINDS = ("PackedParams", "CellParams")
+#: In the names of torch's classes in C++ of packed linear layers, convolutions, embeddings, and recurrent cells.
+_PACKED_KIND = "ParamsBase"
 
 
 # Parameters and buffers -----------------------------------------------------------------------------------------------
@@ -108,25 +109,36 @@ def _count_matrix(module: nn.Module) -> int:
 def list_packed_weights(module: nn.Module) -> Iterator[tuple[str, Any, torch.Tensor]]:
     """Yield name, identity and value of the weights that a layer of torch's keeps packed, outside its parameters.
 
-    The tensors are new at each call, so the identity says which weights of two layers are the same.
+    The tensors are new at each call, so the identity says which weights of two layers are the same. A script makes the
+    objects that pack them anew, too: each is its own.
     """
-    for name, value in module.__dict__.items():
-        if isinstance(value, torch.ScriptObject) and any(kind in read_script_type(value) for kind in _PACKED_KINDS):
-            # The integers among them are strides and paddings, which convolutions pack with their weights.
-            weights = [tensor for tensor in _unpack(value) if not _is_integer(tensor)]
-            for index, tensor in enumerate(weights):
-                yield f"{name}.{index}", (id(value), index), tensor
+    is_script = isinstance(module, torch.jit.ScriptModule)
+    for name, value in (read_script_attributes(module) if is_script else module.__dict__).items():
+        for index, tensor in enumerate(unpack(value) if is_package(value) else ()):
+            yield f"{name}.{index}", (id(module), name, index) if is_script else (id(value), index), tensor
 
 
-def _unpack(value: torch.ScriptObject) -> Iterator[torch.Tensor]:
+def is_package(value: Any) -> bool:
+    """Return whether torch packs weights in an object."""
+    return isinstance(value, torch.ScriptObject) and _PACKED_KIND in read_script_type(value)
+
+
+def unpack(package: torch.ScriptObject) -> list[torch.Tensor]:
+    """Return the weights and biases that are in a package."""
+    # The integers among them are strides and paddings, which convolutions pack with their weights.
+    return [tensor for tensor in _read_state(package) if not _is_integer(tensor)]
+
+
+def _read_state(value: torch.ScriptObject) -> Iterator[torch.Tensor]:
     """Yield the tensors that a packed object is saved as.
 
     The state of a layer holds tensors. That of a recurrent cell holds the packed objects of its two products, with
     their biases, and the same biases once more as tensors, which are left out.
     """
-    state = value.__getstate__()
+    with disable_dispatch_modes():  # it is no work of the model's
+        state = value.__getstate__()
     products = list(tensors_in(state, lambda item: isinstance(item, torch.ScriptObject)))
     for product in products:
-        yield from _unpack(product)
+        yield from _read_state(product)
     if not products:
         yield from tensors_in(state, lambda item: isinstance(item, torch.Tensor))

@@ -16,6 +16,8 @@ __all__ = ["SPARSE_PARTS", "count_numbers", "count_stored_bytes"]
 _PER_ELEMENT = {FLOAT4: 2}
 #: How many numbers share a byte in tensors that torch quantises itself, which count each number as an element.
 _PER_BYTE = {find_dtype(name): count for name, count in (("quint4x2", 2), ("quint2x4", 4))}
+#: How torch quantises with a scale and a zero point for each channel.
+_BY_CHANNEL = (torch.per_channel_affine, torch.per_channel_affine_float_qparams, torch.per_channel_symmetric)
 #: The methods that return what a sparse tensor is stored as, by its layout.
 _BY_ROW, _BY_COLUMN = ("crow_indices", "col_indices", "values"), ("ccol_indices", "row_indices", "values")
 SPARSE_PARTS: dict[torch.layout, tuple[str, ...]] = {
@@ -39,7 +41,10 @@ def count_numbers(tensor: torch.Tensor) -> int:
 
 
 def count_stored_bytes(tensor: torch.Tensor) -> int:
-    """Return the bytes of a tensor's elements: of those a sparse tensor stores, of the tensors a subclass wraps."""
+    """Return the bytes of a tensor's elements: of those a sparse tensor stores, of the tensors a subclass wraps.
+
+    The scales and zero points of channels are among them.
+    """
     if type(tensor) in PLAIN_TYPES and tensor.layout is torch.strided and tensor.is_floating_point():
         return tensor.numel() * tensor.element_size()
     if tensor.is_nested:
@@ -49,4 +54,7 @@ def count_stored_bytes(tensor: torch.Tensor) -> int:
     if hasattr(tensor, "__tensor_flatten__"):
         names, _ = tensor.__tensor_flatten__()
         return sum(count_stored_bytes(getattr(tensor, name)) for name in names)
-    return math.ceil(tensor.numel() * tensor.element_size() / _PER_BYTE.get(tensor.dtype, 1))
+    elements = math.ceil(tensor.numel() * tensor.element_size() / _PER_BYTE.get(tensor.dtype, 1))
+    if tensor.is_quantized and tensor.qscheme() in _BY_CHANNEL:
+        return elements + tensor.q_per_channel_scales().nbytes + tensor.q_per_channel_zero_points().nbytes
+    return elements

@@ -10,6 +10,8 @@ import torch
 from torch import nn
 from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]
 
+from profilerkit.process.cached import once_for_each
+
 from ..compat.tensors import find_storage, is_view, storage_address
 
 __all__ = [
@@ -20,8 +22,10 @@ __all__ = [
     "has_unsized",
     "identify_elements",
     "is_twin",
+    "is_wrapper_class",
     "list_aliases",
     "list_with_values",
+    "list_wrapped",
     "read_bytes",
     "storage_key",
     "view_like",
@@ -68,6 +72,21 @@ _FUNCTIONS: tuple[Any, ...] = (
     vars(torch.Tensor)["__torch_function__"].__func__,
     vars(nn.Parameter)["__torch_function__"],
 )
+
+
+@once_for_each
+def is_wrapper_class(kind: type) -> bool:
+    """Return whether a class of tensors makes of each operator others, on tensors that it wraps; not so ``DTensor``."""
+    return kind not in PLAIN_TYPES and hasattr(kind, "__tensor_flatten__") and not hasattr(kind, "to_local")
+
+
+def list_wrapped(tensor: torch.Tensor) -> list[torch.Tensor]:
+    """Return the tensors that a wrapper is made of, those inside them too; of any other tensor none."""
+    if not is_wrapper_class(type(tensor)):
+        return []
+    names, _ = tensor.__tensor_flatten__()  # type: ignore[attr-defined]
+    parts = [getattr(tensor, name) for name in names]
+    return [*parts, *(inner for part in parts for inner in list_wrapped(part))]
 
 
 def is_twin(tensor: torch.Tensor, alias: torch.Tensor) -> bool:

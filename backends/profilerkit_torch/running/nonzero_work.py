@@ -15,13 +15,15 @@ from msgspec.structs import replace
 from torch import nn
 
 from profilerkit import ModelInputs
+from profilerkit.backend_kit.call_stack import tensors_in as values_in
 from profilerkit.costs import Cost
 from profilerkit.trace.records import OpRecord
 
 from ..compat.modes import TorchDispatchMode
 from ..compat.operators import read_schema
 from ..model.inventory import Inventory
-from ..model.tensors import storage_key
+from ..model.packed_weights import is_package, unpack
+from ..model.tensors import is_wrapper_class, list_wrapped, storage_key
 from ..trace.inference_pass import InferencePass
 from ..trace.operator_facts import tensors_among, tensors_in
 from ..trace.recorder import Recorder
@@ -48,10 +50,14 @@ class Nonzero(NamedTuple):
 
 
 def count_nonzero(weight: torch.Tensor) -> Nonzero:
-    """Count the elements of a weight; of a sparse one, those stored."""
+    """Count the elements of a weight; of a sparse one, those stored; of a quantized one, those that stand for zero."""
+    if type(weight).dequantize is not torch.Tensor.dequantize or weight.is_quantized:  # of a class that wraps others
+        weight = weight.dequantize()
     if weight.layout is torch.sparse_coo:
         weight = weight.coalesce()
     values = weight if weight.layout is torch.strided else weight.values()
+    if values.is_floating_point() and values.element_size() == 1:  # torch does not count those
+        values = values.float()
     return Nonzero(int(torch.count_nonzero(values)), values.numel())
 
 
@@ -75,7 +81,8 @@ class NonzeroMode(TorchDispatchMode):
         self.recorder: Recorder | None = None
         self._weights, self._activations = _Storages(), _Storages()
         for tensor in Inventory(model).tensors:
-            self._weights.add(tensor)
+            for part in (tensor, *list_wrapped(tensor)):
+                self._weights.add(part)
         for tensor in list_input_tensors(inputs):
             self._activations.add(tensor)
         #: The elements of the weights of each operator that was seen, by its place among those of the recorder.
@@ -83,6 +90,8 @@ class NonzeroMode(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
+        if any(map(is_wrapper_class, types)):
+            return NotImplemented
         if self.recorder is None:  # what is done before the pass
             return func(*args, **kwargs)
         arguments = list(tensors_among(args, kwargs))
@@ -94,12 +103,14 @@ class NonzeroMode(TorchDispatchMode):
         return result
 
     def _find_weights(self, func: Any, args: Any, arguments: Iterable[torch.Tensor]) -> list[torch.Tensor]:
-        """Return the weights among what an operator multiplies."""
-        return [
+        """Return the weights among what an operator multiplies; those that torch packs are no tensors."""
+        packed = [weight for package in values_in(args, is_package) for weight in unpack(package)]
+        plain = [
             tensor
             for tensor in _find_factors(func, args, arguments)
-            if tensor.dim() > 1 and self._weights.has(tensor) and not self._activations.has(tensor)
+            if self._weights.has(tensor) and not self._activations.has(tensor)
         ]
+        return [weight for weight in packed + plain if weight.dim() > 1 and _has_own_zero(weight)]
 
     def _note_origin(self, arguments: Iterable[torch.Tensor], result: Any) -> None:
         """Note what an operator has made as activations, or as weights."""
@@ -121,6 +132,11 @@ class NonzeroMode(TorchDispatchMode):
             else:
                 macs = operator.macs * weights.nonzero // weights.total
                 yield replace(operator, macs=macs, flops=operator.flops - Cost.of_macs(operator.macs - macs).flops)
+
+
+def _has_own_zero(weight: torch.Tensor) -> bool:
+    """Return whether an element that is zero is a weight of zero: in other integers weights are packed, or shifted."""
+    return weight.is_floating_point() or weight.is_complex() or weight.is_quantized or weight.dtype is torch.int8
 
 
 def _find_factors(func: Any, args: Any, arguments: Iterable[torch.Tensor]) -> Iterable[torch.Tensor]:

@@ -40,6 +40,7 @@ def layer_records(inventory: Inventory, calls: dict[str, list[LayerCall]]) -> tu
         for module, attributes in inventory.further_attributes
         if any(isinstance(value, torch.ScriptObject) for value in attributes.values())
     }
+    packing.update(map(id, inventory.scripts))
     for path, module in list_shown_layers(inventory.layers, calls):
         parameters: list[WeightRecord] = []
         buffers: list[WeightRecord] = []

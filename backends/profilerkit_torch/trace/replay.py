@@ -9,11 +9,13 @@ from typing import Any
 import torch
 from msgspec import Struct
 
+from profilerkit.backend_kit.call_stack import tensors_in as values_in
 from profilerkit.trace.dtypes import product_dtype
 from profilerkit.trace.records import TensorInfo
 
 from ..compat.operators import find_tag, read_schema
 from ..costs import Cost, Kind, op_cost
+from ..model.packed_weights import is_package, unpack
 from ..model.stored_bytes import count_stored_bytes
 from ..model.tensors import storage_key
 from .attention_masks import count_attended_macs, is_masked
@@ -127,12 +129,16 @@ def _may_have_values(func: Any, args: Any, in_place: bool) -> bool:
 
 
 def _find_product_dtype(func: Any, args: Any, outputs: Sequence[torch.Tensor]) -> str | None:
-    """Return the dtype of what a product multiplies if that is narrower than what it writes; otherwise None."""
+    """Return the dtype of what a product multiplies, if that is another one than what it writes; otherwise None."""
     if not outputs:
         return None
+    output = tensor_info(outputs[0]).dtype
+    packed = [weight for package in values_in(args, is_package) for weight in unpack(package)]
+    if packed:  # layers that torch quantizes multiply integers, unless they keep their weights as floats
+        return "int8" if any(weight.is_quantized for weight in packed) else tensor_info(packed[0]).dtype
     has_addend = read_schema(func).name.partition("::")[2].startswith(("add", "_add", "badd"))
     factors = args[1:] if has_addend else args
     operands = [item for item in factors if isinstance(item, torch.Tensor) and item.dim() > 1]
     if all(item.dtype is outputs[0].dtype for item in operands):  # as in nearly all
         return None
-    return product_dtype([tensor_info(item).dtype for item in operands], tensor_info(outputs[0]).dtype)
+    return product_dtype([tensor_info(item).dtype for item in operands], output)

@@ -11,6 +11,8 @@ from torch import nn
 from torch.nn.utils import prune
 
 from profilerkit import ModelInputs, WithoutValuesError, profile
+from profilerkit_torch import Cost, register_op_cost
+from profilerkit_torch.costs import scoped_costs
 
 
 def effective(model: nn.Module, *args: Any) -> int:
@@ -213,3 +215,31 @@ def test_the_share_is_of_the_whole_model_where_layers_are_left_out() -> None:
             weight.copy_((torch.arange(weight.numel()) >= zeros).reshape_as(weight))
     record = profile(model, metrics=["sparsity"], ignore=["1"]).status("sparsity")
     assert (record.value, record.note) == (0.5, "with the layers that ignore= leaves out")
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.ao.quantization", "ignore:torch.quantize_per_tensor", "ignore:TypedStorage")
+@pytest.mark.parametrize("dtype", [torch.qint8, torch.float16])
+def test_zeros_stay_zeros_where_torch_packs_the_weights(dtype: torch.dtype) -> None:
+    model = nn.Sequential(make_holes(nn.Linear(8, 4), 20))
+    packed = torch.ao.quantization.quantize_dynamic(model, {nn.Linear}, dtype=dtype)
+    assert effective(packed, x()) == 3 * (8 * 4 - 20)
+
+
+def test_zeros_of_narrow_floats_are_counted() -> None:
+    layer = make_holes(nn.Linear(8, 4, bias=False), 20)
+    layer.weight = nn.Parameter(layer.weight.to(torch.float8_e4m3fn), requires_grad=False)
+    model = Call(lambda self, x: x @ self.layer.weight.to(x.dtype).t(), layer=layer)
+    assert BACKEND.zero_weights(model) == (20, 8 * 4)
+    assert effective(model, x()) == 3 * (8 * 4 - 20)
+
+
+def test_integers_in_which_several_numbers_are_packed_count_in_full() -> None:
+    model = nn.Module()
+    model.register_buffer("weight", torch.zeros(4, 8, dtype=torch.uint8))
+    model.forward = lambda x: torch.ops.quantized_holes.product(x, model.weight)  # type: ignore[method-assign]
+    library = torch.library.Library("quantized_holes", "DEF")
+    library.define("product(Tensor x, Tensor packed) -> Tensor")
+    library.impl("product", lambda x, packed: x.new_zeros(x.shape[0], 4), "CompositeExplicitAutograd")
+    with scoped_costs():
+        register_op_cost("quantized_holes::product", lambda x, packed, *, out: Cost.of_macs(x.numel * 4))
+        assert effective(model, x()) == 3 * 8 * 4

@@ -50,3 +50,13 @@ def test_weights_in_eight_bits_alone_are_unpacked_first() -> None:
 
     model = Function(product, weight=torch.zeros(8, 4, dtype=torch.int8))
     assert profile(model, torch.zeros(2, 8), metrics=["macs_by_dtype"])["macs_by_dtype"] == {"float32": 2 * 8 * 4}
+
+
+def test_the_kernel_for_weights_in_eight_bits_multiplies_what_it_gets() -> None:
+    def product(model: Any, x: torch.Tensor) -> torch.Tensor:
+        return torch._weight_int8pack_mm(x, model.weight, model.scales)
+
+    scales = torch.ones(16, dtype=torch.bfloat16)
+    model = Function(product, weight=torch.zeros(16, 32, dtype=torch.int8), scales=scales)
+    counted = profile(model, torch.zeros(4, 32, dtype=torch.bfloat16), metrics=["macs_by_dtype"])["macs_by_dtype"]
+    assert counted == {"bfloat16": 4 * 32 * 16}
