@@ -128,6 +128,8 @@ unseen_by_functions: Callable[[], AbstractContextManager[Any]] = find_first(
 unseen_by_subclasses: Callable[[], AbstractContextManager[Any]] = find_first(
     "torch._C.DisableTorchFunctionSubclass", instead=nullcontext
 )
+#: Whether subclasses are asked now; else they are taken to be.
+are_subclasses_asked: Callable[[], bool] = find_first("torch._C._is_torch_function_enabled", instead=lambda: True)
 
 _dispatch_module: Any = find("torch.utils._python_dispatch")
 #: Torch's notes of whether a dispatch mode is active, which the exit of a mode puts back; a release has some of them.

@@ -13,7 +13,7 @@ from .shapes import count_elements
 @register_op_costs(
     "aten::quantize_per_tensor aten::quantize_per_channel quantized_decomposed::quantize_per_tensor",
     "quantized_decomposed::quantize_per_channel quantized_decomposed::quantize_per_channel_group",
-    "quantized_decomposed::quantize_per_token torchao::quantize_affine",
+    "quantized_decomposed::quantize_per_token",
 )
 def quantize(x: Any, *_: Any, out: Any) -> Cost:
     """Return the cost for each element."""
@@ -27,7 +27,7 @@ def quantize_dynamic(x: Shape, *_: Any, out: Shape) -> Cost:
 
 
 @register_op_costs(
-    "aten::dequantize quantized_decomposed::dequantize_per_tensor torchao::dequantize_affine",
+    "aten::dequantize quantized_decomposed::dequantize_per_tensor",
     "quantized_decomposed::dequantize_per_channel quantized_decomposed::dequantize_per_channel_group",
     "quantized_decomposed::dequantize_per_token quantized::embedding_byte quantized::embedding_4bit",
 )
@@ -38,7 +38,7 @@ def dequantize(x: Any, *_: Any, out: Any, **__: Any) -> Cost:
 
 @register_op_costs(
     "quantized_decomposed::choose_qparams quantized_decomposed::choose_qparams_symmetric",
-    "quantized_decomposed::choose_qparams_per_token torchao::choose_qparams_affine",
+    "quantized_decomposed::choose_qparams_per_token",
 )
 def choose_parameters(x: Shape, *_: Any, out: Any, **__: Any) -> Cost:
     """Return the cost of finding the range."""

@@ -10,6 +10,9 @@ threads, which leave their results in one buffer (``setReduceConfig`` in ``aten/
 The gradients of attention in float32 and of a softmax on CUDA begin with the products of the output and its gradient
 (``aten/src/ATen/native/transformers/cuda/attention_backward.cu``, ``aten/src/ATen/native/cuda/SoftMax.cu``).
 
+Sums and products begin with their input in the dtype that they add up in (``make_reduction`` in
+``aten/src/ATen/native/ReduceOpsUtils.h``): int64 for integers and booleans.
+
 Losses of logits and margins are made of several tensors of the input's size (``aten/src/ATen/native/Loss.cpp``).
 
 What other kernels take besides differs between devices, and no trace has it. Of recurrent layers on CUDA it can be
@@ -37,6 +40,15 @@ _CROSS_ENTROPY = find_operator("aten.binary_cross_entropy_with_logits.default")
 _SOFT_MARGIN = find_operator("aten.soft_margin_loss.default")
 _SOFT_MARGIN_BACKWARD = find_operator("aten.soft_margin_loss_backward.default")
 _SUM = find_operator("aten.sum.dim_IntList")
+_CASTING_OPERATORS = frozenset(
+    map(
+        find_operator,
+        (
+            *("aten.sum.default", "aten.sum.dim_IntList", "aten.prod.default", "aten.prod.dim_int"),
+            *("aten.cumsum.default", "aten.cumprod.default", "aten.mean.default", "aten.mean.dim"),
+        ),
+    )
+)
 _RECURRENT = ("lstm", "gru", "rnn_tanh", "rnn_relu", "_cudnn_rnn", "_cudnn_rnn_backward")
 #: Of a reduction on CUDA: the threads of a block at most, and those of a warp.
 _MOST_THREADS, _WARP = 512, 32
@@ -69,7 +81,19 @@ def count_bytes_inside(func: Any, args: Any, kwargs: Any, device: torch.device |
     if func is _SUM and is_on_cuda and _is_sum_over_rows(*args[:2]):
         columns = args[0].shape[-1]
         return count_reduction_bytes(args[0].numel() // max(1, columns), columns, *_count_processors(device))
+    if func in _CASTING_OPERATORS:
+        return _count_cast_bytes(args[0], kwargs.get("dtype"), is_mean="mean" in str(func), is_on_cuda=is_on_cuda)
     return 0
+
+
+def _count_cast_bytes(x: torch.Tensor, dtype: torch.dtype | None, *, is_mean: bool, is_on_cuda: bool) -> int:
+    """Return the bytes of a reduction's input in the dtype that is added up; CUDA's kernels cast narrow floats."""
+    is_number = x.is_floating_point() or x.is_complex()
+    if is_number and is_on_cuda:
+        return 0
+    narrow_mean = is_mean and x.dtype in (torch.bfloat16, torch.float16)
+    dtype = dtype or (torch.float32 if narrow_mean else x.dtype if is_number else torch.int64)
+    return 0 if dtype is x.dtype else int(x.numel()) * dtype.itemsize
 
 
 def _count_cross_entropy_bytes(

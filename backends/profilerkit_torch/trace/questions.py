@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import torch
 
 from ..compat.autograd import make_dual
+from ..compat.modes import are_subclasses_asked
 from ..compat.modules import GLOBAL_CALL_HOOKS, call_hooks
 from ..compat.recordings import transform_level
 from ..compat.tensors import VIEW_QUESTIONS, tensor_classes
 from ..model.inventory import Inventory
+from ..model.tensors import is_wrapper_class
 from .asked_calls import Call, Handler
 from .asked_names import PassMode
 from .device_questions import DeviceQuestions
@@ -39,6 +41,8 @@ _TYPE_NAMES = frozenset(kind.__name__ for kind in tensor_classes)
 
 def can_ask(inventory: Inventory) -> bool:
     """Return whether code that is not torch's runs in a call of a model: in classes of others, or hooks."""
+    if any(is_wrapper_class(type(tensor)) for tensor in inventory.tensors):
+        return True
     if any(GLOBAL_CALL_HOOKS) or not all(kind.__module__.startswith("torch.nn.") for kind in inventory.kinds):
         return True
     return any(
@@ -87,6 +91,8 @@ class Questions(PassMode):
         handle = self._handlers.get(func)
         if handle is not None:
             return handle(Call(func, args, kwargs or {}))
+        if any(map(is_wrapper_class, types)) and are_subclasses_asked():  # its code has questions of its own
+            return NotImplemented
         if not kwargs:
             return func(*args)
         return func(*args, **self._devices.redirect(kwargs))

@@ -19,6 +19,7 @@ from profilerkit.costs import Formula
 from ..compat.modes import WatchingMode, is_any_autocast_enabled, is_function_mode_active, unseen_by_functions
 from ..compat.operators import HigherOrderOperator, find_operator, has_nested_kernel
 from ..costs import Kind, classify, require_plain
+from ..model.tensors import is_wrapper_class
 from ..untouched.write_guard import WriteGuard, may_write
 from .attention_masks import count_macs_under_mask
 from .grad_modes import BY_AUTOCAST, BY_GRADIENTS, PassError
@@ -110,7 +111,9 @@ class Recorder(WatchingMode, PassRecord):
     # The way of an operator -------------------------------------------------------------------------------------------
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Run or remember the operator, and record it."""
+        """Run or remember the operator, and record it; a wrapper makes others of it, which come here."""
+        if types and any(map(is_wrapper_class, types)):
+            return NotImplemented
         if is_function_mode_active():  # an operator that no function of torch's called: of a script, under vmap
             with unseen_by_functions():  # our own questions are none of the model's
                 result = self.__torch_dispatch__(func, types, args, kwargs)

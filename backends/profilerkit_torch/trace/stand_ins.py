@@ -17,7 +17,7 @@ from profilerkit import ModelInputs
 from ..compat.modes import unseen_by_subclasses
 from ..compat.tensors import FakeTensorMode, make_tensor
 from ..costs import is_plain
-from ..model.tensors import has_own_function, view_like
+from ..model.tensors import has_own_function, is_wrapper_class, view_like
 
 __all__ = ["REAL_RUN", "StandIns", "make_fake_stand_ins", "make_meta_stand_ins"]
 
@@ -88,6 +88,7 @@ def make_meta_twin(tensor: torch.Tensor) -> torch.Tensor:
 
     - For a parameter or buffer that has no size yet: another one without a size.
     - For a tensor that is there already, a sparse or nested one: that itself. The recorder refuses the latter two.
+    - For one that wraps others: one of its class, around meta tensors.
     - For one of a class that answers torch's functions itself: one of that class, which answers them too.
     - For a parameter: a parameter. For any other: a plain tensor.
     """
@@ -97,6 +98,8 @@ def make_meta_twin(tensor: torch.Tensor) -> torch.Tensor:
         return unsized
     if tensor.is_meta or not is_plain(tensor):
         return tensor
+    if is_wrapper_class(type(tensor)):
+        return _wrap_meta_twins(tensor)
     twin = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=_META)
     if type(tensor) is nn.Parameter or has_own_function(tensor):
         twin = make_tensor(type(tensor), twin, tensor.requires_grad)
@@ -106,6 +109,14 @@ def make_meta_twin(tensor: torch.Tensor) -> torch.Tensor:
     if tensor.__dict__ and not hasattr(tensor, "__tensor_flatten__"):
         twin.__dict__.update(tensor.__dict__)
     return twin
+
+
+def _wrap_meta_twins(wrapper: Any) -> torch.Tensor:
+    """Return a wrapper of the same class, around meta tensors that are like what the other one wraps."""
+    names, context = wrapper.__tensor_flatten__()
+    parts = {name: make_meta_twin(getattr(wrapper, name)) for name in names}
+    twin: torch.Tensor = wrapper.__tensor_unflatten__(parts, context, wrapper.size(), wrapper.stride())
+    return nn.Parameter(twin, wrapper.requires_grad) if isinstance(wrapper, nn.Parameter) else twin
 
 
 def make_fake_stand_ins(modules: Sequence[nn.Module]) -> StandIns:

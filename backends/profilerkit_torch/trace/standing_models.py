@@ -11,6 +11,7 @@ from profilerkit import ModelInputs
 
 from ..costs import is_plain
 from ..model.inventory import Inventory
+from ..model.tensors import list_wrapped
 from ..untouched.mutable_inputs import InputObjects, list_input_tensors
 from .live_bytes import INPUT
 from .recorder import Recorder
@@ -58,7 +59,7 @@ def count_alive(recorder: Recorder, standing: StandingModel) -> AliveBytes:
         added = 0
         for tensor in tensors:
             twin = standing.substitutes.get(id(tensor), tensor)
-            added += live.add_weight(twin, made=twin is not tensor)
+            added += sum(live.add_weight(part, made=twin is not tensor) for part in list_wrapped(twin) or [twin])
         return added
 
     add((*inventory.parameters, *inventory.buffers))

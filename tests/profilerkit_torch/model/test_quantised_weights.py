@@ -13,6 +13,7 @@ import torch
 from tiny import Call, ones, trace_complete
 from torch import nn
 
+from profilerkit import profile
 from profilerkit_torch import Cost, register_op_cost
 from profilerkit_torch.costs import scoped_costs
 
@@ -141,6 +142,10 @@ def test_buffers_of_layers_that_say_no_sizes_stay_buffers() -> None:
     assert (found.total_params, found.size_bytes) == (0, 64)
 
 
+#: Where the inputs of products are that `Scaled` has been asked for.
+devices: set[str] = set()
+
+
 class Scaled(torch.Tensor):
     """As torchao's tensors: a shape of its own, integers and scales inside, a product that makes the weight anew."""
 
@@ -158,10 +163,14 @@ class Scaled(torch.Tensor):
     def __tensor_unflatten__(cls, inner: Any, *_: Any) -> Any:
         return cls(inner["data_"], inner["scale"])
 
+    def dequantize(self) -> torch.Tensor:  # type: ignore[override]
+        return self.data_ * self.scale
+
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func is nn.functional.linear:
             given, weight, *bias = args
+            devices.add(given.device.type)
             values = weight.data_.repeat(1, IN // weight.data_.shape[1]) * weight.scale
             return nn.functional.linear(given, values, *bias)
         with torch._C.DisableTorchFunctionSubclass():
@@ -209,6 +218,7 @@ def test_layers_that_torch_quantises_keep_their_counts() -> None:
     found = trace_complete(torch.ao.quantization.convert(prepared), ones(1, 3, 4, 4))
     weights, biases = 8 * 3 * 9 + 5 * 32, 8 + 5
     assert found.total_params == weights + biases
+    assert {op.product_dtype for op in found.operators if op.macs} == {"int8"}
     settings = 4 * 4 + 4 * 8  # scale and zero point of the stub (float, int64) and of the two layers, as numbers
     assert weights + 4 * biases <= found.size_bytes <= weights + 4 * biases + settings
     assert found.macs == 4 * 8 * 27 + 5 * 32
@@ -222,3 +232,75 @@ def test_recurrent_layers_that_torch_quantises_keep_their_counts() -> None:
     assert found.total_params == weights + biases
     assert found.size_bytes == weights + 4 * biases
     assert found.macs == 3 * 2 * weights
+
+
+@OLD_QUANTISATION
+@pytest.mark.parametrize("bits", [8, 4])
+def test_each_channel_has_a_scale_and_a_zero_point(bits: int) -> None:
+    """Of an embedding both are float32: 8 bytes for each of 1000 rows of 64 numbers."""
+    qconfigs = torch.ao.quantization
+    rows = nn.Sequential(nn.EmbeddingBag(1000, 64))
+    rows.qconfig = {  # type: ignore[assignment]
+        8: qconfigs.float_qparams_weight_only_qconfig,
+        4: qconfigs.float_qparams_weight_only_qconfig_4bit,
+    }[bits]
+    found = trace_complete(qconfigs.convert(qconfigs.prepare(rows)), torch.zeros(1, 5, dtype=torch.long))
+    assert found.total_params == 64_000
+    assert found.size_bytes == 64_000 * bits // 8 + 1000 * 8
+
+
+def quantise_dynamically(layer: nn.Module, dtype: torch.dtype = torch.qint8) -> Any:
+    return torch.ao.quantization.quantize_dynamic(nn.Sequential(layer), {type(layer)}, dtype=dtype).eval()
+
+
+@OLD_QUANTISATION
+@pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning")
+@pytest.mark.parametrize("as_script", [torch.jit.trace, lambda model, x: torch.jit.script(model)])
+@pytest.mark.parametrize("kind", [nn.Linear, nn.LSTM, nn.LSTMCell, nn.GRUCell])
+def test_scripts_of_layers_that_torch_quantises_keep_their_counts(as_script: Any, kind: Any) -> None:
+    x = ones(3, 2, 6) if kind is nn.LSTM else ones(2, 6)
+    found = trace_complete(as_script(quantise_dynamically(kind(6, 4)), x), x)
+    gates = {nn.Linear: 1, nn.GRUCell: 3}.get(kind, 4)
+    weights, biases = (24, 4) if kind is nn.Linear else (gates * 4 * (6 + 4), 2 * gates * 4)
+    assert found.total_params == weights + biases
+    assert found.size_bytes == weights + 4 * biases
+    assert found.memory.weight_bytes == found.size_bytes
+    assert found.macs == (6 if kind is nn.LSTM else 2) * weights
+    assert {op.product_dtype for op in found.operators if op.macs} == {"int8"}
+
+
+@OLD_QUANTISATION
+def test_halves_of_float16_are_unpacked_before_they_are_multiplied() -> None:
+    report = profile(quantise_dynamically(nn.Linear(IN, OUT), torch.float16), x(), metrics=["macs_by_dtype"])
+    assert report["macs_by_dtype"] == {"float32": MACS}
+
+
+# Wrappers: their work is that of the tensors inside -------------------------------------------------------------------
+
+
+def make_wrapped(values: torch.Tensor, sums: bool = False) -> nn.Module:
+    layer = nn.Linear(IN, OUT, bias=False)
+    layer.weight = nn.Parameter(Scaled(values, ones(OUT, 1)), requires_grad=False)
+    return Call(lambda self, x: self.layer(x if not sums or x.sum().item() else 2 * x), layer=layer)
+
+
+@pytest.mark.parametrize("sums", [False, True])  # with a question that only a real run can answer
+def test_a_weight_that_is_unpacked_takes_its_bytes_while_it_is_multiplied(sums: bool) -> None:
+    """Integers, the floats made of a copy of them, and the output of two samples; the copy is gone before that."""
+    memory = trace_complete(make_wrapped(torch.zeros(OUT, IN, dtype=torch.int8), sums), x()).memory
+    stored, copy, floats = WEIGHTS + OUT * 4, WEIGHTS, 4 * WEIGHTS
+    assert memory.weight_bytes == stored
+    assert memory.peak_bytes() == stored + 2 * IN * 4 + floats + max(copy, 2 * OUT * 4)
+
+
+def test_the_zeros_of_a_wrapper_are_those_of_the_numbers_it_stands_for() -> None:
+    values = ones(OUT, IN, dtype=torch.int8)
+    values[: OUT // 4] = 0
+    report = profile(make_wrapped(values), x(), metrics=["sparsity", "effective_macs"])
+    assert (report["sparsity"], report["effective_macs"]) == (0.25, MACS * 3 // 4)
+
+
+def test_the_code_of_a_wrapper_is_told_the_device_of_a_run() -> None:
+    devices.clear()
+    found = trace_complete(make_wrapped(ones(OUT, IN)), x())
+    assert (devices, found.method) == ({"cpu"}, "meta tensors")

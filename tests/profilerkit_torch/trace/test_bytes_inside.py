@@ -1,4 +1,4 @@
-"""The mask of numbers that attention makes of one of booleans: alive while it runs, by hand and by the allocator."""
+"""What operators make for themselves, as the mask of numbers of one of booleans: by hand and by the allocator."""
 
 from __future__ import annotations
 
@@ -205,3 +205,24 @@ def test_the_gradient_of_attention_in_rows_begins_with_a_product() -> None:
     gradient = torch.zeros(2, 4, 6, 8)
     assert bytes_inside.count_bytes_inside(backward, (gradient,), {}, None) == 2 * 4 * 6 * 8 * 4
     assert bytes_inside.count_bytes_inside(backward, (gradient.half(),), {}, None) == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "options", "expected"),
+    [
+        ("sum", torch.bool, {}, 8),  # added up in int64
+        ("cumsum", torch.int32, {}, 8),
+        ("sum", torch.int8, {"dtype": torch.int32}, 4),
+        ("sum", torch.int64, {}, 0),
+        ("sum", torch.float32, {}, 0),
+        ("mean", torch.bfloat16, {}, 4),  # in float32
+        ("sum", torch.bfloat16, {}, 0),
+    ],
+)
+def test_integers_are_cast_before_they_are_added_up(name: str, dtype: Any, options: Any, expected: int) -> None:
+    """By the allocator for 1000 x 1000 booleans: 8,008,000 bytes at once for the sums of the rows, which take 8,000."""
+    x = torch.ones(100, 100).to(dtype)
+    model = Call(lambda self, x: getattr(torch, name)(x, 1, **options))
+    memory = BACKEND.trace(model, ModelInputs(x)).memory
+    output = getattr(torch, name)(x, 1, **options).nbytes
+    assert memory.peak_bytes() == x.nbytes + output + 100 * 100 * expected
