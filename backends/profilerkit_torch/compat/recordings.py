@@ -27,6 +27,14 @@ compiler_callback: Callable[[], Any] = find_first(
 transform_level: Callable[[], Any] = find_first(
     "torch._C._functorch.maybe_current_level", "torch._C._functorch.peek_interpreter_stack", instead=lambda: None
 )
+_forward_ad: Any = find("torch.autograd.forward_ad")
+
+
+def is_forward_ad_active() -> bool:
+    """Return whether tensors may carry their derivatives along; where torch does not tell, they never do."""
+    return int(getattr(_forward_ad, "_current_level", -1)) >= 0
+
+
 _fx_module: Any = find("torch.fx._symbolic_trace")
 #: Whether ``torch.fx.symbolic_trace`` records: a function, and before torch 2.8 a flag.
 is_fx_tracing: Callable[[], bool] = find_first(

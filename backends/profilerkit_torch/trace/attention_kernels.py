@@ -7,6 +7,7 @@ the queries.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -91,8 +92,19 @@ def count_spelled_out_bytes(
     if is_causal:
         copies += itemsize * query.shape[-2] * key.shape[-2]  # a mask of numbers
     scaled_query, scaled_key = itemsize * query.numel(), itemsize * key.numel()
-    product = scaled_key + itemsize * scores
+    # A product takes the heads of all samples as one dimension, for which it copies what has them apart.
+    copied = [0 if _has_one_batch(tensor) else itemsize * tensor.numel() for tensor in tensors]
+    if enable_gqa:
+        copied[1:] = 0, 0  # what is repeated has them together
+    product = scaled_key + sum(copied[:2]) + itemsize * scores
     # The scores, their softmax, whether each is minus infinity, whether all of a row are, and minus infinity.
     softmax = 2 * itemsize * scores + scores + rows + itemsize
+    weighted = itemsize * (scores + rows * value.shape[-1]) + copied[2]
     output = query.element_size() * rows * value.shape[-1]
-    return max(0, copies + scaled_query + max(product, softmax) - output)
+    return max(0, copies + scaled_query + max(product, softmax, weighted) - output)
+
+
+def _has_one_batch(tensor: torch.Tensor) -> bool:
+    """Return whether the dimensions before a tensor's matrices can be one without a copy."""
+    batch = [(size, stride) for size, stride in zip(tensor.shape[:-2], tensor.stride()[:-2], strict=True) if size > 1]
+    return all(stride == inner_size * inner_stride for (_, stride), (inner_size, inner_stride) in pairwise(batch))

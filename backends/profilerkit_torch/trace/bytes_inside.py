@@ -35,6 +35,7 @@ __all__ = ["count_bytes_inside", "count_reduction_bytes", "find_unknown_inside"]
 
 _ATTENTION = find_operator("aten.scaled_dot_product_attention.default")
 _EFFICIENT_BACKWARD = find_operator("aten._scaled_dot_product_efficient_attention_backward.default")
+_SAFE_SOFTMAX = find_operator("aten._safe_softmax.default")
 _SOFTMAX_BACKWARD = find_operator("aten._softmax_backward_data.default")
 _CROSS_ENTROPY = find_operator("aten.binary_cross_entropy_with_logits.default")
 _SOFT_MARGIN = find_operator("aten.soft_margin_loss.default")
@@ -69,6 +70,11 @@ def count_bytes_inside(func: Any, args: Any, kwargs: Any, device: torch.device |
     if func is _EFFICIENT_BACKWARD:
         gradient = args[0]
         return 4 * int(gradient.numel()) if gradient.dtype is torch.float32 else 0
+    if (
+        func is _SAFE_SOFTMAX and not args[0].is_nested
+    ):  # whether each score is minus infinity, whether all of a row are, and minus infinity
+        scores, row = int(args[0].numel()), int(args[0].shape[args[1]])
+        return scores + scores // max(1, row) + int(args[0].element_size())
     if func is _SOFTMAX_BACKWARD and is_on_cuda:
         gradient, output = args[:2]
         return int(gradient.numel()) * int(max(gradient.element_size(), output.element_size()))

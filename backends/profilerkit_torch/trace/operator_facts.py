@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import torch
 
 from ..compat.operators import HigherOrderOperator, find_operator, find_tag, read_schema
+from ..compat.recordings import is_forward_ad_active
 from ..compat.tensors import FAKE_MODULE
 from ..untouched.write_guard import may_write
 
@@ -19,6 +20,7 @@ __all__ = [
     "depends_on_values",
     "find_nature",
     "is_error_of_stand_ins",
+    "is_question_of_dtype",
     "may_return_arguments",
     "reads_numbers",
     "tensors_among",
@@ -99,6 +101,14 @@ def reads_numbers(func: Any) -> bool:
     name = str(schema.name).partition("::")[2]
     makes_new = schema.name in FROM_SHAPES or name.endswith("_like") or name.startswith(("new_", "_unsafe_view"))
     return not (func.is_view or makes_new)
+
+
+def is_question_of_dtype(func: Any) -> bool:
+    """Return whether torch asks what a sum with derivatives of zero would be, which it does not add up.
+
+    It runs the sum on the meta device for that, whose kernel in Python is made of such primitives.
+    """
+    return is_forward_ad_active() and func.namespace == "prims"
 
 
 def is_error_of_stand_ins(func: Any, error: Exception) -> bool:

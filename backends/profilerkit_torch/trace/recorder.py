@@ -31,8 +31,15 @@ from .layers import EndedCall, LayerStack
 from .live_bytes import select_makers
 from .meta_layouts import lay_out_as_kernels
 from .meta_outputs import multiply_groups, without_running
+from .meta_results import leave_out
 from .onto_meta import OntoMeta, move_to_start
-from .operator_facts import depends_on_values, is_error_of_stand_ins, tensors_among, tensors_in
+from .operator_facts import (
+    depends_on_values,
+    is_error_of_stand_ins,
+    is_question_of_dtype,
+    tensors_among,
+    tensors_in,
+)
 from .origins import EMPTY, Origins
 from .pass_record import NOTHING, PassRecord
 from .replay import Plan, make_plan
@@ -46,6 +53,8 @@ _is_grad_enabled = torch.is_grad_enabled
 _DROPOUT = find_operator("aten.dropout.default")
 #: Returns a nested tensor that stands for all with one tensor of values.
 _JAGGED_EXAMPLE = find_operator("aten._nested_get_jagged_dummy.default")
+#: Returns the derivatives of what has none, for forward-mode autograd.
+_ZEROS_WITHOUT_MEMORY = find_operator("aten._efficientzerotensor.default")
 #: Views that take of a second tensor its size, or read it on the CPU: no tensor has to be moved for them.
 _NEVER_MOVED = frozenset(
     map(
@@ -183,8 +192,8 @@ class Recorder(WatchingMode, PassRecord):
         """Run an operator: one that takes functions, one made of others, a view, or any other."""
         if isinstance(func, HigherOrderOperator):
             return run_higher_order(self, func, args, kwargs)
-        if func is _JAGGED_EXAMPLE:  # it has no values on any device
-            return func(*args)
+        if func is _JAGGED_EXAMPLE or is_question_of_dtype(func):  # neither has values on any device
+            return func(*args, **kwargs)
         kind = classify(func)
         if kind is Kind.COMPOSITE:
             result = self._decompose(func, args, kwargs)
@@ -286,13 +295,15 @@ class Recorder(WatchingMode, PassRecord):
         if self.guard is not None:
             self.guard.watch(func, *model_call)
         result = func(*args, **kwargs)
-        return lay_out_as_kernels(func, args, result) if self.stands_in else result
+        if not self.stands_in:
+            return result
+        return lay_out_as_kernels(func, args, leave_out(func, args, result, self.device))
 
     def _record_run(self, plan: Plan, result: Any, func: Any, args: Any, kwargs: Any, reads: tuple[int, ...]) -> None:
         """Record an operator that was run or remembered; ``reads`` are the operators that wrote to its tensors."""
-        index = len(self.operators)
+        index, size = len(self.operators), 0 if func is _ZEROS_WITHOUT_MEMORY else None
         for tensor in (result,) if plan.single else tensors_in(result):
-            self.live.add(tensor, None, plan.fresh, index)
+            self.live.add(tensor, size, plan.fresh, index)
         self.operator_macs += plan.cost.macs
         if not plan.counted:
             self.miss(plan.schema)

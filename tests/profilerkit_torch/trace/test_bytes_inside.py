@@ -73,6 +73,24 @@ def test_attention_that_no_kernel_takes_makes_all_scores(is_causal: bool) -> Non
     assert BACKEND.measure_memory(model, ModelInputs(x)) == ACTIVATION + inside
 
 
+@pytest.mark.parametrize("values", [4, 8])
+def test_heads_that_lie_apart_are_copied_for_its_products(values: int) -> None:
+    """Two samples of 16 tokens with two heads, which follow the tokens in memory as layers return them.
+
+    At the product of queries and keys there are both scaled, both copied, and the scores.
+    """
+
+    def attend_over_layers(self: Any, x: torch.Tensor) -> torch.Tensor:
+        query, key, value = (x.unflatten(-1, (2, 24)).transpose(1, 2)[..., i * 8 : i * 8 + 8] for i in range(3))
+        with sdpa_kernel(SDPBackend.MATH):
+            return F.scaled_dot_product_attention(query, key, value[..., :values])
+
+    x = torch.randn(2, 16, 2 * 3 * 8)
+    inside = 4 * (x.nbytes // 3) + 2 * 2 * 16 * 16 * 4
+    assert BACKEND.trace(Call(attend_over_layers), ModelInputs(x)).memory.peak_bytes() == x.nbytes + inside
+    assert BACKEND.measure_memory(Call(attend_over_layers), ModelInputs(x)) == x.nbytes + inside
+
+
 def test_each_block_of_a_model_may_name_its_kernel() -> None:
     """What one block makes inside is not remembered for the other: in either order, and in a profile after it."""
 
