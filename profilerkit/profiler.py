@@ -28,7 +28,7 @@ from .piping.requests import read_arguments, read_request, select_keys
 from .piping.status import StatusKey
 from .plugging import offers
 from .plugging.manager import announce
-from .plugging.opening import OpenedModel
+from .plugging.opening import OpenedModel, open_model
 from .process.progress import track
 from .process.restoring import whole_call
 from .protocols import Watches, WatchesLayers, require_capability, suspend_modes
@@ -91,7 +91,7 @@ class Profiler:
         input_shape: Any = None,
         backend: Backend | str | None = None,
     ) -> None:
-        self._opened = OpenedModel.of(model, backend, self.backend_class)
+        self._opened = open_model(model, backend, self.backend_class)
         self.model: Any = self._opened.model
         self.backend: Backend = self._opened.backend
         self.name = MODEL_NAME("name", name) or self.backend.model_name(self.model)
@@ -404,7 +404,7 @@ class Profiler:
         if model is not None:
             bound = type(self).backend_class is not None or self.backend.accepts(model)
             backend = self.backend if bound else None
-            twin._take_model(OpenedModel.of(model, backend, self.backend_class))
+            twin._take_model(open_model(model, backend, self.backend_class))
         if data_splits is not None:
             twin.data_splits = twin._wrap(data_splits)
         twin._computing = _Computing()

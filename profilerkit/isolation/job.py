@@ -154,7 +154,7 @@ def _cast(loaded: LoadedModel, backend: Any, dtype: str) -> LoadedModel:
     from ..plugging.opening import open_model
     from ..protocols import CastsModels, require_capability
 
-    opened = open_model(loaded.model, backend, None)
+    opened = open_model(loaded.model, backend)
     model = require_capability(opened.backend, CastsModels).cast(opened.model, dtype)
     return replace(loaded, model=model, input_shape=_cast_shape(loaded.input_shape, dtype))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -46,25 +46,51 @@ class OpenedModel:
     path: Path | None = None
     stamps: tuple[_Stamp, ...] = ()
 
-    @classmethod
-    def of(cls, model: Any, backend: Backend | str | None, kind: type[Backend] | None) -> OpenedModel:
-        """Return a model as `open_model` does, with the stamps of its files if it is a path."""
-        is_path = isinstance(model, (str, os.PathLike))
-        path = Path(os.fsdecode(model)).absolute() if is_path else None  # the process may change its folder
-        stamps = () if path is None else _read_stamps(path)
-        return replace(open_model(model, backend, kind), path=path, stamps=stamps)
-
     def renew(self) -> OpenedModel:
         """Return the model that is in the file now: this one, unless the file has changed.
 
         A model whose file is gone stays: nothing newer can be read. Raises as `open_model` does.
         """
-        if self.path is None:
-            return self
-        stamps = _read_stamps(self.path)
-        if not stamps or stamps == self.stamps:
-            return self
-        return replace(open_model(os.fspath(self.path), self.backend, None), path=self.path, stamps=stamps)
+        stamps = () if self.path is None else _read_stamps(self.path)
+        return self if not stamps or stamps == self.stamps else open_model(os.fspath(self.path), self.backend)
+
+
+def open_model(model: Any, backend: Backend | str | None = None, kind: type[Backend] | None = None) -> OpenedModel:
+    """Return a model, read from its file if it is a path, and its backend.
+
+    Args:
+        model: The model, or the path of its file or folder.
+        backend: Its backend, or the name of it; None for the one that recognizes it.
+        kind: The class of the backend if none is given; None for any.
+
+    Raises `TypeError` if the backend does not accept the model.
+    """
+    path = _find_path(model)
+    stamps = () if path is None else _read_stamps(path)  # before it is read: it may change meanwhile
+    resolved = _find_backend(model, backend, kind)
+    if implements(resolved, OpensModels):
+        model = resolved.open_model(model)
+    with name_backend(resolved.name, "accepts"):
+        is_accepted = resolved.accepts(model)
+    if not is_accepted:
+        problem = f"the {resolved.name} backend cannot profile a {type(model).__name__}"
+        hint = "; example inputs are given by name, inputs=..." if is_tensor(model) else suggest_model(model)
+        raise TypeError(f"{problem}; give it a model of its own, not {shown(model)}{hint}")
+    return OpenedModel(model, resolved, path, stamps)
+
+
+def _find_path(model: Any) -> Path | None:
+    """Return the whole path of a model that is given as one, since the process may change its folder."""
+    return Path(os.fsdecode(model)).absolute() if isinstance(model, (str, os.PathLike)) else None
+
+
+def _find_backend(model: Any, backend: Any, kind: type[Backend] | None) -> Backend:
+    requested = BACKEND("backend", backend)
+    if isinstance(requested, str):
+        return backend_named(requested)
+    if requested is not None:
+        return equip(requested)
+    return find_backend(model) if kind is None else equip(kind())
 
 
 def _read_stamps(path: Path) -> tuple[_Stamp, ...]:
@@ -88,27 +114,3 @@ def _read_stamp(file: Path) -> _Stamp | None:
     if stat.S_ISDIR(status.st_mode):
         return None
     return _Stamp(str(file), status.st_size, status.st_dev, status.st_ino, status.st_mtime_ns)
-
-
-def open_model(model: Any, backend: Backend | str | None, kind: type[Backend] | None) -> OpenedModel:
-    """Return the model, read from its file if it is a path, and its backend.
-
-    ``kind`` is the class of the backend if none is given; without it, the backend is found from the model. Raises
-    `TypeError` if the backend does not accept the model.
-    """
-    backend = BACKEND("backend", backend)
-    if isinstance(backend, str):
-        resolved = backend_named(backend)
-    elif backend is not None:
-        resolved = equip(backend)
-    else:
-        resolved = find_backend(model) if kind is None else equip(kind())
-    if implements(resolved, OpensModels):
-        model = resolved.open_model(model)
-    with name_backend(resolved.name, "accepts"):
-        is_accepted = resolved.accepts(model)
-    if not is_accepted:
-        problem = f"the {resolved.name} backend cannot profile a {type(model).__name__}"
-        hint = "; example inputs are given by name, inputs=..." if is_tensor(model) else suggest_model(model)
-        raise TypeError(f"{problem}; give it a model of its own, not {shown(model)}{hint}")
-    return OpenedModel(model, resolved)
