@@ -37,11 +37,11 @@ def map_fusions(compiled: Any, model: Any, inputs: ModelInputs) -> list[RanNode]
 def _map_to_layers(compiled: Any, model: Any, inputs: ModelInputs, layers: Layers) -> list[RanNode]:
     executed = _group_by_name(model, walk_model(model, inputs, layers).walk.work.executed)
     running = [node for node in compiled.get_runtime_model().get_ordered_ops() if _read(node, "layerType") != "Const"]
-    nodes = []
+    nodes, paths = [], layers.paths
     for node, names in zip(running, _list_written(running, executed), strict=True):
         covered = [op for name in names for op in executed[name]]
         # What the device adds, such as a copy, belongs to the model itself, as the first written node does.
-        nodes.append(make_node(node.get_friendly_name(), _read(node, "layerType"), covered, layers.chains, near=0))
+        nodes.append(make_node(node.get_friendly_name(), _read(node, "layerType"), covered, paths, near=0))
     return nodes
 
 

@@ -100,7 +100,7 @@ def walk_model(model: Any, inputs: ModelInputs, layers: Layers) -> WalkedModel:
     for parameter, array in zip(shaped.get_parameters(), bound.values(), strict=True):
         parameter.set_partial_shape(openvino.PartialShape(list(array.shape)))
     shaped.validate_nodes_and_infer_types()  # `reshape` would rewrite the graph too
-    walk = Walk([chain[-1].path for chain in layers.chains])
+    walk = Walk(layers.paths)
     values: Values = {(node.get_name(), 0): walk.make_value(node.output(0)) for node in shaped.get_parameters()}
     entries = list(values.values())
     walk.walk_model(shaped.get_ordered_ops(), values)

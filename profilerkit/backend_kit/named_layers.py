@@ -40,6 +40,11 @@ class Scopes:
     chains: Sequence[tuple[Scope, ...]]
     types: Mapping[str, str]
 
+    @property
+    def paths(self) -> list[str]:
+        """For each operator of the graph the path of the innermost layer that it is in; empty for the model itself."""
+        return [chain[-1].path for chain in self.chains]
+
 
 def nest_scopes(parts: Iterable[str]) -> Iterator[str]:
     """Yield the paths of nested scopes: ``features/features.0/conv`` is features, features.0, features.0.conv.

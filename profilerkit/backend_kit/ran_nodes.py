@@ -10,13 +10,11 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from ..times.layer_times import LayerTime
 from ..times.operator_times import CalledOperator, KernelTime, OperatorTime, OperatorTimes, OrderedCall
 from .graph_work import Executed
 from .named_layers import Scopes
-from .scoped_calls import Scope
 
 __all__ = ["RanGraph", "RanNode", "explain_fusions", "make_node", "time_layers", "time_operators"]
 
@@ -63,7 +61,7 @@ def make_node(
     name: str,
     operator: str,
     covered: Sequence[Executed],
-    chains: Sequence[Sequence[Scope]],
+    paths: Sequence[str],
     near: int | None = None,
 ) -> RanNode:
     """Return a node with the operators of the written graph that it covers.
@@ -72,58 +70,45 @@ def make_node(
         name: Its name.
         operator: Its operator.
         covered: The operators whose work it does.
-        chains: The calls of layers that each node of the written graph is in.
+        paths: The layer of each node of the written graph.
         near: The index of the written node in whose layer it is if it covers none; None for the model itself.
     """
     main = max(covered, key=lambda op: op.flops).node if covered else near
-    layer = "" if main is None else _find_layer(chains, main)
-    others = dict.fromkeys(_find_layer(chains, op.node) for op in covered)
-    others.pop(layer, None)
-    inside = tuple(CalledOperator(op.operator, layer=_find_layer(chains, op.node)) for op in covered)
+    layer = "" if main is None else paths[main]
+    others = tuple(dict.fromkeys(path for op in covered if (path := paths[op.node]) != layer))
+    inside = tuple(CalledOperator(op.operator, layer=paths[op.node]) for op in covered)
     is_free = not covered and near is not None  # the runtime has added it, to copy or convert what that node makes
     called = CalledOperator("", inside, is_free)  # the node itself has no counterpart in the trace
-    return RanNode(name, operator, layer, tuple(others), called)
-
-
-def _find_layer(chains: Sequence[Sequence[Scope]], node: int) -> str:
-    """Return the path of the innermost layer that a node of the written graph is in."""
-    return chains[node][-1].path
+    return RanNode(name, operator, layer, others, called)
 
 
 def time_operators(ran: RanGraph) -> OperatorTimes:
     """Return the seconds of each operator in each layer, with the operators of the static trace that it does."""
-    groups: dict[tuple[str, str], list[_PlacedNode]] = {}
-    for order, node in enumerate(ran.nodes):
-        groups.setdefault((node.operator, node.layer), []).append(_PlacedNode(order, node))
+    indices_by_group: dict[tuple[str, str], list[int]] = {}
+    for index, node in enumerate(ran.nodes):
+        indices_by_group.setdefault((node.operator, node.layer), []).append(index)
     remarks = tuple(
         f"{node.operator} of layer {node.layer!r} does the work of {', '.join(map(repr, node.others))} too: the "
         "runtime has fused them"
         for node in ran.nodes
         if node.others
     )
-    times = tuple(map(_sum_group, groups.values()))
+    times = tuple(_sum_times(ran.nodes, indices) for indices in indices_by_group.values())
     return OperatorTimes(times, {_FORWARD: tuple(ran.whole)}, {_FORWARD: frozenset(ran.layers.types)}, remarks=remarks)
 
 
-class _PlacedNode(NamedTuple):
-    """A node, and its place in the graph that was run."""
-
-    order: int
-    node: RanNode
-
-
-def _sum_group(members: Sequence[_PlacedNode]) -> OperatorTime:
-    """Return the time of all nodes of one operator in one layer."""
-    first = members[0].node
-    seconds = tuple(map(sum, zip(*(member.node.seconds for member in members), strict=True)))
+def _sum_times(nodes: Sequence[RanNode], indices: Sequence[int]) -> OperatorTime:
+    """Return the time of the nodes at these indices, which are all of one operator in one layer."""
+    first = nodes[indices[0]]
+    seconds = tuple(map(sum, zip(*(nodes[index].seconds for index in indices), strict=True)))
     return OperatorTime(
         first.operator,
         first.layer,
         _FORWARD,
-        calls=len(members),
+        calls=len(indices),
         seconds=seconds,
-        kernels=(KernelTime(first.operator, len(members), seconds),),  # the runtime tells of no kernels inside a node
-        called=tuple(OrderedCall(member.order, member.node.called) for member in members),
+        kernels=(KernelTime(first.operator, len(indices), seconds),),  # the runtime tells of no kernels inside a node
+        called=tuple(OrderedCall(index, nodes[index].called) for index in indices),
     )
 
 
@@ -133,7 +118,10 @@ def time_layers(ran: RanGraph) -> tuple[LayerTime, ...]:
     seconds_by_layer: dict[str, list[Sequence[float]]] = defaultdict(list)
     for node in ran.nodes:
         seconds_by_layer[node.layer].append(node.seconds)
-    seconds_by_layer[""].append(_measure_between(ran))
+    # What is between operators; below 0 where some ran at the same time.
+    seconds_by_layer[""].append(
+        [whole - sum(node.seconds[index] for node in ran.nodes) for index, whole in enumerate(ran.whole)]
+    )
     nothing = (0.0,) * len(ran.whole)
     times = []
     for path, kind in ran.layers.types.items():
@@ -143,11 +131,6 @@ def time_layers(ran: RanGraph) -> tuple[LayerTime, ...]:
         count = max(calls[path], 1)  # also of a layer that no node is in
         times.append(LayerTime(path, kind, count, seconds, missing=missing))
     return tuple(times)
-
-
-def _measure_between(ran: RanGraph) -> list[float]:
-    """Return the seconds of each pass in which no node ran; below 0 where nodes ran at the same time."""
-    return [whole - sum(node.seconds[index] for node in ran.nodes) for index, whole in enumerate(ran.whole)]
 
 
 def explain_fusions(path: str, nodes: Sequence[RanNode]) -> str:

@@ -52,7 +52,7 @@ class _PlacedGraph(NamedTuple):
 def _list_graphs(model: LiteRTModel, scopes: Scopes) -> Iterator[_PlacedGraph]:
     """Yield the graph that is profiled and those inside of it, each once for each layer that holds it."""
     main = model.signature.graph
-    waiting = [_PlacedGraph(main, model.graphs[main], [chain[-1].path for chain in scopes.chains])]
+    waiting = [_PlacedGraph(main, model.graphs[main], scopes.paths)]
     seen: set[tuple[int, str]] = set()
     while waiting:
         placed = waiting.pop()

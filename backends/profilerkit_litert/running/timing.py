@@ -92,7 +92,7 @@ def map_operators(model: LiteRTModel, ran: Iterable[RanOperator], inputs: ModelI
     Every operator of the static trace is in one of them. Raises `NotOfferedError` where LiteRT or XNNPACK ran other
     products than those of the file.
     """
-    walk = Walk(model, [chain[-1].path for chain in layers.chains], HANDLERS)
+    walk = Walk(model, layers.paths, HANDLERS)
     walk_call(walk, inputs)
     traced = walk.work.executed
     traced_nodes = {op.node for op in traced}
@@ -102,7 +102,7 @@ def map_operators(model: LiteRTModel, ran: Iterable[RanOperator], inputs: ModelI
     nodes = []
     for index, match in enumerate(_match_all(ran, sorted([*traced, *prepared], key=lambda op: op.node))):
         covered = [op for op in match.covered if op.node in traced_nodes]
-        nodes.append(make_node(str(index), match.ran.name, covered, layers.chains, match.near))
+        nodes.append(make_node(str(index), match.ran.name, covered, walk.paths, match.near))
     return nodes
 
 

@@ -41,7 +41,7 @@ def trace_model(model: LiteRTModel, inputs: ModelInputs | None) -> ModelTrace:
     without_calls = ModelTrace(layer_records(scopes.types, weights), unmade_weights=_describe_variables(graph))
     if inputs is None:
         return without_calls
-    walk = Walk(model, [chain[-1].path for chain in scopes.chains], HANDLERS)
+    walk = Walk(model, scopes.paths, HANDLERS)
     try:
         values, outputs = walk_call(walk, inputs)
         notes = _write_notes(walk)

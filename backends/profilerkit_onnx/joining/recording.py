@@ -90,7 +90,7 @@ def _find_level(model: ModelProto, inputs: ModelInputs | None, profiled: Profile
     problem: Exception | None = None
     for level in LEVELS:
         try:
-            nodes = rewrite_nodes(model, inputs or ModelInputs(), level, "cpu")
+            nodes = rewrite_nodes(model, inputs or ModelInputs(), level)
         except (InputError, NotOfferedError, WithoutValuesError) as error:
             problem = error
             continue

@@ -51,9 +51,9 @@ def time_nodes(
     return RanGraph(nodes, [one_pass.seconds for one_pass in profiled], layers)
 
 
-def rewrite_nodes(model: ModelProto, inputs: ModelInputs, level: str, device: str) -> list[RanNode]:
-    """Return the nodes of the graph as onnxruntime rewrites it by a level, without any seconds; nothing is run."""
-    return _attribute_nodes(model, inputs, rewrite(model, make_options(level), device, inputs), find_scopes(model))
+def rewrite_nodes(model: ModelProto, inputs: ModelInputs, level: str) -> list[RanNode]:
+    """Return the nodes of the graph as onnxruntime rewrites it for a CPU, without any seconds; nothing is run."""
+    return _attribute_nodes(model, inputs, rewrite(model, make_options(level), "cpu", inputs), find_scopes(model))
 
 
 def _attribute_nodes(model: ModelProto, inputs: ModelInputs, rewritten: Rewritten, layers: Scopes) -> list[RanNode]:
@@ -62,10 +62,10 @@ def _attribute_nodes(model: ModelProto, inputs: ModelInputs, rewritten: Rewritte
     Of the written nodes whose work a node does, the one with the most arithmetic has the time.
     """
     executed = list_operators(model, inputs)
-    nodes = []
+    nodes, paths = [], layers.paths
     for node, origin in zip(rewritten.graph.graph.node, rewritten.origins, strict=True):
         covered = [operator for index in origin.covered for operator in executed.get(index, ())]
-        nodes.append(make_node(node.name, name_operator(node), covered, layers.chains, main_node(origin)))
+        nodes.append(make_node(node.name, name_operator(node), covered, paths, main_node(origin)))
     return nodes
 
 

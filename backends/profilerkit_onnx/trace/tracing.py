@@ -51,7 +51,7 @@ def _trace_call(model: ModelProto, inputs: ModelInputs | None, make_walk: Callab
     weights = list_by_layer(list_weights(model, scopes, list_constants(model)))
     if inputs is None:
         return ModelTrace(layer_records(scopes.types, weights))
-    walk = make_walk(HANDLERS, [chain[-1].path for chain in scopes.chains])
+    walk = make_walk(HANDLERS, scopes.paths)
     try:
         entries, outputs = _walk_call(walk, model, inputs)
         return trace_work(

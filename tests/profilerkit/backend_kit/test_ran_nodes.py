@@ -11,11 +11,12 @@ from profilerkit.backend_kit.scoped_calls import Scope
 
 ROOT = Scope("")
 CHAINS = [(ROOT, Scope("dense")), (ROOT, Scope("act")), (ROOT, Scope("dense", 1))]
+PATHS = ["dense", "act", "dense"]
 PRODUCT, RELU = Executed("MatMul", 0, (), (), flops=20), Executed("Relu", 1, (), (), flops=2)
 AGAIN = Executed("MatMul", 2, (), (), flops=20)
-FUSED = replace(make_node("fused", "FullyConnected", [RELU, PRODUCT], CHAINS), seconds=(3.0, 5.0))
-LAST = replace(make_node("last", "FullyConnected", [AGAIN], CHAINS), seconds=(1.0, 1.0))
-COPY = replace(make_node("copy", "Reorder", [], CHAINS, near=1), seconds=(0.5, 0.5))
+FUSED = replace(make_node("fused", "FullyConnected", [RELU, PRODUCT], PATHS), seconds=(3.0, 5.0))
+LAST = replace(make_node("last", "FullyConnected", [AGAIN], PATHS), seconds=(1.0, 1.0))
+COPY = replace(make_node("copy", "Reorder", [], PATHS, near=1), seconds=(0.5, 0.5))
 WHOLE = (6.0, 8.0)
 RAN = RanGraph([FUSED, COPY, LAST], WHOLE, Scopes(CHAINS, {"": "Net", "dense": "Linear", "act": "ReLU"}))
 
@@ -24,7 +25,7 @@ def test_a_fused_node_is_of_the_layer_with_most_arithmetic() -> None:
     assert (FUSED.layer, FUSED.others) == ("dense", ("act",))
     assert [(op.name, op.layer) for op in FUSED.called.inside] == [("Relu", "act"), ("MatMul", "dense")]
     assert (COPY.layer, COPY.called.is_free, FUSED.called.is_free) == ("act", True, False)
-    assert make_node("strange", "Reorder", [], CHAINS).called.is_free is False
+    assert make_node("strange", "Reorder", [], PATHS).called.is_free is False
 
 
 def test_operators_of_one_name_and_layer_are_one_row() -> None:
