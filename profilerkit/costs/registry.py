@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
 from typing import Any, NamedTuple
@@ -18,10 +18,9 @@ from typing import Any, NamedTuple
 from ..arguments.checks import FLAG
 from ..error_text import shown
 from ..errors import ArgumentError, RegistrationConflictError
-from ..process.restoring import undone_in_child
 from .cost import Cost, Formula
 
-__all__ = ["CallForm", "CostRegistry", "add_whole", "read_formulas"]
+__all__ = ["CallForm", "CostRegistry", "read_formulas"]
 
 
 def _never(key: Any) -> bool:
@@ -258,21 +257,6 @@ class CostRegistry:
         finally:
             self._scopes.reset(token)
             self._changes += 1
-
-
-def add_whole(
-    add: Callable[[Mapping[Any, Formula]], None], formulas: Mapping[Any, Formula], done: Callable[[], object]
-) -> None:
-    """Add formulas; in a process that forks meanwhile the child adds those that it lacks, and calls ``done``."""
-
-    def add_rest() -> None:
-        for key, formula in formulas.items():
-            with suppress(RegistrationConflictError):
-                add({key: formula})
-        done()
-
-    with undone_in_child(add_rest):
-        add(formulas)
 
 
 def read_formulas(returned: Any) -> dict[Any, Formula]:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Set
 from typing import Any
 
 from ..backend import Backend
-from ..costs.registry import add_whole
 from ..errors import RegistrationConflictError
 from ..process.containment import contained
 from ..process.locks import Lock
@@ -71,17 +70,12 @@ def _add_formulas(backend: Backend, offer: Offer[Costs], costs_by_plugin: dict[P
     plugin, costs = offer.plugin, offer.item
     if not costs:
         return
-
-    def note() -> None:
-        costs_by_plugin[plugin] = {**costs_by_plugin.get(plugin, {}), **costs}
-
     failure = f"the cost formulas of plugin {plugin} for the {backend.name} backend are left out: "
     try:
         with tolerate(plugin, "a cost formula", failure, "", (RegistrationConflictError,)):
-            add = require_capability(backend, TakesCosts).add_costs
-            # The child of a process that forks in here adds the rest, and notes that.
-            add_whole(add, {op: _contain(plugin, op, formula) for op, formula in costs.items()}, done=note)
-            note()
+            taking = require_capability(backend, TakesCosts)
+            taking.add_costs({op: _contain(plugin, op, formula) for op, formula in costs.items()})
+            costs_by_plugin[plugin] = {**costs_by_plugin.get(plugin, {}), **costs}
     except RegistrationConflictError as error:
         remedy = f"uninstall that package, or switch the plugin off: {plugin.disable_setting}"
         raise RegistrationConflictError(

@@ -11,22 +11,17 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import FrameType, SimpleNamespace
+from types import FrameType
 from typing import Any
 
 import pytest
 from source_tree import ROOT
 from time_limits import join, run_program, wait_for_child
 
-from profilerkit.cost import Cost
-from profilerkit.costs import CostRegistry
-from profilerkit.plugging import offered_formulas
-from profilerkit.plugging.sources import Offer, PluginInfo
 from profilerkit.process.cached import cached_property, once_for_each
 from profilerkit.process.collector import collector_paused
 from profilerkit.process.locks import Lock
 from profilerkit.process.restoring import restored, undone_in_child
-from profilerkit.testing import FakeBackend
 
 forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 #: Of the child of a process with threads, Python 3.12 and later say that it may hang; here it must not.
@@ -320,37 +315,3 @@ def test_a_cached_result_does_not_keep_its_class_alive() -> None:
     assert name_of(second) == "Second"
     assert asked == ["First", "Second"]
     assert name_of.__doc__ == "Say it."
-
-
-@forks
-def test_formulas_that_another_thread_is_adding_are_complete_in_the_child(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without it the child would find the first of them there already, and call that a conflict."""
-    plugin = PluginInfo("costly", "costly", "costly", "1.0")
-    costs = {name: lambda *shapes: Cost(1, 2) for name in ("one", "two")}
-    monkeypatch.setattr(offered_formulas, "_formulas", {})
-    hooks = SimpleNamespace(profilerkit_op_costs=lambda backend: [Offer(plugin, costs)])
-    stand_in = SimpleNamespace(find_implementations=lambda hook: {plugin: []}, hook=hooks)
-    monkeypatch.setattr(offered_formulas, "manager", lambda: stand_in)
-    table = CostRegistry("slow")
-    entered, leave = threading.Event(), threading.Event()
-
-    class Slow(FakeBackend):
-        def add_costs(self, costs: Any) -> None:
-            for number, (name, formula) in enumerate(costs.items()):
-                if number and threading.current_thread() is worker:
-                    entered.set()
-                    leave.wait(60)
-                table.register(name, formula, override=False)
-
-    backend = Slow()
-    worker = threading.Thread(target=offered_formulas.equip, args=(backend,))
-    worker.start()
-    assert entered.wait(60)
-    assert (
-        result_in_child(lambda: (sorted(table), plugin in offered_formulas._find_formulas(backend)))
-        == "(['one', 'two'], True)"
-    )
-    assert list(table) == ["one"]
-    leave.set()
-    join(worker)
-    assert sorted(table) == ["one", "two"]
