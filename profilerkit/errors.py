@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Callable, Iterable
 from enum import StrEnum
+from functools import partial
 from typing import Any
 
 from .count_text import list_some
@@ -48,7 +49,6 @@ __all__ = [
     "UnknownStatusError",
     "WithoutValuesError",
 ]
-
 
 #: How many of the nearest names an error shows.
 _NEAREST = 5
@@ -102,14 +102,10 @@ class UnknownStatusError(ProfilerKitError, KeyError):
         super().__init__(f"unknown metric {shown(name)}; {owner} {verb}, nearest first: {listing}")
 
     def __reduce__(self) -> tuple[Callable[..., UnknownStatusError], tuple[Any, ...]]:
-        return _make_unknown_status, (self.name, self.names, self.owner)
+        return partial(UnknownStatusError, owner=self.owner), (self.name, self.names)
 
     def __str__(self) -> str:  # KeyError would show the repr of the message
         return str(self.args[0])
-
-
-def _make_unknown_status(name: str, names: tuple[str, ...], owner: str) -> UnknownStatusError:
-    return UnknownStatusError(name, names, owner=owner)
 
 
 class MissingArgumentError(ProfilerKitError, TypeError):

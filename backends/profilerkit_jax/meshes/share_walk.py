@@ -1,4 +1,9 @@
-"""The walk over the equations of a step as one device of a mesh runs them: all values have the shapes of its share."""
+"""The walk over the equations of a step as one device of a mesh runs them: all values have the shapes of its share.
+
+It goes over the jaxpr of the whole step, whose equations have numbers. By these it finds in the program that XLA has
+divided what one device makes and multiplies of each equation, and what is exchanged for it: before it runs, of what it
+reads, or after that, of what it has made.
+"""
 
 from __future__ import annotations
 
@@ -51,28 +56,21 @@ class Exchanged(NamedTuple):
     spot: Spot
 
 
-class _EquationExchanges(NamedTuple):
-    """What is exchanged for an equation, before it runs and after."""
-
-    before: Sequence[RankExchange]
-    after: Sequence[RankExchange]
-
-
 @dataclass
-class _Equation:
-    """The equation that is gone over.
+class _Current:
+    """The equation that the walk is in.
 
     Attributes:
         chain: Its numbers.
-        shares: The shapes of shares by those of whole arrays, as far as it tells them itself.
+        shares: The shapes of shares by those of whole arrays, as far as the equation tells them itself.
         has_body: Whether it has jaxprs inside: XLA's program has more arrays of it than the equation returns.
-        is_told: Whether the shapes of all that it makes are known.
+        has_unknown_share: Whether nothing has told the share of one of its arrays, which then counts as a whole.
     """
 
     chain: Chain = ()
     shares: Mapping[_Shape, _Shape] = field(default_factory=dict)
     has_body: bool = False
-    is_told: bool = True
+    has_unknown_share: bool = False
 
 
 @dataclass
@@ -92,7 +90,7 @@ class ShareWalk(Walk):
     exchanged: list[Exchanged] = field(default_factory=list)
     spots: dict[Chain, Spot] = field(default_factory=dict)
     unknown: dict[str, None] = field(default_factory=dict)
-    _equation: _Equation = field(default_factory=_Equation)
+    _current: _Current = field(default_factory=_Current)
 
     def make_weight(self, aval: Any, value: Any) -> Value:
         return super().make_weight(value, value)
@@ -115,70 +113,56 @@ class ShareWalk(Walk):
         return super().make_value(struct, **facts)
 
     def _find_share(self, shape: _Shape) -> _Shape:
-        """Return the shape of a device's share of an array of the equation that is gone over.
+        """Return the shape of a device's share of an array of the current equation.
 
         XLA's program tells it; of an equation with a body rather the equation itself, as far as it does. Where neither
         tells, the whole array counts.
         """
-        equation = self._equation
-        share = equation.shares.get(shape)
-        if share is None or not equation.has_body:
-            share = self.program.find_share(equation.chain, shape) or share
+        current = self._current
+        share = current.shares.get(shape)
+        if share is None or not current.has_body:
+            share = self.program.find_share(current.chain, shape) or share
         if share is None:
-            equation.is_told = False
+            current.has_unknown_share = True
             return shape
         return share
 
     def walk_equation(self, equation: Any, inputs: Sequence[Value], context: Context) -> list[Value]:
-        around = self._equation
-        entered = self._equation = self._enter(equation, inputs)
+        outer, number = self._current, read_number(equation)
+        chain = outer.chain if number is None else (*outer.chain, number)
+        current = _Current(chain, _list_shares(equation, inputs), equation.primitive.name in self.handlers)
         spot = _describe_spot(equation, inputs, context)
-        for end in list_ends(entered.chain):
+        for end in list_ends(chain):
             self.spots.setdefault(end, spot)
+        exchanges = next((self.waiting.pop(end) for end in list_ends(chain) if end in self.waiting), [])
         is_exchange = is_communication(equation.primitive.name)
-        exchanges = self._take_exchanges(entered, is_exchange)
-        for exchange in exchanges.before:
-            self._note_exchange(exchange, inputs, [], context, spot)
+        # What it reads is exchanged before it runs, and what it made is reduced after that. Of an equation that
+        # exchanges something itself, and of one with jaxprs inside, all counts as exchanged after it.
+        all_after = is_exchange or current.has_body
+        for exchange in exchanges:
+            if not (all_after or exchange.is_reduction):
+                self._note_exchange(exchange, inputs, [], context, spot)
         operators_before = len(self.work.executed)
+        self._current = current
         try:
             outputs = super().walk_equation(equation, inputs, context)
         finally:
-            self._equation = around
+            self._current = outer
         if len(self.work.executed) > operators_before:
-            self._count_divided(equation, entered, context)
-        for exchange in exchanges.after:
+            self._count_divided(equation, current, context)
+        for exchange in exchanges:
             if is_exchange:  # it is the operator of its exchange itself
                 self.exchanged.append(Exchanged(self.work.executed[-1], exchange, spot))
-            else:
+            elif all_after or exchange.is_reduction:
                 self._note_exchange(exchange, outputs, outputs, context, spot)
         return outputs
 
-    def _enter(self, equation: Any, inputs: Sequence[Value]) -> _Equation:
-        """Return an equation that is gone over inside of the present one."""
-        number = read_number(equation)
-        chain = self._equation.chain if number is None else (*self._equation.chain, number)
-        return _Equation(chain, _list_shares(equation, inputs), equation.primitive.name in self.handlers)
-
-    def _take_exchanges(self, entered: _Equation, is_exchange: bool) -> _EquationExchanges:
-        """Take what is exchanged for an equation out of what is waiting.
-
-        What it reads is exchanged before it runs, and what it made is reduced after that. Of an equation that exchanges
-        something itself, and of one with jaxprs inside, all counts as exchanged after it.
-        """
-        exchanges = next((self.waiting.pop(end) for end in list_ends(entered.chain) if end in self.waiting), [])
-        if is_exchange or entered.has_body:
-            return _EquationExchanges([], exchanges)
-        return _EquationExchanges(
-            before=[exchange for exchange in exchanges if not exchange.is_reduction],
-            after=[exchange for exchange in exchanges if exchange.is_reduction],
-        )
-
-    def _count_divided(self, equation: Any, entered: _Equation, context: Context) -> None:
+    def _count_divided(self, equation: Any, current: _Current, context: Context) -> None:
         """Count the products that XLA's program has of an equation."""
         last = self.work.executed[-1]
-        if self.program.shapes and last.flops and not entered.is_told:
+        if self.program.shapes and last.flops and current.has_unknown_share:
             self.unknown.setdefault(equation.primitive.name)
-        macs = find_by_chain(self.program.macs, entered.chain)
+        macs = find_by_chain(self.program.macs, current.chain)
         if macs and last.macs:
             last.macs, last.flops = matmul.product(macs).times(context.times)
 
@@ -193,8 +177,8 @@ class ShareWalk(Walk):
         """Note an exchange as an operator: what the rank adds up, as often as it runs."""
         times = context.times
         if exchange.instruction.is_in_body:  # in a loop, and of none of the equations in its body
-            around = exchange.instruction.chain
-            times = max(inside.times for chain, inside in self.spots.items() if chain[: len(around)] == around)
+            loop = exchange.instruction.chain
+            times = max(inside.times for chain, inside in self.spots.items() if chain[: len(loop)] == loop)
         where = replace(context, times=times)
         self.note(exchange.message.kind, inputs, outputs, where, exchange.cost.times(times))
         self.exchanged.append(Exchanged(self.work.executed[-1], exchange, spot))

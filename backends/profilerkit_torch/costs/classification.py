@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import Enum
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -39,14 +40,6 @@ class Kind(Enum):
     UNKNOWN = "unknown"
 
 
-class _Kinds(dict[Any, Kind]):
-    """The kinds of operators that were found out, and the version of the formulas that they were found out with."""
-
-    version: object = None
-
-
-_kinds = _Kinds()
-
 #: By its schema ``coalesce`` returns a view: so it does where nothing is to be added up, and only there.
 _NOT_ALWAYS_VIEWS = ("aten::coalesce",)
 #: The namespaces of torch's own operators. One of these without tensors among its results answers a question, and one
@@ -59,14 +52,7 @@ _POINTWISE, _REDUCTION = find_tag("pointwise"), find_tag("reduction")
 
 def classify(func: Any) -> Kind:
     """Return how the cost of an operator is found."""
-    version = COSTS.version
-    if version != _kinds.version:
-        _kinds.clear()
-        _kinds.version = version
-    kind = _kinds.get(func)
-    if kind is None:
-        kind = _kinds[func] = _find_kind(func)
-    return kind
+    return _find_kind(func, COSTS.version)
 
 
 def schema_name(func: Any) -> str:
@@ -74,8 +60,11 @@ def schema_name(func: Any) -> str:
     return str(read_schema(func).name)
 
 
-def _find_kind(func: Any) -> Kind:
+@lru_cache(maxsize=4096)
+def _find_kind(func: Any, version: object) -> Kind:
     """Return the kind of an operator by the first rule that holds: what is certain goes before what is inferred.
+
+    It is found once for a ``version`` of the formulas, in which a rule may find others.
 
     1. A question of torch's interpreter (``prim::device``), which never computes.
     2. What was registered, by the user or here: a formula, or that the operator is free.

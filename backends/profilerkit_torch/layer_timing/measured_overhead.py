@@ -23,21 +23,23 @@ __all__ = ["measure_overhead"]
 
 #: Of so many calibrations the middle one counts, so that one disturbed calibration decides nothing.
 _CALIBRATIONS = 3
+#: How often each is timed in one, of which the least seconds count.
+_ROUNDS = 4
 #: How many calls are timed together.
 _CALLS = 300
 #: How many nodes are.
 _NODES = 100
 
 
-def measure_overhead(clock: HostClock | EventClock, rounds: int = 4) -> Overhead | None:
+def measure_overhead(clock: HostClock | EventClock) -> Overhead | None:
     """Return what one noted call and one hook cost by the clock; takes milliseconds.
 
     None for a clock of the device's: what the host does costs that clock no time.
     """
     if isinstance(clock, EventClock):
         return None
-    calls = [_measure_calls(clock, rounds) for _ in range(_CALIBRATIONS)]
-    hooks = [_measure_hooks(clock, rounds) for _ in range(_CALIBRATIONS)]
+    calls = [_measure_calls(clock) for _ in range(_CALIBRATIONS)]
+    hooks = [_measure_hooks(clock) for _ in range(_CALIBRATIONS)]
     return Overhead(median(call.inside for call in calls), median(call.outside for call in calls), median(hooks))
 
 
@@ -52,7 +54,7 @@ class _Empty(nn.Module):
     def forward(self) -> None: ...
 
 
-def _measure_calls(clock: HostClock, rounds: int) -> CallOverhead:
+def _measure_calls(clock: HostClock) -> CallOverhead:
     """Return the overhead of a call: the least seconds of noted calls, without the least of those that are not."""
     recorder, layer = CallRecorder(clock), _Empty()
     recorder.running["thread"] = get_ident()  # as inside an outermost call
@@ -60,7 +62,7 @@ def _measure_calls(clock: HostClock, rounds: int) -> CallOverhead:
     bare: list[float] = []  # of what a stand-in calls, without the call around it
     noted: list[float] = []  # of the call with a stand-in
     within: list[float] = []  # between the two moments of a stand-in
-    for _ in range(rounds):
+    for _ in range(_ROUNDS):
         plain.append(_time(clock, layer, _CALLS))
         bare.append(_time(clock, getattr(layer, name_of_call(layer)), _CALLS))
         recorder.events.clear()
@@ -72,7 +74,7 @@ def _measure_calls(clock: HostClock, rounds: int) -> CallOverhead:
     return CallOverhead(inside, max(0.0, min(noted) - min(plain) - inside))
 
 
-def _measure_hooks(clock: HostClock, rounds: int) -> float:
+def _measure_hooks(clock: HostClock) -> float:
     """Return the overhead of a node: what the least seconds of a backward pass with hooks are more than without."""
     events: list[Event] = []
     hooks = GraphHooks(events.append, clock.read, lambda number: False)
@@ -88,7 +90,7 @@ def _measure_hooks(clock: HostClock, rounds: int) -> float:
         torch.autograd.grad(output, leaf, retain_graph=True)
 
     plain, hooked = [], []
-    for _ in range(rounds):
+    for _ in range(_ROUNDS):
         plain.append(_time(clock, go_back, 1))
         hooks.register([output], Span(first, call, [Change(first, call)]))
         hooked.append(_time(clock, go_back, 1))

@@ -55,13 +55,13 @@ def count_bytes(tensors: Iterable[torch.Tensor]) -> int:
 
 
 def list_shares(
-    inventory: Inventory, find_share: Callable[[torch.Tensor], torch.Tensor]
+    inventory: Inventory, take: Callable[[torch.Tensor], torch.Tensor]
 ) -> Iterator[tuple[str, torch.Tensor]]:
     """Yield this rank's share of each parameter and buffer, with the path of its layer; tied ones more than once."""
     for path, module in inventory.layers:
         for tensors in (read_parameters(module), read_buffers(module)):
             for _, tensor in _list_present(tensors):
-                yield path, find_share(tensor)
+                yield path, take(tensor)
 
 
 def count_weight_bytes(shares: Iterable[tuple[str, torch.Tensor]]) -> Counter[Purpose]:
@@ -82,13 +82,13 @@ def count_weight_bytes(shares: Iterable[tuple[str, torch.Tensor]]) -> Counter[Pu
 def list_rank_layers(
     inventory: Inventory,
     calls: Mapping[str, Sequence[LayerCall]],
-    find_share: Callable[[torch.Tensor], torch.Tensor],
+    take: Callable[[torch.Tensor], torch.Tensor],
 ) -> tuple[LayerRecord, ...]:
     """Return a record of each module of a model, with this rank's share of its weights."""
     identities: dict[Any, int] = {}
 
     def record(name: str, tensor: torch.Tensor, is_saved: bool = True) -> WeightRecord:
-        share = weight_record(name, find_share(tensor), identities, persistent=is_saved)
+        share = weight_record(name, take(tensor), identities, persistent=is_saved)
         return replace(share, trainable=tensor.requires_grad)
 
     records = []

@@ -75,14 +75,11 @@ def _find_alive_after_collection(alive: Callable[[], set[int]]) -> set[int]:
 def _restore_holders(left: set[int], surroundings: Surroundings) -> Iterator[str]:
     """Put back what holds tensors that were left; yield its names."""
     for holder in surroundings.holders:
-        keys = [key for key, value in holder.list_changes() if _leads_to(value, left)]
+        changes = holder.list_changes()
+        keys = [key for key, value in changes if any(_is_left(reached, left) for reached in list_reachable((value,)))]
         if keys:
             holder.restore()
             yield from holder.list_names(keys)
-
-
-def _leads_to(value: Any, left: set[int]) -> bool:
-    return any(_is_left(tensor, left) for tensor in list_reachable((value,)))
 
 
 def _is_left(value: Any, left: set[int]) -> bool:
@@ -127,9 +124,6 @@ def outside_restored(inventory: Inventory, inputs: ModelInputs) -> Iterator[None
 
 def _restore_tensors(holder: Holder) -> None:
     """Put back what a holder had, where it has tensors that were not there before."""
-    if any(_has_a_tensor(value) for _, value in holder.list_changes()):
+    reached = list_reachable([value for _, value in holder.list_changes()])
+    if any(isinstance(value, torch.Tensor) for value in reached):
         holder.restore()
-
-
-def _has_a_tensor(value: Any) -> bool:
-    return any(isinstance(reached, torch.Tensor) for reached in list_reachable((value,)))

@@ -68,32 +68,32 @@ def list_tasks(step: RankTrace) -> list[Task]:
     """
     if step.unknown:
         raise NotOfferedError("it is not known in which order this step exchanges what it does, or how much")
-    tasks = list(_list_alone(step))
+    tasks = list(_list_in_order(step))
     last: list[int] = []  # the last task of the main line; empty before the first
     before_last: list[int] = []  # the one before that
-    gathered: list[int] = []  # what was brought beside it, for layers that have not begun
+    brought: list[int] = []  # what was brought beside the main line, for layers that have not begun
     for number, task in enumerate(tasks):
         collective = task.collective
-        if collective is not None and collective.overlaps:
-            if collective.kind in _BRINGING:
-                task.after = [*before_last]
-                gathered.append(number)
-            else:
-                task.after = [*last]
+        if collective is None:
+            needed = [other for other in brought if _is_inside(task.layer, tasks[other].layer)]
+            brought = [other for other in brought if other not in needed]
+            task.after = [*last, *needed]
+        elif collective.overlaps and collective.kind in _BRINGING:
+            task.after = [*before_last]
+            brought.append(number)
         else:
-            ready = [] if collective is not None else [other for other in gathered if _is_for(tasks[other], task)]
-            gathered = [other for other in gathered if other not in ready]
-            task.after = [*last, *ready]
+            task.after = [*last]
+        if collective is None or not collective.overlaps:  # it is on the main line
             before_last, last = last, [number]
     return tasks
 
 
-def _is_for(gathered: Task, task: Task) -> bool:
-    """Return whether what was gathered is for the layer of a task, or for one around it."""
-    return f"{task.layer}.".startswith(f"{gathered.layer}.") if gathered.layer else True
+def _is_inside(layer: str, outer: str) -> bool:
+    """Return whether a layer is another one, or inside of it; the model itself, without a path, is around all."""
+    return not outer or f"{layer}.".startswith(f"{outer}.")
 
 
-def _list_alone(step: RankTrace) -> Iterator[Task]:
+def _list_in_order(step: RankTrace) -> Iterator[Task]:
     """Yield the tasks in their order, without what they wait for."""
     collectives: defaultdict[int, list[Collective]] = defaultdict(list)
     for placed in step.exchanged:

@@ -77,6 +77,6 @@ def test_given_overheads_are_not_measured_again(monkeypatch: pytest.MonkeyPatch)
 def test_one_disturbed_calibration_of_three_decides_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     pairs, hooks = [(1e-7, 2e-7), (3e-4, 3e-4), (2e-7, 1e-7)], iter([3e-4, 1e-6, 0.0])
     calls = iter([measured_overhead.CallOverhead(*pair) for pair in pairs])
-    monkeypatch.setattr(measured_overhead, "_measure_calls", lambda clock, rounds: next(calls))
-    monkeypatch.setattr(measured_overhead, "_measure_hooks", lambda clock, rounds: next(hooks))
+    monkeypatch.setattr(measured_overhead, "_measure_calls", lambda clock: next(calls))
+    monkeypatch.setattr(measured_overhead, "_measure_hooks", lambda clock: next(hooks))
     assert measured_overhead.measure_overhead(HostClock()) == Overhead(2e-7, 2e-7, 1e-6)
