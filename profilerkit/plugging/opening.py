@@ -51,8 +51,9 @@ class OpenedModel:
 
         A model whose file is gone stays: nothing newer can be read. Raises as `open_model` does.
         """
-        stamps = () if self.path is None else _read_stamps(self.path)
-        return self if not stamps or stamps == self.stamps else open_model(os.fspath(self.path), self.backend)
+        if self.path is None or _read_stamps(self.path) in ((), self.stamps):
+            return self
+        return open_model(os.fspath(self.path), self.backend)
 
 
 def open_model(model: Any, backend: Backend | str | None = None, kind: type[Backend] | None = None) -> OpenedModel:
