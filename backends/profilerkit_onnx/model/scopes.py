@@ -11,9 +11,9 @@ types of the layers, and which call of each layer a node is in: `CallCounter`, o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 
-from onnx import ModelProto, NodeProto
+from onnx import AttributeProto, ModelProto, NodeProto, TensorProto
 
 from profilerkit.backend_kit.keras_scopes import find_keras_layers, find_keras_name
 from profilerkit.backend_kit.named_layers import (
@@ -28,6 +28,7 @@ from profilerkit.backend_kit.named_layers import (
 from profilerkit.backend_kit.scoped_calls import Scope
 from profilerkit.trace.layer_paths import walk_outwards
 
+from ..costs.registry import OPERATORS
 from .metadata_scopes import NodeLayers, read_layers, read_types
 from .named_scopes import read_names
 
@@ -35,6 +36,10 @@ __all__ = ["find_name", "find_scopes"]
 
 #: What produces the models that tf2onnx has made of Keras'.
 _FROM_KERAS = "tf2onnx"
+#: The dtypes of shapes, indices and the like.
+_NEVER_WEIGHTS = (TensorProto.INT32, TensorProto.INT64, TensorProto.BOOL, TensorProto.STRING)
+#: The operator that unpacks a weight of integers, before the operator that multiplies with it.
+_UNPACKING = "DequantizeLinear"
 
 
 def find_scopes(model: ModelProto) -> Scopes:
@@ -76,12 +81,28 @@ def _drop_model(layers: NodeLayers) -> LayersAround:
 
 def _name_types(model: ModelProto, around_nodes: Iterable[LayersAround]) -> dict[str, str]:
     """Return the type of each layer by its path, after the operators in it: names of nodes do not tell classes."""
-    weights = {tensor.name for tensor in model.graph.initializer}
+    weights = {
+        tensor.name for tensor in model.graph.initializer if tensor.dims and tensor.data_type not in _NEVER_WEIGHTS
+    }
     operators = [
-        TypedOperator(around.paths[-1] if around.paths else "", node.op_type, not weights.isdisjoint(node.input))
+        TypedOperator(
+            around.paths[-1] if around.paths else "",
+            node.op_type,
+            has_weight=_has_weight(node, weights),
+            is_free=node.op_type in OPERATORS.free or node.op_type == _UNPACKING,
+        )
         for node, around in zip(model.graph.node, around_nodes, strict=True)
     ]
     return name_types("", operators)
+
+
+def _has_weight(node: NodeProto, weights: Set[str]) -> bool:
+    """Return whether a node is taken to read a weight: one that holds graphs reads those of its layer in them.
+
+    What unpacks a weight reads one too, and does not tell what its layer is.
+    """
+    holds_graphs = any(attribute.type == AttributeProto.GRAPH for attribute in node.attribute)
+    return node.op_type != _UNPACKING and (holds_graphs or not weights.isdisjoint(node.input))
 
 
 def _order_types(types: Mapping[str, str], around_nodes: Iterable[LayersAround]) -> dict[str, str]:

@@ -57,6 +57,25 @@ def test_a_layer_called_twice_and_layers_inside_a_model() -> None:
     assert trace.layers[0].type == "outer_1"
 
 
+def test_a_layer_has_the_type_of_the_operator_with_its_weight() -> None:
+    """What only moves data tells no type, however many constants it reads, nor does what unpacks a weight."""
+    trace = trace_nodes(
+        node("Reshape", "m_1/dense_1/Tensordot/Reshape", "x", "shape"),
+        node("MatMul", "m_1/dense_1/Tensordot/MatMul", "m_1/dense_1/Tensordot/Reshape:0", "w"),
+        node("Reshape", "m_1/dense_1/Tensordot", "m_1/dense_1/Tensordot/MatMul:0", "shape"),
+        node("DequantizeLinear", "m_1/packed_1/unpack", "narrow", "scales"),
+        node("MatMul", "m_1/packed_1/MatMul", "m_1/dense_1/Tensordot:0", "m_1/packed_1/unpack:0"),
+        node("Relu", "m_1/act_1/Relu", "m_1/packed_1/MatMul:0"),
+        node("Reshape", "m_1/act_1/Reshape", "m_1/act_1/Relu:0", "shape"),
+        node("Reshape", "m_1/reshape_1/Reshape", "m_1/act_1/Reshape:0", "shape"),
+        shape=np.asarray([2, 4]),
+        narrow=np.ones((4, 4), np.int8),
+        scales=np.ones(4, F),
+    )
+    types = {layer.path: layer.type for layer in trace.layers if layer.path}
+    assert types == {"dense": "MatMul", "packed": "MatMul", "act": "Relu", "reshape": "Reshape"}
+
+
 def test_a_call_between_whose_nodes_another_layer_runs_is_one_call() -> None:
     """The scopes tell the call: a layer of two inputs multiplies one of them before ``act`` has made the other."""
     trace = trace_nodes(
