@@ -1,8 +1,8 @@
 """The weights of a model: which constants are parameters, how they are stored, and which layer holds them.
 
 A floating-point constant with dimensions is a parameter, statistics of a batch norm aside. So is a constant of narrow
-numbers that is converted and scaled where it is used; its scales and zero points are buffers. Other integers, such as
-shapes, are buffers. Single numbers are neither, biases aside.
+numbers that is converted and scaled where it is used; its scales and zero points are buffers. So are integers that are
+multiplied as they are. Other integers, such as shapes, are buffers. Single numbers are neither, biases aside.
 """
 
 from __future__ import annotations
@@ -77,6 +77,11 @@ class _Use(NamedTuple):
         return str(self.node.get_type_name())
 
     @property
+    def dtype(self) -> str:
+        """The dtype in which it reads the value."""
+        return dtype_name(self.node.get_input_element_type(self.position))
+
+    @property
     def other_input(self) -> Any:
         """The node that makes the other one of two inputs."""
         return self.node.input_value(1 - self.position).get_node()
@@ -123,7 +128,7 @@ def _find_role(node: Any, uses: Sequence[_Use]) -> _Role:
     """Return what a constant is; the first of these rules that fits counts.
 
     - What scales or shifts narrow numbers is a buffer. Narrow numbers that are converted, maybe in another order, are a
-      parameter, and so are those whose rows are looked up.
+      parameter, and so are those whose rows are looked up, and integers of any width that are a factor of a product.
     - Other integers are a buffer, or a number where there is one alone.
     - What an operator keeps, such as statistics and first states, is a buffer.
     - Biases of a recurrent layer that are all zero stand for none: they are a buffer.
@@ -138,7 +143,8 @@ def _find_role(node: Any, uses: Sequence[_Use]) -> _Role:
     if dtype.startswith(_NARROW) and any(use.kind in ("Convert", "Gather") for use in uses):
         return _Role.PARAMETER
     if not is_float(dtype):
-        return number_or_buffer
+        is_factor = any(use.kind in _PRODUCTS and use.dtype == dtype for use in uses)
+        return _Role.PARAMETER if is_factor and has_several else number_or_buffer
     if has_several and any(use.position in _KEPT.get(use.kind, ()) for use in uses):
         return _Role.BUFFER
     if any(map(_is_recurrent_bias, uses)) and not np.any(read_constant(node)):

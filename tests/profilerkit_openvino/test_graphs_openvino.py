@@ -94,6 +94,16 @@ def test_quantized_weights_may_be_turned_before_they_are_converted() -> None:
     assert (report["total_params"], report["model_size"], report["macs"]) == (48, 48 + 24 + 16, 2 * 48)
 
 
+@pytest.mark.parametrize("dtype", [np.int32, np.int8])
+def test_integers_that_are_multiplied_as_they_are_count_as_a_weight(dtype: Any) -> None:
+    """As the ONNX operators ConvInteger and MatMulInteger become; the shape, two integers of 64 bits, is none."""
+    given = ops.parameter([2, 8], dtype)
+    shaped = ops.reshape(given, numbers(2, 8), False)
+    report = profile(model(linear(shaped, ops.constant(np.ones((6, 8), dtype))), given), metrics=COUNTS)
+    assert (report["total_params"], report["macs"]) == (48, 2 * 48)
+    assert report["model_size"] == 48 * np.dtype(dtype).itemsize + 16
+
+
 def test_a_quantized_table_may_be_converted_after_its_rows_are_looked_up() -> None:
     """As onnxruntime quantizes embeddings: 9 rows of 4 bytes, and a scale of four bytes."""
     given = ops.parameter([2, 3], np.int64)

@@ -36,10 +36,16 @@ _REFERENCES = """
 """
 #: What is printed or looked at, and marks.
 _LOOKED_AT = "check dce_sink debug_callback debug_print inspect_sharding"
-for _names in (_MOVED, _MADE, _CHOSEN, _INTEGERS, _REFERENCES, _LOOKED_AT):
+#: Equinox's own: marks that refuse a transformation, choices, and what is asked of all samples at once.
+_OF_EQUINOX = """
+    announce_jaxpr maybe_set nonbatchable nondifferentiable_backward nontraceable select_if_vmap unvmap_all unvmap_any
+    unvmap_max
+"""
+for _names in (_MOVED, _MADE, _CHOSEN, _INTEGERS, _REFERENCES, _LOOKED_AT, _OF_EQUINOX):
     OPERATORS.register_free(*_names.split())
 
 register_uncounted("a kernel that the user wrote in Pallas", "pallas_call", "mpmd_map")
+register_uncounted("a function that Equinox calls outside of the program", "noinline")
 register_uncounted("code outside of JAX", "buffer_callback", "cudnn_fusion", "ffi_call", "io_callback", "pure_callback")
 register_uncounted("a program that jax.export made, which holds no equations", "call_exported")
 register_uncounted("a primitive of the user's own", "call_hi_primitive", "call_hi_primitive_linearized")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -36,11 +38,11 @@ _LEFT_OUT = (
 )
 
 
-def list_shipped() -> set[str]:
-    """Return the names of the primitives in the modules of JAX."""
+def list_shipped(package: Any = jax._src, left_out: Sequence[str] = _LEFT_OUT) -> set[str]:
+    """Return the names of the primitives in the modules of JAX, or of another package."""
     names = set()
-    for module in pkgutil.walk_packages(jax._src.__path__, "jax._src."):
-        if any(part in module.name for part in _LEFT_OUT):
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+        if any(part in module.name for part in left_out):
             continue
         try:
             loaded = importlib.import_module(module.name)
@@ -55,6 +57,14 @@ def test_every_primitive_of_jax_is_classified() -> None:
     assert {"dot_general", "scan", "cholesky", "threefry2x32", "psum"} <= names, "where JAX keeps them has changed"
     unknown = {name for name in names if not (name in HANDLERS or name in UNCOUNTED or is_known(name))}
     assert not unknown, "give each a formula, register it as free, or register_uncounted with the reason"
+
+
+def test_every_primitive_of_equinox_is_classified() -> None:
+    """``vprim`` only stands in for one that is made with its name."""
+    equinox = pytest.importorskip("equinox")
+    names = list_shipped(equinox, ())
+    assert {"unvmap_any", "maybe_set", "nondifferentiable_backward", "noinline"} <= names
+    assert {name for name in names if not (name in UNCOUNTED or is_known(name))} <= {"vprim"}
 
 
 def test_none_is_classified_twice() -> None:

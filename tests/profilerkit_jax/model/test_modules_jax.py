@@ -17,6 +17,7 @@ import numpy as np
 from flax import linen, nnx
 
 from profilerkit import InputError, ModelInputs, ModelTrace
+from profilerkit.trace.bounds import Bounds
 from profilerkit_jax import JaxModel
 from profilerkit_jax.backend import JaxBackend
 
@@ -197,6 +198,26 @@ class EquinoxRemat(eqx.Module):
 def test_layers_of_equinox_inside_transformations_keep_their_paths() -> None:
     model = EquinoxRemat(eqx.nn.Linear(WIDTH, WIDTH, use_bias=False, key=jax.random.key(0)))
     assert trace_module(model).table["layer"]["own_macs"] == BATCH * 16
+
+
+@pytest.mark.parametrize(("kind", "turns"), [("lax", 5), ("checkpointed", 5), ("bounded", 16)])
+def test_loops_of_equinox_are_counted(kind: str, turns: int) -> None:
+    """A bounded one is a scan of 16 turns, of which those after the end of the loop are skipped."""
+
+    class Loop(eqx.Module):
+        layer: eqx.nn.Linear
+
+        def __call__(self, x: jax.Array) -> Any:
+            def turn(carried: tuple[jax.Array, int]) -> tuple[jax.Array, int]:
+                return self.layer(carried[0]), carried[1] + 1
+
+            options = {} if kind == "lax" else {"max_steps": 5}
+            return eqx.internal.while_loop(lambda carried: carried[1] < 5, turn, (x, 0), kind=kind, **options)[0]
+
+    model = Loop(eqx.nn.Linear(WIDTH, WIDTH, use_bias=False, key=jax.random.key(0)))
+    trace = JaxBackend().trace(model, ModelInputs(jnp.ones(WIDTH)))
+    assert (trace.macs, trace.missing) == (turns * WIDTH**2, ())
+    assert trace.bounds("macs") == Bounds(0 if kind == "bounded" else trace.macs, trace.macs)
 
 
 class Compared(eqx.Module):
