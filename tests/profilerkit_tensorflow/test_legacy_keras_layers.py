@@ -14,6 +14,8 @@ from slow_ones import slow_ones  # noqa: E402
 from small import ones, own_macs, trace_complete, trace_complete_step  # noqa: E402 - TensorFlow comes first, or the tests are skipped
 from weighted_layers import attention_macs, gates_macs  # noqa: E402
 
+from profilerkit_tensorflow import TFBackend  # noqa: E402
+
 layers = tf_keras.layers
 BATCH = 2
 
@@ -67,3 +69,23 @@ def test_attention() -> None:
     found = trace_complete(model, ones(BATCH, 5, 6), ones(BATCH, 7, 8))
     assert found.macs == BATCH * attention_macs((5, 6), (7, 8), 2, 4, 4)
     assert own_macs(found)["m"] == BATCH * 2 * 5 * 7 * (4 + 4)
+
+
+@pytest.mark.parametrize(
+    ("make", "values"),
+    [
+        (tf_keras.optimizers.SGD, 1),  # it makes the momentum whether it is used or not
+        (lambda: tf_keras.optimizers.SGD(use_ema=True), 2),
+        (lambda: tf_keras.optimizers.Adam(amsgrad=True), 3),
+        (tf_keras.optimizers.legacy.SGD, 0),
+        (tf_keras.optimizers.legacy.Adam, 2),
+    ],
+)
+def test_the_optimizers_state_is_what_training_makes(make: Callable[[], Any], values: int) -> None:
+    model = tf_keras.Sequential([layers.Input((4,)), layers.Dense(3)])
+    model.compile(make(), "mse")
+    assert TFBackend().optimizer_state(model) == values * 4 * (4 * 3 + 3)
+    model.fit(ones(2, 4), ones(2, 3), verbose=0)
+    listed = model.optimizer.variables
+    made = [one for one in (listed() if callable(listed) else listed) if len(one.shape)]
+    assert sum(4 * one.shape.num_elements() for one in made) == values * 4 * (4 * 3 + 3)

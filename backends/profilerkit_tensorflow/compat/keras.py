@@ -9,6 +9,8 @@ from profilerkit.backend_kit.private_names import field
 
 #: What the sigmoid of Keras leaves on its result. Without it its operator shows it, where there is a graph.
 _LOGITS = field("_keras_logits")
+#: What makes the state of an optimizer of ``tf_keras.optimizers.legacy``. Without it that is not known, and said.
+_MAKE_STATE = field("_create_all_weights")
 #: Whether XLA compiles a Keras model. Without it a note is left out that changes no number.
 _COMPILED = field("_jit_compile")
 
@@ -25,6 +27,11 @@ def read_keras_attribute(name: str) -> Any:
     """
     read = getattr(find_keras_state(), "get_global_attribute", None)
     return None if read is None else read(name)
+
+
+def find_optimizer_build(optimizer: Any) -> Any:
+    """Return the method of an optimizer that makes its state; None where one of ``optimizers.legacy`` has another."""
+    return getattr(optimizer, "build", None) or getattr(optimizer, _MAKE_STATE, None)
 
 
 def is_from_sigmoid(tensor: Any) -> bool:

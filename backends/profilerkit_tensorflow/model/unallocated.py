@@ -28,7 +28,9 @@ def collect_unallocated() -> Iterator[list[Any]]:
         shape, dtype = arguments.get("shape"), arguments.get("dtype")
         if shape is None or dtype is None:  # those of the value: in a graph that takes no memory
             with tf.Graph().as_default():
-                first = tf.convert_to_tensor(value() if callable(value) else value, dtype=dtype)
+                first = value() if callable(value) else value
+                if not tf.is_tensor(first):
+                    first = tf.convert_to_tensor(first, dtype=dtype)
             shape, dtype = first.shape, first.dtype
         kept = {name: arguments.get(name) for name in ("trainable", "name", "synchronization", "aggregation")}
         made.append(make_unallocated_variable(shape=shape, dtype=dtype, **kept))

@@ -1,49 +1,53 @@
-"""The state of a compiled Keras model's optimizer, computed from its settings without making it."""
+"""The state of a compiled Keras model's optimizer: what it has made, or would make, without a value."""
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from profilerkit.backend_kit.keras_kinds import is_any_keras
+from profilerkit.error_text import error_line
 
-from ..model.weights import count_bytes, count_elements
+from ..compat.graphs import FuncGraph
+from ..compat.keras import find_optimizer_build
+from ..model.unallocated import collect_unallocated
+from ..model.unmade_weights import describe_unmade_weights
+from ..model.weights import count_bytes
+from ..untouched.preservation import preserve
 
 __all__ = ["optimizer_state_bytes"]
-
-#: How many values an optimizer keeps for each element of a trainable weight; settings may add to it.
-_SLOTS = {"SGD": 0, "RMSprop": 1, "Adagrad": 1, "Adadelta": 2, "Adamax": 2, "Adam": 2, "AdamW": 2, "Nadam": 2}
-_SLOTS |= {"Lion": 1, "Ftrl": 2, "Lamb": 2, "Adafactor": 1}
-#: Settings each of which adds one value.
-_EXTRA_SLOT_SETTINGS = ("momentum", "amsgrad", "centered", "use_ema")
 
 
 def optimizer_state_bytes(model: Any) -> int | str:
     """Return the bytes of a compiled model's optimizer state: 0 for a model that is not compiled.
 
-    The state of each weight has the weight's dtype. For an unknown optimizer a text is returned, with what is missing.
+    Single numbers, such as the step and the learning rate, are left out. Where the state is not known a text is
+    returned, with what is missing.
     """
     optimizer = getattr(model, "optimizer", None) if is_any_keras(model) else None
     if optimizer is None:
         return 0
     inner = getattr(optimizer, "inner_optimizer", optimizer)
-    name = type(inner).__name__
-    weights = model.trainable_variables
-    if name not in _SLOTS:
-        return f"the state of the optimizer {name} (the known ones are: {', '.join(_SLOTS)})"
-    slots = _SLOTS[name] + sum(bool(getattr(inner, setting, False)) for setting in _EXTRA_SLOT_SETTINGS)
-    sums = sum(map(_count_factored_bytes, weights)) if name == "Adafactor" else 0
-    return slots * sum(map(count_bytes, weights)) + sums
+    missing = f"the state of the optimizer {type(inner).__name__}"
+    if describe_unmade_weights(model):
+        return f"{missing} for weights that the model's first call makes; build the model, or give optimizer='adam'"
+    try:
+        variables = _list_arrays(inner.variables) or _list_arrays(_make_variables(model, inner))
+    except MemoryError:
+        raise
+    except Exception as error:  # of a class that is not Keras' own
+        return f"{missing}, which cannot be made anew of its settings ({error_line(error)}); build it, as training does"
+    return sum(map(count_bytes, variables))
 
 
-def _count_factored_bytes(weight: Any) -> int:
-    """Return the bytes of the row and the column of sums that Adafactor keeps for each matrix; a vector has none.
+def _list_arrays(variables: Any) -> list[Any]:
+    """Return those that are no single numbers; older classes list them when they are called."""
+    return [one for one in (variables() if callable(variables) else variables) if len(one.shape)]
 
-    Keras keeps the product of both too (its ``velocity``), which Shazeer and Stern (2018, arXiv:1804.04235) do without.
-    """
-    shape: tuple[int, ...] = tuple(weight.shape)
-    if len(shape) < 2:
-        return 0
-    *stacked, rows, columns = shape
-    element = count_bytes(weight) // max(1, count_elements(weight))
-    return math.prod(stacked) * (rows + columns) * element
+
+def _make_variables(model: Any, optimizer: Any) -> list[Any]:
+    """Return the variables that another optimizer with the same settings makes for the model, without values."""
+    with preserve(model):
+        copy = type(optimizer).from_config(optimizer.get_config())
+        with collect_unallocated() as made, FuncGraph("build").as_default():  # it may read the weights
+            find_optimizer_build(copy)(model.trainable_variables)
+    return made
