@@ -259,7 +259,10 @@ def model_failed(
     summary = f"{error_summary(error).rstrip('.')}, in layer {layer}" if layer else error_summary(error)
     if isinstance(error, TypeError) and getattr(inputs, "kwargs", None):
         hint = f"{hint} The values of a mapping are keyword arguments; ModelInputs(batch) passes a mapping as one"
-    failure = ModelFailedError(f"the model raised {summary}; it was called with {inputs!r}, {hint}")
+    advice = f"it was called with {inputs!r}, {hint}"
+    if isinstance(error, ImportError):
+        advice = "is what it imports installed?"
+    failure = ModelFailedError(f"the model raised {summary}; {advice}")
     failure.__cause__ = error
     return failure
 

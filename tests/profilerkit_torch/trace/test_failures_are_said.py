@@ -5,6 +5,7 @@ from collections import OrderedDict
 
 import pytest
 import torch
+from tiny import Call
 from torch import nn
 
 from profilerkit import Completeness, CostFormulaError, ModelFailedError, ModelInputs, profile
@@ -32,6 +33,14 @@ def test_counts_and_times_name_the_layer_that_raised() -> None:
     report = profile(model, X, metrics=["macs", "execution_time"])
     (message,) = {report.status(key).missing[0] for key in ("macs", "execution_time")}
     assert ", in layer 1.1; it was called with" in message
+
+
+def test_a_package_that_is_missing_is_no_fault_of_the_inputs() -> None:
+    model = Call(lambda self, x: importlib.import_module("no_such_package"))
+    (message,) = profile(model, X, metrics=["macs"]).status("macs").missing
+    assert message == (
+        "the model raised ModuleNotFoundError: No module named 'no_such_package'; is what it imports installed?"
+    )
 
 
 def test_a_batch_that_is_a_mapping_has_a_hint() -> None:
