@@ -16,7 +16,7 @@ from .data_splits import DataLoader, ForwardPass, wrap_splits
 from .errors import NotOfferedError
 from .inputs import NoInputs
 from .piping.comparative import Comparative
-from .piping.computation import Computation, Remembered
+from .piping.computation import Computation
 from .piping.function import ArgumentBundle, ProfilerFunction, describe
 from .piping.input_source import InputSource
 from .piping.interleaving import measure_jointly
@@ -24,6 +24,7 @@ from .piping.intrinsic import ComputeInputs, ComputeNonzeroTrace, ComputeTrace, 
 from .piping.options import BUNDLES
 from .piping.outcome import Outcome
 from .piping.registry import Binding, Registry
+from .piping.remembered import Remembered
 from .piping.requests import read_arguments, read_request, select_keys
 from .piping.status import StatusKey
 from .plugging import offers

@@ -36,6 +36,7 @@ from profilerkit.times.operator_times import OperatorTimes
 from profilerkit.times.steps import StepRecorder
 
 from . import data
+from .compat.saved_models import is_saved_model
 from .costs.registry import COSTS, register_layer_cost, register_op_cost
 from .data import TFDataLoader, TFForwardPass
 from .layer_timing.step_recorder import TFStepRecorder
@@ -44,7 +45,7 @@ from .loaders import open_model
 from .model import layouts
 from .model.declared_inputs import read_declared_inputs
 from .model.fingerprint import fingerprint
-from .model.kinds import is_function, is_layer, is_saved_model, type_name
+from .model.kinds import is_function, is_layer, type_name
 from .model.recognition import claims
 from .model.structure import read_structure
 from .operator_timing.passes import measure_operator_times

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from rich.text import Text
 
 from profilerkit.count_text import format_count, list_some
+from profilerkit.foreign_text import visible
 from profilerkit.piping.outcome import Completeness
 from profilerkit.piping.titles import split_words, write_title
 from profilerkit.plugging.offers import list_status_keys
 from profilerkit.render.console import draw_parts, to_text
-from profilerkit.render.grids import Grid, visible
+from profilerkit.render.grids import Grid
 
 from .rows import Row, RowStatus, Value
 from .series import CaseName, join_rows

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 from profilerkit.process.lazy import install_lazy_names, module_of_each
 
 if TYPE_CHECKING:
-    from .checking import Finding, Verdict, check
+    from .checking import check
+    from .findings import Finding, Verdict
     from .limits import Budget, Limit
 
 __all__ = ["Budget", "Finding", "Limit", "Verdict", "check"]
 
 # Lazy, since pytest imports the package for its plugin, in projects that never use it too.
-_MODULES = module_of_each({".checking": "Finding Verdict check", ".limits": "Budget Limit"})
+_MODULES = module_of_each({".checking": "check", ".findings": "Finding Verdict", ".limits": "Budget Limit"})
 
 install_lazy_names(__name__, _MODULES)

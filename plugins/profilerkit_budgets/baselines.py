@@ -9,7 +9,7 @@ from os import PathLike
 from pathlib import Path
 
 from profilerkit.errors import BudgetError, ReportFileError
-from profilerkit.render.grids import visible
+from profilerkit.foreign_text import visible
 from profilerkit.results.report import Report
 from profilerkit.times.sampling import Sampling
 

@@ -20,7 +20,7 @@ from .layer_limits import check_layers
 from .limits import Budget
 from .metric_limits import check_metric
 
-__all__ = ["Finding", "Verdict", "check", "check_with_retries", "select_broken"]
+__all__ = ["check", "check_with_retries", "select_broken"]
 
 
 def check(report: Report, budget: Budget, baseline: Report | None = None) -> list[Finding]:

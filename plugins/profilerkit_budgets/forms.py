@@ -8,10 +8,11 @@ from itertools import chain
 from xml.etree import ElementTree as ET
 
 from profilerkit.count_text import format_count
+from profilerkit.foreign_text import visible
 from profilerkit.piping.quantity import format_number
-from profilerkit.render.grids import Grid, visible
+from profilerkit.render.grids import Grid
 
-from .checking import Finding, Verdict
+from .findings import Finding, Verdict
 
 __all__ = [
     "FORMS",

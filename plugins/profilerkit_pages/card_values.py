@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from profilerkit.render.grids import Grid, visible
+from profilerkit.foreign_text import visible
+from profilerkit.render.grids import Grid
 from profilerkit.render.values import KINDS, write_in_full
 from profilerkit.times.measurement import Measurement
 from profilerkit.trace.bounds import Sign

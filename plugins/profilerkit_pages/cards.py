@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING, NamedTuple
 
+from profilerkit.foreign_text import visible
 from profilerkit.piping.outcome import Completeness, is_number
-from profilerkit.render.grids import Grid, visible
+from profilerkit.render.grids import Grid
 from profilerkit.times.measurement import Measurement
 from profilerkit.trace.table import Table
 

@@ -12,10 +12,11 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from profilerkit.foreign_text import visible
 from profilerkit.piping.outcome import Completeness
 from profilerkit.render.content import parts
 from profilerkit.render.cost_grids import make_cost_grid
-from profilerkit.render.grids import Grid, Notes, join_units, visible
+from profilerkit.render.grids import Grid, Notes, join_units
 from profilerkit.render.summary import begin_with_state, describe_inputs
 from profilerkit.render.tables import first_rows
 from profilerkit.render.time_grids import environment_facts

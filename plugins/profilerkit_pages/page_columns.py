@@ -6,10 +6,10 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from profilerkit.foreign_text import visible
 from profilerkit.piping.outcome import is_number
 from profilerkit.piping.quantity import Scale
 from profilerkit.piping.titles import write_title
-from profilerkit.render.grids import visible
 from profilerkit.render.values import write_row_value
 from profilerkit.trace.layer_view import PEAK
 

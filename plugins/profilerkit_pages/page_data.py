@@ -10,8 +10,8 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from profilerkit.foreign_text import visible
 from profilerkit.piping.outcome import is_number
-from profilerkit.render.grids import visible
 from profilerkit.render.time_grids import machine_facts
 from profilerkit.times.measurement import Measurement
 from profilerkit.times.percentiles import is_supported

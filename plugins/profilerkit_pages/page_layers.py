@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from profilerkit.foreign_text import visible
 from profilerkit.piping.outcome import is_number
-from profilerkit.render.grids import visible
 from profilerkit.trace.layer_paths import count_depth, nearest_around
 from profilerkit.trace.operator_rows import TRAFFIC
 from profilerkit.trace.records import LayerTable

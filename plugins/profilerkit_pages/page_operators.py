@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from profilerkit.foreign_text import visible
 from profilerkit.piping.outcome import is_number
-from profilerkit.render.grids import visible
 from profilerkit.trace.equal_layers import number_kinds
 from profilerkit.trace.layer_paths import nearest_around, walk_outwards
 

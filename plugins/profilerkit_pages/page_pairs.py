@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from profilerkit.render.grids import visible
+from profilerkit.foreign_text import visible
 from profilerkit.trace.layer_paths import nearest_around
 
 from .page_columns import describe_column

@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from profilerkit.foreign_text import visible
 from profilerkit.piping.outcome import is_number
-from profilerkit.render.grids import visible
 from profilerkit.trace.bounds import WORK
 from profilerkit.trace.layer_view import PEAK
 from profilerkit.trace.operator_rows import TRAFFIC, read_work

@@ -13,7 +13,7 @@ from ..process.containment import contained
 if TYPE_CHECKING:
     from ..backend import Backend
     from ..plugging.extension import BackendInfo
-    from ..plugging.manager import PluginInfo
+    from ..plugging.sources import PluginInfo
 
 __all__ = ["ExaminedBackend", "examine_by_loading", "examine_without_import"]
 

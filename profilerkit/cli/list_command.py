@@ -19,7 +19,7 @@ from .printing import emit, say
 if TYPE_CHECKING:
     from ..backend import Backend
     from ..piping.status import StatusKey
-    from ..plugging.manager import Offer, PluginInfo
+    from ..plugging.sources import Offer, PluginInfo
 
 __all__ = ["command", "find_location"]
 

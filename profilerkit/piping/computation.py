@@ -45,7 +45,9 @@ from .returned import read_outcomes
 from .status import Metric, StatusKey
 from .usable import PROVIDED
 
-__all__ = ["Computation", "Remembered"]
+__all__ = [
+    "Computation",
+]
 
 #: The outcome of a function that is not called; each of its keys gets the backend's reason when it is stored.
 _INAPPLICABLE = Unavailable("does not apply to this model", is_applicable=False)

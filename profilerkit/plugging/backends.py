@@ -7,9 +7,9 @@ from ..backend_kit.tested_releases import declare_tested, describe_untested
 from ..errors import BackendNotFoundError, BackendNotInstalledError, by_likeness
 from ..process.containment import contained, plugin_error_text
 from .extension import API_VERSION, OLDEST_API_VERSION, BackendInfo
-from .manager import Offer, PluginInfo, describe_disabled, list_offers
+from .manager import describe_disabled, list_offers
 from .offered_formulas import equip
-from .sources import require_unique
+from .sources import Offer, PluginInfo, require_unique
 
 __all__ = ["backend_named", "backends", "list_backends", "load", "not_installed"]
 

@@ -9,8 +9,8 @@ import click
 
 from ..process.containment import contained
 from .extension import CommandInfo, OptionInfo
-from .manager import Offer, list_offers, load_offer, manager
-from .sources import PluginInfo, require_unique
+from .manager import list_offers, load_offer, manager
+from .sources import Offer, PluginInfo, require_unique
 
 if TYPE_CHECKING:
     from ..results.report import Report

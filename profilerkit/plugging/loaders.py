@@ -23,7 +23,7 @@ from .sources import ask_plugin
 from .unread_formats import describe_unread
 
 if TYPE_CHECKING:
-    from .manager import Offer
+    from .sources import Offer
 
 __all__ = ["find_loader", "load_model"]
 

@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from ..results.report import Report
 
 __all__ = [
-    "Manager",
-    "Offer",
-    "PluginInfo",
     "announce",
     "describe_disabled",
     "forget_loaded",

@@ -12,8 +12,8 @@ from ..errors import RegistrationConflictError
 from ..process.containment import contained
 from ..process.locks import Lock
 from ..protocols import TakesCosts, implements, require_capability
-from .manager import Offer, PluginInfo, list_offers, manager
-from .sources import conflict, tolerate, warn
+from .manager import list_offers, manager
+from .sources import Offer, PluginInfo, conflict, tolerate, warn
 
 __all__ = ["equip", "forget_formulas", "op_costs"]
 

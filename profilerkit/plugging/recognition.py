@@ -15,8 +15,8 @@ from ..errors import BackendNotFoundError, BackendNotInstalledError, Registratio
 from .backends import list_backends, load
 from .extension import BackendInfo, LoaderInfo
 from .loaded_files import in_plain_names
-from .manager import Offer, describe_disabled, list_offers
-from .sources import ask_plugin
+from .manager import describe_disabled, list_offers
+from .sources import Offer, ask_plugin
 from .unread_formats import describe_unread
 
 __all__ = ["find_backend", "suggest_model"]

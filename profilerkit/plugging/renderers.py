@@ -15,9 +15,9 @@ from ..error_text import shown
 from ..errors import ArgumentError, NotOfferedError, PluginFailedError, by_likeness
 from ..process.containment import contained
 from .extension import Renderer, RendererInfo
-from .manager import Offer, describe_disabled, list_offers, load_offer
+from .manager import describe_disabled, list_offers, load_offer
 from .offers import list_renderers
-from .sources import require_unique
+from .sources import Offer, require_unique
 
 if TYPE_CHECKING:
     from ..results.comparison import Comparison

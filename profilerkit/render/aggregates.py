@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from ..foreign_text import visible
 from ..times.operator_totals import operator_totals
 from ..trace.table import Table
 from .console import grid_text
-from .grids import list_records, visible
+from .grids import list_records
 from .table_grids import ROWS, table_grid
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .grids import visible
+from ..foreign_text import visible
 from .time_stacks import Frame, stack_frames
 
 if TYPE_CHECKING:

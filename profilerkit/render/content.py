@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from ..foreign_text import visible
 from ..piping.outcome import Completeness
 from ..piping.quantity import PREFIXES
 from ..times.measurement import Measurement
@@ -20,7 +21,7 @@ from ..trace.records import LayerTable
 from ..trace.table import Table
 from .changed_layers import measure_change
 from .enhancements import write_enhancement
-from .grids import Grid, Notes, Part, list_records, visible
+from .grids import Grid, Notes, Part, list_records
 from .layer_grids import all_layers_grids, difference_grid, has_times, layer_grid, layer_time_grid
 from .notes import make_comparison_notes, make_notes
 from .table_grids import ROWS, operator_grid, table_grid

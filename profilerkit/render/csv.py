@@ -7,9 +7,9 @@ import io
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from ..foreign_text import visible
 from ..piping.outcome import Completeness, is_number
 from ..times.measurement import Measurement
-from .grids import visible
 
 if TYPE_CHECKING:
     from ..results.comparison import Comparison

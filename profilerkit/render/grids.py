@@ -12,7 +12,15 @@ from ..foreign_text import visible
 if TYPE_CHECKING:
     from ..results.report import Report, StatusRecord
 
-__all__ = ["FIRM_SPACE", "MARKS", "Grid", "Notes", "Part", "join_units", "list_records", "visible"]
+__all__ = [
+    "FIRM_SPACE",
+    "MARKS",
+    "Grid",
+    "Notes",
+    "Part",
+    "join_units",
+    "list_records",
+]
 
 
 #: What cells may be marked as.

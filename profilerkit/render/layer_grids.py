@@ -13,13 +13,14 @@ from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from ..foreign_text import visible
 from ..piping.titles import split_words, write_title
 from ..times.layer_times import LayerTimeTable
 from ..times.wording import format_noise
 from ..trace.depths import within_depth
 from ..trace.records import LayerTable
 from ..trace.side_by_side import name_column
-from .grids import Grid, visible
+from .grids import Grid
 from .table_grids import rank_rows, write_ranked_title
 from .values import Column, share_text, write_count, write_row_value
 

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from ..errors import ArgumentError
+from ..foreign_text import visible
 from ..trace.bounds import WORK
 from ..trace.operator_rows import read_work
-from .grids import visible
 from .time_stacks import find_rows, read_seconds
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from ..foreign_text import visible
 from ..piping.outcome import Completeness
 from ..times.measurement import Measurement
 from ..trace.cost_parts import choose_column
@@ -19,7 +20,7 @@ from .changed_layers import list_changed_layers
 from .console import Values, draw_parts, to_text
 from .content import Selection, list_parts_below, parts
 from .cost_grids import Costs
-from .grids import Grid, Notes, Part, list_records, visible
+from .grids import Grid, Notes, Part, list_records
 from .notes import describe_batch
 from .values import Column, share_text
 

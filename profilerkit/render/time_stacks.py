@@ -7,10 +7,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ..foreign_text import visible
 from ..trace.bounds import WORK
 from ..trace.layer_paths import count_depth, nearest_around
 from ..trace.table import Table
-from .grids import list_records, visible
+from .grids import list_records
 
 if TYPE_CHECKING:
     from ..results.report import Report

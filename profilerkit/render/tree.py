@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from ..count_text import format_times
+from ..foreign_text import visible
 from ..trace.bounds import WORK
 from ..trace.depths import within_depth
 from ..trace.layer_paths import add_outer
 from ..trace.layer_view import group_children
-from .grids import visible
 from .values import Column, share_text, write_row_value
 
 if TYPE_CHECKING:

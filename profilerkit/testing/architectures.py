@@ -17,7 +17,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from ..cost import Cost
+from ..costs import Cost
 from .expected import NOTHING, Architecture, DataFormat, ExpectedLayer, InputSpec, LayerNumbers, layer_numbers
 
 __all__ = ["ARCHITECTURES", "Architecture", "DataFormat", "ExpectedLayer", "InputSpec", "LayerNumbers", "layer_numbers"]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, TypeAlias
 
 from ..backend import Backend
-from ..cost import Cost
+from ..costs import Cost
 from ..input_shapes import TensorSpec
 from ..inputs import ModelInputs
 from ..trace.records import LayerTable

@@ -11,8 +11,8 @@ from browsing import Open, browser, column, visit
 from page_reports import HOSTILE_NAMES, empty, hostile, many, odd_numbers, pair, small
 
 from profilerkit import Comparison, Report
+from profilerkit.foreign_text import visible
 from profilerkit.render import render
-from profilerkit.render.grids import visible
 from profilerkit.times.conditions import Conditions
 
 pytestmark = pytest.mark.slow

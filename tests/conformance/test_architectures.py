@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from profilerkit.cost import Cost
+from profilerkit.costs import Cost
 from profilerkit.input_shapes import TensorSpec
 from profilerkit.testing import FakeBackend, FakeLayer, FakeModel, FakeTensor
 from profilerkit.testing.architectures import ARCHITECTURES, Architecture, ExpectedLayer, InputSpec, layer_numbers

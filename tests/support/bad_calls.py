@@ -10,7 +10,7 @@ import numpy as np
 from frameworks import Framework
 
 from profilerkit import profile
-from profilerkit.cost import Cost
+from profilerkit.costs import Cost
 
 __all__ = ["formula", "layer_formula", "list_calls"]
 

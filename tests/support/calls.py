@@ -8,7 +8,7 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.framework import op_def_library, op_def_registry, tensor_util
 
-from profilerkit.cost import Cost, Shape
+from profilerkit.costs import Cost, Shape
 from profilerkit_tensorflow.costs import OpCall, Shapes, op_cost
 
 

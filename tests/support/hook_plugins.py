@@ -8,8 +8,9 @@ import pytest
 from plugin_fixtures import EntryPoints
 
 from profilerkit import BackendInfo, LoaderInfo, RegistrationConflictError, RendererInfo, hookimpl
-from profilerkit.cost import Cost
-from profilerkit.plugging.manager import Manager, list_offers
+from profilerkit.costs import Cost
+from profilerkit.plugging.hook_manager import Manager
+from profilerkit.plugging.manager import list_offers
 from profilerkit.plugging.manager import manager as plugin_manager
 from profilerkit.testing import FakeBackend
 

@@ -64,7 +64,7 @@ PACKAGES = {
         (),
         """
 from types import SimpleNamespace
-from profilerkit.cost import Cost, Shape
+from profilerkit.costs import Cost, Shape
 from profilerkit.plugging.manager import manager
 
 offers = manager().hook.profilerkit_op_costs(backend=SimpleNamespace(name="torch"))

@@ -23,7 +23,7 @@ from .pricing import describe_missing, price
 from .values import NO_WORK, Value
 from .work import Executed, Work
 
-__all__ = ["FOLLOWED", "LARGEST", "Handler", "Walk"]
+__all__ = ["LARGEST", "Handler", "Walk"]
 
 #: Primitives whose output is their first input in another form: XLA reads that in place where it can.
 _VIEWS = (

@@ -9,8 +9,8 @@ from profilerkit.backend_kit.keras_calls import read_declared_call
 from profilerkit.backend_kit.keras_kinds import is_any_keras
 from profilerkit.declared_inputs import DeclaredInput
 
+from ..compat.saved_models import is_saved_model
 from .call_signatures import is_saved_for_inference, read_served_signature
-from .kinds import is_saved_model
 
 __all__ = ["read_declared_inputs"]
 

@@ -24,7 +24,6 @@ __all__ = [
     "holds_saved_model",
     "is_function",
     "is_layer",
-    "is_saved_model",
     "is_unbuilt",
     "is_variable",
     "list_children",

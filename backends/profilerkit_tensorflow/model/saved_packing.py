@@ -11,7 +11,8 @@ import tensorflow as tf
 from profilerkit.backend_kit.keras_variables import variable_name
 from profilerkit.count_text import format_count
 
-from .kinds import holds_saved_model, is_saved_model, own_states, own_variables
+from ..compat.saved_models import is_saved_model
+from .kinds import holds_saved_model, own_states, own_variables
 from .packed_kernels import count_packed_elements
 from .stored_variables import find_stored_variable
 from .weights import identify

@@ -15,8 +15,9 @@ from profilerkit import ModelInputs
 from profilerkit.trace.cross_check import add_contradiction
 from profilerkit.trace.records import ModelTrace
 
+from ..compat.saved_models import is_saved_model
 from ..model.calls import compute_outputs
-from ..model.kinds import is_saved_model, is_unbuilt, list_layers
+from ..model.kinds import is_unbuilt, list_layers
 from ..untouched.preservation import preserve
 from .layers import LayerCalls
 from .observation import Observation

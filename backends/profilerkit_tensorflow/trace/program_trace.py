@@ -12,7 +12,8 @@ from profilerkit.backend_kit.live_bytes import live_bytes
 from profilerkit.trace.cross_check import ObservedRun
 from profilerkit.trace.records import LayerRecord, MemoryTimeline
 
-from ..model.kinds import is_saved_model, is_variable
+from ..compat.saved_models import is_saved_model
+from ..model.kinds import is_variable
 from ..model.replicas import find_strategy, note_of_replicas
 from ..model.saved_packing import SavedPacking, read_packing
 from ..model.weights import count_bytes, identify

@@ -8,9 +8,10 @@ from typing import Any
 
 from torch import nn
 
+from profilerkit_predict.checkpoints.formats import WeightKind
 from profilerkit_predict.language_models.formulas import dtype_bytes
 from profilerkit_predict.language_models.laws import Passes, find_terms
-from profilerkit_predict.language_models.records import CacheGrowth, Law, ModelFacts, Term, WeightKind, WeightPart, Work
+from profilerkit_predict.language_models.records import CacheGrowth, Law, ModelFacts, Term, WeightPart, Work
 from profilerkit_predict.language_models.weights import LayerWeight, weight_parts
 
 from .configurations import find_number, find_text_configuration

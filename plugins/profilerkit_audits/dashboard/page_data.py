@@ -13,11 +13,11 @@ from functools import lru_cache
 from typing import Any
 
 from profilerkit.errors import StoreError
+from profilerkit.foreign_text import visible
 from profilerkit.piping.comparative import Comparative
 from profilerkit.piping.outcome import Completeness
 from profilerkit.piping.quantity import Scale, scale_value
 from profilerkit.piping.titles import write_title
-from profilerkit.render.grids import visible
 from profilerkit.results.report import Report
 from profilerkit_pages.page_parts import pack
 

@@ -12,8 +12,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from profilerkit.foreign_text import visible
 from profilerkit.process.files import write_text
-from profilerkit.render.grids import visible
 from profilerkit.results.saving import parse, reseal
 from profilerkit_pages import html
 from profilerkit_pages.page_data import embed

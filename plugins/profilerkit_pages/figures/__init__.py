@@ -13,8 +13,8 @@ from profilerkit.arguments.checks import Check, positive, several, text
 from profilerkit.arguments.names import argument_hint
 from profilerkit.errors import ArgumentError, by_likeness
 from profilerkit.plugging.extension import FigureInfo
-from profilerkit.plugging.manager import Offer, list_offers, load_offer
-from profilerkit.plugging.sources import require_unique
+from profilerkit.plugging.manager import list_offers, load_offer
+from profilerkit.plugging.sources import Offer, require_unique
 from profilerkit.process.containment import contained
 
 from .batch_sweep import batch_sweep

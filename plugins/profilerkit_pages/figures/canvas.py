@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from profilerkit.count_text import format_count
+from profilerkit.foreign_text import visible
 from profilerkit.piping.quantity import Scale, scale_value
-from profilerkit.render.grids import visible
 from profilerkit.results.comparison import Comparison, require_result
 
 if TYPE_CHECKING:

@@ -11,22 +11,12 @@ from typing import NamedTuple
 
 from profilerkit.errors import InputError
 
+from ..checkpoints.formats import WeightKind
 from ..checkpoints.gguf import GgufFile, read_gguf
 from ..checkpoints.stored_tensor import StoredTensor
 from .formulas import dtype_bytes
 from .gguf_sizes import AttentionLayer, GgufSizes
-from .records import (
-    CacheGrowth,
-    ExecutionModel,
-    LatentAttention,
-    Law,
-    MatrixShape,
-    ModelFacts,
-    Term,
-    WeightKind,
-    WeightPart,
-    Work,
-)
+from .records import CacheGrowth, ExecutionModel, LatentAttention, Law, MatrixShape, ModelFacts, Term, WeightPart, Work
 
 __all__ = ["find_gguf_facts"]
 

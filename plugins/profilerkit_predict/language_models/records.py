@@ -38,7 +38,6 @@ __all__ = [
     "Routing",
     "Term",
     "TracedPasses",
-    "WeightKind",
     "WeightPart",
     "Work",
 ]

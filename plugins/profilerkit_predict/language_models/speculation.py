@@ -9,9 +9,10 @@ from profilerkit.arguments.checks import at_least, between
 from profilerkit.error_text import shown
 from profilerkit.errors import ArgumentError
 
+from ..checkpoints.formats import WeightKind
 from .formulas import dtype_bytes
 from .layout import Layout
-from .records import CacheGrowth, ExecutionModel, Law, ModelFacts, Term, WeightKind, WeightPart, Work
+from .records import CacheGrowth, ExecutionModel, Law, ModelFacts, Term, WeightPart, Work
 from .step_cost import StepCost
 from .steps import Step
 

@@ -12,7 +12,7 @@ from profilerkit.devices import DeviceInfo
 from profilerkit.errors import InputError
 from profilerkit.process.cached import cached_property
 
-from ..checkpoints.formats import WeightFormat
+from ..checkpoints.formats import WeightFormat, WeightKind
 from .adapters import Adapters
 from .cache_traffic import count_cache_traffic
 from .engine_cache import EngineCache
@@ -21,7 +21,7 @@ from .estimating import Estimate, Estimator
 from .formulas import count_expected_experts, count_macs, count_stored_bytes, dtype_bytes
 from .layout import ONE_DEVICE, Layout
 from .lengths import require_context
-from .records import CacheLayer, InputEncoder, ModelFacts, ReadIn, WeightKind, WeightPart
+from .records import CacheLayer, InputEncoder, ModelFacts, ReadIn, WeightPart
 from .rewrites import engine_macs
 from .steps import Piece, Resource, Step, StepTerm
 

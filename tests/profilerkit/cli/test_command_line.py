@@ -34,7 +34,7 @@ from profilerkit import (
 )
 from profilerkit.cli import cli, main
 from profilerkit.cli.list_command import find_location
-from profilerkit.cost import Cost
+from profilerkit.costs import Cost
 from profilerkit.plugging import offers as plugins
 from profilerkit.plugging.backends import list_backends
 from profilerkit.plugging.commands import list_commands

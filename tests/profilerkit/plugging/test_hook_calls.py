@@ -34,7 +34,8 @@ from profilerkit import (
 from profilerkit.plugging import loaders
 from profilerkit.plugging import offers as plugins
 from profilerkit.plugging.backends import backends
-from profilerkit.plugging.manager import Manager, list_disabled_plugins, list_plugins
+from profilerkit.plugging.hook_manager import Manager
+from profilerkit.plugging.manager import list_disabled_plugins, list_plugins
 from profilerkit.plugging.manager import manager as plugin_manager
 from profilerkit.plugging.offered_formulas import equip
 from profilerkit.plugging.sources import Offer

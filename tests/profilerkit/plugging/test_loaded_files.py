@@ -343,7 +343,7 @@ def test_a_loader_of_a_plugin_cannot_leave_the_path_changed(monkeypatch: Any, tm
     """Whatever a loader does with the path: `load_model` puts it back."""
     from profilerkit.plugging import loaders
     from profilerkit.plugging.extension import LoaderInfo
-    from profilerkit.plugging.manager import Offer, PluginInfo
+    from profilerkit.plugging.sources import Offer, PluginInfo
 
     def adding(spec: str) -> str:
         sys.path.insert(0, "nowhere")

@@ -14,8 +14,7 @@ from profilerkit import (
     Profiler,
     RegistrationConflictError,
 )
-from profilerkit.cost import Cost
-from profilerkit.costs import CostRegistry
+from profilerkit.costs import Cost, CostRegistry
 from profilerkit.plugging import offered_formulas
 from profilerkit.plugging.manager import manager
 from profilerkit.plugging.offered_formulas import op_costs as costs_of_plugins

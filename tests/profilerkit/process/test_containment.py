@@ -25,13 +25,14 @@ from profilerkit import (
     compare,
     profile,
 )
-from profilerkit.cost import Cost, evaluate_formula
+from profilerkit.costs import Cost, evaluate_formula
 from profilerkit.plugging import offers as plugins
 from profilerkit.plugging.backends import backend_named, backends
 from profilerkit.plugging.loaders import load_model
-from profilerkit.plugging.manager import PluginInfo, announce, manager
+from profilerkit.plugging.manager import announce, manager
 from profilerkit.plugging.offered_formulas import equip
 from profilerkit.plugging.recognition import find_backend
+from profilerkit.plugging.sources import PluginInfo
 from profilerkit.process.containment import collect_notes, contained
 from profilerkit.render import render
 from profilerkit.testing import FakeBackend, FakeModel, FakeTensor

@@ -17,9 +17,9 @@ from drawn_reports import HOSTILE_NAMES, STUDENT, TEACHER, Tags, layers, record
 from slow_ones import slow_ones
 
 from profilerkit import Comparison, Completeness, Report
+from profilerkit.foreign_text import visible
 from profilerkit.plugging.offers import list_renderers
 from profilerkit.render import render
-from profilerkit.render.grids import visible
 from profilerkit.results.saving import parse
 from profilerkit.trace.records import LayerTable
 

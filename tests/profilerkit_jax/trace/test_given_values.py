@@ -18,9 +18,9 @@ from jax import lax
 from slow_ones import slow_ones
 
 from profilerkit import ModelInputs, ModelTrace, TensorSpec, profile
+from profilerkit.backend_kit.graph_traces import FOLLOWED
 from profilerkit_jax import JaxModel
 from profilerkit_jax.backend import JaxBackend
-from profilerkit_jax.trace.walk import FOLLOWED
 
 S = jax.ShapeDtypeStruct
 MATRIX = S((4, 4), "float32")

@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("tensorflow")
 keras = pytest.importorskip("keras")
 
-from profilerkit.cost import Cost, Shape  # noqa: E402
+from profilerkit.costs import Cost, Shape  # noqa: E402
 from profilerkit_tensorflow.costs import layer_cost, register_layer_cost, scoped_costs  # noqa: E402
 
 IMAGE = Shape((2, 4, 4, 6))

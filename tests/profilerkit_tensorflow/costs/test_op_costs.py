@@ -14,7 +14,7 @@ tf = pytest.importorskip("tensorflow")
 from calls import calls, cost, raw_cost, spec, total  # noqa: E402
 from tensorflow.python.framework import op_def_registry  # noqa: E402
 
-from profilerkit.cost import Cost, Shape  # noqa: E402
+from profilerkit.costs import Cost, Shape  # noqa: E402
 from profilerkit_tensorflow import costs  # noqa: E402
 from profilerkit_tensorflow.costs import (  # noqa: E402
     FAMILIES,

@@ -9,7 +9,7 @@ from tiny import BACKEND, ByValue, Call, ones, step, trace_complete_step
 from torch import nn
 
 from profilerkit import ModelInputs
-from profilerkit.cost import Cost
+from profilerkit.costs import Cost
 from profilerkit_torch import register_module_cost, register_op_cost
 from profilerkit_torch.costs import scoped_costs
 
