@@ -10,7 +10,7 @@ from torch.nn.parameter import is_lazy as is_unsized
 from ..compat.operators import FLOAT4, find_dtype
 from .tensors import PLAIN_TYPES
 
-__all__ = ["SPARSE_PARTS", "count_numbers", "count_stored_bytes"]
+__all__ = ["SPARSE_PARTS", "count_numbers", "count_stored_bytes", "list_parts"]
 
 #: How many numbers share one element.
 _PER_ELEMENT = {FLOAT4: 2}
@@ -50,7 +50,7 @@ def count_stored_bytes(tensor: torch.Tensor) -> int:
     if tensor.is_nested:
         return int(tensor.values().nbytes)
     if tensor.layout is not torch.strided and not tensor.is_mkldnn:
-        return sum(getattr(tensor, name)().nbytes for name in SPARSE_PARTS[tensor.layout])
+        return sum(part.nbytes for part in list_parts(tensor))
     if hasattr(tensor, "__tensor_flatten__"):
         names, _ = tensor.__tensor_flatten__()
         return sum(count_stored_bytes(getattr(tensor, name)) for name in names)
@@ -58,3 +58,8 @@ def count_stored_bytes(tensor: torch.Tensor) -> int:
     if tensor.is_quantized and tensor.qscheme() in _BY_CHANNEL:
         return elements + tensor.q_per_channel_scales().nbytes + tensor.q_per_channel_zero_points().nbytes
     return elements
+
+
+def list_parts(tensor: torch.Tensor) -> list[torch.Tensor]:
+    """Return the tensors that a sparse tensor is stored as; none for any other."""
+    return [getattr(tensor, name)() for name in SPARSE_PARTS.get(tensor.layout, ())]

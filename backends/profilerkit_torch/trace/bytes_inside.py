@@ -38,7 +38,6 @@ _EFFICIENT_BACKWARD = find_operator("aten._scaled_dot_product_efficient_attentio
 _SAFE_SOFTMAX = find_operator("aten._safe_softmax.default")
 _SOFTMAX_BACKWARD = find_operator("aten._softmax_backward_data.default")
 _CROSS_ENTROPY = find_operator("aten.binary_cross_entropy_with_logits.default")
-_SOFT_MARGIN = find_operator("aten.soft_margin_loss.default")
 _SOFT_MARGIN_BACKWARD = find_operator("aten.soft_margin_loss_backward.default")
 _SUM = find_operator("aten.sum.dim_IntList")
 _CASTING_OPERATORS = frozenset(
@@ -80,8 +79,6 @@ def count_bytes_inside(func: Any, args: Any, kwargs: Any, device: torch.device |
         return int(gradient.numel()) * int(max(gradient.element_size(), output.element_size()))
     if func is _CROSS_ENTROPY:
         return _count_cross_entropy_bytes(*args, **kwargs)
-    if func is _SOFT_MARGIN:
-        return count_stored_bytes(args[0])  # the negated input, from which the loss of each element is made
     if func is _SOFT_MARGIN_BACKWARD:
         return 2 * count_stored_bytes(args[1])  # the products before the exponential of the same size
     if func is _SUM and is_on_cuda and _is_sum_over_rows(*args[:2]):

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from ..compat.tensors import find_storage, storage_address
+from ..model.stored_bytes import list_parts
 from ..model.tensors import storage_key
 
 __all__ = ["INPUT", "LiveBytes", "select_makers"]
@@ -89,8 +90,9 @@ class LiveBytes:
         A trace has its bytes beside the bytes alive, where they stay even if the model replaces it in its pass.
         """
         added = self.add(tensor, size=0, made=made)
-        if added:
-            self._watched[storage_key(tensor)].weights = added
+        watched = self._find(tensor)
+        if watched is not None and added:
+            watched.weights = added
         return added
 
     def add(self, tensor: torch.Tensor, size: int | None = None, made: bool = False, maker: int = NOBODY) -> int:
@@ -102,7 +104,7 @@ class LiveBytes:
         try:
             storage = find_storage(tensor)
         except (NotImplementedError, RuntimeError):  # sparse and other tensors without one storage
-            return 0
+            return sum([self.add(part, size, made, maker) for part in list_parts(tensor)])
         if self._freed:
             self.take_off()
         key, nbytes = storage_address(storage), int(storage.nbytes())

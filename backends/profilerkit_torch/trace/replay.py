@@ -14,9 +14,10 @@ from profilerkit.trace.dtypes import product_dtype
 from profilerkit.trace.records import TensorInfo
 
 from ..compat.operators import find_tag, read_schema
-from ..costs import Cost, Kind, op_cost
+from ..compat.tensors import FakeTensor
+from ..costs import Cost, Kind, is_plain, op_cost
 from ..model.packed_weights import is_package, unpack
-from ..model.stored_bytes import count_stored_bytes
+from ..model.stored_bytes import count_stored_bytes, list_parts
 from ..model.tensors import storage_key
 from .attention_masks import count_attended_macs, is_masked
 from .bytes_inside import count_bytes_inside, find_unknown_inside
@@ -92,11 +93,20 @@ def make_plan(func: Any, kind: Kind, args: Any, kwargs: Any, result: Any, device
         fresh=not may_return_arguments(func) or func is LIFT,
         has_values=_may_have_values(func, args, in_place),
         bytes_inside=count_bytes_inside(func, args, kwargs, device),
-        unknown_inside=find_unknown_inside(func, device),
+        unknown_inside=find_unknown_inside(func, device) or _name_unknown(func, outputs),
         attended_macs=count_attended_macs(func, args, kwargs, cost.macs if cost else 0),
         is_masked=is_masked(func, args, kwargs),
         product_dtype=_find_product_dtype(func, args, outputs) if cost and cost.macs else None,
     )
+
+
+def _name_unknown(func: Any, outputs: Iterable[torch.Tensor]) -> str:
+    """Return what an operator is called where it makes sparse tensors without values: as if they stored nothing."""
+    for tensor in outputs:
+        parts = () if is_plain(tensor) or not (tensor.is_meta or isinstance(tensor, FakeTensor)) else list_parts(tensor)
+        if parts and tensor.numel() and not parts[-1].numel():
+            return f"what {read_schema(func).name} stores"
+    return ""
 
 
 def _describe_outputs(

@@ -14,6 +14,8 @@ from profilerkit.count_text import list_some
 from profilerkit.process.restoring import call_each, restored
 
 from ..compat.modes import disable_dispatch_modes
+from ..costs import is_plain
+from ..model.stored_bytes import list_parts
 from ..model.tensors import has_graph
 from ..trace.live_bytes import LiveBytes
 
@@ -42,11 +44,19 @@ class _SumOfOutputs(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, *outputs: torch.Tensor) -> torch.Tensor:
         ctx.outputs = outputs
-        return outputs[0].new_empty((), dtype=torch.float32)
+        dense = [*list_parts(outputs[0]), outputs[0]][0]
+        return dense.new_empty((), dtype=torch.float32)
 
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
-        return tuple(map(torch.ones_like, ctx.outputs))
+        return tuple(map(_make_ones, ctx.outputs))
+
+
+def _make_ones(output: torch.Tensor) -> torch.Tensor:
+    """Return the gradient of an output; torch has no ones in the layouts of sparse tensors, whose gradient is dense."""
+    if is_plain(output) or output.is_nested:
+        return torch.ones_like(output)
+    return torch.ones(output.shape, dtype=output.dtype, device=output.device)
 
 
 def make_loss(outputs: Iterable[torch.Tensor], live: LiveBytes) -> tuple[torch.Tensor, torch.Tensor]:

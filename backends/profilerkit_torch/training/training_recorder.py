@@ -26,7 +26,7 @@ from ..compat.autograd import (
 from ..compat.modes import disable_dispatch_modes
 from ..compat.modules import read_parameters
 from ..compat.operators import find_operator
-from ..costs import Cost, module_cost
+from ..costs import Cost, is_plain, module_cost
 from ..costs.attention import without_mask
 from ..costs.gradient_products import is_gradient_product, price_gradient_product
 from ..model.inventory import Inventory
@@ -39,6 +39,7 @@ from ..trace.replay import Plan
 __all__ = ["TrainedLayers", "TrainingRecorder"]
 
 _DETACH = find_operator("aten.detach.default")
+_CLONE = find_operator("aten.clone.default")
 _ADD, _ADD_IN_PLACE = find_operator("aten.add.Tensor"), find_operator("aten.add_.Tensor")
 #: How the gradient of elements that were chosen is written to zeros, and the same in place.
 _INTO_ZEROS = {
@@ -127,9 +128,10 @@ class TrainingRecorder(Recorder):
         self._gradient_product: Any = None
         #: The number of scores to which torch adds a mask that costs nothing, while such attention is recorded.
         self._masked_scores = 0
-        #: The number of the node of the backward pass that runs, the bytes alive before it, and those that may be alive
-        #: while it runs; None where all that is alive counts.
+        #: The number of the node of the backward pass that runs, how many operators were before it, and what was alive
+        #: then; and the bytes that may be alive while it runs, None where all that is alive counts.
         self._node_number = -1
+        self._node_start = 0
         self._alive_before_node = 0
         self._most_alive: int | None = None
         self._references_in_sum = count_references_in_sum()
@@ -202,13 +204,15 @@ class TrainingRecorder(Recorder):
         if node is None:
             self._most_alive = None
             return super()._dispatch(func, args, kwargs)
+        if func is _CLONE and not is_plain(args[0]) and hasattr(node, "variable"):
+            return self._run_view(_DETACH, args, {})  # torch takes a sparse gradient as it is, but for the active mode
         self._gradient_product = args if is_gradient_product(func, args, node) else None
         self._note_node(node, func, args)
         try:
             with self._in_owner(node):
                 if func in _INTO_ZEROS and self._writes_own_zeros(node, args[0]):
                     func = _INTO_ZEROS[func]
-                elif func is _ADD and self._adds_in_place(args):
+                elif func is _ADD and self._adds_in_place(node, args):
                     func = _ADD_IN_PLACE
                 return super()._dispatch(func, args, kwargs)
         finally:
@@ -246,22 +250,28 @@ class TrainingRecorder(Recorder):
         number = read_node_number(node)
         if number != self._node_number:
             self._node_number, self._alive_before_node, self._most_alive = number, self.live.total, None
-        if self._most_alive is None and (node.name(), func) in _MOST_TENSORS:
+            self._node_start = len(self.operators)
+        if self._most_alive is None and (node.name(), func) in _MOST_TENSORS and len(_list_next(node)) == 1:
             largest = max(map(count_stored_bytes, tensors_in(args)))
             self._most_alive = self._alive_before_node + int(_MOST_TENSORS[node.name(), func] * largest)
 
-    def _adds_in_place(self, terms: tuple[Any, ...]) -> bool:
+    def _adds_in_place(self, node: Any, terms: tuple[Any, ...]) -> bool:
         """Return whether torch adds the second gradient of a tensor to the first in place, but for the active mode.
 
-        It does if nothing else refers to the first, and if that fills its memory.
+        It does if nothing else refers to the first, and if that fills its memory. A sum inside of a node is none such:
+        the first of two gradients is there before the node that makes the second, unless that makes both.
         """
         first, second = terms
         if torch.is_grad_enabled() or not isinstance(second, torch.Tensor) or first.shape != second.shape:
             return False
         if first.untyped_storage().nbytes() != first.numel() * first.element_size() or first.dtype != second.dtype:
             return False
+        makers = self.live.list_makers((first,), len(self.operators))
         del first
-        return count_references(terms) == self._references_in_sum
+        if count_references(terms) != self._references_in_sum:
+            return False
+        followers = _list_next(node)
+        return max(makers, default=0) < self._node_start or len(set(followers)) < len(followers)
 
     def _find_owner(self, node: Any) -> tuple[str, int]:
         """Return the path of the layer that a node of the backward pass belongs to, and which of its calls."""
@@ -295,6 +305,11 @@ class TrainingRecorder(Recorder):
         if to_differentiate and self.phase == "forward" and not self._covered:
             operator = name_layer_operator("module", type(module).__name__)
             self.uncounted[f"backward of {operator}"] += 1
+
+
+def _list_next(node: Any) -> list[Any]:
+    """Return the nodes that get a gradient from a node of the backward pass, one for each gradient."""
+    return [follower for follower, _ in node.next_functions if follower is not None]
 
 
 def _has_formula(module: nn.Module) -> bool:

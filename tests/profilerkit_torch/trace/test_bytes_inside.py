@@ -244,3 +244,9 @@ def test_integers_are_cast_before_they_are_added_up(name: str, dtype: Any, optio
     memory = BACKEND.trace(model, ModelInputs(x)).memory
     output = getattr(torch, name)(x, 1, **options).nbytes
     assert memory.peak_bytes() == x.nbytes + output + 100 * 100 * expected
+
+
+def test_a_loss_of_margins_is_made_in_one_tensor() -> None:
+    """Input and target, and the loss of each element, whose memory the loss keeps."""
+    memory = BACKEND.trace(Call(lambda self, x: F.soft_margin_loss(x, x)), ModelInputs(torch.ones(1000))).memory
+    assert memory.peak_bytes() == 2 * 4000

@@ -144,6 +144,9 @@ SUMS: dict[str, tuple[Callable[[torch.Tensor], torch.Tensor], int]] = {
     "four gradients": (lambda weight: (weight * weight).sum() + (weight * weight).sum(), 3 * 4000 + 4 + 4),
     # Both are the gradient of the output, which is there beside it: their sum is a third.
     "one gradient twice": (lambda weight: weight + weight, 3 * 4000),
+    # A sum that one node makes of its own terms is a third tensor: the gradients of variance and of mean. There are the
+    # two numbers and their gradients, and that of the mean divided.
+    "inside a node": (lambda weight: torch.stack(torch.var_mean(weight)), 3 * 4000 + 8 + 8),
 }
 
 
