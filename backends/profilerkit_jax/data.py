@@ -9,8 +9,9 @@ import jax
 import numpy as np
 
 from profilerkit import InputError, TensorSpec
+from profilerkit.backend_kit.numpy_data import as_tensor
 
-__all__ = ["is_made_up", "is_tensor", "random_tensor", "with_batch_size"]
+__all__ = ["as_tensor", "is_made_up", "is_tensor", "random_tensor", "with_batch_size"]
 
 #: The arrays that stand for inputs of which only the shape was given, by their ids: nothing is decided by their values.
 _made_up: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()

@@ -22,7 +22,7 @@ from profilerkit.error_text import shown
 from profilerkit_metrics.evaluation_functions import EvaluationFunctions, GetTopk, LossEvaluation, ScoreFunction
 from profilerkit_metrics.scoring import Batches, ScoredBatch
 
-from ..profilerkit.backend_kit.numpy_data import as_tensor
+from .data import as_tensor
 from .model.arrays import is_array
 from .model.recognition import is_model
 from .model.subject import Subject
