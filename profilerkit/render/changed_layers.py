@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..trace.alignment import is_foreign
+from ..trace.layer_paths import walk_outwards
 from ..trace.layer_view import group_children
-from ..trace.table import Table
 from .grids import Grid
 from .layer_grids import difference_grid
 
@@ -33,7 +33,7 @@ def list_changed_layers(comparison: Comparison, most: int) -> Iterator[Grid]:
     if len(comparison.others) > 1 or any(report.layers is None for report in comparison.reports):
         return
     reference, other = comparison.reports
-    layers = _find_changed_layers(comparison.layers(0), most)
+    layers = _find_changed_layers(comparison, most)
     counted = [row for row in layers if any(measure_change(row))] or layers  # others differ in FLOPs alone
     largest = sorted(counted, key=measure_change, reverse=True)[:most]
     in_one_only = [row for row in largest if row["change"] in ("removed", "added")]
@@ -46,17 +46,38 @@ def list_changed_layers(comparison: Comparison, most: int) -> Iterator[Grid]:
         yield difference_grid(in_order, title, (reference.name, other.name), nested=False)
 
 
-def _find_changed_layers(sides: Table, most: int) -> list[Mapping[str, Any]]:
+def _find_changed_layers(comparison: Comparison, most: int) -> list[Mapping[str, Any]]:
     """Return the outermost of the layers that differ, in the order of the model.
 
     As long as there is room for ``most`` layers, the one that differs most gives way to the changed ones inside it.
     """
+    sides = _leave_out_parts(comparison)
     inside = group_children([row for row in sides if row["change"] != "same" or not row["path"]])
+
+    def list_inside(row: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+        is_in_both = row["change"] == "changed"  # else another layer of the same path may have layers inside
+        return [child for child in inside.get(row["path"], ()) if is_in_both or child["change"] == row["change"]]
+
     layers = list(inside.get("", ()))
     while True:
         room = most - len(layers) + 1  # with the place of the layer that gives way
-        replaceable = [row for row in layers if 0 < len(inside.get(row["path"], ())) <= room]
+        replaceable = [row for row in layers if 0 < len(list_inside(row)) <= room]
         if not replaceable:
             return layers
         index = layers.index(max(replaceable, key=measure_change))
-        layers[index : index + 1] = inside[layers[index]["path"]]
+        layers[index : index + 1] = list_inside(layers[index])
+
+
+def _leave_out_parts(comparison: Comparison) -> list[Mapping[str, Any]]:
+    """Return the rows of both models without the parts of a layer that has none in the other: of a quantized one."""
+    reference, other = ({row["path"]: row["is_leaf"] for row in report.layers or ()} for report in comparison.reports)
+    rows = list(comparison.layers(0))
+    both = [(row["path"], row["other_path"]) for row in rows if row["path"] and row["change"] in ("same", "changed")]
+    undivided = {theirs for mine, theirs in both if reference[mine]}
+    undivided_there = {mine for mine, theirs in both if other[theirs]}
+    return [
+        row
+        for row in rows
+        if not (row["change"] == "added" and undivided.intersection(walk_outwards(row["path"])))
+        and not (row["change"] == "removed" and undivided_there.intersection(walk_outwards(row["path"])))
+    ]

@@ -29,6 +29,10 @@ _FAMILIES = {
     "transposed convolution": "convolutionbackpropdata convtranspose transposeconv transposedconv",
 }
 _DIMENSIONS = re.compile(r"\dd\Z")
+#: What a layer that computes the same is called with weights of another form, or with an activation.
+_VARIANT = re.compile(
+    r"(?:dynamicquantize|parametrized|quantized|quant|hqq|qlinear|q)?(.+?)(?:relu|integer|nbits|4bit|8bitlt)?"
+)
 _FAMILY_OF_NAME = {name: family for family, names in _FAMILIES.items() for name in names.split()}
 #: Types whose layers are one element-wise function, or a softmax, written as the names above.
 _ACTIVATIONS = (
@@ -49,15 +53,15 @@ def find_family(layer_type: str) -> Family:
 
     >>> find_family("CONV_2D")
     Family(name='convolution', dimensions='2d')
-    >>> find_family("Gemm").name, find_family("Block").name
-    ('linear', 'block')
+    >>> find_family("Gemm").name, find_family("QLinear").name, find_family("Block").name
+    ('linear', 'linear', 'block')
     """
     name = _write_plain(layer_type)
     dimensions = _DIMENSIONS.search(name)
-    if dimensions is None:
-        return Family(_FAMILY_OF_NAME.get(name, name), "")
-    bare = name[: dimensions.start()]
-    return Family(_FAMILY_OF_NAME.get(bare, bare), dimensions[0])
+    bare = name if dimensions is None else name[: dimensions.start()]
+    variant = _VARIANT.fullmatch(bare)
+    same = _FAMILY_OF_NAME.get(variant[1]) if variant else None
+    return Family(_FAMILY_OF_NAME.get(bare) or same or bare, "" if dimensions is None else dimensions[0])
 
 
 def is_activation(layer_type: str) -> bool:

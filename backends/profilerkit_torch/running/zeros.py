@@ -6,6 +6,7 @@ from collections.abc import Collection
 
 import torch
 from torch import nn
+from torch.nn.utils.parametrize import ParametrizationList
 
 from profilerkit import WithoutValuesError
 
@@ -21,7 +22,7 @@ __all__ = ["require_values", "zero_weights"]
 def zero_weights(model: nn.Module) -> tuple[int, int]:
     """Return how many elements of the floating-point parameters are zero, and how many there are; tied ones once.
 
-    Of a parameter that `torch.nn.utils.prune` masks it is what the mask leaves.
+    Of a parameter that `torch.nn.utils.prune` or `torch.ao.pruning` masks it is what the mask leaves.
     """
     with apart():
         require_values(model)
@@ -42,11 +43,18 @@ def _count_parameters(model: nn.Module) -> Collection[Nonzero]:
 
 
 def _apply_mask(module: nn.Module, name: str, weight: torch.Tensor) -> torch.Tensor:
-    """Return what a mask of `torch.nn.utils.prune` leaves of a weight: that of ``weight_orig`` is ``weight_mask``."""
-    if not name.endswith("_orig"):
-        return weight
-    mask = read_buffers(module).get(f"{name.removesuffix('_orig')}_mask")
-    return weight if mask is None else weight * mask
+    """Return what a mask leaves of a weight.
+
+    `torch.nn.utils.prune` has that of ``weight_orig`` beside it as ``weight_mask``, `torch.ao.pruning` in a
+    parametrization as ``mask``.
+    """
+    masks = [read_buffers(module).get(f"{name.removesuffix('_orig')}_mask")] if name.endswith("_orig") else []
+    if isinstance(module, ParametrizationList) and name == "original":
+        masks = [read_buffers(part).get("mask") for part in module]
+    for mask in masks:
+        if mask is not None and mask.shape == weight.shape:
+            weight = weight * mask
+    return weight
 
 
 def require_values(model: nn.Module) -> None:

@@ -270,6 +270,39 @@ def test_the_layer_that_differs_most_is_opened_while_there_is_room() -> None:
     assert not drawn[start + 7]
 
 
+def report_of_linear(name: str, kind: str, flops: int, *parts: str) -> Report:
+    layers = [row(part, "Part", 0, flops=0, is_leaf=True) for part in parts]
+    return report(
+        row("", "Net", 8, flops=flops, is_leaf=False),
+        row("fc", kind, 8, flops=flops, is_leaf=not parts),
+        *layers,
+        name=name,
+    )
+
+
+@pytest.mark.parametrize("names", [("Float", "Quantized"), ("Quantized", "Float")])
+@pytest.mark.parametrize(("flops", "is_said"), [(16, False), (20, True)])
+def test_parts_of_a_layer_that_has_none_in_the_other_model_are_no_layers_that_differ(
+    names: tuple[str, str], flops: int, is_said: bool
+) -> None:
+    """A quantized layer packs its weights in a part of its own: nothing was added to the model, or removed."""
+    by_name = {
+        "Float": report_of_linear("Float", "Linear", 16),
+        "Quantized": report_of_linear("Quantized", "QLinear", flops, "fc.packed", "fc.packed.scale"),
+    }
+    drawn = render(Comparison(by_name[names[0]], (by_name[names[1]],)))
+    assert ("FLOPs" in drawn and "fc" in drawn) is is_said
+    assert "packed" not in drawn
+
+
+def test_a_layer_in_whose_place_is_a_block_is_shown_once_with_the_layers_of_the_block() -> None:
+    whole = report_of_linear("Whole", "Linear", 16)
+    factors = report_of_linear("Factors", "Sequential", 12, "fc.0", "fc.1")
+    drawn = lines(render(Comparison(whole, (factors,))))
+    shown = [line.split() for line in drawn if line.startswith("fc")]
+    assert [(words[0], words[-1]) for words in shown] == [("fc", "removed"), ("fc.0", "added"), ("fc.1", "added")]
+
+
 def test_of_more_layers_that_differ_the_title_says_how_many() -> None:
     """Eight layers have twice the MACs: six rows, and eight in the title. Layers with other FLOPs alone count last."""
     paths = ["", *(f"l{index}" for index in range(8)), "pool"]

@@ -183,6 +183,9 @@ SAME = (
     ("ZeroPad2d", "PAD", "Pad"),
     ("Sigmoid", "LOGISTIC", "Sigmoid"),
     ("LeakyReLU", "LEAKY_RELU", "LeakyRelu"),
+    ("Linear", "LinearReLU", "ParametrizedLinear", "QuantLinear", "QLinear", "Linear4bit", "Linear8bitLt", "HQQLinear"),
+    ("MatMul", "MatMulInteger", "MatMulNBits", "DynamicQuantizeMatMul", "QLinearMatMul", "QGemm"),
+    ("Conv2d", "ConvReLU2d", "QConv2d", "QuantConv2d", "ConvInteger", "QLinearConv"),
 )
 
 

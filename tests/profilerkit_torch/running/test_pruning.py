@@ -8,7 +8,8 @@ import pytest
 import torch
 from tiny import BACKEND, Call, ones
 from torch import nn
-from torch.nn.utils import prune
+from torch.ao.pruning.sparsifier.utils import FakeSparsity
+from torch.nn.utils import parametrize, prune
 
 from profilerkit import ModelInputs, WithoutValuesError, profile
 from profilerkit_torch import Cost, register_op_cost
@@ -57,6 +58,16 @@ def test_a_mask_of_torchs_pruning_is_applied() -> None:
     prune.remove(layer, "weight")
     assert effective(layer, x()) == 3 * 8
     assert BACKEND.zero_weights(layer) == (24, 8 * 4 + 4)
+
+
+def test_a_mask_of_a_parametrization_is_applied() -> None:
+    """As `torch.ao.pruning` has it until ``squash_mask()``; other parametrizations are not run."""
+    layer = nn.Linear(8, 4)
+    mask = ones(4, 8)
+    mask.view(-1)[:20] = 0
+    parametrize.register_parametrization(layer, "weight", FakeSparsity(mask))
+    assert BACKEND.zero_weights(layer) == (20, 8 * 4 + 4)
+    assert effective(layer, x()) == 3 * (8 * 4 - 20)
 
 
 def test_rows_that_are_pruned_whole_cost_nothing() -> None:
