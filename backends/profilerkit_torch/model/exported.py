@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import torch
@@ -26,6 +27,8 @@ _CLONE = find_operator("aten.clone.default")
 _DECLARED = "_profilerkit_declared_inputs"
 #: The attribute of a module that keeps the nodes of its program that call something: names and operators.
 _NODES = "_profilerkit_nodes"
+#: Where a node has the layers that it belongs to, the outermost first.
+_LAYERS = "nn_module_stack"
 #: What Model Explorer calls the graph of a program.
 _GRAPH = "graph"
 
@@ -59,7 +62,12 @@ def _unflatten(program: torch.export.ExportedProgram) -> Any:
     """Return a program as torch unflattens it; the program's metadata, to which torch writes, are as before."""
     metadata = program.graph_module.meta
     before = dict(metadata)
+    stacks = [node.meta[_LAYERS] for node in program.graph.nodes if node.meta.get(_LAYERS)]
+    outermost = dict(islice(stacks[0].items(), 1)) if stacks else {}
+    parts = [(node, node.meta) for node in program.graph.nodes if _takes_part(node)]
     try:
+        for node, meta in parts:
+            node.meta = {**meta, _LAYERS: outermost}
         with warnings.catch_warnings(), torch.no_grad(), _Sharing():
             warnings.filterwarnings("ignore", category=FutureWarning, message=r"`isinstance\(treespec")  # torch's own
             return torch.export.unflatten(program)
@@ -69,8 +77,15 @@ def _unflatten(program: torch.export.ExportedProgram) -> Any:
             "model with strict=False, or from within another module"
         ) from error
     finally:
+        for node, meta in parts:
+            node.meta = meta
         metadata.clear()
         metadata.update(before)
+
+
+def _takes_part(node: Any) -> bool:
+    """Return whether a node takes a part of a weight that wraps others: torch notes no layer for it."""
+    return node.op == "call_function" and not node.meta.get(_LAYERS)
 
 
 class _Sharing(TorchDispatchMode):

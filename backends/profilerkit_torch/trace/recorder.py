@@ -18,7 +18,7 @@ from profilerkit.costs import Formula
 
 from ..compat.modes import WatchingMode, is_any_autocast_enabled, is_function_mode_active, unseen_by_functions
 from ..compat.operators import HigherOrderOperator, find_operator, has_nested_kernel
-from ..costs import Kind, classify, require_plain
+from ..costs import Kind, classify, is_plain, require_plain
 from ..model.tensors import is_wrapper_class
 from ..untouched.write_guard import WriteGuard, may_write
 from .attention_masks import count_macs_under_mask
@@ -76,8 +76,8 @@ class Recorder(WatchingMode, PassRecord):
     """
 
     supports_higher_order_operators = True
-    #: The ``id`` of each sparse or nested tensor of the model's or of its inputs: nothing can stand in for it.
-    unread: frozenset[int] = frozenset()
+    #: Whether a tensor of the model's or of its inputs is sparse or nested: nothing can stand in for it.
+    has_unread = False
     #: The device of the model's tensors and inputs that have values; None where they are on several.
     device: torch.device | None = None
     #: The device of the model's first tensor, which may be the meta device.
@@ -175,8 +175,8 @@ class Recorder(WatchingMode, PassRecord):
         """Run an operator that is not remembered; note an error that is none of the model's, which may catch it."""
         if not are_known:
             self.origins.check(func, args, kwargs)
-        for tensor in tensors_among(args, kwargs) if self.unread else ():
-            if id(tensor) in self.unread:
+        for tensor in tensors_among(args, kwargs) if self.has_unread else ():
+            if not is_plain(tensor):
                 self.unanswered.append(str(func))
                 require_plain(tensor)
         try:

@@ -71,14 +71,13 @@ def count_alive(recorder: Recorder, standing: StandingModel) -> AliveBytes:
 
 
 def share_values(recorder: Recorder, standing: StandingModel, buffers: Iterable[torch.Tensor]) -> None:
-    """Tell the recorder which values stand-ins for buffers and inputs have, and which tensors it must not read.
+    """Tell the recorder which values stand-ins for buffers and inputs have, and whether there are tensors without any.
 
-    The latter stand for themselves, because their shapes do not tell what they store.
+    Sparse and nested ones stand for themselves, because their shapes do not tell what they store.
     """
     substitutes, leaves = standing.substitutes, list(standing.inputs.leaves())
-    in_model = (number for number, twin in substitutes.items() if number == id(twin) and not is_plain(twin))
-    in_inputs = (id(leaf) for leaf in leaves if isinstance(leaf, torch.Tensor) and not is_plain(leaf))
-    recorder.unread = frozenset((*in_model, *in_inputs))
+    themselves = [twin for number, twin in substitutes.items() if number == id(twin)]
+    recorder.has_unread = any(isinstance(item, torch.Tensor) and not is_plain(item) for item in (*themselves, *leaves))
     for buffer in buffers:
         if id(buffer) in substitutes:
             recorder.values.read_from(substitutes[id(buffer)], buffer)

@@ -16,6 +16,7 @@ from torch import nn
 from profilerkit import profile
 from profilerkit_torch import Cost, register_op_cost
 from profilerkit_torch.costs import scoped_costs
+from profilerkit_torch.model.exported import make_layered
 
 IN, OUT = 64, 32
 WEIGHTS = IN * OUT
@@ -304,3 +305,12 @@ def test_the_code_of_a_wrapper_is_told_the_device_of_a_run() -> None:
     devices.clear()
     found = trace_complete(make_wrapped(ones(OUT, IN)), x())
     assert (devices, found.method) == ({"cpu"}, "meta tensors")
+
+
+def test_an_exported_program_has_its_wrapped_weights_and_its_layers() -> None:
+    """Torch notes no layer for the operators that take the parts of such a weight."""
+    found = trace_complete(
+        make_layered(torch.export.export(nn.Sequential(make_wrapped(ones(OUT, IN)).layer), (x(),))), x()
+    )
+    assert (found.total_params, found.size_bytes, found.macs) == (WEIGHTS, WEIGHTS * 4 + OUT * 4, MACS)
+    assert {row["path"]: row["macs"] for row in found.table} == {"": MACS, "0": MACS}
