@@ -26,6 +26,8 @@ __all__ = ["optimizer_bytes"]
 
 #: Reads the value of a tensor with one element, as ``tensor.item()`` does.
 _READ_VALUE = find_operator("aten._local_scalar_dense.default")
+#: The attribute of a weight's twin on the meta device that has the device where the weight's state would be.
+_DEVICE = "_profilerkit_device"
 
 
 class _StepFailedError(Exception):
@@ -63,7 +65,7 @@ def _is_optimizer(value: Any) -> bool:
 
 def _count_after_steps(optimizer: torch.optim.Optimizer) -> OptimizerBytes:
     """Return the bytes of an optimizer that has its state; those of an update are missing where its copy fails."""
-    state_bytes = _count_bytes(optimizer.state)
+    state_bytes = _count_bytes(optimizer)
     try:
         with _explain_failure():
             return OptimizerBytes(state_bytes, _measure_step(_copy_onto_meta(optimizer)))
@@ -78,7 +80,7 @@ def _step_twice(optimizer: Any) -> OptimizerBytes:
     """Step on meta tensors once, which makes the state, and once more to see what a step takes that has it."""
     _measure_step(optimizer)
     update_bytes = _measure_step(optimizer)
-    return OptimizerBytes(_count_bytes(optimizer.state), update_bytes)
+    return OptimizerBytes(_count_bytes(optimizer), update_bytes)
 
 
 @contextmanager
@@ -160,7 +162,11 @@ def _copy_onto_meta(optimizer: torch.optim.Optimizer) -> Any:
     """
     copy = object.__new__(type(optimizer))
     copy.__dict__.update(optimizer.__dict__)
-    twins = {id(weight): _make_twin(weight) for group in optimizer.param_groups for weight in group["params"]}
+    twins = {
+        id(weight): _make_twin(weight, is_fused=bool(group.get("fused")))
+        for group in optimizer.param_groups
+        for weight in group["params"]
+    }
     copy.param_groups = [
         {**group, "params": [twins[id(weight)] for weight in group["params"]]} for group in optimizer.param_groups
     ]
@@ -170,10 +176,15 @@ def _copy_onto_meta(optimizer: torch.optim.Optimizer) -> Any:
     return copy
 
 
-def _make_twin(weight: torch.Tensor) -> torch.Tensor:
-    """Return a weight on the meta device; a frozen one gets no gradient, so that a step passes it by as a real one."""
-    twin = torch.empty_like(weight, device="meta")
-    return _add_gradient(twin) if weight.requires_grad else nn.Parameter(twin, requires_grad=False)
+def _make_twin(weight: torch.Tensor, is_fused: bool) -> torch.Tensor:
+    """Return a weight on the meta device; a frozen one gets no gradient, so that a step passes it by as a real one.
+
+    A fused kernel reads the number of steps on the device of the weight: what its copy keeps on the host is there.
+    """
+    empty = torch.empty_like(weight, device="meta")
+    twin = _add_gradient(empty) if weight.requires_grad else nn.Parameter(empty, requires_grad=False)
+    setattr(twin, _DEVICE, twin.device if is_fused else weight.device)
+    return twin
 
 
 def _move_state(value: Any) -> Any:
@@ -183,8 +194,16 @@ def _move_state(value: Any) -> Any:
     return value.clone() if value.dim() == 0 else torch.empty_like(value, device="meta")
 
 
-def _count_bytes(state: Any) -> int:
-    """Return the bytes of the tensors in a state, each once."""
-    tensors = tensors_in(dict(state), torch.is_tensor)
-    distinct = {id(tensor): tensor for tensor in tensors}
+def _count_bytes(optimizer: Any) -> int:
+    """Return the bytes of the tensors in an optimizer's state, each once.
+
+    What it keeps in the memory of the host for a weight on a GPU is left out, as the weight's device does not hold it:
+    the numbers of steps of Adam, four bytes for each weight.
+    """
+    distinct: dict[int, torch.Tensor] = {}
+    for weight, kept in optimizer.state.items():
+        device = getattr(weight, _DEVICE, getattr(weight, "device", torch.device("cpu")))
+        is_elsewhere = device.type not in ("cpu", "meta")
+        tensors = tensors_in(kept, torch.is_tensor)
+        distinct |= {id(tensor): tensor for tensor in tensors if not (is_elsewhere and tensor.device.type == "cpu")}
     return sum(map(count_stored_bytes, distinct.values()))

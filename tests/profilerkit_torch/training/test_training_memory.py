@@ -11,6 +11,7 @@ import torch
 from measured_steps import measure_step
 from tiny import BACKEND, Call, ones
 from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
@@ -437,6 +438,24 @@ def test_attention_in_rows_is_copied_for_the_product_after_it(monkeypatch: pytes
     flash, rows = predict(1), predict(2)
     assert rows.memory.peak_bytes() - flash.memory.peak_bytes() == 3 * 32 * 64 * 4 + 2 * 8
     assert (rows.macs, rows.flops) == (flash.macs, flash.flops)
+
+
+@pytest.mark.parametrize(("settings", "counts"), [({}, 0), ({"fused": True}, 1), ({"foreach": False}, 0)])
+def test_what_an_optimizer_keeps_on_the_host_is_not_on_the_gpu(settings: dict[str, bool], counts: int) -> None:
+    """Two values for each of 30 + 5 elements on the GPU; the number of steps is there for a fused kernel alone."""
+    with FakeTensorMode():
+        weights = [nn.Parameter(torch.empty(shape, device="cuda")) for shape in ((5, 6), (5,))]
+        optimizer = torch.optim.AdamW(weights, **settings)
+        expected = 2 * 4 * 35 + counts * 2 * 4
+        before = optimizer_bytes(optimizer, ())
+        for weight in weights:
+            weight.grad = torch.empty_like(weight)
+        optimizer.step()
+        after = optimizer_bytes(optimizer, ())
+    on_gpu = [value for kept in optimizer.state.values() for value in kept.values() if value.device.type == "cuda"]
+    assert sum(value.nbytes for value in on_gpu) == expected
+    assert isinstance(before, OptimizerBytes) and isinstance(after, OptimizerBytes)
+    assert (before.state, after.state) == (expected, expected)
 
 
 def test_frozen_weights_in_the_groups_of_an_optimizer_have_no_state() -> None:
