@@ -8,7 +8,7 @@ from typing import Any
 
 from ..error_text import shown
 from ..errors import ArgumentError
-from .checks import ONE_BATCH_SIZE
+from .checks import MOST, ONE_BATCH_SIZE
 
 __all__ = ["shapes_of_text"]
 
@@ -52,6 +52,8 @@ def _read_sizes(sizes: str) -> tuple[int, ...]:
 def _suggest_shape(text: str) -> str:
     """Return what to give instead of a text: its sizes, if it is a shape in another spelling; else an example."""
     sizes = re.findall(r"\d+", text)
+    if any(int(size) > MOST for size in sizes):
+        return f"a size is at most {MOST:,}"
     is_shape = _OTHER_SPELLING.fullmatch(text) and "0" not in sizes
     if not is_shape:
         return "give 3,224,224 (of one sample), with a name and dtype ids=128:int64"

@@ -16,6 +16,8 @@ __all__ = ["Limits", "format_bytes", "parse_memory", "parse_threads", "parse_tim
 
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?|\.\d+)\s*(?:([kmgt])(i?)(b?)|(b|bytes?))?\s*", re.IGNORECASE)
 _POWERS = {"k": 1, "m": 2, "g": 3, "t": 4}
+#: The system waits no longer at once: its milliseconds have 31 bits.
+_LONGEST = 2e6
 #: No Python process can run in less.
 LEAST_MEMORY = 2**20
 
@@ -47,8 +49,8 @@ def usual_threads() -> int:
 
 
 def parse_timeout(value: Any) -> float:
-    """Return a time limit in seconds; raises `InputError` unless it is a finite number above zero."""
-    return float(positive("30", "a number of seconds")("timeout", value))
+    """Return a time limit in seconds, of 23 days at the most; `InputError` unless it is a finite number above zero."""
+    return min(float(positive("30", "a number of seconds")("timeout", value)), _LONGEST)
 
 
 def parse_memory(value: Any) -> int:

@@ -118,10 +118,20 @@ def _leave_out(grid: Grid, left: int) -> Grid:
 
 
 def _move_units(grid: Grid) -> Grid:
-    """Return a grid without its column of units, which stand behind the values: both stay together."""
+    """Return a grid without its column of units, which stand behind the numbers: both stay together."""
     unit = grid.titles.index("Unit")
-    rows = tuple((*row[: unit - 1], f"{row[unit - 1]} {row[unit]}".rstrip(), *row[unit:]) for row in grid.rows)
+    rows = tuple((*row[: unit - 1], _add_unit(row[unit - 1], row[unit]), *row[unit:]) for row in grid.rows)
     return _leave_out(replace(grid, rows=rows), unit)
+
+
+def _add_unit(value: str, unit: str) -> str:
+    """Return a value with its unit, before the noise and the interval of a measurement.
+
+    >>> _add_unit("51.9 ±4% [49, 53]", "ms"), _add_unit("≥ 51.9", "kMACs"), _add_unit("51.9 k", "")
+    ('51.9 ms ±4% [49, 53]', '≥ 51.9 kMACs', '51.9 k')
+    """
+    number, *rest = BEFORE_NOISE.split(value, maxsplit=1)
+    return " ".join([f"{number} {unit}".rstrip(), *rest])
 
 
 def _fold_types(grid: Grid) -> Grid:

@@ -124,7 +124,7 @@ def _find_column(row: Mapping[str, Any], name: str) -> Column:
         return Column.of(str(row["by"]))
     if name in _STATISTICS and "column" in row:
         return Column.of(str(row["column"]))
-    return Column.of(name)
+    return Column.of(name)._replace(unit="") if name in WORK else Column.of(name)  # the title of MACs is their unit
 
 
 def _write_cell(row: Mapping[str, Any], name: str, is_tree: bool) -> str:

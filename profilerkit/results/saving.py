@@ -105,9 +105,8 @@ def _read(content: bytes, source: str, read: Callable[[_Opened], T]) -> T:
         try:
             decoded = msgspec.json.decode(content)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise ReportFileError(
-                f"{source} is not a report of profilerkit: {_shorten(error)}; was it cut off?"
-            ) from error
+            hint = "; was it cut off?" if not content or content.startswith(b"{") else ""
+            raise ReportFileError(f"{source} is not a report of profilerkit: {_shorten(error)}{hint}") from error
         try:
             return read(_open_content(decoded))
         except (ValueError, RecursionError) as error:

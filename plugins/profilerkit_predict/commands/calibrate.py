@@ -65,6 +65,8 @@ def command(
     from ..prediction.calibration import Calibration
     from ..prediction.calibration_file import write_toml
 
+    if output.suffix != ".toml":
+        raise click.BadParameter(f"{output.name!r}: give a name that ends in .toml", param_hint="FILE")
     try:
         measured = calibrate(
             backend_named(backend),

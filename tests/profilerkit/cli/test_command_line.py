@@ -413,6 +413,10 @@ def test_layers(model_file: str) -> None:
         (["FILE"], "is a file, and no model in it; give "),
         (["FILE:"], "my_models.py:name of a model or of what builds one; its classes and functions are: "),
         (["FILE:build", "--input-shape", "1,x"], "'1,x' is no shape; give 3,224,224"),
+        (
+            ["FILE:build", "--input-shape", "9999999999,3"],
+            "'9999999999,3' is no shape; a size is at most 2,147,483,647",
+        ),
         (["FILE:build", "--input-shape", "3x32x32"], "'3x32x32' is no shape; give 3,32,32 (of one sample)"),
         (["FILE:build", "--input-shape", "[3, 32, 32]"], "is no shape; give 3,32,32 (of one sample)"),
         (

@@ -48,6 +48,11 @@ def test_what_is_no_time_is_an_error(value: object) -> None:
         parse_timeout(value)
 
 
+def test_a_limit_is_no_longer_than_the_system_can_wait() -> None:
+    """Less than 2 ** 31 ms."""
+    assert (parse_timeout(30), parse_timeout(1e300)) == (30, 2e6)
+
+
 @pytest.mark.parametrize("value", [0, -1, 1.5, "10", True])
 def test_what_is_no_number_of_threads_is_an_error(value: object) -> None:
     with pytest.raises(InputError, match=r"^max_threads=.*: give a whole number from 1$"):

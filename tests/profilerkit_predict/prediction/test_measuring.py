@@ -280,6 +280,9 @@ def test_calibrate_writes_a_file_that_predicts(tmp_path: Path) -> None:
 
 def test_an_unknown_dtype_is_a_usage_error(tmp_path: Path) -> None:
     pytest.importorskip("torch")
+    result = CliRunner().invoke(cli, ["calibrate", str(tmp_path / "here.json")])
+    assert result.exit_code == 2
+    assert "'here.json': give a name that ends in .toml" in result.output
     result = CliRunner().invoke(cli, ["calibrate", str(tmp_path / "here.toml"), "--dtype", "bf61"])
     assert result.exit_code == 2
     assert "dtype='bf61' is no dtype of products; did you mean 'bf16'?" in result.output
