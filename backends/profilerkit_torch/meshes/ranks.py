@@ -27,7 +27,6 @@ from ..compat.meshes import call_for_context_parallel, make_fake_store, make_ste
 from ..compat.modules import read_buffers, read_parameters
 from ..compat.tensors import FAKE_MODULE, FakeTensorMode
 from ..training.differentiation import note_unused
-from .attention import spread_attention
 from .block_calls import DifferentBlocksError
 from .equal_blocks import find_equal_blocks
 from .extension import extend_step
@@ -35,12 +34,11 @@ from .faults import note_repeated_reductions, note_whole_weights
 from .pipeline import Pipeline
 from .rank_layers import RankLayers
 from .recorder import RankRecorder
-from .schemes import spread_by_scheme
+from .schemes import spread_attention, spread_by_config, spread_by_scheme
 from .shares import count_bytes, count_weight_bytes, find_gradient, list_rank_layers, list_shares
 from .skipped_blocks import SkippedBlocks
 from .step_scheme import StepScheme, rehearse
 from .step_watch import watch_step
-from .transformers_config import spread_by_config
 
 __all__ = ["trace_rank"]
 

@@ -1,10 +1,11 @@
-"""Schemes by name: how a model is spread over a mesh where the user gives no function of their own."""
+"""How a model is spread over a mesh where the user gives no function: by a scheme with a name, or a configuration."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import torch
 from torch import nn
 from torch.distributed.device_mesh import DeviceMesh
 
@@ -15,7 +16,10 @@ from .step_scheme import StepScheme
 from .zero_parameters import PartitionedParameters
 from .zero_states import PartitionedGradients, PartitionedStates
 
-__all__ = ["spread_by_scheme"]
+__all__ = ["spread_attention", "spread_by_config", "spread_by_scheme"]
+
+#: The fields of transformers' ``DistributedConfig`` that are dimensions of its mesh, the outermost first.
+_SIZES = ("pp_size", "dp_replicate_size", "fsdp_size", "tp_size")
 
 
 def spread_by_scheme(name: str, model: nn.Module, device_mesh: DeviceMesh) -> StepScheme:
@@ -72,3 +76,56 @@ _SCHEMES = {
     "zero2": _Scheme(lambda model, mesh: PartitionedGradients(mesh.get_group()), ("dp_shard",), "dp_shard"),
     "zero3": _Scheme(lambda model, mesh: PartitionedParameters(mesh.get_group()), ("dp_shard",), "dp_shard"),
 }
+
+
+def spread_attention() -> None:
+    """Tell torch how the CPU's kernel of attention is spread: by samples and by heads, as the kernels of GPUs are.
+
+    Without a rule it gathers all heads on every rank first, or refuses.
+    """
+    from torch.distributed.tensor import Replicate, Shard
+    from torch.distributed.tensor.experimental import register_sharding
+
+    placements = (Replicate(), Shard(0), Shard(1))  # samples are the first dimension, heads the second
+
+    def spread_alike(results: int, tensors: int) -> Callable[..., list[Any]]:
+        """Return a rule by which results and tensors, the first arguments, are spread alike."""
+        return lambda *arguments, **named: [
+            ([placement] * results, [placement] * tensors + [None] * (len(arguments) - tensors))
+            for placement in placements
+        ]
+
+    aten: Any = torch.ops.aten
+    register_sharding(aten._scaled_dot_product_flash_attention_for_cpu.default)(spread_alike(2, 3))
+    register_sharding(aten._scaled_dot_product_flash_attention_for_cpu_backward.default)(spread_alike(3, 6))
+
+
+def spread_by_config(config: Any, model: nn.Module, device_mesh: DeviceMesh) -> nn.Module:
+    """Return a model that transformers has spread, over dimensions that the mesh must have too, in the same order.
+
+    Raises `ArgumentError` for other settings, other models, another mesh, and a pipeline.
+    """
+    if not all(hasattr(config, name) for name in _SIZES):
+        raise ArgumentError(
+            f"parallelize is a {type(config).__name__}; of objects of settings a DistributedConfig of transformers is "
+            "known: give that, or a function that is called with the model and the mesh"
+        )
+    if not hasattr(model, "maybe_distribute_model"):
+        raise ArgumentError(
+            f"parallelize is a DistributedConfig, and {type(model).__name__} is no model of transformers that follows "
+            "one; give a function that is called with the model and the mesh"
+        )
+    sizes = [getattr(config, name) or 1 for name in _SIZES]
+    if [size for size in sizes if size > 1] != [size for size in device_mesh.shape if size > 1]:
+        asked = ", ".join(f"{name}={size}" for name, size in zip(_SIZES, sizes, strict=True) if size > 1)
+        raise ArgumentError(
+            f"the DistributedConfig has {asked or 'one rank'}, and the mesh {tuple(device_mesh.shape)}; give a mesh of "
+            "the same sizes in this order"
+        )
+    if sizes[0] > 1:
+        raise ArgumentError(
+            "the pipeline of transformers has no schedule for training; give a function that returns stages and a "
+            "schedule of torch.distributed.pipelining"
+        )
+    prepared, _, manager = model.prepare_distribute_model(config)  # type: ignore[operator]
+    return model.maybe_distribute_model(model, prepared, manager)  # type: ignore[operator, no-any-return]
