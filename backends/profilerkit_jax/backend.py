@@ -14,7 +14,7 @@ from profilerkit.backend_kit.keras_calls import read_declared_call
 from profilerkit.backend_kit.keras_kinds import is_keras
 from profilerkit.backend_kit.optimizers import OptimizerBytes
 from profilerkit.backend_kit.settings import list_changes
-from profilerkit.declared_inputs import DeclaredInput, make_inputs
+from profilerkit.declared_inputs import make_inputs
 from profilerkit.devices.info import DeviceInfo
 from profilerkit.process.contents import list_contents
 from profilerkit.protocols import (
@@ -103,10 +103,7 @@ class JaxBackend(
 
     def example_inputs(self, model: Any, batch_size: int | None = None) -> ModelInputs | None:
         """Return inputs as a Keras model declares them; None where a model declares none."""
-        if not is_keras(model):
-            return None
-        args, kwargs = read_declared_call(model)
-        declared = ModelInputs(*args, **kwargs).map(DeclaredInput.of) if args or kwargs else None
+        declared = read_declared_call(model) if is_keras(model) else None
         return None if declared is None else make_inputs(declared, batch_size, self.random_tensor)
 
     def is_tensor(self, value: Any) -> bool:

@@ -16,7 +16,7 @@ from profilerkit.backend_kit.keras_calls import read_declared_call
 from profilerkit.backend_kit.keras_kinds import is_keras, is_shipped
 from profilerkit.backend_kit.optimizers import OptimizerBytes
 from profilerkit.backend_kit.settings import list_changes
-from profilerkit.declared_inputs import DeclaredInput, make_inputs
+from profilerkit.declared_inputs import make_inputs
 from profilerkit.devices.info import DeviceInfo
 from profilerkit.process.contents import list_contents
 from profilerkit.protocols import (
@@ -237,8 +237,7 @@ class TorchBackend(
         """Return inputs as an exported program, or a Keras model on torch, declares them."""
         declared = exported.read_declared_inputs(model)
         if declared is None and is_keras(model):
-            args, kwargs = read_declared_call(model)
-            declared = ModelInputs(*args, **kwargs).map(DeclaredInput.of) if args or kwargs else None
+            declared = read_declared_call(model)
         return None if declared is None else make_inputs(declared, batch_size, self.random_tensor)
 
     # Static counts ----------------------------------------------------------------------------------------------------

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ..declared_inputs import DeclaredInput
+from ..inputs import ModelInputs
 from .keras_layers import read_input_structure
 
 __all__ = ["call_arguments", "read_declared_call", "read_declared_shapes"]
@@ -44,13 +46,13 @@ def read_declared_shapes(model: Any) -> list[tuple[int | None, ...]]:
     return [tuple(tensor.shape) for tensor in symbolic or ()]
 
 
-def read_declared_call(model: Any) -> CallArguments:
-    """Return the symbolic tensors that a Keras model declares as its inputs: positional ones, and keyword ones."""
+def read_declared_call(model: Any) -> ModelInputs | None:
+    """Return the call that a Keras model declares, with a `DeclaredInput` for each tensor; None if it declares none."""
     try:
         symbolic = tuple(model.inputs or ())
     except AttributeError:
-        return CallArguments((), {})
+        return None
     structure = read_input_structure(model)
     if isinstance(structure, Mapping) and {id(value) for value in structure.values()} == set(map(id, symbolic)):
-        return CallArguments((), structure)
-    return CallArguments(symbolic, {})
+        return ModelInputs(**structure).map(DeclaredInput.of) if structure else None
+    return ModelInputs(*symbolic).map(DeclaredInput.of) if symbolic else None

@@ -18,8 +18,8 @@ __all__ = ["read_declared_inputs"]
 def read_declared_inputs(model: Any) -> ModelInputs | None:
     """Return the call that a model declares, with a `DeclaredInput` for each tensor; None where it declares none."""
     if is_any_keras(model):
-        args, kwargs = read_declared_call(model)
-    elif is_saved_model(model):
+        return read_declared_call(model)
+    if is_saved_model(model):
         args, kwargs = _read_saved_call(model)
     else:
         args, kwargs = tuple(getattr(model, "input_signature", None) or ()), {}
