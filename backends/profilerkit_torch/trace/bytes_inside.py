@@ -50,6 +50,8 @@ _CASTING_OPERATORS = frozenset(
     )
 )
 _RECURRENT = ("lstm", "gru", "rnn_tanh", "rnn_relu", "_cudnn_rnn", "_cudnn_rnn_backward")
+#: It takes more powers of a matrix the larger its numbers are.
+_BY_VALUES = ("linalg_matrix_exp",)
 #: Of a reduction on CUDA: the threads of a block at most, and those of a warp.
 _MOST_THREADS, _WARP = 512, 32
 #: The bytes of a partial sum, and of a counter.
@@ -112,10 +114,11 @@ def _count_cross_entropy_bytes(
 
 def find_unknown_inside(func: Any, device: torch.device | None) -> str:
     """Return the name of what an operator takes for itself on a device where that is much and nobody tells how much."""
-    if device is None or device.type != "cuda" or func.namespace != "aten":
+    if func.namespace != "aten":
         return ""
     name: str = read_schema(func).name.partition("::")[2]
-    return f"the workspace of {name}" if name in _RECURRENT else ""
+    is_much = name in _BY_VALUES or (name in _RECURRENT and device is not None and device.type == "cuda")
+    return f"the workspace of {name}" if is_much else ""
 
 
 def _is_sum_over_rows(x: torch.Tensor, dimensions: Sequence[int] | None = None) -> bool:

@@ -23,6 +23,8 @@ _MASKS = {
 }
 _BATCH_NORM = find_operator("aten.native_batch_norm.default")
 _BAGS = (find_operator("aten._embedding_bag.default"), find_operator("aten._embedding_bag_forward_only.default"))
+#: Dtypes of which a kernel of its own sums up the rows.
+_SUMMED = (torch.float32, torch.float16, torch.bfloat16)
 #: How the rows of a bag become one.
 _SUM, _MAX = 0, 2
 
@@ -54,7 +56,7 @@ def _leave_out_of_bags(
 ) -> Any:
     """Return the sums of bags, the bag of each row, the sizes of bags, and the places of the largest elements."""
     output, bags, sizes, places = result
-    is_plain_sum = mode == _SUM and padding_index < 0 and weight.dtype in (torch.float32, torch.float16)
+    is_plain_sum = mode == _SUM and padding_index < 0 and weight.dtype in _SUMMED
     if is_plain_sum and output.stride(1) == weight.stride(1) == 1:
         bags = bags.new_empty(0)
     return output, bags, sizes, places if mode == _MAX else bags.new_empty(output.shape[0])

@@ -55,7 +55,7 @@ class _SumOfOutputs(torch.autograd.Function):
 def _make_ones(output: torch.Tensor) -> torch.Tensor:
     """Return the gradient of an output; torch has no ones in the layouts of sparse tensors, whose gradient is dense."""
     if is_plain(output) or output.is_nested:
-        return torch.ones_like(output)
+        return torch.ones_like(output.conj() if output.is_conj() else output)  # a conjugate would be copied first
     return torch.ones(output.shape, dtype=output.dtype, device=output.device)
 
 

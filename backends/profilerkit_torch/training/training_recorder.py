@@ -50,15 +50,16 @@ _INTO_ZEROS = {
     )
 }
 #: How many tensors as large as what is differentiated a node takes at most on a device, by its name and one of its
-#: first operators. While a mode is active torch writes nothing in place in these, and asks no values; ``mish`` is taken
-#: apart. A quarter is a mask of the zeros in float32.
+#: first operators, where it makes so many gradients. While a mode is active torch writes nothing in place in these, and
+#: asks no values; ``mish`` is taken apart. A quarter is a mask of the zeros in float32.
 _MOST_TENSORS = {
-    ("MishBackward0", find_operator("aten.softplus.default")): 1,
-    ("BinaryCrossEntropyWithLogitsBackward0", find_operator("aten.sigmoid.default")): 1,
-    ("BinaryCrossEntropyWithLogitsBackward0", find_operator("aten.mul.Tensor")): 3,  # with a weight for positives
-    ("ProdBackward0", find_operator("aten.cumprod.default")): 2,
-    ("ProdBackward1", find_operator("aten.cumprod.default")): 2.25,
-    ("CumprodBackward0", find_operator("aten.mul.Tensor")): 4.25,
+    ("MishBackward0", find_operator("aten.softplus.default")): (1, 1),
+    ("BinaryCrossEntropyBackward0", find_operator("aten.logit.default")): (2, 2),
+    ("BinaryCrossEntropyWithLogitsBackward0", find_operator("aten.sigmoid.default")): (1, 1),
+    ("BinaryCrossEntropyWithLogitsBackward0", find_operator("aten.mul.Tensor")): (1, 3),  # with a weight for positives
+    ("ProdBackward0", find_operator("aten.cumprod.default")): (1, 2),
+    ("ProdBackward1", find_operator("aten.cumprod.default")): (1, 2.25),
+    ("CumprodBackward0", find_operator("aten.mul.Tensor")): (1, 4.25),
 }
 
 
@@ -251,9 +252,10 @@ class TrainingRecorder(Recorder):
         if number != self._node_number:
             self._node_number, self._alive_before_node, self._most_alive = number, self.live.total, None
             self._node_start = len(self.operators)
-        if self._most_alive is None and (node.name(), func) in _MOST_TENSORS and len(_list_next(node)) == 1:
+        gradients, tensors = _MOST_TENSORS.get((node.name(), func), (0, 0))
+        if self._most_alive is None and gradients and gradients == len(_list_next(node)):
             largest = max(map(count_stored_bytes, tensors_in(args)))
-            self._most_alive = self._alive_before_node + int(_MOST_TENSORS[node.name(), func] * largest)
+            self._most_alive = self._alive_before_node + int(tensors * largest)
 
     def _adds_in_place(self, node: Any, terms: tuple[Any, ...]) -> bool:
         """Return whether torch adds the second gradient of a tensor to the first in place, but for the active mode.

@@ -198,6 +198,12 @@ def test_the_workspace_of_recurrent_layers_on_cuda_is_named(kind: str, name: str
     assert find_unknown_inside(torch.ops.aten.relu.default, torch.device("cuda")) == ""
 
 
+def test_the_powers_of_a_matrix_in_its_exponential_are_named() -> None:
+    """How many there are depends on the norm of the matrix: on the CPU five beside the result, or more."""
+    memory = BACKEND.trace(Call(lambda self, x: torch.linalg.matrix_exp(x)), ModelInputs(torch.eye(8))).memory
+    assert memory.missing == ("the workspace of linalg_matrix_exp of unknown size (1 call)",)
+
+
 def test_the_gradient_of_a_bias_on_cuda_needs_its_buffer(monkeypatch: pytest.MonkeyPatch) -> None:
     """4,096 rows of 1,024 in half: the sum over the rows, its buffer above it, with a device that is made up."""
     monkeypatch.setattr(bytes_inside, "_count_processors", lambda device: (132, 2048))

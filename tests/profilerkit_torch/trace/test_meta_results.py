@@ -44,7 +44,6 @@ def test_a_frozen_batch_norm_saves_no_statistics() -> None:
 
 
 ROWS, BAGS, WIDTH = 80, 8, 16
-OUTPUT = BAGS * WIDTH * 4
 
 
 @pytest.mark.parametrize(
@@ -54,14 +53,17 @@ OUTPUT = BAGS * WIDTH * 4
         ({"mode": "mean"}, 2 * BAGS * 8 + ROWS * 8),  # and the bag of each row
         ({"mode": "max"}, BAGS * 8 + ROWS * 8 + BAGS * WIDTH * 8),  # and the row of each largest element
         ({"mode": "sum", "padding_idx": 0}, 2 * BAGS * 8 + ROWS * 8),
+        ({"mode": "sum", "dtype": torch.float64}, 2 * BAGS * 8 + ROWS * 8),
+        ({"mode": "sum", "dtype": torch.bfloat16}, 2 * BAGS * 8),
     ],
 )
 def test_bags_on_the_cpu_return_what_their_kernel_needs(options: dict[str, Any], returned: int) -> None:
     bag = nn.EmbeddingBag(100, WIDTH, **options)
+    output = BAGS * WIDTH * bag.weight.element_size()
     rows, starts = torch.arange(ROWS), torch.arange(0, ROWS, ROWS // BAGS)
     memory = BACKEND.trace(bag, ModelInputs(rows, starts)).memory
     inputs = rows.nbytes + starts.nbytes
-    assert memory.peak_bytes(include_weights=False) == inputs + OUTPUT + returned
+    assert memory.peak_bytes(include_weights=False) == inputs + output + returned
     kept = torch.embedding_bag(bag.weight, rows, starts, mode=("sum", "mean", "max").index(options["mode"]))[1:]
     if "padding_idx" not in options:
         assert sum(tensor.nbytes for tensor in kept) == returned, "what the kernel itself returns"

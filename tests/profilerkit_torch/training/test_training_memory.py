@@ -208,6 +208,14 @@ def test_functions_take_what_their_kernels_take(name: str) -> None:
     assert sum(trace.memory.parts.values()) == trace.memory.peak_bytes(include_weights=False)
 
 
+@pytest.mark.parametrize(("name", "tensors"), [("binary_cross_entropy", 3), ("binary_cross_entropy_with_logits", 3)])
+def test_a_loss_may_be_differentiated_by_its_target_too(name: str, tensors: int) -> None:
+    """Without logits: the loss of each element, and two gradients. With them: a sigmoid, its opposite and a product."""
+    model = Call(lambda self: getattr(functional, name)(self.weight, self.target))
+    model.weight, model.target = nn.Parameter(torch.rand(1000)), nn.Parameter(torch.rand(1000))
+    assert step(model).memory.peak_bytes(include_weights=False) == pytest.approx(tensors * 4000, abs=8)
+
+
 LSTM_WORKSPACE = ("the workspace of lstm of unknown size (1 call)",)
 
 
