@@ -105,15 +105,3 @@ def map_shards(model: Any, mesh: Any) -> Shardings:
     specs = [{"up": P(None, "tp"), "down": P("tp", None)}] * BLOCKS
     spread = jax.shard_map(run_share, mesh=mesh, in_specs=(specs, P("dp")), out_specs=P("dp"))
     return Shardings(params=specs, inputs=P("dp"), model=JaxModel(spread, model.params, name="run_share"))
-
-
-def shard_what_is_not_there(model: Any, mesh: Any) -> Shardings:
-    return Shardings(params=[{"left": P("dp")}])
-
-
-def return_specs_alone(model: Any, mesh: Any) -> Any:
-    return P("dp")
-
-
-def shard_unknown_axis(model: Any, mesh: Any) -> Shardings:
-    return Shardings(inputs=P("rows"))
