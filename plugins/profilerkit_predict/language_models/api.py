@@ -37,6 +37,8 @@ __all__ = ["kv_bytes", "kv_bytes_per_token", "llm"]
 #: The short names of dtypes.
 _DTYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "half": "float16", "float": "float32"}
 
+#: A number of tokens, sequences, devices and the like.
+_COUNT = at_least(1)
 #: The share of memory that stays free: all but the whole.
 _RESERVE = between(0, math.nextafter(1, 0), "the share of memory that is left free, from 0 to below 1")
 
@@ -132,22 +134,18 @@ def llm(
     if name is not None and len(models) > 1:
         raise ArgumentError(f"name={name!r} was given for {len(models)} models; leave it out")
     rule = find_engine(engine)
-    numbers = {
-        "devices": devices,
-        "prefill_tokens": prefill_tokens,
-        "repetitions": repetitions,
-        "block_size": rule.block_size if block_size is None else block_size,
-    }
-    lengths_requested = {"prompt": prompt, "new": new, "shared_prefix": shared_prefix}
-    numbers |= {key: value for key, value in lengths_requested.items() if value is not None}
-    requested = {key: at_least(1)(key, value) for key, value in numbers.items()}
+    devices, prefill_tokens = _COUNT("devices", devices), _COUNT("prefill_tokens", prefill_tokens)
+    repetitions = _COUNT("repetitions", repetitions)
+    block_size = _COUNT("block_size", rule.block_size if block_size is None else block_size)
+    prompt, new = _COUNT.or_none()("prompt", prompt), _COUNT.or_none()("new", new)
+    shared_prefix = _COUNT.or_none()("shared_prefix", shared_prefix)
     free_share = _read_reserve(reserve, rule)
     batches = _read_batches(batch)
     formats = [None if item is None else find_weight_format(str(item)) for item in _list_values(weights)]
     speculation = read_speculation(draft_tokens, acceptance, draft)
     requests = RATE("rate", rate)
     pixels = read_image_size(image_size, images)
-    layout = read_layout(requested["devices"], parallel)
+    layout = read_layout(devices, parallel)
     stored = None if cache_dtype is None else find_weight_format(str(cache_dtype), "cache_dtype", "the cache")
     targets = [None if item is None else device_of(item) for item in _list_values(device)]
     inputs = {InputKind.IMAGES: images, InputKind.AUDIO: audio}
@@ -156,19 +154,18 @@ def llm(
         dtype_name = _name_dtype(kind)
         with collector_paused():  # it would go through all objects many times while modules are imported
             source = open_facts_source(model, dtype_name, backend, name, trust)
-            lengths, encoded, facts = _follow(source, requested.get("prompt"), requested.get("new"), inputs, pixels)
+            lengths, encoded, facts = _follow(source, prompt, new, inputs, pixels)
         layout.require_layers(facts.sizes.layers, facts.name)
         _require_decoder_alone(facts, draft_tokens=draft_tokens, shared_prefix=shared_prefix)
-        prefix = requested.get("shared_prefix", 0)
+        prefix = shared_prefix or 0
         _require_longer_prompt(lengths, prefix)
         adapters = read_adapters(facts, lora_rank, lora_adapters, lora_targets)
         open_drafter = partial(open_facts_source, dtype=dtype_name, backend=backend)
         drafter = find_drafter(draft, facts, sum(lengths), open_drafter)
-        measured = None
-        if FLAG("measure", measure):
-            measured = source.generate(lengths, batches[0], requested["repetitions"])
-        request = Request(*lengths, requested["prefill_tokens"], free_share, requests)
-        cache = partial(source.find_cache, block_size=requested["block_size"])
+        is_measured = FLAG("measure", measure)
+        measured = source.generate(lengths, batches[0], repetitions) if is_measured else None
+        request = Request(*lengths, prefill_tokens, free_share, requests)
+        cache = partial(source.find_cache, block_size=block_size)
         for target, weight in product(targets, formats):
             if weight is None and facts.unknown_storage:
                 raise InputError(facts.unknown_storage)
@@ -178,7 +175,7 @@ def llm(
                 weight,
                 peak_dtype=find_peak_dtype(facts, target, weight, stored),
                 layout=layout,
-                block_size=requested["block_size"],
+                block_size=block_size,
                 cache_format=stored,
                 shared_prefix=prefix,
                 engine=rule,
@@ -199,7 +196,7 @@ def _read_reserve(reserve: float | None, rule: EngineRule) -> float:
 
 def _read_batches(batch: int | Iterable[int]) -> tuple[int, ...]:
     """Return the sizes of batches, each once."""
-    batches = tuple(dict.fromkeys(at_least(1)("batch", size) for size in _list_values(batch)))
+    batches = tuple(dict.fromkeys(_COUNT("batch", size) for size in _list_values(batch)))
     if not batches:
         raise ArgumentError("batch is empty: give a number of sequences from 1, or several: batch=(1, 8)")
     return batches
@@ -235,7 +232,7 @@ def _follow(
     """
     text = source.choose_lengths(prompt, new)
     inputs = tuple(
-        EncodedInputs(source.find_encoder(kind, image_size), at_least(1)(kind, count))
+        EncodedInputs(source.find_encoder(kind, image_size), _COUNT(kind, count))
         for kind, count in counts.items()
         if count is not None
     )
@@ -251,8 +248,9 @@ def kv_bytes(
     Of an encoder-decoder, ``context`` are the tokens of the prompt, and the decoder has seen one.
     """
     source = open_facts_source(model, _name_dtype(dtype), backend)
-    sizes = {"context": context, "batch": batch, "block_size": block_size}
-    return source.find_cache(**{key: at_least(1)(key, value) for key, value in sizes.items()})
+    return source.find_cache(
+        _COUNT("context", context), batch=_COUNT("batch", batch), block_size=_COUNT("block_size", block_size)
+    )
 
 
 def kv_bytes_per_token(model: Any, context: int, *, dtype: Any = None, backend: Any = None) -> int:
@@ -261,7 +259,7 @@ def kv_bytes_per_token(model: Any, context: int, *, dtype: Any = None, backend: 
     It is the slope at that length: 0 for a state-space model, and less where windows are full.
     """
     source = open_facts_source(model, _name_dtype(dtype), backend)
-    return source.find_cache(at_least(1)("context", context), batch=1, block_size=1).bytes_per_token
+    return source.find_cache(_COUNT("context", context), batch=1, block_size=1).bytes_per_token
 
 
 def _list_values(value: Any) -> list[Any]:
