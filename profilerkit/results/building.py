@@ -7,7 +7,7 @@ import os
 import reprlib
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from enum import Enum
 from types import FunctionType
@@ -70,41 +70,30 @@ def build_report(
     return replace(report, data={key: _add_times(value, report) for key, value in report.data.items()})
 
 
-@dataclass
 class _Computed:
-    """What a profiler has computed of a model.
+    """What a profiler has computed of a model: statuses by name; the requested ``names`` are None for all metrics."""
 
-    Attributes:
-        names: The status keys that were requested; None for all metrics.
-        arguments: The arguments of the call.
-        inputs: The inputs of the model, if there are some.
-        trace: The trace of the model, if there is one.
-        metrics: The statuses that are metrics.
-        traces: The trace of the model, and the others that the values of the report were computed from.
-        has_run: Whether the model was run for one of the values.
-    """
-
-    backend: Backend
-    model: Any
-    statuses: Mapping[str, StatusKey]
-    names: Container[str] | None
-    arguments: Mapping[str, Any]
-    inputs: ModelInputs | None = field(init=False)
-    trace: ModelTrace | None = field(init=False)
-    metrics: list[Metric] = field(init=False)
-    traces: list[ModelTrace] = field(init=False)
-    has_run: bool = field(init=False)
-
-    def __post_init__(self) -> None:
+    def __init__(
+        self,
+        backend: Backend,
+        model: Any,
+        statuses: Mapping[str, StatusKey],
+        names: Container[str] | None,
+        arguments: Mapping[str, Any],
+    ) -> None:
+        self.backend, self.model = backend, model
+        self.statuses, self.names, self.arguments = statuses, names, arguments
         # Not from the status's value: that of some is a text, drawn when it is first read.
-        outcomes = {key: status.outcome for key, status in self.statuses.items()}
+        outcomes = {key: status.outcome for key, status in statuses.items()}
         inputs = outcomes[Inputs.NAME].value if Inputs.NAME in outcomes else None
         self.inputs = inputs if isinstance(inputs, ModelInputs) else None
-        self.trace = outcomes[Trace.NAME].value if Trace.NAME in outcomes else None
-        self.metrics = [status for status in self.statuses.values() if isinstance(status, Metric)]
-        shown = [status for key, status in self.statuses.items() if self.names is None or key in self.names]
+        self.trace: ModelTrace | None = outcomes[Trace.NAME].value if Trace.NAME in outcomes else None
+        self.metrics = [status for status in statuses.values() if isinstance(status, Metric)]
+        shown = [status for key, status in statuses.items() if names is None or key in names]
         values = [origin.outcome.value for status in shown for origin in list_origins(status)]
+        #: The trace of the model, and the others that the values of the report were computed from.
         self.traces = [value for value in (self.trace, *values) if isinstance(value, ModelTrace)]
+        #: Whether the model was run for one of the values.
         self.has_run = any(isinstance(outcome.value, Measurement) or outcome.runs for outcome in outcomes.values())
 
     def make_records(self) -> list[StatusRecord]:
