@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
 from .arguments.checks import FLAG
@@ -68,7 +67,7 @@ def profile(
     Raises:
         ArgumentError: An argument has a wrong type or value. Nothing has run.
     """
-    call = _read_call(
+    call = _Call(
         {"inputs": inputs, "input_shape": input_shape, "data_splits": data_splits},
         backend=backend,
         functions=functions,
@@ -124,7 +123,7 @@ def compare(
     if len(models) < 2:
         raise TypeError("compare() needs a reference and at least one other model: compare(teacher, student, inputs=x)")
     shown_names = read_names(names, len(models))
-    call = _read_call(
+    call = _Call(
         {"inputs": inputs, "input_shape": input_shape, "data_splits": data_splits},
         backend=backend,
         functions=functions,
@@ -143,25 +142,35 @@ def compare(
     )
 
 
-@dataclass(frozen=True)
 class _Call:
-    """What a call says of its models and of their functions.
+    """What a call says of its models and of their functions; raises `ArgumentError` for a wrong argument.
 
-    Attributes:
+    Args:
         sources: Where inputs and data come from: the arguments of `Profiler` by name, None for those not given.
         backend: Which backend runs; None for that of the model's framework.
         functions: Further functions, which take precedence over those of plugins.
         leave_out: Status keys that no plugin is to compute.
-        placing: The arguments that say what is profiled in place of a model.
-        arguments: The arguments of the functions, by name.
+        run_arguments: The batch size and the device, if they were given.
+        named_arguments: What the call takes by any name: arguments that say what is profiled in place of a model
+            (``placing``), and those of the metric functions.
     """
 
-    sources: Mapping[str, Any]
-    backend: Backend | str | None
-    functions: Sequence[ProfilerFunction]
-    leave_out: Sequence[str] | None
-    placing: Mapping[str, Any]
-    arguments: Mapping[str, Any]
+    def __init__(
+        self,
+        sources: Mapping[str, Any],
+        *,
+        backend: Backend | str | None,
+        functions: Any,
+        leave_out: Any,
+        run_arguments: Mapping[str, Any],
+        named_arguments: Mapping[str, Any],
+    ) -> None:
+        self.placing, of_functions = split_arguments(named_arguments)
+        self.arguments = {**of_functions, **run_arguments}
+        require_no_foreign_input(self.arguments, *sources.values())
+        self.sources, self.backend = sources, backend
+        self.functions = read_functions(functions)
+        self.leave_out = status_names("leave_out", leave_out)
 
     def make_profiler(self, model: Any, name: str | None = None) -> Profiler:
         """Return the profiler of a model, or of what is profiled in its place."""
@@ -191,23 +200,3 @@ class _Call:
             raise ArgumentError(
                 f"compare() got profilers and {', '.join(duplicates)}, which they have themselves; give one of both"
             )
-
-
-def _read_call(
-    sources: Mapping[str, Any],
-    *,
-    backend: Backend | str | None,
-    functions: Any,
-    leave_out: Any,
-    run_arguments: Mapping[str, Any],
-    named_arguments: Mapping[str, Any],
-) -> _Call:
-    """Check the arguments of a call; raises `ArgumentError` for a wrong one.
-
-    ``named_arguments`` are those that the call takes by any name: some say what is profiled in place of a model, the
-    others are for the metric functions.
-    """
-    placing, arguments = split_arguments(named_arguments)
-    arguments |= run_arguments
-    require_no_foreign_input(arguments, *sources.values())
-    return _Call(sources, backend, read_functions(functions), status_names("leave_out", leave_out), placing, arguments)
