@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from profilerkit.count_text import format_count
 from profilerkit.errors import ArgumentError
 from profilerkit.render.grids import Grid
 
@@ -231,18 +232,20 @@ def _make_searches(series: Mapping[CaseName, list[Row]]) -> tuple[list[_Search],
                 if value.value is None or is_exact(metric, value):
                     continue
                 if row.flags:
-                    left_out["times were left out: their rows are flagged as not plausible"] += 1
+                    left_out["of rows that are flagged as not plausible"] += 1
                 elif value.value <= 0:
-                    left_out["measured values were left out: they are not above zero"] += 1
+                    left_out["not above zero"] += 1
                 else:
                     search = searches.setdefault((row.machine, metric), _Search(metric, row.machine))
                     search.nights.setdefault(case, {})[row.run] = row
-    too_short = f"series of times were not searched: they have fewer than {MIN_NIGHTS} nights on one machine"
+    notes = [f"{format_count(count, 'measured value')} left out: {reason}" for reason, count in left_out.items()]
+    too_short = 0
     for search in searches.values():
         long = {case: nights for case, nights in search.nights.items() if len(nights) >= MIN_NIGHTS}
-        left_out[too_short] += len(search.nights) - len(long)
+        too_short += len(search.nights) - len(long)
         search.nights = {case: dict(list(nights.items())[-_REMEMBERED:]) for case, nights in long.items()}
-    notes = [f"{count} {text}" for text, count in left_out.items() if count]
+    if too_short:
+        notes.append(f"{too_short} series of times not searched: fewer than {MIN_NIGHTS} nights on one machine")
     return [search for search in searches.values() if search.nights], notes
 
 

@@ -55,6 +55,8 @@ def _write_excess(finding: Finding) -> str:
     """Return by how much a limit failed; an empty text for a limit of 0, and without a value."""
     if finding.excess is None or not finding.excess or finding.verdict is not Verdict.FAILED:
         return ""
+    if finding.excess > 1:
+        return f", {format_number(1 + finding.excess)} times the limit"
     side = "over" if finding.excess > 0 else "under"
     return f", {format_number(100 * abs(finding.excess))} % {side} the limit"
 

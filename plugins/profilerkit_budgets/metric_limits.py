@@ -77,8 +77,22 @@ def _judge_value(record: StatusRecord, limit: Limit, bound: float) -> _Judgement
     else:  # of a partial measurement the median is a lower bound
         ends = Bounds(value, None) if record.sign else Bounds(record.value, record.value)
     verdict = judge(limit, bound, ends, value)
-    share = f", {format_number(100 * value / bound)} % of the limit" if bound else ""
-    return _Judgement(verdict, f"{record.sign}{record.shown}{share}{_explain(record, verdict)}", value)
+    return _Judgement(
+        verdict, f"{record.sign}{record.shown}{_write_share(value, bound)}{_explain(record, verdict)}", value
+    )
+
+
+def _write_share(value: float, bound: float) -> str:
+    """Return which part of a limit a value is, or how many times the limit; an empty text for a limit of 0.
+
+    >>> _write_share(3, 4), _write_share(5, 4), _write_share(10, 4)
+    (', 75 % of the limit', ', 125 % of the limit', ', 2.5 times the limit')
+    """
+    if not bound:
+        return ""
+    share = value / bound
+    written = f"{format_number(share)} times" if share > 2 else f"{format_number(100 * share)} % of"
+    return f", {written} the limit"
 
 
 def _explain(record: StatusRecord, verdict: Verdict) -> str:

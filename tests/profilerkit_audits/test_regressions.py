@@ -89,8 +89,8 @@ def test_what_is_not_searched_is_told(store: Store) -> None:
     add_nights(store, {"net.py:short": noisy(5, 0.01, 1), "net.py:long": noisy(12, 0.01, 2)})
     add_nights(store, {"net.py:odd": noisy(12, 0.01, 3)}, machine="flagged", flags=("execution_time: odd",))
     notes = " | ".join(regressions(store).notes)
-    assert "1 series of times were not searched: they have fewer than 8 nights on one machine" in notes
-    assert "12 times were left out: their rows are flagged as not plausible" in notes
+    assert "1 series of times not searched: fewer than 8 nights on one machine" in notes
+    assert "12 measured values left out: of rows that are flagged as not plausible" in notes
     assert "fewer than 5 models a night" in notes
 
 

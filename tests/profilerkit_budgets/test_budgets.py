@@ -157,6 +157,9 @@ def test_a_limit_of_the_whole(text: str, expected: str) -> None:
 def test_the_layers_responsible_are_named() -> None:
     (finding,) = check_budget({"macs": "<= 100"})
     assert finding.detail == "192 MACs, 192 % of the limit"
+    (far,) = check_budget({"macs": "<= 64"})
+    assert far.detail == "192 MACs, 3 times the limit"
+    assert format_headline([far]).startswith("macs <= 64 failed, 3 times the limit: 192 MACs, 3 times the limit; the ")
     assert finding.responsible == ("first (Linear): 128 MACs, 66.67 %", "second (Linear): 64 MACs, 33.33 %")
     assert check_budget({"macs": "<= 1 k"})[0].responsible == ()
 
