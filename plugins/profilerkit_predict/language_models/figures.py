@@ -56,6 +56,7 @@ def cache_memory(reports: Sequence[LanguageModelReport]) -> Any:
         axis.plot(line.contexts, sizes, style, color=COLOURS[index % len(COLOURS)], label=label)
     for device, roof in _list_capacities(reports).items():
         axis.axhline(roof / unit, color=GREY, linestyle="--", linewidth=1, label=plain(device))
+    axis.xaxis.set_major_formatter("{x:,.10g}")
     axis.set_xlabel("Tokens of context")
     axis.set_ylabel(title_axis("Weights and cache", name))
     return _finish(figure, axis, "memory against context")
@@ -78,6 +79,8 @@ def tokens_per_second(reports: Sequence[LanguageModelReport]) -> Any:
         axis.plot(sizes, [rate.bytes for rate in rates], "-.", label=labels[1], **roof)
     axis.set_xscale("log", base=2)
     axis.set_yscale("log")
+    for numbers in (axis.xaxis, axis.yaxis):
+        numbers.set_major_formatter("{x:,.10g}")
     axis.set_xlabel("Batch size (dotted: the cache does not fit)")
     axis.set_ylabel("Tokens per second, at most")
     return _finish(figure, axis, "tokens per second against batch")

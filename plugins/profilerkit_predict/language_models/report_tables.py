@@ -190,7 +190,7 @@ def _list_model_rows(report: LanguageModelReport) -> Iterator[tuple[str, str]]:
     yield "parameters", show_count(facts.parameters)
     yield "formats", describe_formats(report)
     yield "longest context", "no maximum" if longest is None else f"{longest:,}"
-    yield ("as written" if facts.traced else "read from"), str(facts.execution)
+    yield ("code" if facts.traced else "read from"), str(facts.execution)
     for encoder, count in report.cost.inputs:
         yield str(encoder.kind), f"{count:,} of {encoder.size}, each {encoder.tokens:,} tokens"
         yield "their encoder", f"{show_count(encoder.macs)} MACs for each"

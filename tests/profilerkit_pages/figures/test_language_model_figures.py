@@ -53,6 +53,14 @@ def test_tokens_per_second_stay_under_both_roofs() -> None:
     assert list(rates) == pytest.approx(list(map(min, products, moved)))
 
 
+def test_ticks_are_numbers_without_powers() -> None:
+    axis = report().plot("tokens_per_second").axes[0]
+    sizes = [text.get_text() for text in axis.get_xticklabels()]
+    assert {"1", "4", "16", "64", "256"} <= set(sizes)
+    assert axis.yaxis.get_major_formatter()(1_000_000) == "1,000,000"
+    assert axis.yaxis.get_major_formatter()(0.1) == "0.1"
+
+
 def test_lines_have_what_drafts_and_adapters() -> None:
     """A model drafts two tokens, of which half are accepted: 1.75 tokens of a step; an adapter has 2 * 50 elements."""
     facts = toy_facts(matrices=(MatrixShape("q_proj", 20, 30, 1),))
