@@ -9,8 +9,10 @@ from typing import Any, NamedTuple
 from .call_stack import tensors_in
 from .keras_layers import direct_layers, hides_its_cell, list_stored_variables
 
-__all__ = ["own_states", "own_variables", "quantization_data", "variable_name"]
+__all__ = ["lacks_weights", "own_states", "own_variables", "quantization_data", "variable_name"]
 
+#: Classes of Keras whose own ``build`` makes no weights; nor does that of a layer which merges others.
+_PLAIN = ("Layer", "Model", "Sequential", "Functional")
 #: Names that Keras gives to what quantization adds to a layer.
 _QUANTIZATION_DATA = re.compile(r"(_scales?|_zero|zero_point|_amax_history)$|^g_idx$")
 
@@ -22,6 +24,18 @@ def own_variables(layer: Any) -> Iterator[tuple[str, Any]]:
     yield from ((variable_name(variable), variable) for variable in variables if id(variable) not in states)
     for inside in _list_cells(layer):
         yield from own_variables(inside)
+
+
+def lacks_weights(layer: Any) -> bool:
+    """Return whether a layer will make weights in a ``build`` that has not run.
+
+    A layer inside of another may have run, and not be marked as built, until the first call with real inputs.
+    """
+    if layer.built or any(True for _ in own_variables(layer)):
+        return False
+    build = type(layer).build
+    plain = [base.build for base in type(layer).__mro__ if base.__name__ in _PLAIN and "keras" in base.__module__]
+    return build not in plain and ".layers.merging." not in build.__module__
 
 
 class State(NamedTuple):

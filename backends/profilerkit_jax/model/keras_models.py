@@ -12,8 +12,8 @@ from profilerkit import WithoutValuesError
 from profilerkit.backend_kit.call_stack import list_layers
 from profilerkit.backend_kit.keras_calls import call_arguments, read_declared_shapes
 from profilerkit.backend_kit.keras_kinds import is_shipped
-from profilerkit.backend_kit.keras_layers import flat_layers, is_keras_unbuilt, list_children, read_variable_value
-from profilerkit.backend_kit.keras_variables import own_states, own_variables
+from profilerkit.backend_kit.keras_layers import flat_layers, list_children, read_variable_value
+from profilerkit.backend_kit.keras_variables import lacks_weights, own_states, own_variables
 from profilerkit.backend_kit.layouts import in_declared_layout
 from profilerkit.process.restoring import restored
 
@@ -38,7 +38,7 @@ def keras_subject(model: Any) -> Subject:
     Raises `WithoutValuesError` for a model that is not built: its first call makes its variables.
     """
     name = str(model.name) if is_shipped(model) else type(model).__name__
-    if is_keras_unbuilt(model):
+    if any(map(lacks_weights, flat_layers(model))):
         raise WithoutValuesError(
             f"the Keras model {name} is not built: it has no weights yet. On JAX only its first call makes them; call "
             "it once with real inputs before"
