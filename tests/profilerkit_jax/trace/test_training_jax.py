@@ -156,3 +156,36 @@ def test_the_gradient_of_a_matrix_times_a_vector_is_a_product(function: Any, siz
 def test_an_outer_product_has_no_macs() -> None:
     trace = JaxBackend().trace(lambda a, b: jnp.einsum("i,j->ij", a, b), ModelInputs(jnp.ones(4), jnp.ones(5)))
     assert (trace.macs, trace.flops) == (0, 20)
+
+
+@pytest.mark.parametrize("padding", ["SAME", "VALID"])
+@pytest.mark.parametrize(("stride", "kernel"), [(2, 3), (2, 2), (3, 2), (2, 4)])
+def test_the_gradients_of_a_transposed_convolution_take_twice_its_pass(stride: int, kernel: int, padding: str) -> None:
+    """Each of 7 x 8 positions with 4 channels meets a filter of 6 channels; so it is for either gradient."""
+
+    def call(weights: Any, x: Any) -> Any:
+        return lax.conv_transpose(x * weights["scale"], weights["kernel"], (stride, stride), padding)
+
+    weights = {"kernel": jnp.ones((kernel, kernel, 4, 6)), "scale": jnp.ones(())}
+    trace = trace_step(JaxModel(call, weights), jnp.ones((BATCH, 7, 8, 4)))
+    one_pass = BATCH * 7 * 8 * 4 * 6 * kernel**2
+    assert (work(trace, "forward"), work(trace, "backward")) == (one_pass, 2 * one_pass)
+
+
+def test_the_gradients_of_a_transposed_convolution_in_groups() -> None:
+    def call(weights: Any, x: Any) -> Any:
+        paddings = [(1, 2), (1, 2)]
+        return lax.conv_general_dilated(
+            x * weights["scale"],
+            weights["kernel"],
+            (1, 1),
+            paddings,
+            lhs_dilation=(2, 2),
+            feature_group_count=2,
+            dimension_numbers=("NHWC", "HWIO", "NHWC"),
+        )
+
+    weights = {"kernel": jnp.ones((3, 3, 2, 6)), "scale": jnp.ones(())}
+    trace = trace_step(JaxModel(call, weights), jnp.ones((BATCH, 7, 8, 4)))
+    one_pass = BATCH * 7 * 8 * 4 * (6 // 2) * 9
+    assert (work(trace, "forward"), work(trace, "backward")) == (one_pass, 2 * one_pass)
