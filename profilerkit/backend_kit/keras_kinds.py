@@ -18,6 +18,7 @@ __all__ = [
     "is_layer_class",
     "is_legacy_keras",
     "is_shipped",
+    "is_shipped_class",
     "keras_backend",
 ]
 
@@ -69,7 +70,12 @@ def keras_backend() -> str | None:
 
 def is_shipped(layer: Any) -> bool:
     """Return whether a layer's class is part of Keras, and not the user's own."""
-    return type(layer).__module__.partition(".")[0] in ("keras", "tf_keras")
+    return is_shipped_class(type(layer))
+
+
+def is_shipped_class(kind: type) -> bool:
+    """Return whether a class is part of Keras."""
+    return kind.__module__.partition(".")[0] in ("keras", "tf_keras")
 
 
 def ends_in_sigmoid(model: Any) -> bool | None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from .call_stack import tensors_in
+from .keras_kinds import is_shipped_class
 from .keras_layers import direct_layers, hides_its_cell, list_stored_variables
 
 __all__ = ["lacks_weights", "own_states", "own_variables", "quantization_data", "variable_name"]
@@ -34,7 +35,7 @@ def lacks_weights(layer: Any) -> bool:
     if layer.built or any(True for _ in own_variables(layer)):
         return False
     build = type(layer).build
-    plain = [base.build for base in type(layer).__mro__ if base.__name__ in _PLAIN and "keras" in base.__module__]
+    plain = [base.build for base in type(layer).__mro__ if base.__name__ in _PLAIN and is_shipped_class(base)]
     return build not in plain and ".layers.merging." not in build.__module__
 
 
