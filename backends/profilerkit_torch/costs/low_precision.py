@@ -6,6 +6,7 @@ tensor; formulas get the shape of the matrix of floats.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from profilerkit.costs import activation as activations
@@ -85,7 +86,7 @@ def gradients_of_mm_by_group(a: Shape, b: Shape, *_: Any, out: Any, **__: Any) -
 # With a packed weight -------------------------------------------------------------------------------------------------
 
 
-@register_op_cost("aten::_weight_int8pack_mm")
+@register_op_costs("aten::_weight_int8pack_mm quanto::qbytes_mm")
 def weight_int8pack_mm(x: Shape, weight: Shape, *_: Any, out: Shape) -> Cost:
     """``(m, k) @ (n, k).T``: m * k * n."""
     return matmul.product(x.numel * weight[0])
@@ -98,6 +99,22 @@ def weight_int8pack_mm(x: Shape, weight: Shape, *_: Any, out: Shape) -> Cost:
 def weight_int4pack_mm(x: Shape, packed: Any, *_: Any, out: Shape) -> Cost:
     """``(m, k) @ (n, k).T``: m * k * n; n is read from the output, as the packed weight has a shape of its own."""
     return matmul.product(x.numel * out[-1])
+
+
+@register_op_costs("bitsandbytes::gemv_4bit bitsandbytes::gemm_4bit")
+def mm_4bit(
+    x: Shape, packed: Any, shape: Sequence[int], scales: Any, code: Any, block: Any, bias: Any = None, *_: Any, out: Any
+) -> Cost:
+    """``(m, k) @ (n, k).T + bias``: m * k * n; the weight has its shape beside it."""
+    outputs = x.numel // max(1, shape[1]) * shape[0]
+    return matmul.product(x.numel * shape[0], outputs if isinstance(bias, Shape) else 0)
+
+
+@register_op_costs("bitsandbytes::int8_linear_matmul bitsandbytes::int8_scaled_mm")
+def mm_8bit(a: Shape, b: Shape, row_scales: Any = None, column_scales: Any = None, *rest: Any, out: Any) -> Cost:
+    """``(m, k) @ (n, k).T + bias``: m * k * n."""
+    bias = rest[0] if rest else None
+    return matmul.product(a.numel * b[0], out.numel if isinstance(bias, Shape) else 0)
 
 
 @register_op_cost("aten::_mixed_dtypes_linear")

@@ -111,6 +111,7 @@ register_free(
     """,
 )
 register_free("quantized_decomposed", "convert_element_type")
+register_free("quanto", "unpack")
 register_free(
     "quantized",
     """

@@ -6,30 +6,34 @@ from typing import Any
 
 from profilerkit.costs import quantization
 
-from .registry import Cost, Shape, register_op_cost, register_op_costs
+from .registry import Cost, Shape, register_op_costs
 from .shapes import count_elements
 
 
 @register_op_costs(
     "aten::quantize_per_tensor aten::quantize_per_channel quantized_decomposed::quantize_per_tensor",
     "quantized_decomposed::quantize_per_channel quantized_decomposed::quantize_per_channel_group",
-    "quantized_decomposed::quantize_per_token",
+    "quantized_decomposed::quantize_per_token quanto::quantize_symmetric quanto::quantize_affine",
 )
 def quantize(x: Any, *_: Any, out: Any) -> Cost:
     """Return the cost for each element."""
     return quantization.quantize(count_elements(out))
 
 
-@register_op_cost("aten::quantize_per_tensor_dynamic")
-def quantize_dynamic(x: Shape, *_: Any, out: Shape) -> Cost:
+@register_op_costs(
+    "aten::quantize_per_tensor_dynamic bitsandbytes::quantize_4bit bitsandbytes::quantize_blockwise",
+    "bitsandbytes::int8_vectorwise_quant",
+)
+def quantize_dynamic(x: Shape, *_: Any, out: Any) -> Cost:
     """Return the cost for each element, of finding the range too."""
-    return quantization.quantize(out.numel, finds_range=True)
+    return quantization.quantize(x.numel, finds_range=True)
 
 
 @register_op_costs(
     "aten::dequantize quantized_decomposed::dequantize_per_tensor",
     "quantized_decomposed::dequantize_per_channel quantized_decomposed::dequantize_per_channel_group",
     "quantized_decomposed::dequantize_per_token quantized::embedding_byte quantized::embedding_4bit",
+    "bitsandbytes::dequantize_4bit bitsandbytes::dequantize_blockwise bitsandbytes::int8_vectorwise_dequant",
 )
 def dequantize(x: Any, *_: Any, out: Any, **__: Any) -> Cost:
     """Return the cost for each element."""

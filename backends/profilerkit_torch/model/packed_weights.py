@@ -19,7 +19,7 @@ from ..compat.modes import disable_dispatch_modes
 from ..compat.modules import read_buffers, read_parameters
 from .attributes import list_reachable
 
-__all__ = ["OwnWeights", "is_package", "list_own_weights", "list_packed_weights", "unpack"]
+__all__ = ["OwnWeights", "is_package", "list_beside_packed", "list_own_weights", "list_packed_weights", "unpack"]
 
 #: Where linear layers of 1 to 8 bits keep their weight, by the library that packs it.
 _PACKED_NAMES = (
@@ -69,8 +69,30 @@ def list_own_weights(module: nn.Module) -> OwnWeights:
         for name in (packed_name, "bias"):  # where the weight is a buffer, the bias is one too
             if name in buffers:
                 parameters[name] = buffers.pop(name)
+    if packed_name:  # what is beside it are scales and shapes
+        for name in [name for name, tensor in parameters.items() if not tensor.requires_grad]:
+            if name not in (packed_name, "bias"):
+                buffers[name] = parameters.pop(name)
+    beside = list_beside_packed(module)
+    parameters |= {name: tensor for name, tensor in beside.items() if name == "bias"}
+    scales += [(name, tensor) for name, tensor in beside.items() if name != "bias"]
     counted = [(name, tensor, elements if name == packed_name else None) for name, tensor in parameters.items()]
     return OwnWeights(counted, [*buffers.items(), *scales])
+
+
+def list_beside_packed(module: nn.Module) -> dict[str, torch.Tensor]:
+    """Return what a layer keeps as plain attributes beside its packed weight.
+
+    One of HQQ has its bias there, and scales and zero points in a mapping; one of bitsandbytes with 8 bits has its
+    scales in an object since its first call.
+    """
+    attributes = module.__dict__
+    values: dict[str, Any] = {"state.SCB": getattr(attributes.get("state"), "SCB", None)}
+    if "W_q" in read_parameters(module) or "W_q" in read_buffers(module):
+        values["bias"] = attributes.get("bias")
+        scales = [item for item in list_reachable([attributes.get("meta")]) if isinstance(item, torch.Tensor)]
+        values |= {f"meta.{index}": tensor for index, tensor in enumerate(scales)}
+    return {name: item for name, item in values.items() if isinstance(item, torch.Tensor)}
 
 
 def _list_scales(name: str, tensor: torch.Tensor) -> Iterator[tuple[str, torch.Tensor]]:
@@ -82,10 +104,15 @@ def _list_scales(name: str, tensor: torch.Tensor) -> Iterator[tuple[str, torch.T
 
 
 def _find_packed_name(tensors: Mapping[str, torch.Tensor], elements: int) -> str | None:
-    """Return where a linear layer keeps its packed weight: integers, at most one for each element of the matrix."""
+    """Return where a linear layer keeps its packed weight: integers, at most one for each element of the matrix.
+
+    Floats of 8 bits have scales beside them as well.
+    """
     for name in _PACKED_NAMES:
         tensor = tensors.get(name)
-        if tensor is not None and not is_unsized(tensor) and _is_integer(tensor) and tensor.numel() <= elements:
+        if tensor is None or is_unsized(tensor) or tensor.numel() > elements:
+            continue
+        if _is_integer(tensor) or (tensor.is_floating_point() and tensor.element_size() == 1):
             return name
     return None
 

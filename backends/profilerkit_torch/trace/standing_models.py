@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import chain
 from typing import NamedTuple
 
 import torch
@@ -11,7 +12,8 @@ from profilerkit import ModelInputs
 
 from ..costs import is_plain
 from ..model.inventory import Inventory
-from ..model.tensors import list_wrapped
+from ..model.packed_weights import list_beside_packed
+from ..model.tensors import list_wrapped, storage_key
 from ..untouched.mutable_inputs import InputObjects, list_input_tensors
 from .live_bytes import INPUT
 from .recorder import Recorder
@@ -62,8 +64,13 @@ def count_alive(recorder: Recorder, standing: StandingModel) -> AliveBytes:
             added += sum(live.add_weight(part, made=twin is not tensor) for part in list_wrapped(twin) or [twin])
         return added
 
-    add((*inventory.parameters, *inventory.buffers))
-    of_model = add(tensor for tensor in inventory.attributes if id(tensor) not in inventory.of_training)
+    beside = [list_beside_packed(module).values() for module, _ in inventory.further_attributes]
+    weights = [*inventory.parameters, *inventory.buffers, *chain.from_iterable(beside)]
+    add(weights)
+    storages = set(map(storage_key, weights))
+    others = [tensor for tensor in inventory.attributes if id(tensor) not in inventory.of_training]
+    add(tensor for tensor in others if storage_key(tensor) in storages)  # what stands in for both has memory for each
+    of_model = add(others)
     user_ids = set(map(id, standing.user_inputs.all_tensors))
     for tensor in list_input_tensors(standing.inputs):
         live.add(tensor, tensor.numel() * tensor.element_size(), made=id(tensor) not in user_ids, maker=INPUT)

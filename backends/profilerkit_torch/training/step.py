@@ -29,6 +29,7 @@ from ..compat.modules import GLOBAL_GRADIENT_HOOKS, GRADIENT_HOOKS, MODULE_GRADI
 from ..model.inventory import Inventory
 from ..model.modules import list_layers, list_named_parameters, list_parameters
 from ..model.rank_shares import count_bucket_bytes
+from ..model.tensors import is_wrapper_class
 from ..running.single_passes import without_hooks_once_accumulated
 from ..trace.grad_modes import BY_SECOND_GRADIENTS, PassError
 from ..trace.inference_pass import InferencePass
@@ -181,9 +182,12 @@ def _make_alias(tensor: torch.Tensor) -> torch.Tensor:
     """Return a tensor with the same values, but with hooks and a gradient of its own."""
     if is_unsized(tensor):
         return tensor
-    if isinstance(tensor, nn.Parameter):
-        return nn.Parameter(tensor.detach(), requires_grad=tensor.requires_grad)
-    return tensor.detach().requires_grad_(tensor.requires_grad)
+    if not isinstance(tensor, nn.Parameter):
+        return tensor.detach().requires_grad_(tensor.requires_grad)
+    alias = nn.Parameter(tensor.detach(), requires_grad=tensor.requires_grad)
+    if tensor.__dict__ and not is_wrapper_class(type(tensor)):  # what libraries note there, as scales
+        alias.__dict__.update(tensor.__dict__)
+    return alias
 
 
 def _remove_gradient_hooks(module: nn.Module) -> None:

@@ -11,6 +11,10 @@ from tiny import ones, trace_complete
 from torch import nn
 from torch.ao import quantization
 
+from profilerkit_torch import Cost
+from profilerkit_torch.costs.low_precision import mm_4bit, mm_8bit
+from profilerkit_torch.costs.registry import Shape
+
 pytestmark = pytest.mark.filterwarnings(
     "ignore:torch.ao.quantization is deprecated",
     "ignore:Please use quant_min and quant_max",
@@ -138,3 +142,18 @@ def test_onednn_layouts_count_as_plain_ones() -> None:
             return nn.functional.linear(x.to_mkldnn(), weight).to_dense()
 
     assert counts(Reordered(), ones(2, 4)) == (2 * 4 * 6, 2 * 2 * 4 * 6)
+
+
+def test_products_of_libraries_with_packed_weights_count_as_those_of_floats() -> None:
+    """2 x 3 rows of 8 features to 4: bitsandbytes gives the shape of the weight, and a bias behind the scales."""
+    x, packed, scales = Shape((2, 3, 8)), Shape((16, 1)), Shape((4,))
+    out = Shape((2, 3, 4))
+    assert mm_4bit(x, packed, [4, 8], scales, scales, 64, out=out) == Cost.of_macs(6 * 8 * 4)
+    biased = Cost(6 * 8 * 4, 2 * 6 * 8 * 4 + 6 * 4)
+    assert mm_4bit(x, packed, [4, 8], scales, 64, "nf4", Shape((4,)), out=out) == biased
+    assert mm_4bit(x, packed, [4, 8], scales, 64, "nf4", None, scales, scales, scales, out=out).flops == 2 * 6 * 8 * 4
+    rows = Shape((6, 8))
+    assert mm_8bit(rows, Shape((4, 8)), scales, scales, None, torch.float16, out=Shape((6, 4))) == Cost.of_macs(
+        6 * 8 * 4
+    )
+    assert mm_8bit(rows, Shape((4, 8)), scales, scales, Shape((4,)), out=Shape((6, 4))) == biased

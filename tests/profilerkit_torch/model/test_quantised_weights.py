@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import torch
-from tiny import Call, ones, trace_complete
+from tiny import Call, ones, trace_complete, trace_complete_step
 from torch import nn
 
 from profilerkit import profile
@@ -134,6 +134,65 @@ def test_buffers_that_stand_for_a_weight_are_parameters(features: tuple[str, str
     assert found.size_bytes == WEIGHTS // 2 + beside + bias * OUT * 2
     assert (found.macs, found.notes) == (MACS, ())
     assert {weight.name for weight in found.buffers} == {"qzeros", "scales"}
+
+
+class Beside(nn.Module):
+    """A weight of 4 bits by one name, and what is beside it."""
+
+    def __init__(self, name: str, **beside: torch.Tensor) -> None:
+        super().__init__()
+        self.in_features, self.out_features, self.name = IN, OUT, name
+        self.register_parameter(name, nn.Parameter(torch.zeros(IN // 2, OUT, dtype=torch.uint8), requires_grad=False))
+        for other, tensor in beside.items():
+            self.register_parameter(other, nn.Parameter(tensor, requires_grad=tensor.requires_grad))
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return x @ getattr(self, self.name).repeat(2, 1).to(x.dtype)
+
+
+def test_a_layer_of_hqq_keeps_bias_and_scales_as_plain_attributes() -> None:
+    layer = Beside("W_q")
+    layer.bias = ones(OUT)
+    layer.meta = {"nbits": 4, "scale": ones(32, 1), "zero": ones(32, 1), "meta_scale": {"scale": ones(4, 1)}}
+    found = trace_complete(layer, x())
+    assert found.total_params == WEIGHTS + OUT
+    assert found.size_bytes == found.memory.weight_bytes == WEIGHTS // 2 + 4 * (OUT + 32 + 32 + 4)
+    assert {weight.name for weight in found.buffers} == {"meta.0", "meta.1", "meta.2"}
+
+
+def test_a_layer_of_bitsandbytes_keeps_its_scales_in_an_object() -> None:
+    """The integers there are those of the weight."""
+    layer = nn.Linear(IN, OUT, bias=False)
+    layer.weight = nn.Parameter(torch.zeros(OUT, IN, dtype=torch.int8), requires_grad=False)
+    layer.state = types.SimpleNamespace(CB=layer.weight.data, SCB=ones(OUT))
+    found = trace_complete(Call(lambda self, x: x @ self.layer.weight.to(x.dtype).t(), layer=layer), x())
+    assert (found.total_params, found.size_bytes, found.memory.weight_bytes) == (WEIGHTS, *2 * [WEIGHTS + OUT * 4])
+
+
+def test_scales_beside_a_packed_weight_are_no_parameters() -> None:
+    """As compressed-tensors registers them; a layer may be trained beside them all the same."""
+    scales, shape = ones(OUT, 2), torch.nn.Parameter(torch.zeros(2, dtype=torch.int64), requires_grad=False)
+    layer = Beside("weight_packed", bias=ones(OUT), weight_scale=scales, weight_shape=shape)
+    layer.gain = nn.Parameter(ones(3))
+    found = trace_complete(layer, x())
+    assert (found.total_params, found.trainable_params) == (WEIGHTS + OUT + 3, 3)
+    assert found.size_bytes == WEIGHTS // 2 + 4 * (OUT + 2 * OUT + 3) + 2 * 8
+
+
+def test_a_training_step_keeps_what_a_weight_has_as_attributes() -> None:
+    """In a real run too: bitsandbytes' layers of 8 bits ask their weight for its scales."""
+
+    def multiply(self: Any, x: torch.Tensor) -> torch.Tensor:
+        scales = self.layer.weight.SCB * (1 + int(x.sum().item() > 1e9))
+        return x * self.gain @ (self.layer.weight.to(x.dtype) * scales).t()
+
+    layer = nn.Linear(IN, OUT, bias=False)
+    layer.weight = nn.Parameter(torch.zeros(OUT, IN, dtype=torch.int8), requires_grad=False)
+    layer.weight.__dict__.update(SCB=ones(OUT, 1))
+    model = Call(multiply, layer=layer)
+    model.gain = nn.Parameter(ones(IN))
+    found = trace_complete_step(model, x())
+    assert (found.macs, found.method) == (2 * MACS, "a real run")
 
 
 def test_buffers_of_layers_that_say_no_sizes_stay_buffers() -> None:
