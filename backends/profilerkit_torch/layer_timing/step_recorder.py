@@ -15,15 +15,15 @@ from profilerkit.times.layer_times import LayerTime
 from profilerkit.times.steps import StepRecord, StepRecorder
 
 from ..model.inventory import Inventory
+from ..running.devices import memory_reader
 from ..running.timed_passes import synchronize
 from ..untouched.global_hooks import hook_after_calls
 from .clocks import EventClock, HostClock, choose_clock
 from .optimizer_steps import OptimizerSteps, Stretch
-from .phase_memory import PhaseMemory
 from .timed_calls import TimedRun, sum_inner_calls
 from .timer import TorchLayerTimer
 
-__all__ = ["TorchStepRecorder"]
+__all__ = ["PhaseMemory", "TorchStepRecorder"]
 
 #: Of so many calls of the model the times are kept, the last ones.
 _KEPT = 1000
@@ -182,3 +182,40 @@ def _sum_outermost(runs: Iterable[TimedRun]) -> _CallSums:
     outermost = [seconds for run in runs for seconds in sum_inner_calls(run) if seconds.call.outer is None]
     forward, backward = sum(call.forward for call in outermost), sum(call.backward for call in outermost)
     return _CallSums(forward, backward, len(outermost))
+
+
+class PhaseMemory:
+    """What was allocated at the end of each phase on the first device that tells; nothing where none does.
+
+    The allocator knows the highest peak so far alone, and to reset it would be a change of the user's process: so a
+    phase has a peak where no earlier one was as high.
+    """
+
+    def __init__(self, devices: Iterable[torch.device] = ()) -> None:
+        #: Bytes, by the name of the phase with ``_end`` or ``_peak`` behind it.
+        self.figures: dict[str, int] = {}
+        self._device: torch.device | None = None
+        self._reader: Any = None
+        for device in devices:
+            reader = memory_reader(device)
+            if reader is not None:
+                self._device, self._reader = device, reader
+                break
+        self._peak = self._read_peak()
+
+    @property
+    def is_told(self) -> bool:
+        """Whether a device tells its memory."""
+        return self._device is not None
+
+    def note(self, phase: str) -> None:
+        """Note what is allocated at the end of a phase, and its peak."""
+        if self._device is None:
+            return
+        peak = self._read_peak()
+        self.figures[f"{phase}_end"] = self._reader.memory_allocated(self._device)
+        if peak > self._peak:
+            self.figures[f"{phase}_peak"] = self._peak = peak
+
+    def _read_peak(self) -> int:
+        return int(self._reader.max_memory_allocated(self._device)) if self._device is not None else 0
