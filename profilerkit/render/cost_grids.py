@@ -140,7 +140,12 @@ def _write_count(part: Part, column: str) -> str:
 
 
 def _find_most(part: Part) -> str:
-    """Return what most of the peak's bytes of a part are for: the name of the largest of the other columns of bytes."""
+    """Return what most of the peak's bytes of a part are for: the name of the largest of the other columns of bytes.
+
+    It is empty for a part that has nothing at the peak.
+    """
+    if not part.sum(PEAK):
+        return ""
     names = [name for name in part.rows[0] if name.endswith("_bytes") and not name.startswith("own_") and name != PEAK]
     most = max(names, key=lambda name: part.sum(name) or 0, default="")
     return most.removesuffix("_bytes").replace("_", " ")

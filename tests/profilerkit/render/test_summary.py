@@ -113,8 +113,8 @@ def test_layers_that_are_far_apart_in_time_have_a_range_of_shares(slowest: float
     )
 
 
-def peak_table() -> LayerTable:
-    """Blocks of 300 bytes, three of which have the same of each part, and 100 of the model itself."""
+def peak_table(*, head: bool = False) -> LayerTable:
+    """Blocks of 300 bytes, three of which have the same of each part, and 100 of the model itself; a head has none."""
 
     def peak(path: str, kind: str, weights: int, activations: int, own: int) -> dict[str, Any]:
         layer = {"path": path, "type": kind, "depth": path.count("."), "is_leaf": bool(path)}
@@ -124,7 +124,8 @@ def peak_table() -> LayerTable:
         )
 
     blocks = [peak(f"blocks.{index}", "Block", 100, 200, 0) for index in range(3)]
-    return LayerTable([peak("", "Net", 400, 600, 100), *blocks])
+    heads = [peak("head", "Linear", 0, 0, 0)] if head else []
+    return LayerTable([peak("", "Net", 400, 600, 100), *blocks, *heads])
 
 
 def test_where_the_memory_is_at_the_peak() -> None:
@@ -137,6 +138,8 @@ def test_where_the_memory_is_at_the_peak() -> None:
         "blocks.0-2 3 x Block 900 B 3 x 30.0 % █████████ activations",
         "(itself) 100 B 10.0 % █ weights",
     ]
+    beside = record("peak_of_all", peak_table(head=True), "5 layers")
+    assert "head Linear 0 B 0.0 %" in lines(render(report(*BLOCKS, statuses={"peak_of_all": beside})))
     detailed = lines(render(report(*BLOCKS, statuses={"peak_of_all": peak}), details=True))
     assert "Layer Type Peak bytes Weights bytes Activations bytes" in detailed
 
