@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import heapq
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -55,11 +57,8 @@ def estimate(audit: Audit) -> Estimate:
     earlier = [longest[case.spec] for case in pending if case.spec in longest]
     mean = sum(earlier) / len(earlier) if earlier else 0.0
     workers = audit.plan.workers or count_cores()
-    seconds = most_seconds = 0.0
-    for case in pending:
-        share = 1.0 if case.is_timed else 1 / workers  # of the whole machine
-        seconds += share * longest.get(case.spec, mean)
-        most_seconds += share * (case.limits.timeout or 0.0)
+    seconds = _sum_runs([(case.is_timed, longest.get(case.spec, mean)) for case in pending], workers)
+    most_seconds = _sum_runs([(case.is_timed, case.limits.timeout or 0.0) for case in pending], workers)
     has_limits = all(case.limits.timeout is not None for case in pending)
     waiting = {case.key for case in pending}
     cases = [
@@ -73,6 +72,19 @@ def estimate(audit: Audit) -> Estimate:
         based_on=len(earlier),
         cases=cases,
     )
+
+
+def _sum_runs(runs: Sequence[tuple[bool, float]], workers: int) -> float:
+    """Return how long runs take: whether each is timed, and so alone, and its seconds; a free worker takes the next.
+
+    >>> _sum_runs([(True, 5), (True, 5)], 2), _sum_runs([(False, 5), (False, 5), (False, 5)], 2)
+    (10.0, 10.0)
+    """
+    busy = [0.0] * workers
+    for is_timed, seconds in runs:
+        if not is_timed:
+            heapq.heapreplace(busy, busy[0] + seconds)
+    return max(busy) + sum(seconds for is_timed, seconds in runs if is_timed)
 
 
 def _read_store(audit: Audit) -> tuple[list[Case], dict[str, float]]:

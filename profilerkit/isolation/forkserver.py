@@ -50,13 +50,14 @@ def main() -> NoReturn:
         load_plugins()
         require_forkable("the fork server")
     except BaseException as error:
-        channel.send(error=str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}")
+        with suppress(OSError):  # the caller may have ended meanwhile
+            channel.send(error=str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}")
         os._exit(1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the caller's, whose end ends this process too
     processes.adopt_orphans()
-    channel.send(ready=True)
     supervisors: set[int] = set()
     try:
+        channel.send(ready=True)
         while True:
             _serve_one(caller, channel, supervisors)
     except (ChannelError, OSError, ValueError):  # the caller has ended

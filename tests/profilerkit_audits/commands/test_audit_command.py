@@ -51,6 +51,16 @@ def test_a_dry_run_says_what_would_run_and_runs_nothing(zoo: Path, capsys: pytes
     assert estimated["seconds"] is None
 
 
+@pytest.mark.parametrize(("workers", "most"), [(1, "2:00 min"), (2, "1:00 min"), (8, "1:00 min")])
+def test_more_workers_than_models_do_not_make_a_run_shorter(
+    zoo: Path, workers: int, most: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two models, whose limit is 60 s each."""
+    zoo.write_text(f"workers = {workers}\n{PLAN}")
+    assert run("audit", zoo, "--dry-run") == 0
+    assert f"at the most {most}, by the time limits" in capsys.readouterr().out
+
+
 @pytest.mark.heavy
 def test_rows_as_json_and_the_summary(zoo: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("audit", zoo, "--format", "json") == 0
