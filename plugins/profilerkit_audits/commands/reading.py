@@ -52,8 +52,20 @@ def history(model: str, metric: str, store: str, form: str) -> None:
 
 @click.command("regressions")
 @_store_option
-@click.option("--rate", default=0.05, show_default=True, help="False discoveries among the steps in times, at most.")
-@click.option("--min-change", default=0.02, show_default=True, help="The least step in a time that is reported.")
+@click.option(
+    "--rate",
+    type=click.FloatRange(0, 1),
+    default=0.05,
+    show_default=True,
+    help="False discoveries among the steps in times, at most, as a share.",
+)
+@click.option(
+    "--min-change",
+    type=click.FloatRange(0, 1),
+    default=0.02,
+    show_default=True,
+    help="The least step in a time that is reported, as a share of the time.",
+)
 @click.option("--window", default=60, show_default=True, help="How many of the newest nights are searched for steps.")
 @click.option("--since", metavar="RUN", help="Only what moved since this run began: its identifier, or last~N.")
 @click.option("--strict", is_flag=True, help="Exit with 1 if something became worse.")
@@ -63,7 +75,7 @@ def regressions(strict: bool, form: str, **options: Any) -> None:
 
     Times are compared within one kind of machine. A change that all models share is put down to the machine.
     """
-    with report_errors("options"):
+    with report_errors("--since or --window"):
         from .. import regression_search
 
         result = regression_search.regressions(**options)
