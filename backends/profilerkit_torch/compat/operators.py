@@ -46,6 +46,12 @@ read_schema: Callable[[Any], Any] = (
 #: The dispatch key of operators that are made of others. Without it such an operator is not known, unless it has a
 #: formula.
 _COMPOSITE: Any = find("torch._C.DispatchKey.CompositeImplicitAutograd")
+#: Whether an operator of a name has a kernel in C++ for a dispatch key, and what runs it. Without these the kernel in
+#: Python takes it apart, where there is one.
+_has_kernel_for_key: Callable[[str, Any], bool] = find_first(
+    "torch._C._dispatch_has_kernel_for_dispatch_key", instead=lambda name, key: False
+)
+_RUN_BY_KEY = field("_op_dk")
 #: The dispatch keys of kernels for nested tensors alone. Without them an operator comes apart for these as for others.
 _NESTED = find_all("torch._C.DispatchKey.CompositeImplicitAutogradNestedTensor", "torch._C.DispatchKey.NestedTensorCPU")
 #: The dispatch key of the kernel that an operator that takes functions has in Python. Without it what its functions do
@@ -77,6 +83,16 @@ FLOAT4 = find_dtype("float4_e2m1fn_x2")
 def is_composite(func: Any) -> bool:
     """Return whether an operator is made of others, which run in its place."""
     return _COMPOSITE is not None and bool(func.has_kernel_for_dispatch_key(_COMPOSITE))
+
+
+def take_apart(func: Any, args: Any, kwargs: Any) -> Any:
+    """Run the operators that a composite one is made of; NotImplemented for any other.
+
+    By its kernel in C++, as a run does: for some torch has another one in Python, which makes further copies.
+    """
+    if hasattr(func, _RUN_BY_KEY) and _has_kernel_for_key(func.name(), _COMPOSITE):
+        return getattr(func, _RUN_BY_KEY)(_COMPOSITE, *args, **kwargs)
+    return func.decompose(*args, **kwargs)
 
 
 @cache

@@ -17,7 +17,7 @@ from profilerkit.process.restoring import restored
 from profilerkit.trace.cross_check import ObservedRun
 
 from ..compat.modes import TorchDispatchMode, WatchingMode
-from ..compat.operators import HigherOrderOperator, find_operator, has_nested_kernel
+from ..compat.operators import HigherOrderOperator, find_operator, has_nested_kernel, take_apart
 from ..costs import Kind, are_as_shipped, classify, op_cost
 from ..trace.operator_facts import tensors_in
 from ..untouched.write_guard import WriteGuard
@@ -113,7 +113,7 @@ def _decompose(mode: TorchDispatchMode, func: Any, args: Any, kwargs: Any) -> An
     if has_nested_kernel(func) and any(tensor.is_nested for tensor in tensors_in(args)):
         return NotImplemented
     with mode:
-        return func.decompose(*args, **kwargs)
+        return take_apart(func, args, kwargs)
 
 
 class ObservingGuard(WriteGuard):

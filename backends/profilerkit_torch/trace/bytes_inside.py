@@ -106,10 +106,11 @@ def _count_cross_entropy_bytes(
 ) -> int:
     """Return the bytes of what a loss of each element is made of: two tensors, the loss is in one of them.
 
-    These are what the input is multiplied with and the logarithm of its sigmoid; a weight for positives makes a third.
+    These are what the input is multiplied with and the logarithm of its sigmoid; a weight for positives, less 1, is
+    there beside them.
     """
-    tensors = (2 if pos_weight is None else 3) - (reduction == 0)
-    return tensors * count_stored_bytes(x)
+    beside = 0 if pos_weight is None else count_stored_bytes(pos_weight)
+    return (2 - (reduction == 0)) * count_stored_bytes(x) + beside
 
 
 def find_unknown_inside(func: Any, device: torch.device | None) -> str:

@@ -17,7 +17,7 @@ from torch import nn
 from profilerkit.costs import Formula
 
 from ..compat.modes import WatchingMode, is_any_autocast_enabled, is_function_mode_active, unseen_by_functions
-from ..compat.operators import HigherOrderOperator, find_operator, has_nested_kernel
+from ..compat.operators import HigherOrderOperator, find_operator, has_nested_kernel, take_apart
 from ..costs import Kind, classify, is_plain, require_plain
 from ..model.tensors import is_wrapper_class
 from ..untouched.write_guard import WriteGuard, may_write
@@ -49,8 +49,6 @@ from .value_answers import add_size, answer_by_values, move_to_cpu
 __all__ = ["Recorder"]
 
 _is_grad_enabled = torch.is_grad_enabled
-#: Of the input, how likely an element is dropped, and whether any is.
-_DROPOUT = find_operator("aten.dropout.default")
 #: Returns a nested tensor that stands for all with one tensor of values.
 _JAGGED_EXAMPLE = find_operator("aten._nested_get_jagged_dummy.default")
 #: Returns the derivatives of what has none, for forward-mode autograd.
@@ -225,13 +223,11 @@ class Recorder(WatchingMode, PassRecord):
 
     def _decompose(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Have torch take a composite operator apart into others, which come here; NotImplemented if it does not."""
-        if func is _DROPOUT and not (args[1] and args[2]):
-            return args[0]  # as its kernel does, where torch's decomposition makes a copy
         if has_nested_kernel(func) and any(tensor.is_nested for tensor in tensors_in(args)):
             return NotImplemented
         named = add_size(self.values, func, args, kwargs) if self.stands_in else kwargs
         with self:
-            return func.decompose(*args, **named)
+            return take_apart(func, args, named)
 
     def _run_view(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Run an operator that returns a view, or a copy where it cannot: only the copy is work."""

@@ -127,12 +127,12 @@ class _WatchedStep(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func is _READ_VALUE and args[0].is_meta:
             return 1.0
+        for tensor in tensors_in((args, kwargs), torch.is_tensor):
+            self._live.add(tensor, 0)  # what was there before the step, whose views take no further bytes
         result = func(*args, **(kwargs or {}))
-        is_written_in_place = bool(args) and result is args[0]  # as a weight is, which takes no further bytes
-        if not is_written_in_place:
-            for tensor in tensors_in(result, torch.is_tensor):
-                self._live.add(tensor)
-            self.peak_bytes = max(self.peak_bytes, self._live.total)
+        for tensor in tensors_in(result, torch.is_tensor):
+            self._live.add(tensor)
+        self.peak_bytes = max(self.peak_bytes, self._live.total)
         return result
 
 

@@ -256,3 +256,24 @@ def test_a_loss_of_margins_is_made_in_one_tensor() -> None:
     """Input and target, and the loss of each element, whose memory the loss keeps."""
     memory = BACKEND.trace(Call(lambda self, x: F.soft_margin_loss(x, x)), ModelInputs(torch.ones(1000))).memory
     assert memory.peak_bytes() == 2 * 4000
+
+
+@pytest.mark.parametrize(("weights", "reduction"), [(1, "sum"), (1000, "sum"), (10, "none")])
+def test_a_loss_of_logits_has_its_weights_less_one_beside_two_tensors(weights: int, reduction: str) -> None:
+    """A loss of each element is one of the two; input and target are there too."""
+
+    def lose(self: Any, x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        return F.binary_cross_entropy_with_logits(x, x, pos_weight=weight, reduction=reduction)
+
+    x, weight = torch.ones(1000 // weights, weights), torch.ones(weights)
+    expected = x.nbytes + weight.nbytes + 2 * x.nbytes + weight.nbytes + (reduction == "sum") * 4
+    assert BACKEND.trace(Call(lose), ModelInputs(x, weight)).memory.peak_bytes() == expected
+    assert BACKEND.measure_memory(Call(lose), ModelInputs(x, weight)) == pytest.approx(expected, abs=16)
+
+
+def test_a_vector_times_matrices_is_taken_apart_as_in_a_run() -> None:
+    """Torch's decomposition in Python copies the matrices; a run that differentiates no weight does not."""
+    vector, matrices = torch.ones(10), torch.ones(5, 10, 5)
+    model, inputs = Call(lambda self, x, y: x @ y), ModelInputs(vector, matrices)
+    assert BACKEND.trace(model, inputs).memory.peak_bytes() == vector.nbytes + matrices.nbytes + 5 * 5 * 4
+    assert BACKEND.measure_memory(model, inputs) == vector.nbytes + matrices.nbytes + 5 * 5 * 4

@@ -338,6 +338,18 @@ def test_a_fused_update_takes_nothing_beside_the_state(name: str, has_stepped: b
     assert all(group["fused"] for group in optimizer.param_groups)
 
 
+def test_views_of_a_state_take_nothing_in_an_update() -> None:
+    """Adafactor expands the means of a filter's rows and columns for their product, which is the update.
+
+    There are the squares of both anew, the update, and the mean of each 3 x 3 kernel.
+    """
+    filters = nn.Parameter(torch.randn(32, 8, 3, 3))
+    filters.grad = torch.randn_like(filters)
+    adafactor = torch.optim.Adafactor([filters])
+    adafactor.step()
+    assert optimizer_bytes(adafactor, ()).update == 2 * (32 * 8 * 3 * 4) + 32 * 8 * 9 * 4 + 32 * 8 * 4
+
+
 def test_counting_an_optimizer_changes_nothing() -> None:
     model = nn.Linear(6, 5)
     optimizer = torch.optim.Adam(model.parameters())
