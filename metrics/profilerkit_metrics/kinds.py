@@ -61,4 +61,4 @@ def write_shares(sizes: Mapping[str, int]) -> str:
     named = sorted((name for name in sizes if name != "other" and sizes[name]), key=lambda name: -sizes[name])[:3]
     shown = [(name.replace("_", " "), sizes[name]) for name in named]
     rest = whole - sum(size for _, size in shown)
-    return ", ".join(f"{name} {size / whole:.0%}" for name, size in [*shown, ("the rest", rest)] if size)
+    return ", ".join(f"{name} {100 * size / whole:.0f} %" for name, size in [*shown, ("the rest", rest)] if size)

@@ -67,5 +67,5 @@ class ComputeMeasuredMemory(ProfilerFunction):
             return int(peak) if not include_weights else Partial(int(peak), ("the weights, for the trace failed",))
         measured = int(peak) + (trace.memory.weight_bytes if include_weights else 0)
         predicted = trace.memory.peak_bytes(include_weights)
-        note = f"memory_footprint predicts {predicted:,} B, {predicted / max(measured, 1):.0%} of it"
+        note = f"memory_footprint predicts {predicted:,} B, {100 * predicted / max(measured, 1):.0f} % of it"
         return Witnessed(Noted(measured, note), getattr(peak, "runs", ()))

@@ -83,7 +83,7 @@ def operator_grid(title: str, table: Table, top: int) -> Grid:
             row["phase"],
             str(row["calls"]),
             str(scale_value(row["seconds"], "s", Scale.TIME)),
-            f"{row['share']:.1%}",
+            share_text(row["share"]),
             write_count(row["macs"]),
             write_count(row["flops_per_second"]),
         )

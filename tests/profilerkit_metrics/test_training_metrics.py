@@ -69,7 +69,7 @@ def test_counts_parts_and_layers() -> None:
 
 def test_the_parts_are_shown_by_their_shares() -> None:
     status = make_profiler(Trained(trace(PARTS))).status_get("training_memory_parts", to_value=False)
-    assert status.show() == "weights 29%, gradients 29%, activations 21%, the rest 21%"
+    assert status.show() == "weights 29 %, gradients 29 %, activations 21 %, the rest 21 %"
 
 
 def test_a_backend_that_tells_no_parts() -> None:

@@ -149,9 +149,10 @@ def _require_layers(kernels: Sequence[RecordedKernel]) -> None:
     share = compute_layer_share(kernels)
     if share < _LEAST_SHARE:
         raise ProfileFileError(
-            f"the profile is of another model, device or version: only {share:.0%} of its time is in instructions that "
-            "the model has as it is compiled here, or whose scopes name layers. Join it where the same versions of JAX "
-            "compile for the same device, or profile a model whose layers open scopes (flax.linen, Keras)"
+            f"the profile is of another model, device or version: only {100 * share:.0f} % of its time is in "
+            "instructions that the model has as it is compiled here, or whose scopes name layers. Join it where the "
+            "same versions of JAX compile for the same device, or profile a model whose layers open scopes "
+            "(flax.linen, Keras)"
         )
 
 

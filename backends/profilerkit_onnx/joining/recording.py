@@ -62,8 +62,8 @@ def read_recording(profile: ProfileFile, model: ModelProto, inputs: ModelInputs 
     if share < _LEAST_SHARE:
         names = ", ".join(dict.fromkeys(kernel.name for kernel in kept[0].kernels))
         raise ProfileFileError(
-            f"the profile is of another model: the nodes that both have take {share:.0%} of its time. The profile has "
-            f"{names[:200]}"
+            f"the profile is of another model: the nodes that both have take {100 * share:.0f} % of its time. "
+            f"The profile has {names[:200]}"
         )
     return _make_recording(rewritten, kernels, kept)
 

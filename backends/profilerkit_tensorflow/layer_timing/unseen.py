@@ -99,6 +99,6 @@ def describe_unrecorded(timed: TimedPasses) -> str:
     if busy >= _LEAST_BUSY_SHARE * wall or wall < _SHORTEST_PASS_SECONDS * len(timed.passes):
         return ""
     return (
-        f"the operators that the profiler recorded ran in only {busy / wall:.0%} of the time: functions compiled "
-        "by XLA and Python code are not recorded"
+        f"the operators that the profiler recorded ran in only {100 * busy / wall:.0f} % of the time: functions "
+        "compiled by XLA and Python code are not recorded"
     )

@@ -120,8 +120,8 @@ def _describe_business(subjects: Sequence[Subject]) -> list[tuple[str, str]]:
     numbers = sorted(share for share in shares if isinstance(share, (int, float)))
     if not numbers or numbers[-1] < _QUIET:
         return []
-    usual, most = f"{numbers[len(numbers) // 2]:.0%}", f"{numbers[-1]:.0%}"
-    return [("Cores busy with other work", f"{usual} in the median row, {most} at the most")]
+    usual, most = 100 * numbers[len(numbers) // 2], 100 * numbers[-1]
+    return [("Cores busy with other work", f"{usual:.0f} % in the median row, {most:.0f} % at the most")]
 
 
 def _list_cards(subjects: Sequence[Subject]) -> list[dict[str, Any]]:

@@ -124,8 +124,8 @@ class JoinedProfile:
         notes += _note_slow_pass(self.recording.passes)
         if self.unattributed_share > 0.5:
             notes.append(
-                f"{self.unattributed_share:.0%} of the kernels' time is in no layer of this model: the profile may be "
-                "of another one; check that the model and its inputs are those that were profiled"
+                f"{100 * self.unattributed_share:.0f} % of the kernels' time is in no layer of this model: the profile "
+                "may be of another one; check that the model and its inputs are those that were profiled"
             )
         if self.trace.uncounted:
             notes.append(f"without the cost of {', '.join(self.trace.missing)}")

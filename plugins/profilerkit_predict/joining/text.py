@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from profilerkit.piping.quantity import Scale, scale_value
 from profilerkit.render.console import grid_text
 from profilerkit.render.grids import Grid
+from profilerkit.render.values import share_text
 
 if TYPE_CHECKING:
     from .result import JoinedProfile
@@ -57,7 +58,7 @@ def _write_cells(row: Mapping[str, Any], is_tree: bool) -> Iterator[str]:
     yield row["type"]
     # Work without time of its own is in another layer's kernel; that is no zero.
     yield _format_seconds(row["seconds"]) if row["seconds"] or not row["flops"] else "-"
-    yield "-" if row["share"] is None else f"{row['share']:.1%}"
+    yield "-" if row["share"] is None else share_text(row["share"])
     yield str(scale_value(row["macs"], "", Scale.SI))
     yield str(scale_value(row["bytes"], "B", Scale.IEC))
     rate = row["flops_per_second"]
@@ -68,7 +69,7 @@ def _write_cells(row: Mapping[str, Any], is_tree: bool) -> Iterator[str]:
 
 def _format_share(share: float | None) -> str:
     """Return a share as a percentage; above 1 it is marked, and a note says why."""
-    return "-" if share is None else f"{share:.1%}{' (!)' if share > 1 else ''}"
+    return "-" if share is None else f"{share_text(share)}{' (!)' if share > 1 else ''}"
 
 
 def _draw_unattributed(joined: JoinedProfile) -> Grid:
@@ -99,7 +100,7 @@ def _write_notes(joined: JoinedProfile) -> Iterator[str]:
     yield f"One pass takes {whole} (mean of {passes}): {inside} in kernels, {between} between them."
     where = f" on {recording.device}" if recording.device else " on a device" if recording.on_device else " on the host"
     yield f"Kernels ran{where}; layers are known by {recording.by}."
-    share = f"{joined.unattributed_share:.1%} of the kernels' time"
+    share = f"{share_text(joined.unattributed_share)} of the kernels' time"
     yield f"Without a layer: {_format_seconds(joined.unattributed_seconds)}, {share}."
     if joined.mfu is not None:
         yield f"MFU of the whole pass: {_format_share(joined.mfu)}."

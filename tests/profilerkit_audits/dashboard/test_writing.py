@@ -170,7 +170,7 @@ def test_the_page_says_how_busy_the_machine_was(store: Store) -> None:
     run = begun(store)
     for spec, busy in (("a", 0.1), ("b", 0.4), ("c", 0.9)):
         store.add(Row(spec, spec * 64, RowStatus.COMPLETE, conditions={"busy": busy}, run=run, machine="m"))
-    assert "<dd>40% in the median row, 90% at the most</dd>" in render(store)
+    assert "<dd>40 % in the median row, 90 % at the most</dd>" in render(store)
     quiet = begun(store)
     store.add(Row("d", "d" * 64, RowStatus.COMPLETE, conditions={"busy": 0.01}, run=quiet, machine="m"))
     assert "other work" not in render(store, run=quiet).partition('id="data"')[0]

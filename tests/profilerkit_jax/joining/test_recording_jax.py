@@ -166,7 +166,7 @@ def test_passes_that_are_left_out_take_other_programs_along(tmp_path: Path) -> N
 
 def test_what_is_refused(tmp_path: Path) -> None:
     x = jnp.ones((3, 64))
-    with pytest.raises(ProfileFileError, match="another model, device or version: only 0% of its time"):
+    with pytest.raises(ProfileFileError, match="another model, device or version: only 0 % of its time"):
         profilerkit.join(written(tmp_path, ("stranger", 0, 8)), Network(), x)
     nothing = tmp_path / "nothing.json"
     host = {"ph": "M", "name": "process_name", "pid": 1, "args": {"name": "/host:CPU"}}

@@ -43,7 +43,7 @@ def test_the_table_is_printed(files: tuple[str, str], capsys: pytest.CaptureFixt
     code, out, _ = run(capsys, "join", files[0], "--model", files[1], "--device", "h100")
     assert code == 0
     assert "Layers of Sequential (torch.profiler, forward)" in out
-    assert "Without a layer: 0 s, 0.0% of the kernels' time." in out
+    assert "Without a layer: 0 s, 0.0 % of the kernels' time." in out
     assert "Peaks and bandwidth of h100-sxm (data sheet); attention counts in full." in out
 
 

@@ -45,7 +45,7 @@ def test_report_is_that_of_the_rank(report: Report) -> None:
     assert sum(report["rank_peak_parts"].values()) == report["rank_peak_memory"]
     assert report["rank_peak_parts"]["optimizer"] == report["rank_optimizer_bytes"]
     assert str(report).count("ank 0 of 4 (dp_shard=4)") == 1
-    shares = [int(share) for share in re.findall(r"(\d+)%", report.status("rank_peak_parts").shown)]
+    shares = [int(share) for share in re.findall(r"(\d+) %", report.status("rank_peak_parts").shown)]
     assert abs(sum(shares) - 100) <= len(shares) / 2, "rounded shares of the whole"
 
 

@@ -234,7 +234,7 @@ def test_what_xla_compiles_is_said_to_be_missing() -> None:
 @pytest.mark.parametrize(
     ("wall", "busy", "said"),
     [
-        (2.0, 0.5, "the operators that the profiler recorded ran in only 25% of the time"),
+        (2.0, 0.5, "the operators that the profiler recorded ran in only 25 % of the time"),
         (2.0, 1.5, ""),
         (0.002, 0.0005, ""),  # a short pass is mostly the cost of calling the function
     ],

@@ -57,7 +57,7 @@ def test_the_metric_counts_weights_and_has_the_prediction_beside_it(include_weig
     report = profile(mlp(), x(), metrics=["measured_memory", "memory_footprint"], include_weights=include_weights)
     expected = 3 * ACTIVATION + include_weights * 2 * 256 * 256 * 4
     assert (report["measured_memory"], report["memory_footprint"]) == (expected, expected)
-    assert report.status("measured_memory").note == f"memory_footprint predicts {expected:,} B, 100% of it"
+    assert report.status("measured_memory").note == f"memory_footprint predicts {expected:,} B, 100 % of it"
 
 
 def test_it_is_computed_where_it_is_asked_for_alone() -> None:
