@@ -326,6 +326,18 @@ def test_a_scan_runs_once_for_each_slice() -> None:
     assert trace.layers[0].calls[0].outputs[1].shape == (5, 4)
 
 
+def test_a_scan_over_samples_is_refused() -> None:
+    """That of operator set 8 takes the lengths of the sequences first, and a batch of states and sequences."""
+    body = make_graph([helper.make_node("Add", ["state", "slice"], ["next"])], ["state", "slice"], ["next"])
+    node = helper.make_node("Scan", ["", "start", "x"], ["last"], name="turns", body=body, num_scan_inputs=1)
+    model = make_model([node], {"x": np.ones((2, 5, 4), F)}, {"start": np.zeros((2, 4), F)}, ["last"], opset=8)
+    report = profile(model, np.ones((2, 5, 4), F), metrics=["flops"])
+    assert (
+        "the Scan 'turns' of operator set 8 goes over the samples of a batch, which is not read; export the model"
+        in (report.status("flops").missing[0])
+    )
+
+
 # Constants and sizes --------------------------------------------------------------------------------------------------
 
 

@@ -19,11 +19,13 @@ from ..model.types import tensor_type
 from .bodies import find_graph, stack_turns, walk_body
 from .loops import walk_loop
 from .pricing import name_node, read_attributes
-from .values import Value
+from .values import UnfitError, Value
 from .walk import Handler, Visit, Walk
 
 __all__ = ["HANDLERS", "holds_conditions"]
 
+#: The first operator set whose ``Scan`` is read.
+_FIRST = 9
 _DEARER = "the condition of the If {!r} depends on values: the most expensive of its branches is counted"
 
 
@@ -49,6 +51,11 @@ def _walk_both(walk: Walk, visit: Visit) -> list[Value]:
 
 def _walk_scan(walk: Walk, visit: Visit) -> list[Value]:
     """Go over the body of a ``Scan`` of operator set 9 or newer: its inputs are its first state, and what is sliced."""
+    if walk.declared.opsets.get("", _FIRST) < _FIRST:
+        raise UnfitError(
+            f"the Scan {name_node(visit.node)!r} of operator set 8 goes over samples of a batch, which is not read; "
+            f"export the model with operator set {_FIRST} or newer"
+        )
     graph, attributes = find_graph(visit.node, "body"), read_attributes(visit.node)
     state_count = len(visit.inputs) - attributes["num_scan_inputs"]
     states, sequences = visit.inputs[:state_count], visit.inputs[state_count:]

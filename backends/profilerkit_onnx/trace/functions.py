@@ -34,15 +34,13 @@ def find_body(node: NodeProto, inputs: Sequence[Value | None], opsets: Mapping[s
         body = schema.get_context_dependent_function_with_opset_version(version, node.SerializeToString(), types)
     else:
         body = schema.get_function_with_opset_version(version)
-    return _complete(FunctionProto.FromString(body), version, schema) if body else None
-
-
-def _complete(body: FunctionProto, version: int, schema: Any) -> FunctionProto:
-    """Add what a body takes for granted: the operator set it is written in, and the defaults of its attributes."""
-    if not any(entry.domain == "" for entry in body.opset_import):
-        body.opset_import.append(OperatorSetIdProto(domain="", version=version))
-    body.attribute_proto.extend(list_defaults(schema))
-    return body
+    if not body:
+        return None
+    function = FunctionProto.FromString(body)
+    function.attribute_proto.extend(list_defaults(schema))
+    if node.domain in STANDARD and not any(entry.domain == "" for entry in function.opset_import):
+        function.opset_import.append(OperatorSetIdProto(domain="", version=version))  # which the body takes for granted
+    return function
 
 
 def fill_body(function: FunctionProto, node: NodeProto, left_out: set[str]) -> list[NodeProto]:

@@ -76,12 +76,25 @@ def _infer_by_name(
         if value.array is not None and _tells_sizes(value.array)
     }
     imports = [helper.make_opsetid(domain, version) for domain, version in opsets.items()]
+    node = _add_defaults(node, schema)  # that of STFT's `onesided` is not what onnx's inference takes it for
     try:
         return infer_node_outputs(schema, node, types, data, opset_imports=imports)
     except ValidationError:  # exporters leave inputs out before the standard lets them: Resize in version 11
         newest = find_schema(node, {}) or schema
         imports = [helper.make_opsetid("", defs.onnx_opset_version())]
         return infer_node_outputs(newest, node, types, data, opset_imports=imports)
+
+
+def _add_defaults(node: NodeProto, schema: defs.OpSchema) -> NodeProto:
+    """Return a node with the attributes that it lacks, as the standard defines them."""
+    given = {attribute.name for attribute in node.attribute}
+    lacking = [attribute for attribute in list_defaults(schema) if attribute.name not in given]
+    if not lacking:
+        return node
+    copy = NodeProto()
+    copy.CopyFrom(node)
+    copy.attribute.extend(lacking)
+    return copy
 
 
 def _tells_sizes(array: Array) -> bool:

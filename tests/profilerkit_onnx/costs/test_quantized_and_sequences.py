@@ -91,6 +91,14 @@ def test_short_time_fourier_transforms(windowed: bool) -> None:
     assert trace.flops == 2 * 7 * (round(2.5 * 8 * 3) + windowed * 8)
 
 
+@pytest.mark.parametrize(("attributes", "bins"), [({}, 5), ({"onesided": 1}, 5), ({"onesided": 0}, 8)])
+def test_half_of_a_spectrum_is_the_default(attributes: dict[str, int], bins: int) -> None:
+    """Of 8 frequencies 5 are distinct; ``onesided`` is 1 where it is left out."""
+    signal, step, length = ones(2, 32, 1), np.asarray(4, np.int64), np.asarray(8, np.int64)
+    trace = trace_node("STFT", signal, step, None, length, opset=20, **attributes)
+    assert trace.operators[0].outputs[0].shape == (2, 7, bins, 2)
+
+
 # Sequences --------------------------------------------------------------------------------------------------------
 
 
