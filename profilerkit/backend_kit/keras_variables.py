@@ -35,7 +35,9 @@ def lacks_weights(layer: Any) -> bool:
     if layer.built or any(True for _ in own_variables(layer)):
         return False
     build = type(layer).build
-    plain = [base.build for base in type(layer).__mro__ if base.__name__ in _PLAIN and is_shipped_class(base)]
+    plain = [
+        vars(base).get("build") for base in type(layer).__mro__ if base.__name__ in _PLAIN and is_shipped_class(base)
+    ]
     return build not in plain and ".layers.merging." not in build.__module__
 
 

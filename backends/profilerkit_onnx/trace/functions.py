@@ -36,7 +36,7 @@ def find_body(node: NodeProto, inputs: Sequence[Value | None], opsets: Mapping[s
         body = schema.get_function_with_opset_version(version)
     if not body:
         return None
-    function = FunctionProto.FromString(body)
+    function: FunctionProto = FunctionProto.FromString(body)
     function.attribute_proto.extend(list_defaults(schema))
     if node.domain in STANDARD and not any(entry.domain == "" for entry in function.opset_import):
         function.opset_import.append(OperatorSetIdProto(domain="", version=version))  # which the body takes for granted

@@ -87,13 +87,13 @@ def _infer_by_name(
 
 def _add_defaults(node: NodeProto, schema: defs.OpSchema) -> NodeProto:
     """Return a node with the attributes that it lacks, as the standard defines them."""
-    given = {attribute.name for attribute in node.attribute}
-    lacking = [attribute for attribute in list_defaults(schema) if attribute.name not in given]
-    if not lacking:
+    names = {attribute.name for attribute in node.attribute}
+    defaults = [default for default in list_defaults(schema) if default.name not in names]
+    if not defaults:
         return node
     copy = NodeProto()
     copy.CopyFrom(node)
-    copy.attribute.extend(lacking)
+    copy.attribute.extend(defaults)
     return copy
 
 
