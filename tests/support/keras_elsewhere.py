@@ -218,3 +218,14 @@ def test_a_restless_model_comes_back_as_it_was(run: Callable[[Any, Any], None], 
         run(model, x)
     assert list_facts(model) == before
     assert x.tolist() == ones(2, 4).tolist()
+
+
+@pytest.mark.parametrize(("mode", "floats"), [("int8", 24), ("int4", 24), ("float8", 8 * 24 + 24)])
+def test_a_quantized_layer_has_its_parameters_without_scales(mode: str, floats: int) -> None:
+    """8 x 24 and 24, of which two share a byte in 4 bits; the bias is 24 zeros."""
+    model = stack_layers((8,), layers.Dense(24, kernel_initializer="ones"))
+    model.layers[-1].quantize(mode)
+    report = profile(model, ones(1, 8), metrics=["total_params", "model_size", "sparsity"])
+    assert report["total_params"] == 8 * 24 + 24
+    assert report["model_size"] == sum(np.asarray(variable).nbytes for variable in model.variables)
+    assert report["sparsity"] == pytest.approx(24 / floats)

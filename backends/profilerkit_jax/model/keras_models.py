@@ -13,6 +13,7 @@ from profilerkit.backend_kit.call_stack import list_layers
 from profilerkit.backend_kit.keras_calls import call_arguments, read_declared_shapes
 from profilerkit.backend_kit.keras_kinds import is_shipped
 from profilerkit.backend_kit.keras_layers import flat_layers, list_children, read_variable_value
+from profilerkit.backend_kit.keras_packing import list_packed_variables
 from profilerkit.backend_kit.keras_variables import lacks_weights, own_states, own_variables
 from profilerkit.backend_kit.layouts import in_declared_layout
 from profilerkit.process.restoring import restored
@@ -87,8 +88,9 @@ def _list_variables(model: Any, layers: Sequence[tuple[str, Any]]) -> _Variables
 
     for layer_path, layer in layers:
         keys = tuple(layer_path.split(".")) if layer_path else ()
+        packed = {id(variable): count for variable, count in list_packed_variables(layer)}
         for name, variable in own_variables(layer):
-            add(variable, (*keys, name), is_parameter=True)
+            add(variable, (*keys, name), is_parameter=True, numbers=packed.get(id(variable)))
         for name, variable, is_saved in own_states(layer):
             add(variable, (*keys, name), is_parameter=False, persistent=is_saved)
     for index, variable in enumerate(list_variables(model)):

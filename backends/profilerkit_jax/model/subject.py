@@ -28,6 +28,7 @@ class Leaf:
         persistent: Whether it is saved with the model.
         trainable: Whether training changes it, if it is a parameter.
         is_counted: Whether it is among the parameters or buffers; the state of a random generator need not be.
+        numbers: How many numbers it stands for, where it has two in each element.
     """
 
     path: tuple[str, ...]
@@ -36,6 +37,7 @@ class Leaf:
     persistent: bool = True
     trainable: bool = True
     is_counted: bool = True
+    numbers: int | None = None
 
 
 @dataclass(frozen=True)

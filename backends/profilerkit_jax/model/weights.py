@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import jax
+from msgspec.structs import replace
 
 from profilerkit.backend_kit.scoped_calls import PlacedWeight
 from profilerkit.costs import Shape
@@ -29,6 +30,7 @@ def list_weights(leaves: Iterable[Leaf], types: Mapping[str, str]) -> Iterator[P
         is_discrete = str(leaf.value.dtype).startswith(("int", "uint", "bool"))  # it has no gradient
         trainable = leaf.is_parameter and leaf.trainable and not is_discrete
         record = _record(name or "value", identity, leaf.value, trainable, leaf.persistent)
+        record = record if leaf.numbers is None else replace(record, count=leaf.numbers)
         yield PlacedWeight(layer, record, leaf.is_parameter)
 
 

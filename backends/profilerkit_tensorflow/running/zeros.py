@@ -7,6 +7,7 @@ from typing import Any
 import tensorflow as tf
 
 from profilerkit import WithoutValuesError
+from profilerkit.backend_kit.keras_variables import quantization_data
 
 from ..model.stored_variables import find_stored_variable
 from ..model.variables import list_weights
@@ -16,10 +17,17 @@ __all__ = ["zero_weights"]
 
 
 def zero_weights(model: Any) -> tuple[int, int]:
-    """Return how many elements of the floating-point weights are zero, and how many there are; each weight once."""
+    """Return how many elements of the floating-point weights are zero, and how many there are; each weight once.
+
+    The scales and histories of quantized layers are no weights.
+    """
     require_values(model)
     nonzero = elements = 0
-    for weight in list_weights(model):
+    weights = list_weights(model)
+    scales = set(map(id, quantization_data([weight.variable for weight in weights])))
+    for weight in weights:
+        if id(weight.variable) in scales:
+            continue
         dtype = tf.as_dtype(weight.dtype)
         if dtype.is_floating or dtype.is_complex:
             elements += weight.elements

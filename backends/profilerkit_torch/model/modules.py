@@ -21,6 +21,7 @@ from .keras_layers import (
 )
 
 __all__ = [
+    "find_mirrors",
     "list_direct_tensors",
     "list_layers",
     "list_modules",
@@ -61,15 +62,19 @@ def _list_children(module: nn.Module) -> list[tuple[str, nn.Module]]:
     return [(name, child) for name, child in children.items() if child is not None] if children else []
 
 
+def find_mirrors(modules: Iterable[nn.Module]) -> set[int]:
+    """Return the ``id`` of each module that has the weights of a Keras layer and of those inside it once more."""
+    children = ((name, child, module) for module in modules for name, child in read_children(module).items())
+    return {id(child) for name, child, module in children if is_mirror(name, child, module)}
+
+
 def list_named_parameters(model: nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
     """Yield the parameters by name, each once; of Keras' layers what training may change."""
     modules = list_modules(model)
     if not holds_keras(modules):
         yield from model.named_parameters()
         return
-    children = ((name, child, module) for module in modules for name, child in read_children(module).items())
-    # a mirror has the weights of all layers inside of a layer again, under other names
-    mirrors = {id(child) for name, child, module in children if is_mirror(name, child, module)}
+    mirrors = find_mirrors(modules)
     visited: set[int] = set()
     for module in modules:
         parameters = () if id(module) in mirrors else read_parameters(module).items()

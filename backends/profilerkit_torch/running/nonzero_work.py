@@ -110,7 +110,7 @@ class NonzeroMode(TorchDispatchMode):
             for tensor in _find_factors(func, args, arguments)
             if self._weights.has(tensor) and not self._activations.has(tensor)
         ]
-        return [weight for weight in packed + plain if weight.dim() > 1 and _has_own_zero(weight)]
+        return [weight for weight in packed + plain if weight.dim() > 1 and _has_own_zero(weight, func)]
 
     def _note_origin(self, arguments: Iterable[torch.Tensor], result: Any) -> None:
         """Note what an operator has made as activations, or as weights."""
@@ -134,9 +134,11 @@ class NonzeroMode(TorchDispatchMode):
                 yield replace(operator, macs=macs, flops=operator.flops - Cost.of_macs(operator.macs - macs).flops)
 
 
-def _has_own_zero(weight: torch.Tensor) -> bool:
+def _has_own_zero(weight: torch.Tensor, func: Any) -> bool:
     """Return whether an element that is zero is a weight of zero: in other integers weights are packed, or shifted."""
-    return weight.is_floating_point() or weight.is_complex() or weight.is_quantized or weight.dtype is torch.int8
+    if weight.is_floating_point() or weight.is_complex() or weight.is_quantized or weight.dtype is torch.int8:
+        return True
+    return weight.dtype is not torch.uint8 and func.namespace == "aten" and "int4" not in str(func)
 
 
 def _find_factors(func: Any, args: Any, arguments: Iterable[torch.Tensor]) -> Iterable[torch.Tensor]:

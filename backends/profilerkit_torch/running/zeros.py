@@ -12,7 +12,8 @@ from profilerkit import WithoutValuesError
 
 from ..compat.modules import read_buffers, read_parameters
 from ..model.inventory import Inventory, is_lazy
-from ..model.modules import list_modules
+from ..model.keras_layers import holds_keras, list_reported_weights
+from ..model.modules import find_mirrors, list_modules
 from ..untouched.caller_context import apart
 from .nonzero_work import Nonzero, count_nonzero
 
@@ -34,8 +35,11 @@ def zero_weights(model: nn.Module) -> tuple[int, int]:
 def _count_parameters(model: nn.Module) -> Collection[Nonzero]:
     """Return how many elements of each floating-point parameter are not zero; tied ones are counted once."""
     counts: dict[int, Nonzero] = {}
-    for module in list_modules(model):
-        for name, parameter in read_parameters(module).items():
+    modules = list_modules(model)
+    mirrors = find_mirrors(modules) if holds_keras(modules) else ()
+    for module in modules:
+        weights = () if id(module) in mirrors else (*read_parameters(module).items(), *list_reported_weights(module))
+        for name, parameter in weights:
             if parameter is not None and (parameter.is_floating_point() or parameter.is_complex()):
                 weight = _apply_mask(module, name, parameter.detach())
                 counts[id(parameter)] = Nonzero(count_nonzero(weight).nonzero, weight.numel())

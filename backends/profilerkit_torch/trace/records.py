@@ -12,6 +12,7 @@ from torch import nn
 from profilerkit.backend_kit.call_stack import list_shown_layers
 from profilerkit.backend_kit.keras_kinds import is_keras
 from profilerkit.backend_kit.keras_layers import read_variable_value, write_settings
+from profilerkit.backend_kit.keras_packing import list_packed_variables
 from profilerkit.backend_kit.keras_variables import own_states
 from profilerkit.trace.layer_paths import count_depth
 from profilerkit.trace.records import LayerCall, LayerRecord, WeightRecord
@@ -82,8 +83,9 @@ def _read_weights(module: nn.Module, identities: dict[Any, int], is_packing: boo
 
 def _read_keras_weights(module: nn.Module, identities: dict[Any, int], trained: Container[int]) -> _Weights:
     """Return what a Keras layer owns: its weights, and the states that it writes to."""
+    packed = {id(read_variable_value(variable)): count for variable, count in list_packed_variables(module)}
     weights = [
-        replace(weight_record(name, tensor, identities), trainable=id(tensor) in trained)
+        replace(weight_record(name, tensor, identities, count=packed.get(id(tensor))), trainable=id(tensor) in trained)
         for name, tensor in list_reported_weights(module)
     ]
     states = [

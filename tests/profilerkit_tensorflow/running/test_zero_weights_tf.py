@@ -44,3 +44,12 @@ def test_a_model_that_is_not_built_has_no_values() -> None:
 
     with pytest.raises(WithoutValuesError, match="not built"):
         BACKEND.zero_weights(keras.Sequential([keras.layers.Dense(4)]))
+
+
+@pytest.mark.parametrize(("mode", "elements"), [("int8", 24), ("float8", 8 * 24 + 24)])
+def test_scales_of_quantized_layers_are_no_weights(mode: str, elements: int) -> None:
+    """A bias of 24 zeros; a kernel of 8 x 24 floats in the mode that keeps it as such, with histories beside it."""
+    keras = pytest.importorskip("keras")
+    model = keras.Sequential([keras.layers.Input((8,)), keras.layers.Dense(24, kernel_initializer="ones")])
+    model.layers[-1].quantize(mode)
+    assert BACKEND.zero_weights(model) == (24, elements)
