@@ -53,6 +53,7 @@ _is_grad_enabled = torch.is_grad_enabled
 _JAGGED_EXAMPLE = find_operator("aten._nested_get_jagged_dummy.default")
 #: Returns the derivatives of what has none, for forward-mode autograd.
 _ZEROS_WITHOUT_MEMORY = find_operator("aten._efficientzerotensor.default")
+_DETACH, _TO_COPY = find_operator("aten.detach.default"), find_operator("aten._to_copy.default")
 #: Views that take of a second tensor its size, or read it on the CPU: no tensor has to be moved for them.
 _NEVER_MOVED = frozenset(
     map(
@@ -146,6 +147,9 @@ class Recorder(WatchingMode, PassRecord):
             if id(func) in self._views:
                 return self._run_view(func, args, kwargs)
         elif self.on_meta and kwargs.get("device") is not None:  # it may leave the meta device: never remembered
+            stays = func is _TO_COPY and kwargs["device"] == self.device and kwargs.get("dtype") is args[0].dtype
+            if stays:  # a hook of a saved tensor moves it to where it is in a run, which no mode of functions has seen
+                return move_to_start(self._run_view(_DETACH, args, {}))
             return move_to_start(self._run(func, args, kwargs, None, are_known=False))
         call = signature(func, args, kwargs, self.live.by_storage)
         plan = self.plans.find(call.key)

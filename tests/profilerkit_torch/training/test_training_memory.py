@@ -208,6 +208,17 @@ def test_functions_take_what_their_kernels_take(name: str) -> None:
     assert sum(trace.memory.parts.values()) == trace.memory.peak_bytes(include_weights=False)
 
 
+def test_tensors_that_are_saved_on_the_cpu_are_there_already() -> None:
+    """A step takes as much as without: see the first test."""
+
+    def save_on_cpu(self: Any, x: torch.Tensor) -> torch.Tensor:
+        with torch.autograd.graph.save_on_cpu():
+            return self.layers(x)  # type: ignore[no-any-return]
+
+    saving = step(Call(save_on_cpu, layers=two_layers()), ones(32, WIDTH)).memory
+    assert saving.peak_bytes(include_weights=False) == 5 * (32 * WIDTH * 4) + WEIGHT
+
+
 @pytest.mark.parametrize(("name", "tensors"), [("binary_cross_entropy", 3), ("binary_cross_entropy_with_logits", 3)])
 def test_a_loss_may_be_differentiated_by_its_target_too(name: str, tensors: int) -> None:
     """Without logits: the loss of each element, and two gradients. With them: a sigmoid, its opposite and a product."""
