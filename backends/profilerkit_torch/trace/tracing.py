@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from textwrap import shorten
 from typing import TypeAlias
 
 import torch
@@ -225,5 +226,5 @@ def _add_note(trace: ModelTrace, note: str) -> ModelTrace:
 
 
 def _summarize(error: Exception) -> str:
-    line = str(error).strip().split("\n", 1)[0][:200]
+    line = shorten(str(error).strip().split("\n", 1)[0], 200, placeholder=" ...")
     return line if isinstance(error, BackendFailedError) else f"the model raised {type(error).__name__}: {line}"

@@ -153,7 +153,12 @@ class Beside(nn.Module):
 def test_a_layer_of_hqq_keeps_bias_and_scales_as_plain_attributes() -> None:
     layer = Beside("W_q")
     layer.bias = ones(OUT)
-    layer.meta = {"nbits": 4, "scale": ones(32, 1), "zero": ones(32, 1), "meta_scale": {"scale": ones(4, 1)}}
+    layer.__dict__["meta"] = {
+        "nbits": 4,
+        "scale": ones(32, 1),
+        "zero": ones(32, 1),
+        "meta_scale": {"scale": ones(4, 1)},
+    }
     found = trace_complete(layer, x())
     assert found.total_params == WEIGHTS + OUT
     assert found.size_bytes == found.memory.weight_bytes == WEIGHTS // 2 + 4 * (OUT + 32 + 32 + 4)
@@ -164,7 +169,7 @@ def test_a_layer_of_bitsandbytes_keeps_its_scales_in_an_object() -> None:
     """The integers there are those of the weight."""
     layer = nn.Linear(IN, OUT, bias=False)
     layer.weight = nn.Parameter(torch.zeros(OUT, IN, dtype=torch.int8), requires_grad=False)
-    layer.state = types.SimpleNamespace(CB=layer.weight.data, SCB=ones(OUT))
+    layer.__dict__["state"] = types.SimpleNamespace(CB=layer.weight.data, SCB=ones(OUT))
     found = trace_complete(Call(lambda self, x: x @ self.layer.weight.to(x.dtype).t(), layer=layer), x())
     assert (found.total_params, found.size_bytes, found.memory.weight_bytes) == (WEIGHTS, *2 * [WEIGHTS + OUT * 4])
 
@@ -182,7 +187,7 @@ def test_scales_beside_a_packed_weight_are_no_parameters() -> None:
 def test_a_training_step_keeps_what_a_weight_has_as_attributes() -> None:
     """In a real run too: bitsandbytes' layers of 8 bits ask their weight for its scales."""
 
-    def multiply(self: Any, x: torch.Tensor) -> torch.Tensor:
+    def multiply(self: Any, x: torch.Tensor) -> Any:
         scales = self.layer.weight.SCB * (1 + int(x.sum().item() > 1e9))
         return x * self.gain @ (self.layer.weight.to(x.dtype) * scales).t()
 
@@ -223,7 +228,7 @@ class Scaled(torch.Tensor):
     def __tensor_unflatten__(cls, inner: Any, *_: Any) -> Any:
         return cls(inner["data_"], inner["scale"])
 
-    def dequantize(self) -> torch.Tensor:  # type: ignore[override]
+    def dequantize(self) -> torch.Tensor:
         return self.data_ * self.scale
 
     @classmethod
@@ -368,8 +373,11 @@ def test_the_code_of_a_wrapper_is_told_the_device_of_a_run() -> None:
 
 def test_an_exported_program_has_its_wrapped_weights_and_its_layers() -> None:
     """Torch notes no layer for the operators that take the parts of such a weight."""
-    found = trace_complete(
-        make_layered(torch.export.export(nn.Sequential(make_wrapped(ones(OUT, IN)).layer), (x(),))), x()
-    )
+    layer = make_wrapped(ones(OUT, IN)).layer
+    try:
+        program = torch.export.export(nn.Sequential(layer), (x(),))  # type: ignore[arg-type]
+    except AssertionError as error:  # torch 2.6
+        pytest.skip(f"this torch does not export such weights: {error}")
+    found = trace_complete(make_layered(program), x())
     assert (found.total_params, found.size_bytes, found.macs) == (WEIGHTS, WEIGHTS * 4 + OUT * 4, MACS)
     assert {row["path"]: row["macs"] for row in found.table} == {"": MACS, "0": MACS}

@@ -247,7 +247,7 @@ def test_zeros_of_narrow_floats_are_counted() -> None:
 def test_integers_in_which_several_numbers_are_packed_count_in_full() -> None:
     model = nn.Module()
     model.register_buffer("weight", torch.zeros(4, 8, dtype=torch.uint8))
-    model.forward = lambda x: torch.ops.quantized_holes.product(x, model.weight)  # type: ignore[method-assign]
+    model.forward = lambda x: torch.ops.quantized_holes.product(x, model.weight)
     library = torch.library.Library("quantized_holes", "DEF")
     library.define("product(Tensor x, Tensor packed) -> Tensor")
     library.impl("product", lambda x, packed: x.new_zeros(x.shape[0], 4), "CompositeExplicitAutograd")

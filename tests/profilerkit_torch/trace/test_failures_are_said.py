@@ -151,3 +151,16 @@ def test_the_layer_that_raised_is_named(tries: bool) -> None:
 def test_an_error_of_the_model_itself_names_no_layer() -> None:
     (why,) = profile(nn.Linear(9, 8), torch.randn(4, 8), metrics=["macs"]).status("macs").missing
     assert "cannot be multiplied (4x8 and 9x8); it was called with" in why
+
+
+def test_a_long_message_is_cut_between_words() -> None:
+    def refuse(x: torch.Tensor) -> torch.Tensor:
+        raise NotImplementedError("a word " * 60)
+
+    library = torch.library.Library("wordykit", "DEF")
+    library.define("copy(Tensor x) -> Tensor")
+    library.impl("copy", torch.Tensor.clone, "CPU")
+    library.impl("copy", refuse, "Meta")
+    report = profile(Call(lambda self, x: torch.ops.wordykit.copy(x)), torch.ones(2), metrics=["macs"])
+    (note,) = (note for note in report.notes if "real run" in note)
+    assert note.endswith("a word ...")
