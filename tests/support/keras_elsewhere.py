@@ -91,6 +91,28 @@ def test_a_recurrent_layer_runs_as_often_as_there_are_steps(layer: Any, macs: in
     assert trace.flops == 2 * trace.macs + 2 * STEPS * UNITS * per_unit
 
 
+def test_layers_without_weights_need_not_be_built() -> None:
+    """As in Keras Hub: Keras marks what a layer's own ``call`` runs as built when it is called with values."""
+
+    class Halved(layers.Layer):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.dense, self.joined, self.padded = layers.Dense(2), layers.Concatenate(), layers.ZeroPadding1D(1)
+
+        def build(self, shape: Any) -> None:
+            self.dense.build(shape)
+            self.built = True
+
+        def call(self, x: Any) -> Any:
+            joined = self.joined([self.dense(x), self.padded(x)[:, 1:-1]])
+            return keras.ops.repeat(joined, repeats=2, axis=1)  # which Keras on torch cannot do without values
+
+    model = stack_layers((5, 3), Halved())
+    model.layers[0].joined.built = model.layers[0].padded.built = False
+    assert trace_complete(model, ones(4, 5, 3)).macs == 4 * 5 * 3 * 2
+    assert not model.layers[0].joined.built
+
+
 def test_inputs_by_place_and_by_name() -> None:
     first, second = keras.Input((3,), name="first"), keras.Input((3,), name="second")
     total = layers.Add()([first, second])

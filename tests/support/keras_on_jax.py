@@ -95,27 +95,6 @@ def test_inputs_as_the_model_declares_them() -> None:
     assert profile(named, batch_size=5, metrics=["flops"])["flops"] == 5 * 3
 
 
-def test_layers_without_weights_need_not_be_built() -> None:
-    """As in Keras Hub: Keras marks what a layer's own ``call`` runs as built when it is called with values."""
-
-    class Halved(layers.Layer):  # type: ignore[misc]
-        def __init__(self) -> None:
-            super().__init__()
-            self.dense, self.joined, self.padded = layers.Dense(2), layers.Concatenate(), layers.ZeroPadding1D(1)
-
-        def build(self, shape: Any) -> None:
-            self.dense.build(shape)
-            self.built = True
-
-        def call(self, x: Any) -> Any:
-            return self.joined([self.dense(x), self.padded(x)[:, 1:-1]])
-
-    model = stack_layers((5, 3), Halved())
-    model.layers[0].joined.built = model.layers[0].padded.built = False
-    assert trace_complete(model, ones(4, 5, 3)).macs == 4 * 5 * 3 * 2
-    assert not model.layers[0].joined.built
-
-
 def test_a_model_that_is_not_built_gets_a_clear_message() -> None:
     message = (
         "the Keras model bare is not built: it has no weights yet. On JAX only its first call makes them; call it once "

@@ -14,6 +14,7 @@ from profilerkit import ModelInputs, WithoutValuesError
 from profilerkit.backend_kit.keras_calls import call_arguments, read_declared_shapes
 from profilerkit.backend_kit.keras_kinds import is_keras
 from profilerkit.backend_kit.keras_layers import direct_layers, read_variable_value, set_variable_value
+from profilerkit.backend_kit.keras_variables import lacks_weights
 from profilerkit.backend_kit.layouts import in_declared_layout
 
 from .keras_layers import list_variables
@@ -56,7 +57,7 @@ def is_unbuilt(modules: Iterable[nn.Module]) -> bool:
 
     What is made of other layers has none to make once these have theirs.
     """
-    return any(is_keras(module) and not module.built and not direct_layers(module) for module in modules)
+    return any(is_keras(module) and not direct_layers(module) and lacks_weights(module) for module in modules)
 
 
 def build_without_values(model: nn.Module, inputs: ModelInputs) -> None:
