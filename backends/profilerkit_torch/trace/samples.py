@@ -16,7 +16,7 @@ from profilerkit.backend_kit.samples import InputLayout
 from profilerkit.process.cached import once_for_each
 
 from ..compat.modules import read_buffers, read_parameters
-from ..model.modules import list_direct_tensors, list_layers, list_modules
+from ..model.modules import list_layers
 from ..model.wrapped import inner_model
 from .tracing import trace_model
 
@@ -41,7 +41,7 @@ def count_samples(model: nn.Module, inputs: ModelInputs, trace: ModelTrace | Non
     """
     shapes = [tuple(leaf.shape) for leaf in inputs.leaves() if isinstance(leaf, torch.Tensor) and not leaf.is_nested]
     layers = list_layers(inner_model(model))
-    has_parameters = bool(list_direct_tensors(list_modules(model), read_parameters))
+    has_parameters = any(tensor is not None for _, module in layers for tensor in read_parameters(module).values())
     layouts = _find_layouts(layers, has_parameters)
     user_layers = [module for _, module in layers if not type(module).__module__.startswith("torch.nn.")]
     is_doubtful = any(samples.may_have_no_batch_first(layout, shapes) for layout in set(layouts.values()))
