@@ -1,4 +1,4 @@
-"""Outputs of operators on meta tensors that need not run: torch's own kernels for them are slow, or refuse."""
+"""Outputs of operators on tensors without values that need not run: torch's kernels for them are slow, or refuse."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from typing import Any
 import torch
 
 from ..compat.operators import read_schema
-from ..compat.tensors import FakeTensor
+from .asked_calls import stands_in
 from .meta_layouts import make_attention_output
 from .meta_recurrent import RECURRENT
 from .meta_sizes import SIZES
 
-__all__ = ["multiply_groups", "without_running"]
+__all__ = ["without_running"]
 
 
 def without_running(func: Any, args: Any, kwargs: Any) -> Any:
-    """Return what an operator makes of meta tensors where its shape is known beforehand; None for any that must run."""
+    """Return what an operator makes of stand-ins where its shape is known beforehand; None for any that must run."""
     tensor = args[0] if args else None
-    if not isinstance(tensor, torch.Tensor) or not tensor.is_meta or not tensor.is_floating_point():
+    if not isinstance(tensor, torch.Tensor) or not stands_in(tensor) or not tensor.is_floating_point():
         return None
     schema = read_schema(func)
     if schema.name == "aten::_grouped_mm":
-        return multiply_groups(func, args, kwargs)
+        return _multiply_groups(*args, **kwargs)
     if schema.name == "aten::scaled_dot_product_attention":
         return make_attention_output(*args, **kwargs)
     name = f"{schema.name}.{schema.overload_name}"
@@ -56,7 +56,7 @@ def _make_loss(
 ) -> torch.Tensor | None:
     """Return a loss of an input and a target of one dtype; None where it is not reduced, or torch must judge it."""
     reduction = options["reduction"] if "reduction" in options else (x, target, *others, *[1] * position)[position]
-    if reduction == 0 or x.shape != target.shape or x.dtype is not target.dtype or not target.is_meta:
+    if reduction == 0 or x.shape != target.shape or x.dtype is not target.dtype or x.device != target.device:
         return None
     return _make_alike(x).resize_(())
 
@@ -67,20 +67,13 @@ def _make_alike(tensor: torch.Tensor) -> torch.Tensor:
     return torch.empty_like(tensor)
 
 
-def multiply_groups(func: Any, args: Any, kwargs: Any) -> torch.Tensor | None:
-    """Return an output for a product of each group's rows with its own matrix, on shapes alone; else None.
-
-    It is not run there: torch's meta kernel takes bfloat16 alone, its others take what the model has.
-    """
-    if read_schema(func).name != "aten::_grouped_mm" or not (args[0].is_meta or isinstance(args[0], FakeTensor)):
-        return None
-    return _make_grouped(*args, **kwargs)
-
-
-def _make_grouped(
+def _multiply_groups(
     a: torch.Tensor, b: torch.Tensor, offs: Any = None, bias: Any = None, out_dtype: Any = None
 ) -> torch.Tensor:
-    """Return an output without values: a product for each group, or one with a matrix for each group of its rows."""
+    """Return the output of a product for each group, or of one with a matrix for each group of its rows.
+
+    It is not run: torch's kernel for stand-ins takes bfloat16 alone, its others take what the model has.
+    """
     groups: tuple[int, ...] = ()
     if a.dim() == b.dim() == 2:  # the groups lie along what is summed over
         groups = offs.shape
@@ -96,7 +89,7 @@ def _make_grouped(
 def _has_two_alike(args: Any) -> bool:
     """Return whether two tensors have one shape, dtype and layout: nothing is broadcast and nothing promoted."""
     x, y = args[:2]
-    if not isinstance(y, torch.Tensor) or not y.is_meta:
+    if not isinstance(y, torch.Tensor) or x.device != y.device:
         return False
     return bool(x.shape == y.shape and x.stride() == y.stride() and x.dtype == y.dtype)
 

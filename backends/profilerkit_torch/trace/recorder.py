@@ -30,7 +30,7 @@ from .known_values import FakeValues, KnownValues
 from .layers import EndedCall, LayerStack
 from .live_bytes import select_makers
 from .meta_layouts import lay_out_as_kernels
-from .meta_outputs import multiply_groups, without_running
+from .meta_outputs import without_running
 from .meta_results import leave_out
 from .onto_meta import OntoMeta, move_to_start
 from .operator_facts import (
@@ -289,7 +289,7 @@ class Recorder(WatchingMode, PassRecord):
 
     def _run_kernel(self, func: Any, args: Any, kwargs: Any, model_call: Any) -> Any:
         """Return what an operator makes; the guard keeps what of the model's it is about to write to."""
-        result = (without_running if self.on_meta else multiply_groups)(func, args, kwargs)
+        result = without_running(func, args, kwargs) if self.stands_in else None
         if result is not None:
             return result
         if self.guard is not None:

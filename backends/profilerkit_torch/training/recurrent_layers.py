@@ -132,8 +132,8 @@ def _differentiate(
 @contextmanager
 def without_onednn() -> Iterator[None]:
     """Run without oneDNN's kernels."""
-    with restored(partial(setattr, _onednn, "enabled", _onednn.enabled)):
-        _onednn.enabled = False
+    with restored(partial(_onednn.set_flags, _onednn.enabled)):
+        _onednn.set_flags(False)
         yield
 
 
