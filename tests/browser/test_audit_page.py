@@ -248,8 +248,8 @@ def test_values_that_differ_a_little_are_written_differently(visit: Open, tmp_pa
     page = visit(tmp_path / "audit.html")
     assert page.locator("#history tbody td.number").all_inner_texts()[:2] == ["7.11480 MMACs", "7.11484 MMACs"]
     page.locator("#models tr[data-at] .name").click()
-    values = page.locator("#history tbody td:nth-child(3)")
-    assert values.all_inner_texts() == ["7.11480 MMACs", "7.11487 MMACs", "7.11484 MMACs"]
+    cells = page.locator("#history tbody td:nth-child(3)")
+    assert cells.all_inner_texts() == ["7.11480 MMACs", "7.11487 MMACs", "7.11484 MMACs"]
     for metric in ("macs", "execution_time"):
         page.get_by_label("Metric", exact=True).select_option(metric)
         ticks = page.locator("#history .axis text[text-anchor=end]").all_text_contents()

@@ -94,7 +94,7 @@ def test_a_recurrent_layer_runs_as_often_as_there_are_steps(layer: Any, macs: in
 def test_layers_without_weights_need_not_be_built() -> None:
     """As in Keras Hub: Keras marks what a layer's own ``call`` runs as built when it is called with values."""
 
-    class Halved(layers.Layer):  # type: ignore[misc]
+    class Halved(layers.Layer):  # type: ignore[misc,name-defined]
         def __init__(self) -> None:
             super().__init__()
             self.dense, self.joined, self.padded = layers.Dense(2), layers.Concatenate(), layers.ZeroPadding1D(1)

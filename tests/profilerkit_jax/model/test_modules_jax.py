@@ -211,8 +211,8 @@ def test_loops_of_equinox_are_counted(kind: str, turns: int) -> None:
             def turn(carried: tuple[jax.Array, int]) -> tuple[jax.Array, int]:
                 return self.layer(carried[0]), carried[1] + 1
 
-            options = {} if kind == "lax" else {"max_steps": 5}
-            return eqx.internal.while_loop(lambda carried: carried[1] < 5, turn, (x, 0), kind=kind, **options)[0]
+            options: dict[str, Any] = {"kind": kind, **({} if kind == "lax" else {"max_steps": 5})}
+            return eqx.internal.while_loop(lambda carried: carried[1] < 5, turn, (x, 0), **options)[0]
 
     model = Loop(eqx.nn.Linear(WIDTH, WIDTH, use_bias=False, key=jax.random.key(0)))
     trace = JaxBackend().trace(model, ModelInputs(jnp.ones(WIDTH)))

@@ -92,7 +92,7 @@ def test_short_time_fourier_transforms(windowed: bool) -> None:
 
 
 @pytest.mark.parametrize(("attributes", "bins"), [({}, 5), ({"onesided": 1}, 5), ({"onesided": 0}, 8)])
-def test_half_of_a_spectrum_is_the_default(attributes: dict[str, int], bins: int) -> None:
+def test_half_of_a_spectrum_is_the_default(attributes: dict[str, Any], bins: int) -> None:
     """Of 8 frequencies 5 are distinct; ``onesided`` is 1 where it is left out."""
     signal, step, length = ones(2, 32, 1), np.asarray(4, np.int64), np.asarray(8, np.int64)
     trace = trace_node("STFT", signal, step, None, length, opset=20, **attributes)

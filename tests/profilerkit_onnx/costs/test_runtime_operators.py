@@ -390,7 +390,7 @@ def test_the_runtime_makes_results_of_these_shapes_and_dtypes(case: Case) -> Non
 )
 def test_a_table_of_few_bits_has_as_many_parameters_as_numbers(bits: int, dtype: Any, columns: int) -> None:
     """Five rows of 32 numbers: bytes hold 8, 4 or 2 bits of several, and onnx's own narrow type one each."""
-    attributes = {"bits": bits, "block_size": 16, "quantize_axis": 1}
+    attributes: dict[str, Any] = {"bits": bits, "block_size": 16, "quantize_axis": 1}
     node = helper.make_node("GatherBlockQuantized", ["t", "x", "s"], ["y"], domain="com.microsoft", **attributes)
     table = np.ones((5, columns), np.uint8).astype(dtype)
     model = make_model([node], {"x": np.ones((1, 3), np.int64)}, {"t": table, "s": ones(5, 2)}, ["y"], opset=21)

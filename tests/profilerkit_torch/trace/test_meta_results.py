@@ -36,8 +36,9 @@ def test_a_frozen_batch_norm_saves_no_statistics() -> None:
     def convolve(self: Any, x: torch.Tensor) -> torch.Tensor:
         return self.norm(self.conv(x))  # type: ignore[no-any-return]
 
-    model = Call(convolve, conv=nn.Conv2d(3, 8, 3, bias=False), norm=nn.BatchNorm2d(8)).train()
-    model.norm.eval()
+    norm = nn.BatchNorm2d(8)
+    model = Call(convolve, conv=nn.Conv2d(3, 8, 3, bias=False), norm=norm).train()
+    norm.eval()
     x = torch.randn(2, 3, 10, 10)
     image = 2 * 8 * 8 * 8 * 4
     assert step(model, x).memory.peak_bytes(include_weights=False) == x.nbytes + 4 * image + 2 * 8 * 4

@@ -88,7 +88,7 @@ def test_weights_that_leave_the_device_lower_no_peak_before_them() -> None:
 
 
 def test_the_model_has_its_own_weights_back() -> None:
-    model = nn.Sequential(with_data(), with_buffer())
+    model: Any = nn.Sequential(with_data(), with_buffer())
     weight, table = model[0].weight, model[1].table
     profile(model, ones(4, WIDTH), metrics=["memory_footprint", "training_memory"])
     assert model[0].weight is weight

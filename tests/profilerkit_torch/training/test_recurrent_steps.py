@@ -57,14 +57,14 @@ def test_frozen_weights_get_no_gradient() -> None:
     assert trace.macs == POSITIONS * UNITS * (FEATURES + 3 * UNITS) - SAMPLES * UNITS * UNITS
 
 
-def attack(self: Any, x: torch.Tensor) -> torch.Tensor:
+def attack(self: Any, x: torch.Tensor) -> Any:
     """Run the layer on inputs that its gradient by the input has made worse (FGSM)."""
     x = x.detach().requires_grad_()
     (gradient,) = torch.autograd.grad(self.layer(x)[0].sum(), x)
     return self.layer((x + 0.1 * gradient.sign()).detach())[0]
 
 
-def penalize(self: Any, x: torch.Tensor) -> torch.Tensor:
+def penalize(self: Any, x: torch.Tensor) -> Any:
     """Return a loss with a penalty for the gradient by the input."""
     x = x.detach().requires_grad_()
     output = self.layer(x)[0]
@@ -72,7 +72,7 @@ def penalize(self: Any, x: torch.Tensor) -> torch.Tensor:
     return output.sum() + gradient.square().sum()
 
 
-def adapt(self: Any, x: torch.Tensor) -> torch.Tensor:
+def adapt(self: Any, x: torch.Tensor) -> Any:
     """Run the layer with the weights of one step of gradient descent, which is differentiated too (MAML)."""
     weights = dict(self.layer.named_parameters())
     loss = self.layer(x)[0].square().sum()
@@ -115,7 +115,7 @@ def test_a_model_that_differentiates_its_layer(kind: str, function: Any) -> None
 def test_a_real_run_counts_as_shapes_do(kind: str, function: Any) -> None:
     """What asks a value needs a real run, by which its gradients must be right too: the model sees them."""
 
-    def ask(self: Any, x: torch.Tensor) -> torch.Tensor:
+    def ask(self: Any, x: torch.Tensor) -> Any:
         if not (x > 0).all():
             raise AssertionError("never")
         return function(self, x)

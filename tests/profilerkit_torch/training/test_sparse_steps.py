@@ -27,7 +27,8 @@ def test_a_sparse_matrix_takes_what_it_stores() -> None:
     """Of 20 numbers each has two indices of 8 bytes. The product is added to zeros of its size."""
 
     def multiply(self: Any, x: torch.Tensor) -> torch.Tensor:
-        return torch.sparse.mm(x.to_sparse(), self.weight)
+        product: torch.Tensor = torch.sparse.mm(x.to_sparse(), self.weight)
+        return product
 
     model = Call(multiply)
     model.weight = nn.Parameter(torch.rand(20, 20))
