@@ -55,7 +55,7 @@ def write_shares(sizes: Mapping[str, int]) -> str:
     What a metric calls "other" is one of the others. Empty if there is nothing to divide.
 
     >>> write_shares({"weights": 50, "other": 40, "gradients": 5, "inputs": 4, "optimizer_state": 1})
-    'weights 50%, gradients 5%, inputs 4%, the rest 41%'
+    'weights 50 %, gradients 5 %, inputs 4 %, the rest 41 %'
     """
     whole = sum(sizes.values())
     named = sorted((name for name in sizes if name != "other" and sizes[name]), key=lambda name: -sizes[name])[:3]
