@@ -71,9 +71,8 @@ def count_bytes_inside(func: Any, args: Any, kwargs: Any, device: torch.device |
     if func is _EFFICIENT_BACKWARD:
         gradient = args[0]
         return 4 * int(gradient.numel()) if gradient.dtype is torch.float32 else 0
-    if (
-        func is _SAFE_SOFTMAX and not args[0].is_nested
-    ):  # whether each score is minus infinity, whether all of a row are, and minus infinity
+    if func is _SAFE_SOFTMAX and not args[0].is_nested:
+        # whether each score is minus infinity, whether all of a row are, and minus infinity
         scores, row = int(args[0].numel()), int(args[0].shape[args[1]])
         return scores + scores // max(1, row) + int(args[0].element_size())
     if func is _SOFTMAX_BACKWARD and is_on_cuda:
