@@ -107,12 +107,13 @@ def test_nested_models_are_layers_of_layers() -> None:
 
 def test_a_loop_belongs_to_the_recurrent_layer() -> None:
     model = keras.Sequential([keras.Input((30, 8)), L.LSTM(64, name="lstm"), L.Dense(2, name="head")])
-    table = layer_time_table(list(time_layers(model, tf.ones([4, 30, 8])).values()))
-    assert table["lstm"]["calls"] == 1
-    for direction in ("forward", "backward"):
-        # 30 steps of a cell; what the root does itself is a cast at most.
-        assert table["lstm"][f"own_{direction}_seconds"] > table["head"][f"own_{direction}_seconds"]
-        assert table["lstm"][f"own_{direction}_seconds"] > 0.8 * table[""][f"{direction}_seconds"]
+    times = time_layers(model, tf.ones([4, 30, 8]), passes=5)
+    assert times["lstm"].calls == 1
+    for direction in ("own_forward", "own_backward"):
+        passes = zip(*(getattr(time, direction) for time in times.values()), strict=True)
+        # 30 steps of a cell; what the root does itself is a cast at most. The machine may be busy in any of the passes.
+        shares = [dict(zip(times, seconds, strict=True))["lstm"] / sum(seconds) for seconds in passes]
+        assert max(shares) > 0.8
 
 
 class Cell(L.Layer):  # type: ignore[misc,name-defined,unused-ignore]
