@@ -9,7 +9,7 @@ import torch
 
 from profilerkit.backend_kit.private_names import field, find
 
-from .names import find_first, read_attribute, refuse, require
+from .names import find_first, read_attribute, require
 
 #: What torch's own files name, of whatever release.
 PICKLED_NAMES = ("torch._utils._rebuild", "torch._tensor", "torch.FloatStorage", "collections.OrderedDict")
@@ -35,9 +35,8 @@ def read_script_type(value: torch.ScriptObject) -> str:
     return str(read_attribute(value, field("_type"), "ScriptObject._type", "finds the weights that a layer packs")())
 
 
-_read_script: Callable[[Any], dict[str, Any]] = find_first(
-    "torch._C._jit_debug_module_iterators",
-    instead=refuse("torch._C._jit_debug_module_iterators", "finds the weights that scripts pack"),
+_read_script: Callable[[Any], dict[str, Any]] = require(
+    "torch._C._jit_debug_module_iterators", purpose="finds the weights that scripts pack"
 )
 
 

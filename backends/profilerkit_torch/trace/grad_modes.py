@@ -9,22 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from enum import Enum
 from typing import Any, TypeAlias
 
 import torch
 
 from ..compat.autograd import without_autograd_kernels
 
-__all__ = [
-    "BY_AUTOCAST",
-    "BY_GRADIENTS",
-    "BY_SECOND_GRADIENTS",
-    "BY_VIEW",
-    "GRAD_MODES",
-    "GradMode",
-    "PassError",
-    "below_autograd",
-]
+__all__ = ["GRAD_MODES", "GradMode", "PassError", "Refusal", "below_autograd"]
 
 GradMode: TypeAlias = Callable[[], AbstractContextManager[Any]]
 
@@ -40,15 +32,22 @@ def below_autograd() -> Iterator[None]:
 GRAD_MODES: tuple[GradMode, ...] = (below_autograd, torch.no_grad, torch.enable_grad)
 
 
+class Refusal(Enum):
+    """Why a kind of pass cannot do what the model does in a run, where the next may; its value is said."""
+
+    #: Autocast would not do what it does in the user's run: it passes meta tensors by.
+    AUTOCAST = "autocast leaves meta tensors as they are, and keeps its casts by autograd"
+    #: Without autograd gradients would be missing, or zero.
+    GRADIENTS = "the model computes gradients in its forward pass, and this pass is without autograd"
+    #: The backward pass of a whole layer is one operator, which has no gradients of its own.
+    SECOND_GRADIENTS = "the model differentiates gradients of a recurrent layer, and this pass runs it as one operator"
+    #: Without autograd not all tensors know whether they are views.
+    VIEW = "the model asks a tensor whether it is a view, and this pass is without autograd"
+
+
 class PassError(RuntimeError):
-    """Raised where a kind of pass cannot do what the model does in a run, for one of these reasons; the next may."""
+    """Raised where a kind of pass refuses what the model does; ``reason`` says why."""
 
-
-#: Autocast would not do what it does in the user's run: it passes meta tensors by.
-BY_AUTOCAST = "autocast leaves meta tensors as they are, and keeps its casts by autograd"
-#: Without autograd gradients would be missing, or zero.
-BY_GRADIENTS = "the model computes gradients in its forward pass, and this pass is without autograd"
-#: The backward pass of a whole layer is one operator, which has no gradients of its own.
-BY_SECOND_GRADIENTS = "the model differentiates gradients of a recurrent layer, and this pass runs it as one operator"
-#: Without autograd not all tensors know whether they are views.
-BY_VIEW = "the model asks a tensor whether it is a view, and this pass is without autograd"
+    def __init__(self, reason: Refusal) -> None:
+        super().__init__(reason.value)
+        self.reason = reason

@@ -20,7 +20,7 @@ from ..model.tensors import is_wrapper_class
 from .asked_calls import Call, Handler
 from .asked_names import PassMode
 from .device_questions import DeviceQuestions
-from .grad_modes import BY_GRADIENTS, BY_VIEW
+from .grad_modes import Refusal
 from .value_questions import ValueQuestions
 
 if TYPE_CHECKING:
@@ -131,10 +131,10 @@ class Questions(PassMode):
 
     def _refuse_view(self, call: Call) -> NoReturn:
         """Refuse to tell whether a tensor is a view: in such a pass one that a transform makes is none."""
-        self._recorder.refuse(BY_VIEW)
+        self._recorder.refuse(Refusal.VIEW)
 
     def _refuse_dual(self, call: Call) -> Any:
         """Refuse to give a tensor its derivative along with it; in transforms, which have their own way, do it."""
         if transform_level() is None:
-            self._recorder.refuse(BY_GRADIENTS)
+            self._recorder.refuse(Refusal.GRADIENTS)
         return call.run()

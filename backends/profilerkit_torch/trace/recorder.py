@@ -22,7 +22,7 @@ from ..costs import Kind, classify, is_plain, require_plain
 from ..model.tensors import is_wrapper_class
 from ..untouched.write_guard import WriteGuard, may_write
 from .attention_masks import count_macs_under_mask
-from .grad_modes import BY_AUTOCAST, BY_GRADIENTS, PassError
+from .grad_modes import PassError, Refusal
 from .higher_order import run_higher_order
 from .kept_casts import KeptCasts
 from .kept_plans import PlanStore
@@ -95,7 +95,7 @@ class Recorder(WatchingMode, PassRecord):
         #: Whether the pass is without autograd's kernels.
         self.below_autograd = False
         #: Why this kind of pass must give way to the next: a model may take the error that says so.
-        self.refusal: str | None = None
+        self.refusal: Refusal | None = None
         self.values: KnownValues | FakeValues = KnownValues() if on_meta else FakeValues()
         self._twins = self.values.twins
         self._sources = self.values.sources
@@ -111,7 +111,7 @@ class Recorder(WatchingMode, PassRecord):
         #: Gets what is about to be written to, where it is not active as a mode itself.
         self.guard: WriteGuard | None = None
 
-    def refuse(self, reason: str) -> NoReturn:
+    def refuse(self, reason: Refusal) -> NoReturn:
         """Raise an error that the model may catch, and have the pass be void."""
         self.refusal = reason
         raise PassError(reason)
@@ -138,7 +138,7 @@ class Recorder(WatchingMode, PassRecord):
     def _require_no_gradients(self, args: Any, kwargs: Any) -> None:
         """Refuse an operator whose result would have a gradient in a run."""
         if any(tensor.requires_grad for tensor in tensors_among(args, kwargs)):
-            self.refuse(BY_GRADIENTS)
+            self.refuse(Refusal.GRADIENTS)
 
     def _dispatch(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Replay an operator that is remembered, or run it."""
@@ -348,7 +348,7 @@ class Recorder(WatchingMode, PassRecord):
         """Refuse a pass under autocast where that would not do what it does in a run."""
         super().begin_layer(module, path, call)  # first: torch ends the layer also where this refuses the pass
         if is_any_autocast_enabled() and (self.on_meta or self.below_autograd):
-            self.refuse(BY_AUTOCAST)
+            self.refuse(Refusal.AUTOCAST)
 
     def _count_by_formula(self, module: nn.Module, call: EndedCall, formula: Formula) -> None:
         """Know the output of a layer that has a formula of its own, wherever that was made."""

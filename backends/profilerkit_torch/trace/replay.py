@@ -14,11 +14,11 @@ from profilerkit.trace.dtypes import product_dtype
 from profilerkit.trace.records import TensorInfo
 
 from ..compat.operators import find_tag, read_schema
-from ..compat.tensors import FakeTensor
 from ..costs import Cost, Kind, is_plain, op_cost
 from ..model.packed_weights import is_package, unpack
 from ..model.stored_bytes import count_stored_bytes, list_parts
 from ..model.tensors import storage_key
+from .asked_calls import stands_in
 from .attention_masks import count_attended_macs, is_masked
 from .bytes_inside import count_bytes_inside, find_unknown_inside
 from .operator_facts import FROM_SHAPES, LIFT, may_return_arguments, tensors_among, tensors_in
@@ -103,7 +103,7 @@ def make_plan(func: Any, kind: Kind, args: Any, kwargs: Any, result: Any, device
 def _name_unknown(func: Any, outputs: Iterable[torch.Tensor]) -> str:
     """Return what an operator is called where it makes sparse tensors without values: as if they stored nothing."""
     for tensor in outputs:
-        parts = () if is_plain(tensor) or not (tensor.is_meta or isinstance(tensor, FakeTensor)) else list_parts(tensor)
+        parts = list_parts(tensor) if stands_in(tensor) and not is_plain(tensor) else ()
         if parts and tensor.numel() and not parts[-1].numel():
             return f"what {read_schema(func).name} stores"
     return ""

@@ -67,8 +67,8 @@ def count_alive(recorder: Recorder, standing: StandingModel) -> AliveBytes:
     beside = [list_beside_packed(module).values() for module, _ in inventory.further_attributes]
     weights = [*inventory.parameters, *inventory.buffers, *chain.from_iterable(beside)]
     add(weights)
-    storages = set(map(storage_key, weights))
     others = [tensor for tensor in inventory.attributes if id(tensor) not in inventory.of_training]
+    storages = set(map(storage_key, weights)) if others else set()
     add(tensor for tensor in others if storage_key(tensor) in storages)  # what stands in for both has memory for each
     of_model = add(others)
     user_ids = set(map(id, standing.user_inputs.all_tensors))

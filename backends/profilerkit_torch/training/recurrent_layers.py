@@ -22,7 +22,7 @@ from ..compat.autograd import is_asked_for
 from ..compat.modes import disable_dispatch_modes, is_any_autocast_enabled, unseen_by_functions
 from ..compat.recordings import transform_level
 from ..trace.asked_calls import stands_in
-from ..trace.grad_modes import BY_SECOND_GRADIENTS, below_autograd
+from ..trace.grad_modes import Refusal, below_autograd
 from ..trace.meta_recurrent import RECURRENT
 from .training_recorder import TrainingRecorder
 
@@ -88,7 +88,7 @@ class _Layer(torch.autograd.Function):
     def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
         inputs, recorder, sizes = ctx.saved_tensors, ctx.recorder, ctx.sizes
         if torch.is_grad_enabled():
-            recorder.refuse(BY_SECOND_GRADIENTS)
+            recorder.refuse(Refusal.SECOND_GRADIENTS)
         needs = [is_asked_for(node) for node, _ in ctx.next_functions[-len(inputs) :]]
         with disable_dispatch_modes():
             if stands_in(inputs[0]):

@@ -31,7 +31,7 @@ from ..model.modules import list_layers, list_named_parameters, list_parameters
 from ..model.rank_shares import count_bucket_bytes
 from ..model.tensors import is_wrapper_class
 from ..running.single_passes import without_hooks_once_accumulated
-from ..trace.grad_modes import BY_SECOND_GRADIENTS, PassError
+from ..trace.grad_modes import PassError, Refusal
 from ..trace.inference_pass import InferencePass
 from ..trace.layers import LayerStack
 from ..trace.recorder import Recorder
@@ -156,7 +156,9 @@ class TrainingPass(InferencePass):
 
     def refuses(self, error: BaseException | None) -> bool:
         """Return whether a pass ended because gradients of a recurrent layer are differentiated."""
-        return isinstance(error, PassError) and str(error) == BY_SECOND_GRADIENTS and not self.needs_device
+        if not isinstance(error, PassError) or self.needs_device:
+            return False
+        return error.reason is Refusal.SECOND_GRADIENTS
 
     def needs_next(self, error: BaseException | None) -> bool:
         """Return whether the model needs its recurrent layers taken apart."""
