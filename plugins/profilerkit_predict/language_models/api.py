@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import product
@@ -16,7 +16,7 @@ from profilerkit.devices import device as device_of
 from profilerkit.errors import ArgumentError, InputError
 from profilerkit.process.collector import collector_paused
 
-from ..checkpoints.formats import find_weight_format
+from ..checkpoints.formats import WeightFormat, find_weight_format
 from .adapters import read_adapters
 from .arrivals import RATE
 from .caching import CacheBytes
@@ -24,12 +24,12 @@ from .comparison import LanguageModelComparison
 from .engines import ANY_ENGINE, EngineRule, find_engine
 from .followed import FactsSource, open_facts_source
 from .image_sizes import ImageSize, read_image_size
-from .layout import read_layout
+from .layout import Layout, read_layout
 from .lengths import Lengths
 from .records import InputKind, ModelFacts
 from .report import LanguageModelReport
 from .requests import Request, add_drafter, find_drafter, find_peak_dtype, make_report
-from .speculation import read_speculation
+from .speculation import Speculation, read_speculation
 from .step_cost import EncodedInputs, StepCost
 
 __all__ = ["kv_bytes", "kv_bytes_per_token", "llm"]
@@ -134,57 +134,118 @@ def llm(
     if name is not None and len(models) > 1:
         raise ArgumentError(f"name={name!r} was given for {len(models)} models; leave it out")
     rule = find_engine(engine)
-    devices, prefill_tokens = _COUNT("devices", devices), _COUNT("prefill_tokens", prefill_tokens)
-    repetitions = _COUNT("repetitions", repetitions)
-    block_size = _COUNT("block_size", rule.block_size if block_size is None else block_size)
-    prompt, new = _COUNT.or_none()("prompt", prompt), _COUNT.or_none()("new", new)
-    shared_prefix = _COUNT.or_none()("shared_prefix", shared_prefix)
-    free_share = _read_reserve(reserve, rule)
-    batches = _read_batches(batch)
-    formats = [None if item is None else find_weight_format(str(item)) for item in _list_values(weights)]
-    speculation = read_speculation(draft_tokens, acceptance, draft)
-    requests = RATE("rate", rate)
-    pixels = read_image_size(image_size, images)
-    layout = read_layout(devices, parallel)
-    stored = None if cache_dtype is None else find_weight_format(str(cache_dtype), "cache_dtype", "the cache")
-    targets = [None if item is None else device_of(item) for item in _list_values(device)]
-    inputs = {InputKind.IMAGES: images, InputKind.AUDIO: audio}
+    options = _Options(
+        prompt=_COUNT.or_none()("prompt", prompt),
+        new=_COUNT.or_none()("new", new),
+        inputs={InputKind.IMAGES: images, InputKind.AUDIO: audio},
+        image_size=read_image_size(image_size, images),
+        batches=_read_batches(batch),
+        devices=[None if item is None else device_of(item) for item in _list_values(device)],
+        weight_formats=[None if item is None else find_weight_format(str(item)) for item in _list_values(weights)],
+        cache_format=None if cache_dtype is None else find_weight_format(str(cache_dtype), "cache_dtype", "the cache"),
+        layout=read_layout(_COUNT("devices", devices), parallel),
+        engine=rule,
+        block_size=_COUNT("block_size", rule.block_size if block_size is None else block_size),
+        prefill_tokens=_COUNT("prefill_tokens", prefill_tokens),
+        reserve=_read_reserve(reserve, rule),
+        rate=RATE("rate", rate),
+        shared_prefix=_COUNT.or_none()("shared_prefix", shared_prefix),
+        draft=draft,
+        draft_tokens=draft_tokens,
+        speculation=read_speculation(draft_tokens, acceptance, draft),
+        lora=(lora_rank, lora_adapters, lora_targets),
+        repetitions=_COUNT("repetitions", repetitions) if FLAG("measure", measure) else 0,
+    )
     reports: list[LanguageModelReport] = []
     for model, kind in product(models, _list_values(dtype)):
-        dtype_name = _name_dtype(kind)
+        open_source = partial(open_facts_source, dtype=_name_dtype(kind), backend=backend)
         with collector_paused():  # it would go through all objects many times while modules are imported
-            source = open_facts_source(model, dtype_name, backend, name, trust)
-            lengths, encoded, facts = _follow(source, prompt, new, inputs, pixels)
-        layout.require_layers(facts.sizes.layers, facts.name)
-        _require_decoder_alone(facts, draft_tokens=draft_tokens, shared_prefix=shared_prefix)
-        prefix = shared_prefix or 0
-        _require_longer_prompt(lengths, prefix)
-        adapters = read_adapters(facts, lora_rank, lora_adapters, lora_targets)
-        open_drafter = partial(open_facts_source, dtype=dtype_name, backend=backend)
-        drafter = find_drafter(draft, facts, sum(lengths), open_drafter)
-        is_measured = FLAG("measure", measure)
-        measured = source.generate(lengths, batches[0], repetitions) if is_measured else None
-        request = Request(*lengths, prefill_tokens, free_share, requests)
-        cache = partial(source.find_cache, block_size=block_size)
-        for target, weight in product(targets, formats):
-            if weight is None and facts.unknown_storage:
-                raise InputError(facts.unknown_storage)
-            cost = StepCost(
-                facts,
-                target,
-                weight,
-                peak_dtype=find_peak_dtype(facts, target, weight, stored),
-                layout=layout,
-                block_size=block_size,
-                cache_format=stored,
-                shared_prefix=prefix,
-                engine=rule,
-                adapters=adapters,
-                inputs=encoded,
-            )
-            report = make_report(cost, request, batches, add_drafter(speculation, cost, drafter))
-            reports.append(replace(report, measured=measured, cache_after=cache))
+            source = open_source(model, name=name, trust=trust)
+            followed = _follow(source, options)
+        reports += _report_model(source, followed, options, open_source)
     return reports[0] if len(reports) == 1 else LanguageModelComparison(tuple(reports))
+
+
+class _Options(NamedTuple):
+    """What is the same for all models: the arguments of `llm`, read and checked."""
+
+    prompt: int | None
+    new: int | None
+    #: How many of each kind a prompt has besides its text; None for none.
+    inputs: Mapping[InputKind, int | None]
+    image_size: ImageSize | None
+    batches: tuple[int, ...]
+    devices: list[DeviceInfo | None]
+    weight_formats: list[WeightFormat | None]
+    cache_format: WeightFormat | None
+    layout: Layout
+    engine: EngineRule
+    block_size: int
+    prefill_tokens: int
+    reserve: float
+    rate: float | None
+    shared_prefix: int | None
+    draft: Any
+    draft_tokens: int | None
+    speculation: Speculation | None
+    #: Rank, number and targets of adapters.
+    lora: tuple[int | None, int | None, str | Iterable[str] | None]
+    #: Of the measured generation; 0 where nothing is measured.
+    repetitions: int
+
+
+class _Followed(NamedTuple):
+    """A model that was followed: at which lengths, with which inputs besides text, and what that showed."""
+
+    lengths: Lengths
+    inputs: tuple[EncodedInputs, ...]
+    facts: ModelFacts
+
+
+def _follow(source: FactsSource, options: _Options) -> _Followed:
+    """Follow a model at lengths that were requested, or usual ones; images and sound lengthen the prompt."""
+    text = source.choose_lengths(options.prompt, options.new)
+    inputs = tuple(
+        EncodedInputs(source.find_encoder(kind, options.image_size), _COUNT(kind, count))
+        for kind, count in options.inputs.items()
+        if count is not None
+    )
+    lengths = Lengths(text.prompt + sum(encoded.tokens for encoded in inputs), text.new)
+    return _Followed(lengths, inputs, source.find_facts(lengths))
+
+
+def _report_model(
+    source: FactsSource, followed: _Followed, options: _Options, open_drafter: Callable[..., FactsSource]
+) -> Iterator[LanguageModelReport]:
+    """Yield the report of a model for each device and each format of its weights."""
+    lengths, encoded, facts = followed
+    options.layout.require_layers(facts.sizes.layers, facts.name)
+    _require_decoder_alone(facts, draft_tokens=options.draft_tokens, shared_prefix=options.shared_prefix)
+    prefix = options.shared_prefix or 0
+    _require_longer_prompt(lengths, prefix)
+    adapters = read_adapters(facts, *options.lora)
+    drafter = find_drafter(options.draft, facts, sum(lengths), open_drafter)
+    measured = source.generate(lengths, options.batches[0], options.repetitions) if options.repetitions else None
+    request = Request(*lengths, options.prefill_tokens, options.reserve, options.rate)
+    cache = partial(source.find_cache, block_size=options.block_size)
+    for device, weight in product(options.devices, options.weight_formats):
+        if weight is None and facts.unknown_storage:
+            raise InputError(facts.unknown_storage)
+        cost = StepCost(
+            facts,
+            device,
+            weight,
+            peak_dtype=find_peak_dtype(facts, device, weight, options.cache_format),
+            layout=options.layout,
+            block_size=options.block_size,
+            cache_format=options.cache_format,
+            shared_prefix=prefix,
+            engine=options.engine,
+            adapters=adapters,
+            inputs=encoded,
+        )
+        report = make_report(cost, request, options.batches, add_drafter(options.speculation, cost, drafter))
+        yield replace(report, measured=measured, cache_after=cache)
 
 
 def _read_reserve(reserve: float | None, rule: EngineRule) -> float:
@@ -209,35 +270,6 @@ def _require_longer_prompt(lengths: Lengths, prefix: int) -> None:
             f"shared_prefix={prefix} (--shared-prefix) of prompts of {lengths.prompt:,} tokens: give fewer tokens than "
             "a prompt has"
         )
-
-
-class _Followed(NamedTuple):
-    """A model that was followed: at which lengths, with which inputs besides text, and what that showed."""
-
-    lengths: Lengths
-    inputs: tuple[EncodedInputs, ...]
-    facts: ModelFacts
-
-
-def _follow(
-    source: FactsSource,
-    prompt: int | None,
-    new: int | None,
-    counts: Mapping[InputKind, Any],
-    image_size: ImageSize | None,
-) -> _Followed:
-    """Follow a model at lengths that were requested, or usual ones; images and sound lengthen the prompt.
-
-    ``counts`` says how many of each kind a prompt has; None for none.
-    """
-    text = source.choose_lengths(prompt, new)
-    inputs = tuple(
-        EncodedInputs(source.find_encoder(kind, image_size), _COUNT(kind, count))
-        for kind, count in counts.items()
-        if count is not None
-    )
-    lengths = Lengths(text.prompt + sum(encoded.tokens for encoded in inputs), text.new)
-    return _Followed(lengths, inputs, source.find_facts(lengths))
 
 
 def kv_bytes(
