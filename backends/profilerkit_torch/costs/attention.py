@@ -12,25 +12,34 @@ from typing import Any
 
 from profilerkit.costs import attention, constants
 
-from .registry import Cost, Shape, register_free, register_op_cost, register_op_costs
+from .registry import Cost, Shape, register_by_name, register_free, register_op_cost, register_op_costs
 from .shapes import BooleanShape
 
 
-@register_op_cost("aten::scaled_dot_product_attention")
+@register_by_name(
+    "aten::scaled_dot_product_attention aten::_scaled_dot_product_attention_math",
+    "aten::_scaled_dot_product_attention_math_for_mps aten::_scaled_dot_product_cudnn_attention",
+    "aten::_scaled_dot_product_efficient_attention aten::_scaled_dot_product_fused_attention_overrideable",
+    "aten::_scaled_dot_product_flash_attention aten::_scaled_dot_product_flash_attention_for_cpu",
+    "aten::_triton_scaled_dot_attention",
+)
 def dot_product_attention(
-    query: Shape, key: Shape, value: Shape, attn_mask: Shape | None = None, *further: Any, out: Shape, **named: Any
+    *, query: Shape, key: Shape, value: Shape, attn_mask: Any = None, dropout_p: float = 0.0, out: Any, **_: Any
 ) -> Cost:
-    """``softmax(q @ k.T * scale + mask) @ v``: batch * heads * L * S scores, where the heads come before the length."""
-    scores = Shape(out[:-1]).numel * key[-2]  # the output's dimensions: query and key may broadcast
-    return attention.attention(scores, query[-1], value[-1], _is_added(attn_mask), has_dropout(*further, **named))
+    """``softmax(q @ k.T * scale + mask) @ v``: batch * heads * L * S scores, where the heads come before the length.
 
-
-def has_dropout(*arguments: Any, dropout_p: float = 0.0, **_: Any) -> bool:
-    """Return whether attention drops anything: of the further arguments by position the probability alone is a float.
-
-    The scale is a keyword argument of each of torch's operators.
+    Some of these return more than the output.
     """
-    return any(isinstance(value, float) and value > 0 for value in (*arguments, dropout_p))
+    output = out if isinstance(out, Shape) else out[0]
+    return attend(query, key, value, output, is_masked=_is_added(attn_mask), is_dropped=bool(dropout_p))
+
+
+def attend(
+    query: Shape, key: Shape, value: Shape, output: Shape, *, is_masked: bool = False, is_dropped: bool = False
+) -> Cost:
+    """Return the cost of attention by the dimensions of its output: query and key may broadcast."""
+    scores = Shape(output[:-1]).numel * key[-2]
+    return attention.attention(scores, query[-1], value[-1], is_masked, is_dropped)
 
 
 def _is_added(mask: Shape | None) -> bool:
@@ -46,30 +55,6 @@ def without_mask(operator: str, cost: Cost, scores: int) -> Cost:
     if operator.startswith("aten._scaled_dot_product"):
         return Cost(cost.macs, cost.flops - added.flops)
     return Cost(0, 0) if operator.startswith("aten.add") and cost == added else cost
-
-
-@register_op_costs(
-    "aten::_scaled_dot_product_attention_math aten::_scaled_dot_product_attention_math_for_mps",
-    "aten::_scaled_dot_product_cudnn_attention aten::_scaled_dot_product_efficient_attention",
-    "aten::_scaled_dot_product_fused_attention_overrideable",
-)
-def attention_kernel(
-    query: Shape, key: Shape, value: Shape, mask: Shape | None = None, *further: Any, out: Any, **named: Any
-) -> Cost:
-    """Return the cost of `dot_product_attention`; these return more than the output."""
-    return dot_product_attention(query, key, value, mask, *further, out=out[0], **named)
-
-
-@register_op_costs(
-    "aten::_scaled_dot_product_flash_attention aten::_scaled_dot_product_flash_attention_for_cpu",
-    "aten::_triton_scaled_dot_attention",
-)
-def flash_attention(
-    query: Shape, key: Shape, value: Shape, *further: Any, attn_mask: Shape | None = None, out: Any, **named: Any
-) -> Cost:
-    """Return the cost of `dot_product_attention`; the mask has a name, and some return more than the output."""
-    output = out if isinstance(out, Shape) else out[0]
-    return dot_product_attention(query, key, value, attn_mask, *further, out=output, **named)
 
 
 # Kernels whose heads come after the length: ``(batch, length, heads, E)``; samples one after the other are
@@ -113,7 +98,7 @@ def flash_attention_forward(
     **__: Any,
 ) -> Cost:
     """Return the cost, dense or of samples one after the other; ``_varlen_attn`` has a flag in the place of dropout."""
-    is_dropped = has_dropout(dropout_p)
+    is_dropped = isinstance(dropout_p, float) and dropout_p > 0
     return _attend_samples(query, key, value, query_starts, longest_query, longest_key, is_dropped=is_dropped)
 
 
@@ -128,49 +113,49 @@ def flash_attention_into(into: Shape, *arguments: Any, out: Any, **__: Any) -> C
 @register_op_cost("flash_attn::_flash_attn_forward")
 def flash_attn(query: Shape, key: Shape, value: Shape, dropout_p: float = 0.0, *_: Any, out: Any, **__: Any) -> Cost:
     """Return the cost of dense attention."""
-    return _attend_samples(query, key, value, None, 0, 0, is_dropped=has_dropout(dropout_p))
+    return _attend_samples(query, key, value, None, 0, 0, is_dropped=bool(dropout_p))
 
 
-@register_op_cost("aten::_efficient_attention_forward")
+@register_by_name("aten::_efficient_attention_forward")
 def efficient_attention_forward(
+    *,
     query: Shape,
     key: Shape,
     value: Shape,
     bias: Shape | None,
-    query_starts: Shape | None,
-    key_starts: Shape | None,
-    longest_query: int | None,
-    longest_key: int | None,
-    *further: Any,
+    cum_seq_q: Shape | None,
+    max_q: int | None,
+    max_k: int | None,
+    dropout_p: float,
     out: Any,
-    **__: Any,
+    **_: Any,
 ) -> Cost:
     """Return the cost, with a mask; samples one after the other have a batch dimension of 1 before their rows."""
-    if query_starts is not None:
+    if cum_seq_q is not None:
         query, key, value = (Shape(x[1:]) for x in (query, key, value))
-    effects = {"is_masked": _is_added(bias), "is_dropped": has_dropout(*further)}
-    return _attend_samples(query, key, value, query_starts, longest_query or 0, longest_key or 0, **effects)
+    effects = {"is_masked": _is_added(bias), "is_dropped": bool(dropout_p)}
+    return _attend_samples(query, key, value, cum_seq_q, max_q or 0, max_k or 0, **effects)
 
 
-@register_op_cost("aten::_cudnn_attention_forward")
+@register_by_name("aten::_cudnn_attention_forward")
 def cudnn_attention_forward(
+    *,
     query: Shape,
     key: Shape,
     value: Shape,
-    bias: Shape | None,
-    query_starts: Shape | None,
-    key_starts: Shape | None,
-    longest_query: int,
-    longest_key: int,
-    *further: Any,
+    attn_mask: Shape | None,
+    cum_seq_q: Shape | None,
+    max_q: int,
+    max_k: int,
+    dropout_p: float = 0.0,
     out: Any,
-    **__: Any,
+    **_: Any,
 ) -> Cost:
     """Return the cost, with a mask; in a dense one the heads come before the length."""
-    if query_starts is None:
-        return dot_product_attention(query, key, value, bias, *further, out=query)
-    effects = {"is_masked": _is_added(bias), "is_dropped": has_dropout(*further)}
-    return _attend_samples(query, key, value, query_starts, longest_query, longest_key, **effects)
+    effects = {"is_masked": _is_added(attn_mask), "is_dropped": bool(dropout_p)}
+    if cum_seq_q is None:
+        return attend(query, key, value, query, **effects)
+    return _attend_samples(query, key, value, cum_seq_q, max_q, max_k, **effects)
 
 
 @register_op_cost("aten::_transform_bias_rescale_qkv")

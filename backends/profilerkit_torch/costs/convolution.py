@@ -14,7 +14,7 @@ from typing import Any
 
 from profilerkit.costs import activation, constants, convolution
 
-from .registry import Cost, Shape, register_op_cost, register_op_costs
+from .registry import Cost, Shape, register_by_name, register_op_cost, register_op_costs
 
 
 def cost_of_convolution(x: Shape, weight: Shape, bias: Shape | None, out: Shape, transposed: bool = False) -> Cost:
@@ -41,19 +41,8 @@ def conv_transpose(x: Shape, weight: Shape, bias: Shape | None = None, *_: Any, 
     return cost_of_convolution(x, weight, bias, out, transposed=True)
 
 
-@register_op_costs("aten::convolution", "aten::_convolution", "aten::convolution_overrideable")
-def either_convolution(
-    x: Shape,
-    weight: Shape,
-    bias: Shape | None,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
-    transposed: bool,
-    *_: Any,
-    out: Shape,
-    **__: Any,
-) -> Cost:
+@register_by_name("aten::convolution", "aten::_convolution", "aten::convolution_overrideable")
+def either_convolution(*, x: Shape, weight: Shape, bias: Shape | None, transposed: bool, out: Shape, **_: Any) -> Cost:
     """Return the cost of either kind, by the ``transposed`` flag."""
     return cost_of_convolution(x, weight, bias, out, transposed)
 
@@ -110,13 +99,11 @@ def convolution_of_time_first(x: Shape, weight: Shape, bias: Shape, *_: Any, out
     return convolution.convolution(out.numel, weight[0] * weight[1], out.numel)
 
 
-@register_op_costs("aten::convolution_backward", "aten::convolution_backward_overrideable")
-def convolution_backward(dy: Shape, x: Shape, weight: Shape, *arguments: Any, out: Any, **__: Any) -> Cost:
-    """As much as the forward pass for the input's gradient, and again for the weight's; the bias takes the sum.
-
-    The last of the further arguments are: whether it is transposed, the output's padding, groups, and the mask.
-    """
-    *_, transposed, _, _, output_mask = arguments
+@register_by_name("aten::convolution_backward", "aten::convolution_backward_overrideable")
+def convolution_backward(
+    *, dy: Shape, x: Shape, weight: Shape, transposed: bool, output_mask: Sequence[bool], out: Any, **_: Any
+) -> Cost:
+    """As much as the forward pass for the input's gradient, and again for the weight's; the bias takes the sum."""
     return _gradient(x if transposed else dy, dy, weight, output_mask)
 
 
@@ -129,19 +116,15 @@ def _gradient(filtered: Shape, dy: Shape, weight: Shape, output_mask: Sequence[b
     return convolution.convolution_gradient(filtered.numel, Shape(weight[1:]).numel, sum(output_mask[:2]), biased)
 
 
-@register_op_cost("aten::_slow_conv2d_backward.output_mask")
-def native_gradient(dy: Shape, x: Shape, weight: Shape, *arguments: Any, out: Any) -> Cost:
-    """As ``convolution_backward``; the last argument is the mask."""
-    return _gradient(dy, dy, weight, arguments[-1])
+@register_by_name("aten::_slow_conv2d_backward.output_mask", "aten::mps_convolution_backward")
+def native_gradient(*, dy: Shape, weight: Shape, output_mask: Sequence[bool], out: Any, **_: Any) -> Cost:
+    """As ``convolution_backward``."""
+    return _gradient(dy, dy, weight, output_mask)
 
 
-@register_op_cost("aten::mps_convolution_backward")
-def metal_gradient(x: Shape, dy: Shape, weight: Shape, *arguments: Any, out: Any) -> Cost:
-    """As ``convolution_backward``; the last argument is the mask."""
-    return _gradient(dy, dy, weight, arguments[-1])
-
-
-@register_op_cost("aten::mps_convolution_transpose_backward")
-def metal_transposed_gradient(x: Shape, dy: Shape, weight: Shape, *arguments: Any, out: Any) -> Cost:
-    """As ``convolution_backward`` of a transposed one; the mask, its last argument, has no entry for the bias."""
-    return _gradient(x, dy, weight, (*arguments[-1], False))
+@register_by_name("aten::mps_convolution_transpose_backward")
+def metal_transposed_gradient(
+    *, x: Shape, dy: Shape, weight: Shape, output_mask: Sequence[bool], out: Any, **_: Any
+) -> Cost:
+    """As ``convolution_backward`` of a transposed one; the mask has no entry for the bias."""
+    return _gradient(x, dy, weight, (*output_mask, False))

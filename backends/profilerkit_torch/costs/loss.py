@@ -6,7 +6,7 @@ from typing import Any
 
 from profilerkit.costs import PerElement, loss
 
-from .registry import Cost, Shape, register_op_cost, register_op_costs
+from .registry import Cost, Shape, register_by_name, register_op_cost, register_op_costs
 
 
 def _register(name: str, formula: PerElement[[bool]]) -> None:
@@ -33,15 +33,9 @@ def binary_cross_entropy(
     return loss.binary_cross_entropy(x.numel, weight is not None, reduction != 0)
 
 
-@register_op_cost("aten::binary_cross_entropy_with_logits")
+@register_by_name("aten::binary_cross_entropy_with_logits")
 def binary_cross_entropy_with_logits(
-    x: Shape,
-    target: Shape,
-    weight: Shape | None = None,
-    pos_weight: Shape | None = None,
-    reduction: int = 1,
-    *,
-    out: Shape,
+    *, x: Shape, weight: Shape | None = None, pos_weight: Shape | None = None, reduction: int = 1, out: Shape, **_: Any
 ) -> Cost:
     """Return the cost for each element, and for each weight of positives."""
     positive = None if pos_weight is None else pos_weight.numel
@@ -109,17 +103,7 @@ def multi_margin_gradient(
     return loss.multi_margin_gradient(x.numel, p == 2, weight is not None)
 
 
-@register_op_cost("aten::_ctc_loss_backward")
-def ctc_loss_gradient(
-    dy: Shape,
-    log_probabilities: Shape,
-    targets: Shape,
-    input_lengths: Any,
-    target_lengths: Any,
-    value: Shape,
-    log_alpha: Shape,
-    *_: Any,
-    out: Shape,
-) -> Cost:
+@register_by_name("aten::_ctc_loss_backward")
+def ctc_loss_gradient(*, log_probs: Shape, log_alpha: Shape, out: Shape, **_: Any) -> Cost:
     """Return the cost for each forward variable, and each probability."""
-    return loss.connectionist_temporal_gradient(log_alpha.numel, log_probabilities.numel)
+    return loss.connectionist_temporal_gradient(log_alpha.numel, log_probs.numel)

@@ -12,7 +12,7 @@ from typing import Any
 from profilerkit.costs import activation as activations
 from profilerkit.costs import matmul
 
-from .registry import Cost, Shape, register_op_cost, register_op_costs
+from .registry import Cost, Shape, register_by_name, register_op_cost, register_op_costs
 
 
 @register_op_cost("aten::_int_mm")
@@ -29,30 +29,10 @@ def _multiply_and_add(a: Shape, b: Shape, bias: Shape | None) -> Cost:
     return matmul.product(a.numel * b[-1], a[0] * b[-1] if bias is not None else 0)
 
 
-@register_op_cost("aten::_scaled_mm")
-def mm_with_scales(
-    a: Shape, b: Shape, scale_a: Any, scale_b: Any, bias: Shape | None = None, *_: Any, **__: Any
-) -> Cost:
+@register_by_name("aten::_scaled_mm", "aten::_scaled_mm_v2")
+def mm_with_scales(*, x: Shape, mat2: Shape, bias: Shape | None = None, out: Shape, **_: Any) -> Cost:
     """Return the cost; the bias follows the scales."""
-    return _multiply_and_add(a, b, bias)
-
-
-@register_op_cost("aten::_scaled_mm_v2")
-def mm_with_scales_v2(
-    a: Shape,
-    b: Shape,
-    scale_a: Any,
-    recipe_a: Any,
-    swizzle_a: Any,
-    scale_b: Any,
-    recipe_b: Any,
-    swizzle_b: Any,
-    bias: Shape | None = None,
-    *_: Any,
-    **__: Any,
-) -> Cost:
-    """Return the cost; each scale has a recipe and a swizzle."""
-    return _multiply_and_add(a, b, bias)
+    return _multiply_and_add(x, mat2, bias)
 
 
 @register_op_cost("aten::_scaled_addmm")

@@ -10,28 +10,18 @@ from typing import Any
 
 from profilerkit.costs import normalization
 
-from .registry import Cost, Shape, register_op_cost, register_op_costs
+from .registry import Cost, Shape, register_by_name, register_op_cost, register_op_costs
 
 
 def _normalize(x: Shape, weight: Shape | None, bias: Shape | None) -> Cost:
     return normalization.normalize(x.numel, weight is not None, bias is not None)
 
 
-@register_op_costs(
+@register_by_name(
     "aten::batch_norm aten::native_batch_norm aten::_native_batch_norm_legit aten::_native_batch_norm_legit_functional",
     "aten::cudnn_batch_norm aten::miopen_batch_norm",
 )
-def batch_norm(
-    x: Shape,
-    weight: Shape | None,
-    bias: Shape | None,
-    mean: Any,
-    var: Any,
-    training: bool,
-    *_: Any,
-    out: Any,
-    **__: Any,
-) -> Cost:
+def batch_norm(*, x: Shape, weight: Shape | None, bias: Shape | None, training: bool, out: Any, **_: Any) -> Cost:
     """Return the cost with known statistics, or in training with those of the batch."""
     return _normalize(x, weight, bias) if training else normalization.normalize_with_known_statistics(x.numel)
 
@@ -102,23 +92,12 @@ def rms_norm(x: Shape, shape: Any, weight: Shape | None = None, *_: Any, out: An
 # Gradients ------------------------------------------------------------------------------------------------------------
 
 
-@register_op_costs("aten::native_batch_norm_backward", "aten::batch_norm_backward")
+@register_by_name("aten::native_batch_norm_backward", "aten::batch_norm_backward")
 def batch_norm_gradient(
-    dy: Shape,
-    x: Shape,
-    weight: Any,
-    mean: Any,
-    var: Any,
-    saved_mean: Any,
-    saved_deviation: Any,
-    training: bool,
-    eps: Any,
-    output_mask: Any,
-    *_: Any,
-    out: Any,
+    *, x: Shape, train: bool = True, update: bool = True, output_mask: Any, out: Any, **_: Any
 ) -> Cost:
-    """Return the cost of the gradients in ``output_mask``."""
-    return normalization.batch_norm_gradient(x.numel, bool(training), *output_mask)
+    """Return the cost of the gradients in ``output_mask``; one of the two calls ``train`` ``update``."""
+    return normalization.batch_norm_gradient(x.numel, bool(train and update), *output_mask)
 
 
 @register_op_costs("aten::cudnn_batch_norm_backward", "aten::miopen_batch_norm_backward")
@@ -139,35 +118,22 @@ def batch_norm_gradient_rest(dy: Shape, x: Shape, *_: Any, out: Any) -> Cost:
     return normalization.batch_norm_gradient_rest(x.numel)
 
 
-@register_op_cost("aten::native_group_norm_backward")
-def group_norm_gradient(dy: Shape, x: Shape, *arguments: Any, out: Any) -> Cost:
-    """Return the cost of the gradients in the mask, the last argument: this norm has statistics of its own, too."""
-    return normalization.batch_norm_gradient(x.numel, True, *arguments[-1])
+@register_by_name("aten::native_group_norm_backward")
+def group_norm_gradient(*, x: Shape, output_mask: Any, out: Any, **_: Any) -> Cost:
+    """Return the cost of the gradients in ``output_mask``: this norm has statistics of its own, too."""
+    return normalization.batch_norm_gradient(x.numel, True, *output_mask)
 
 
-@register_op_cost("aten::native_layer_norm_backward")
-def layer_norm_gradient(
-    dy: Shape,
-    x: Shape,
-    shape: Any,
-    mean: Any,
-    deviation: Any,
-    weight: Shape | None,
-    bias: Any,
-    output_mask: Any,
-    *,
-    out: Any,
-) -> Cost:
+@register_by_name("aten::native_layer_norm_backward")
+def layer_norm_gradient(*, x: Shape, weight: Shape | None, output_mask: Any, out: Any, **_: Any) -> Cost:
     """Return the cost of the gradients in ``output_mask``."""
     return normalization.layer_norm_gradient(x.numel, weight is not None, *output_mask)
 
 
-@register_op_cost("aten::_fused_rms_norm_backward")
-def rms_norm_gradient(
-    dy: Shape, x: Shape, shape: Any, inverse: Shape, weight: Shape | None, output_mask: Any, *, out: Any
-) -> Cost:
+@register_by_name("aten::_fused_rms_norm_backward")
+def rms_norm_gradient(*, x: Shape, rstd: Shape, weight: Shape | None, output_mask: Any, out: Any, **_: Any) -> Cost:
     """Return the cost of the gradients in ``output_mask``, in one kernel or in several by autograd."""
-    return normalization.rms_norm_gradient(x.numel, inverse.numel, weight is not None, *output_mask)
+    return normalization.rms_norm_gradient(x.numel, rstd.numel, weight is not None, *output_mask)
 
 
 @register_op_cost("aten::_weight_norm_interface_backward")

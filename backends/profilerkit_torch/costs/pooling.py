@@ -8,7 +8,7 @@ from typing import Any
 
 from profilerkit.costs import pooling
 
-from .registry import Cost, Shape, register_existing, register_op_costs
+from .registry import Cost, Shape, register_by_name, register_existing
 
 __all__ = ["count_covered", "count_window"]
 
@@ -54,18 +54,9 @@ for _dimensions in (1, 2, 3):
     _register_pooling("max", _dimensions)
 
 
-@register_op_costs("aten::_embedding_bag", "aten::_embedding_bag_forward_only")
+@register_by_name("aten::_embedding_bag", "aten::_embedding_bag_forward_only")
 def embedding_bag(
-    weight: Shape,
-    indices: Shape,
-    offsets: Any,
-    scale: bool = False,
-    mode: int = 0,
-    sparse: bool = False,
-    per_sample_weights: Shape | None = None,
-    *_: Any,
-    out: Any,
-    **__: Any,
+    *, weight: Shape, indices: Shape, mode: int = 0, per_sample_weights: Shape | None = None, out: Any, **_: Any
 ) -> Cost:
     """Return the cost for each element of each row that is looked up; mode 2 is the maximum."""
     return pooling.embedding_bag(indices.numel * weight[-1], per_sample_weights is not None, maximum=mode == 2)

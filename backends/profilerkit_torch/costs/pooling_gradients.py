@@ -11,7 +11,7 @@ from typing import Any
 from profilerkit.costs import pooling
 
 from .pooling import count_covered, count_window
-from .registry import Cost, Shape, register_free, register_op_cost
+from .registry import Cost, Shape, register_by_name, register_free, register_op_cost
 
 register_free(
     "aten",
@@ -64,52 +64,24 @@ def embedding_gradient(dy: Shape, indices: Shape, rows: Any, padding: Any, scale
     return pooling.embedding_gradient(dy.numel, bool(scaled))
 
 
-@register_op_cost("aten::_embedding_bag_backward")
+@register_by_name("aten::_embedding_bag_backward", "aten::_embedding_bag_dense_backward")
 def embedding_bag_gradient(
+    *,
     dy: Shape,
     indices: Shape,
-    offsets: Any,
-    bag: Any,
-    size: Any,
-    maxima: Any,
-    rows: Any,
-    scaled: bool,
+    scale_grad_by_freq: bool,
     mode: int,
-    sparse: Any,
-    weights: Shape | None = None,
-    *_: Any,
+    per_sample_weights: Shape | None = None,
     out: Any,
+    **_: Any,
 ) -> Cost:
-    """Return the cost of the gradient by the rows."""
-    return _count_bag(dy, indices, scaled, mode, weights)
-
-
-@register_op_cost("aten::_embedding_bag_dense_backward")
-def embedding_bag_dense_gradient(
-    dy: Shape,
-    indices: Shape,
-    bag: Any,
-    size: Any,
-    maxima: Any,
-    rows: Any,
-    scaled: bool,
-    mode: int,
-    weights: Shape | None = None,
-    *_: Any,
-    out: Any,
-) -> Cost:
-    """Return the cost of the gradient by the rows, as a dense matrix."""
-    return _count_bag(dy, indices, scaled, mode, weights)
-
-
-def _count_bag(dy: Shape, indices: Shape, scaled: bool, mode: int, weights: Shape | None) -> Cost:
     """Return the cost: an addition for each element of each row that was looked up, a product where it was weighted.
 
     Where the bag took the maximum (mode 2), one addition for each element of the gradient.
     """
     if mode == 2:
         return pooling.embedding_gradient(dy.numel)
-    return pooling.embedding_gradient(indices.numel * dy[-1], bool(scaled), weights is not None)
+    return pooling.embedding_gradient(indices.numel * dy[-1], bool(scale_grad_by_freq), per_sample_weights is not None)
 
 
 @register_op_cost("aten::_embedding_bag_per_sample_weights_backward")

@@ -10,7 +10,7 @@ from profilerkit.costs import Cost, Formula, Numbers, Shape, apply_formula, eval
 
 from .classification import Kind, list_outputs, schema_name
 from .elementwise import count_operations
-from .registry import UNCOUNTED, find_formula
+from .registry import UNCOUNTED, find_formula, name_arguments
 from .shapes import ShapedCall, count_stored_elements, find_numbers, has_floats, replace_by_shapes, split_samples
 
 __all__ = ["op_cost"]
@@ -66,7 +66,8 @@ def _price_by_formula(func: Any, formula: Formula, args: Any, kwargs: Any, resul
     numbers = find_numbers(args, kwargs, result)
     total = Cost(0, 0)
     for call in split_samples(whole):
-        cost = _price_call(schema_name(func), formula, call, numbers)
+        args, named = name_arguments(formula, func, call.args, call.kwargs)
+        cost = _price_call(schema_name(func), formula, ShapedCall(args, named, call.out), numbers)
         if cost is UNCOUNTED:
             return None
         total = total.plus(cost)

@@ -7,7 +7,7 @@ from typing import Any
 
 from profilerkit.costs import recurrent
 
-from .registry import Cost, Formula, Shape, register_op_cost, register_op_costs
+from .registry import Cost, Formula, Shape, register_by_name, register_op_cost
 
 __all__ = ["MODES", "count_elements", "count_library_elements"]
 
@@ -55,16 +55,14 @@ for _kind in recurrent.GATES:
     register_op_cost(f"aten::{_kind}.data", _make_packed_formula(_kind))
 
 
-@register_op_costs("aten::_cudnn_rnn", "aten::miopen_rnn")
-def library_layers(x: Shape, weights: tuple[Shape, ...], per_cell: int, *arguments: Any, out: Any, **__: Any) -> Cost:
-    """All layers and directions; a packed sequence has one row for each step of each sample.
-
-    The first two integers of the arguments are the kind and the hidden units.
-    """
-    mode, units = [argument for argument in arguments if type(argument) is int][:2]
-    matrices, biases = count_library_elements(weights, per_cell)
-    cells = len(weights) // per_cell
-    return recurrent.layers(MODES[mode], _count_positions(x), matrices, biases, cells * units)
+@register_by_name("aten::_cudnn_rnn", "aten::miopen_rnn")
+def library_layers(
+    *, x: Shape, weight: tuple[Shape, ...], weight_stride0: int, mode: int, hidden_size: int, out: Any, **_: Any
+) -> Cost:
+    """All layers and directions, with ``weight_stride0`` weights each; a packed sequence has a row for each step."""
+    matrices, biases = count_library_elements(weight, weight_stride0)
+    cells = len(weight) // weight_stride0
+    return recurrent.layers(MODES[mode], _count_positions(x), matrices, biases, cells * hidden_size)
 
 
 def count_library_elements(weights: Sequence[Shape], per_cell: int) -> tuple[int, int]:
@@ -80,27 +78,11 @@ def count_library_elements(weights: Sequence[Shape], per_cell: int) -> tuple[int
     return elements - biases, biases
 
 
-@register_op_cost("aten::mkldnn_rnn_layer")
-def onednn_layer(
-    x: Shape,
-    input_weight: Shape,
-    hidden_weight: Shape,
-    input_bias: Shape,
-    hidden_bias: Shape,
-    hx: Any,
-    cx: Any,
-    reverse: bool,
-    batch_sizes: Any,
-    mode: int,
-    hidden_size: int,
-    num_layers: int,
-    has_biases: bool,
-    *_: Any,
-    out: Any,
-) -> Cost:
+@register_by_name("aten::mkldnn_rnn_layer")
+def onednn_layer(*, x: Shape, weight0: Shape, weight1: Shape, mode: int, has_biases: bool, out: Any, **_: Any) -> Cost:
     """One layer in one direction."""
-    biases = (Shape((input_weight[0],)),) * 2 if has_biases else ()
-    return _count_layers(MODES[mode], (input_weight, hidden_weight, *biases), _count_positions(x))
+    biases = (Shape((weight0[0],)),) * 2 if has_biases else ()
+    return _count_layers(MODES[mode], (weight0, weight1, *biases), _count_positions(x))
 
 
 @register_op_cost("aten::_lstm_mps")

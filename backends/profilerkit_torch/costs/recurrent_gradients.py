@@ -8,7 +8,7 @@ from typing import Any
 from profilerkit.costs import recurrent
 
 from .recurrent import MODES, count_elements, count_library_elements
-from .registry import Cost, Shape, register_op_cost, register_op_costs
+from .registry import Cost, Shape, register_by_name, register_op_cost
 
 
 def _count_all_gradients(kind: str, weights: Sequence[Shape], x: Shape, units: int) -> Cost:
@@ -17,86 +17,58 @@ def _count_all_gradients(kind: str, weights: Sequence[Shape], x: Shape, units: i
     return recurrent.layers_gradient(kind, Shape(x[:-1]).numel, matrices, biases, units)
 
 
-@register_op_cost("aten::mkldnn_rnn_layer_backward")
+@register_by_name("aten::mkldnn_rnn_layer_backward")
 def onednn_layer_gradient(
+    *,
     x: Shape,
-    input_weight: Shape,
-    hidden_weight: Shape,
-    input_bias: Shape,
-    hidden_bias: Shape,
-    hx: Any,
-    cx: Any,
-    y: Any,
-    hy: Any,
-    cy: Any,
-    dy: Any,
-    dhy: Any,
-    dcy: Any,
-    reverse: Any,
+    weight1: Shape,
+    weight2: Shape,
+    weight3: Shape,
+    weight4: Shape,
     mode: int,
-    units: int,
-    layers: int,
+    hidden_size: int,
     has_biases: bool,
-    *_: Any,
     out: Any,
+    **_: Any,
 ) -> Cost:
     """One layer in one direction; this kernel returns every gradient always."""
-    weights = (input_weight, hidden_weight, input_bias, hidden_bias) if has_biases else (input_weight, hidden_weight)
-    return _count_all_gradients(MODES[mode], weights, x, units)
+    weights = (weight1, weight2, weight3, weight4) if has_biases else (weight1, weight2)
+    return _count_all_gradients(MODES[mode], weights, x, hidden_size)
 
 
-@register_op_costs("aten::_cudnn_rnn_backward", "aten::miopen_rnn_backward")
+@register_by_name("aten::_cudnn_rnn_backward", "aten::miopen_rnn_backward")
 def library_gradient(
+    *,
     x: Shape,
-    weights: Sequence[Shape],
-    per_cell: int,
-    buffer: Any,
+    weight: Sequence[Shape],
+    weight_stride0: int,
     hx: Shape,
-    cx: Any,
-    y: Any,
-    dy: Any,
-    dhy: Any,
-    dcy: Any,
     mode: int,
-    units: int,
-    *arguments: Any,
+    hidden_size: int,
+    bidirectional: bool,
+    output_mask: Sequence[bool],
     out: Any,
+    **_: Any,
 ) -> Cost:
-    """All layers and directions; each has ``per_cell`` weights, the input's and the state's matrix first.
-
-    Of the further arguments, of which cuDNN has one more, the last five are: whether there are two directions, batch
-    sizes, the state of dropout, the reserve of the forward pass, and the mask of gradients to return.
-    """
-    bidirectional, *_, (by_input, by_state, _, by_weights) = arguments[-5:]
+    """All layers and directions; each has ``weight_stride0`` weights, the input's and the state's matrix first."""
+    by_input, by_state, _cells, by_weights = output_mask
     positions, samples = Shape(x[:-1]).numel, hx[1]
     omitted = 0
     if not by_input:
-        first_layer = weights[: (1 + bidirectional) * per_cell]
-        omitted += sum(weight.numel for weight in first_layer[::per_cell]) * positions
+        first_layer = weight[: (1 + bidirectional) * weight_stride0]
+        omitted += sum(matrix.numel for matrix in first_layer[::weight_stride0]) * positions
     if not by_state:
-        omitted += sum(weight.numel for weight in weights[1::per_cell]) * samples
-    matrices, biases = count_library_elements(weights, per_cell)
-    cells = len(weights) // per_cell
-    return recurrent.layers_gradient(MODES[mode], positions, matrices, biases, cells * units, bool(by_weights), omitted)
+        omitted += sum(matrix.numel for matrix in weight[1::weight_stride0]) * samples
+    matrices, biases = count_library_elements(weight, weight_stride0)
+    units = len(weight) // weight_stride0 * hidden_size
+    return recurrent.layers_gradient(MODES[mode], positions, matrices, biases, units, bool(by_weights), omitted)
 
 
-@register_op_cost("aten::lstm_mps_backward")
-def metal_gradient(
-    dy: Any,
-    dhy: Any,
-    dcy: Any,
-    z: Any,
-    states: Any,
-    x: Shape,
-    outputs: Any,
-    hx: Sequence[Shape],
-    weights: Sequence[Shape],
-    *_: Any,
-    out: Any,
-) -> Cost:
+@register_by_name("aten::lstm_mps_backward")
+def metal_gradient(*, x: Shape, hx: Sequence[Shape], params: Sequence[Shape], out: Any, **_: Any) -> Cost:
     """All layers and directions of an LSTM; this kernel returns every gradient always."""
     cells, units = hx[1][0], hx[1][-1]
-    return _count_all_gradients("lstm", weights, x, cells * units)
+    return _count_all_gradients("lstm", params, x, cells * units)
 
 
 @register_op_cost("aten::_thnn_fused_lstm_cell_backward_impl")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, TypeVar, cast, overload
+from typing import Any, TypeAlias, TypeVar, cast, overload
 
 import torch
 from torch import nn
@@ -30,7 +30,9 @@ __all__ = [
     "find_formula",
     "is_free",
     "module_cost",
+    "name_arguments",
     "override",
+    "register_by_name",
     "register_existing",
     "register_free",
     "register_module_cost",
@@ -41,7 +43,25 @@ __all__ = [
 
 F = TypeVar("F", bound="Callable[..., Cost]")
 
+#: The arguments of a call by position and by name, with shapes in place of tensors.
+ShapedArguments: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]
+
 _free: set[str] = set()
+#: The ``id`` of each formula that takes arguments by name; those of users need not have a hash.
+_by_name: set[int] = set()
+#: What such formulas call an argument for which torch has several names, and these.
+_SYNONYMS = {
+    "x": "self input",
+    "dy": "grad grad_output grad_out grad_out_",
+    "attn_mask": "attn_bias",
+    "query": "q",
+    "key": "k",
+    "value": "v",
+    "cum_seq_q": "cu_seqlens_q",
+    "max_q": "max_seqlen_q",
+    "max_k": "max_seqlen_k",
+}
+_NAMES = {name: ours for ours, names in _SYNONYMS.items() for name in names.split()}
 
 
 def _is_torchs(key: Any) -> bool:
@@ -144,6 +164,30 @@ def register_op_costs(*names: str) -> Callable[[F], F]:
         return function
 
     return register
+
+
+def register_by_name(*names: str) -> Callable[[F], F]:
+    """Give several operators one formula, which takes those of their arguments that it needs by torch's names.
+
+    Of a long list of arguments a formula so names a few, wherever they stand. Where torch has several names, as
+    ``self`` and ``input``, they have one, here ``x``: see `_SYNONYMS`.
+    """
+
+    def register(function: F) -> F:
+        _by_name.add(id(function))
+        return register_op_costs(*names)(function)
+
+    return register
+
+
+def name_arguments(formula: Formula, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ShapedArguments:
+    """Return the arguments of an operator's call as its formula takes them."""
+    if id(formula) not in _by_name:
+        return args, kwargs
+    names = [_NAMES.get(argument.name, argument.name) for argument in read_schema(func).arguments]
+    named = {**dict(zip(names, args, strict=False)), **kwargs}
+    named.pop("out", None)  # a former output, that gradients are computed of: formulas get their own by this name
+    return (), named
 
 
 def register_existing(formula: Formula, *names: str) -> None:

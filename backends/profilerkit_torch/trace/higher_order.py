@@ -97,8 +97,7 @@ def _run_flex_attention(recorder: Recorder, func: HigherOrderOperator, args: Any
     buffers = args[7] if len(args) > 7 else kwargs.get("score_mod_other_buffers", ())
     result = recorder.run_whole(func, args, kwargs)
     output = result[0]
-    shapes = [Shape(tensor.shape) for tensor in (query, key, value)]
-    cost = attention.dot_product_attention(*shapes, out=Shape(output.shape))
+    cost = attention.attend(*(Shape(tensor.shape) for tensor in (query, key, value, output)))
 
     def modify_a_score() -> None:
         indices = [torch.zeros((), dtype=torch.int32, device=query.device) for _ in range(4)]

@@ -12,7 +12,7 @@ import torch
 
 from profilerkit_torch.costs import Kind, classify
 from profilerkit_torch.costs.classification import list_outputs
-from profilerkit_torch.costs.registry import find_formula
+from profilerkit_torch.costs.registry import find_formula, name_arguments
 
 #: Forward operators without a cost, and why.
 DELIBERATE = {
@@ -75,9 +75,11 @@ def test_formulas_take_the_arguments_of_every_form_of_their_operator(namespace: 
         if formula is None:
             continue
         arguments = [each for each in operator._schema.arguments if with_defaults or not each.has_default_value()]
+        positional = tuple(None for each in arguments if not each.kwarg_only)
         named = {each.name: None for each in arguments if each.kwarg_only and each.name not in outputs}
+        args, kwargs = name_arguments(formula, operator, positional, named)
         try:
-            inspect.signature(formula).bind(*(None for each in arguments if not each.kwarg_only), **named, out=None)
+            inspect.signature(formula).bind(*args, **kwargs, out=None)
         except TypeError as error:
             refused[str(operator)] = str(error)
     assert refused == {}
