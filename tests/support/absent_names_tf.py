@@ -5,7 +5,6 @@ The arguments are the names, each taken away in a process of its own; with an em
 
 from __future__ import annotations
 
-import gc
 import json
 import os
 import sys
@@ -19,9 +18,6 @@ import numpy as np
 import tensorflow as tf
 from absent_names import each_without, find_outcome, take_away
 
-#: Names that the search for what holds tensors of a trace needs. Without them it is made, and without others it is not:
-#: it takes seconds, and no number follows from it.
-OF_SEARCH = ("tensorflow.python.framework.func_graph.FuncGraph", "_unfeedable_tensors", "_storage")
 METRICS = ("total_params", "macs", "flops", "memory_footprint")
 #: Models of which a step is counted too: with the gradients of loops, of an eager run, and of what a function calls.
 TRAINED = ("lstm", "module", "unbuilt", "function")
@@ -99,9 +95,6 @@ def models() -> dict[str, tuple[Any, Any]]:
 
 def profiled(name: str) -> dict[str, Any]:
     """Return what the reports say without a name."""
-    if name not in OF_SEARCH:
-        gc.get_referrers = lambda *objects: []
-        gc.get_freeze_count = lambda: 0  # which counts all that is imported
     return {
         model: find_outcome(*made, [*METRICS, *(["training_macs"] if model in TRAINED else [])], backend="tensorflow")
         for model, made in models().items()

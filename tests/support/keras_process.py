@@ -15,7 +15,7 @@ from keras_fingerprint import Facts, Same
 from tensorflow.python import pywrap_tfe
 from tensorflow.python.eager import context as eager
 from tensorflow.python.eager import def_function, record
-from tensorflow.python.framework import config, func_graph, ops
+from tensorflow.python.framework import config, ops
 
 from profilerkit_tensorflow.costs import registry as costs
 from profilerkit_tensorflow.untouched.preservation import _one_at_a_time
@@ -100,7 +100,6 @@ PROCESS: dict[str, Callable[[], Any]] = {
     "patched functions": lambda: [
         Same(item)
         for item in (
-            func_graph.FuncGraph.__init__,
             def_function.Function.__call__,
             keras.layers.Layer.__call__,
             keras.layers.Dense.__call__,

@@ -7,14 +7,10 @@ from typing import Any
 
 from profilerkit.backend_kit.private_names import field, find
 
-from .names import find_first, make_refusal
+from .names import make_refusal
 
-#: The class of graphs of functions. Without it a model that is not built is built with values, and what keeps tensors
-#: of a trace is not found.
-FuncGraph: Any = find_first(
-    "tensorflow.python.framework.func_graph.FuncGraph",
-    off="a cache outside of the model may keep tensors without values after a profile",
-)
+#: The class of graphs of functions. Without it a model that is not built is built with values.
+FuncGraph: Any = find("tensorflow.python.framework.func_graph.FuncGraph")
 #: Converts code with conditions on tensors as ``tf.function`` does. Without these such a model is not counted.
 _tf_convert: Any = find("tensorflow.python.autograph.impl.api.tf_convert")
 _ControlStatus: Any = find("tensorflow.python.autograph.core.ag_ctx.ControlStatusCtx")
@@ -38,8 +34,6 @@ _FUNCTION_ARGUMENTS = {
     "experimental_attributes": field("_attributes"),
     "experimental_autograph_options": field("_experimental_autograph_options"),
 }
-#: Tensors that a graph refers to beside its operators. Without it the search for tensors of a trace takes longer.
-_UNFEEDABLE, _STORAGE = field("_unfeedable_tensors"), field("_storage")
 #: The traces of a ``tf.function``. Without it a function without inputs has the weights that its code leads to.
 _LIST_TRACES = field("_list_all_concrete_functions")
 
@@ -108,12 +102,6 @@ def copy_handle_data(source: Any, target: Any) -> None:
     """Give the copy of a resource what is known of the shapes behind it."""
     if _copy_handle_data is not None:
         _copy_handle_data(source, target)
-
-
-def list_unfeedable_tensors(graph: Any) -> list[Any]:
-    """Return the tensors that a graph remembers as those that cannot be fed; none if this release hides them."""
-    remembered = getattr(graph, _UNFEEDABLE, ())
-    return [weak.unwrapped for weak in getattr(remembered, _STORAGE, ())]
 
 
 def list_traces(function: Any) -> list[Any] | None:

@@ -27,6 +27,7 @@ from profilerkit.process.object_facts import list_slots
 from ..compat.variables import MethodTarget, ResourceVariable
 from .snapshots import (
     MISSING,
+    CacheSnapshot,
     CellSnapshot,
     ClassSnapshot,
     DictSnapshot,
@@ -39,6 +40,7 @@ from .snapshots import (
     list_class_attributes,
 )
 from .users_code import (
+    CACHED_FUNCTION,
     FRAMEWORKS,
     is_of_a_framework,
     is_users_own,
@@ -100,6 +102,7 @@ class HeldState:
         self.sequences: list[SequenceSnapshot] = []
         self.sets: list[SetSnapshot] = []
         self.cells: list[CellSnapshot] = []
+        self.caches: list[CacheSnapshot] = []
         self.generators: list[GeneratorSnapshot] = []
         #: The user's classes of layers and modules.
         self.classes: list[ClassSnapshot] = []
@@ -162,6 +165,7 @@ class HeldState:
             (tuple, tuple.__iter__),
             (set, self._visit_set),
             (types.FunctionType, self._visit_function),
+            (CACHED_FUNCTION, self._visit_cached_function),
             (_types.ConcreteFunction, self._visit_concrete_function),
             (types.MethodType, lambda method: (method.__self__, method.__func__)),
             (MethodTarget, lambda method: (method.target,)),
@@ -241,6 +245,10 @@ class HeldState:
         written = read_names(function.__code__).written
         self.globals += [GlobalSnapshot(scope, name, scope.get(name, MISSING)) for name in written]
         return (*(function.__closure__ or ()), *self._visit_object(function), *defaults, *list_globals(function))
+
+    def _visit_cached_function(self, function: Any) -> Iterable[Any]:
+        self.caches.append(CacheSnapshot(function, function.cache_info().misses))
+        return self._visit_object(function)
 
     def _visit_concrete_function(self, function: Any) -> Iterable[Any]:
         return (*self._visit_object(function), *function.variables)

@@ -6,7 +6,6 @@ restores what changed.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -14,15 +13,11 @@ from typing import Any
 
 import tensorflow as tf
 
-from profilerkit import ProfilerKitWarning
 from profilerkit.process.locks import Lock
 from profilerkit.process.restoring import Step, call_each, for_each, restored
-from profilerkit.process.user_lines import find_stack_level
 
 from .caller_context import require_plain_context
 from .held_state import HeldState
-from .leftovers import forget_tensors
-from .new_graphs import collect_new_graphs
 from .process_state import process_roots, record_process
 from .snapshots import Snapshot
 
@@ -46,39 +41,18 @@ def preserve(model: Any, variable_values: bool = False) -> Iterator[None]:
     Not restored, since nothing can set them: the state of random operators with a seed of their own inside a
     ``tf.function``, and lookup tables. One model is profiled at a time in a process: another thread waits here.
 
-    Tensors that were made while the model was traced are removed from containers and caches elsewhere; a warning names
-    what else holds some.
-
     Raises `TracingError` while a graph is built or gradients are recorded.
     """
     require_plain_context()
-    left: list[str] = []
-    with _one_at_a_time.block(), collect_new_graphs() as graphs:
+    with _one_at_a_time.block():
         reached = HeldState(model, *process_roots())
         values = _read_values(reached.variables, all_of_them=variable_values)
         process = record_process()
         of_model = _list_steps(reached)
-
-        def forget() -> None:
-            left[:] = forget_tensors(graphs)
-
         # No operator runs in a forked child of TensorFlow's.
-        with restored(
-            *process.steps, *of_model, partial(_write_back, values), forget, in_child=partial(call_each, of_model)
-        ):
+        with restored(*process.steps, *of_model, partial(_write_back, values), in_child=partial(call_each, of_model)):
             process.change()
             yield
-    if left:
-        warnings.warn(_write_warning(left), ProfilerKitWarning, stacklevel=find_stack_level())
-
-
-def _write_warning(names: list[str]) -> str:
-    """Return what is said of objects that still hold tensors of a trace."""
-    return (
-        f"the model has put tensors that it made while it was traced into {', '.join(names)}; they have no values, and "
-        "what was there before is not known: set it anew before the model is called, or keep such a cache in a dict, a "
-        "list or an attribute of the model, which profilerkit puts back"
-    )
 
 
 def _read_values(variables: list[Any], all_of_them: bool) -> list[tuple[Any, Any]]:
@@ -113,6 +87,7 @@ def _list_steps(reached: HeldState) -> list[Step]:
         reached.sequences,
         reached.sets,
         reached.cells,
+        reached.caches,
         reached.slotted,
         reached.globals,
         reached.classes,

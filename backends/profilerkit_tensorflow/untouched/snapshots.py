@@ -17,6 +17,7 @@ from profilerkit.process.restoring import assign_dict
 
 __all__ = [
     "MISSING",
+    "CacheSnapshot",
     "CellSnapshot",
     "ClassSnapshot",
     "DictSnapshot",
@@ -149,6 +150,18 @@ class CellSnapshot(NamedTuple):
             is_same = False
         if not is_same:
             self.cell.cell_contents = self.content
+
+
+class CacheSnapshot(NamedTuple):
+    """A function of ``functools.cache`` or ``lru_cache``, and how often it has been computed."""
+
+    function: Any
+    misses: int
+
+    def restore(self) -> None:
+        """Empty the cache if results were put in: those of a trace are tensors without values."""
+        if self.function.cache_info().misses != self.misses:
+            self.function.cache_clear()
 
 
 class GeneratorSnapshot(NamedTuple):

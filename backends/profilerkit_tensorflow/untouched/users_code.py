@@ -17,6 +17,7 @@ from profilerkit.process.cached import once_for_each
 from profilerkit.process.user_lines import is_own_module
 
 __all__ = [
+    "CACHED_FUNCTION",
     "FRAMEWORKS",
     "Names",
     "is_of_a_framework",
@@ -29,10 +30,12 @@ __all__ = [
 
 #: Packages whose objects make up a model.
 FRAMEWORKS = ("keras", "tf_keras", "keras_hub", "keras_cv", "keras_nlp", "tensorflow")
+#: The class of functions of ``functools.cache`` and ``lru_cache``.
+CACHED_FUNCTION: type = functools._lru_cache_wrapper
 _PACKAGE_FOLDERS = ("site-packages", "dist-packages")
 #: What may hold state although its class is not the user's.
 _STATEFUL: tuple[type, ...] = (
-    *(types.FunctionType, functools._lru_cache_wrapper, dict, list, set, deque),
+    *(types.FunctionType, CACHED_FUNCTION, dict, list, set, deque),
     *(random.Random, np.random.Generator, np.random.RandomState),
 )
 
@@ -82,15 +85,16 @@ def list_globals(function: types.FunctionType) -> Iterator[Any]:
         yield from filter(_may_hold, candidates)
 
 
-def list_functions(cls: type) -> Iterator[types.FunctionType]:
+def list_functions(cls: type) -> Iterator[Any]:
     """Yield the functions that a class defines: methods of every kind, and the functions of its properties."""
+    functions = (types.FunctionType, CACHED_FUNCTION)
     for value in vars(cls).values():
         parts = (value.fget, value.fset, value.fdel) if isinstance(value, property) else (value,)
         for part in parts:
             function = getattr(part, "__func__", part)  # a static or class method
-            if not isinstance(function, types.FunctionType):
-                function = getattr(function, "__wrapped__", None)  # a decorated one, as by `functools.cache`
-            if isinstance(function, types.FunctionType):
+            if not isinstance(function, functions):
+                function = getattr(function, "__wrapped__", None)  # a decorated one
+            if isinstance(function, functions):
                 yield function
 
 
