@@ -43,14 +43,6 @@ class Leaving(Deciding):
         return tf.constant(np.asarray(super().call(x)) @ np.ones((4, 4), np.float32))
 
 
-class Asking(Deciding):
-    """Does more in an eager run than in a graph."""
-
-    def call(self, x: Any) -> Any:
-        """Return one product, or two."""
-        return self.dense(self.dense(x)) if tf.executing_eagerly() else self.dense(x)
-
-
 class Module(tf.Module):  # type: ignore[misc]
     """Has a weight, and a loop over a tensor."""
 
@@ -81,7 +73,7 @@ def models() -> dict[str, tuple[Any, Any]]:
         "module": (Module(), two),
         "callable": (lambda x: x @ tf.ones((4, 4)) if tf.reduce_sum(x) > 0 else x, two),
     }
-    for name, kind in (("deciding", Deciding), ("leaving", Leaving), ("asking", Asking)):
+    for name, kind in (("deciding", Deciding), ("leaving", Leaving)):
         model = kind()
         model.build((2, 4))
         model.dense.build((2, 4))

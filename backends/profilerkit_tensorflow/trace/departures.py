@@ -11,6 +11,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import PurePath
 from types import FrameType
 from typing import Any
 
@@ -19,10 +20,13 @@ import tensorflow as tf
 from profilerkit.backend_kit.replaced_attributes import replace_attribute
 
 from ..compat.eager_runs import EAGER_TENSOR, EXECUTORS, GIVE_VALUES, RUNTIME, shows_departures
-from .asking_frames import describe_line, outside_of_libraries
 
 __all__ = ["Departures"]
 
+#: This package, whose frames are around those of the model.
+_THIS_PACKAGE = __name__.partition(".")[0]
+#: Packages whose own reading of values leads to no work that is not counted.
+_LIBRARIES = ("keras", "numpy", "optree", "tensorflow", "tf_keras", "tree", _THIS_PACKAGE)
 #: Functions that show a tensor, in which its values leave for no work.
 _SHOWING = ("__str__", "__repr__", "__format__", "value_text", "numpy_text")
 #: How many frames such a function may be above the one that reads the values.
@@ -46,13 +50,12 @@ class Departures:
         self._thread = threading.get_ident()
 
     @contextmanager
-    def watch(self, values: bool = True) -> Iterator[None]:
-        """Notice operators in other threads and, with ``values``, values that leave."""
-        if values and not shows_departures(tf.constant(0)):
+    def watch(self) -> Iterator[None]:
+        """Notice values that leave, and operators in other threads."""
+        if not shows_departures(tf.constant(0)):
             self.missing["work on values that leave TensorFlow and in threads, which this release does not show"] += 1
         wrapped = [(RUNTIME, name, self._wrap_executing) for name in EXECUTORS]
-        if values:
-            wrapped += [(EAGER_TENSOR, GIVE_VALUES, self._wrap_leaving), (RUNTIME, _TO_DLPACK, self._wrap_leaving)]
+        wrapped += [(EAGER_TENSOR, GIVE_VALUES, self._wrap_leaving), (RUNTIME, _TO_DLPACK, self._wrap_leaving)]
         with ExitStack() as patches:
             for owner, name, wrap in wrapped:
                 if hasattr(owner, name):
@@ -65,8 +68,7 @@ class Departures:
         It may also be a constant that is made in each call: then the lower bound is exact.
         """
         if not self.missing and any(_is_work(tensor) and not is_of_operator(tensor) for tensor in tensors):
-            frame = outside_of_libraries(sys._getframe(1))
-            where = self._describe_place(frame)
+            where = self._describe_place(_find_models_frame(sys._getframe(1)))
             self.missing[f"work that led to an operand of {kind} that TensorFlow did not compute{where}"] += 1
 
     def check_results(self, outputs: Any, is_of_operator: Callable[[Any], bool]) -> None:
@@ -84,7 +86,7 @@ class Departures:
         def leave(tensor: Any, *args: Any) -> Any:
             if tf.executing_eagerly() and _is_work(tensor):  # a graph that is built takes constants in
                 frame = sys._getframe(1)
-                asking = None if _is_showing(frame) else outside_of_libraries(frame)
+                asking = None if _is_showing(frame) else _find_models_frame(frame)
                 if asking is not None:
                     self.missing[f"work on values that leave TensorFlow{self._describe_place(asking)}"] += 1
             return original(tensor, *args)
@@ -99,7 +101,7 @@ class Departures:
                 # The operator's type is the second argument or, after the name of a device, the third.
                 kind = next((arg for arg in args[1:3] if isinstance(arg, str) and arg.isidentifier()), "operators")
                 if kind not in _FREE:
-                    where = self._describe_place(outside_of_libraries(sys._getframe(1)))
+                    where = self._describe_place(_find_models_frame(sys._getframe(1)))
                     self.missing[f"{kind} in another thread{where}"] += 1
             return original(*args)
 
@@ -108,7 +110,17 @@ class Departures:
     def _describe_place(self, frame: FrameType | None) -> str:
         layer = self._layer()
         path = f" in the layer {layer!r}" if layer else ""
-        return path if frame is None else f"{path} ({describe_line(frame)})"
+        return path if frame is None else f"{path} ({PurePath(frame.f_code.co_filename).name}, line {frame.f_lineno})"
+
+
+def _find_models_frame(frame: FrameType | None) -> FrameType | None:
+    """Return the innermost frame of the model's own code; None where a library reads values for itself."""
+    while frame is not None:
+        package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+        if package not in _LIBRARIES:
+            return frame
+        frame = None if package == _THIS_PACKAGE else frame.f_back
+    return None
 
 
 def _is_work(tensor: Any) -> bool:

@@ -6,7 +6,7 @@ the shapes of that call. What is unknown of either leaves the sums unknown, and 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -20,21 +20,12 @@ from .control_flow import HANDLERS
 from .departures import Departures
 from .eager_calls import is_small
 from .eager_operators import EagerOperators, watch_operators
-from .layers import LayerCalls
-from .ownership import Owner, Ownership
+from .ownership import Ownership
 from .program import ProgramInput
 from .tensor_facts import static_shape
-from .values import Executed
 from .walk import Walk
 
-__all__ = ["Observation", "SummedWork", "sum_work"]
-
-
-class SummedWork(NamedTuple):
-    """The work of several operators."""
-
-    macs: int
-    flops: int
+__all__ = ["Observation", "sum_macs"]
 
 
 class _FunctionCall(NamedTuple):
@@ -45,23 +36,15 @@ class _FunctionCall(NamedTuple):
 
 
 class Observation(EagerOperators):
-    """While `watch` is active, keeps each operator that this thread runs, and each function that it calls.
+    """While `watch` is active, keeps each operator that this thread runs, and each function that it calls."""
 
-    With ``calls``, which have to follow the layers meanwhile, the formulas of layers count for these.
-    """
-
-    def __init__(self, calls: LayerCalls | None = None) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self._calls = calls
         self._root = Ownership().root
         #: The functions by the names by which TensorFlow's callback knows them.
         self._functions: dict[str, Any] = {}
         self._function_calls: list[_FunctionCall] = []
-        self._departures = Departures(lambda: self._owner.path)
-
-    @property
-    def _owner(self) -> Owner:
-        return self._root if self._calls is None else self._calls.owner
+        self._departures = Departures(lambda: "")
 
     @contextmanager
     def watch(self) -> Iterator[None]:
@@ -78,47 +61,40 @@ class Observation(EagerOperators):
         kind = op_type.decode() if isinstance(op_type, bytes) else str(op_type)
         function = self._functions.get(kind)
         if function is None:
-            self.record(kind, list(inputs), attrs, list(outputs), self._owner)
+            self.record(kind, list(inputs), attrs, list(outputs), self._root)
         else:
             self._function_calls.append(_FunctionCall(function.graph, list(map(_describe_argument, inputs))))
 
-    def compute_work(self) -> SummedWork | None:
-        """Return what was done, None where not all of it is known; to be called once, after `watch`."""
+    def report_run(self, name: str) -> ObservedRun:
+        """Return what was seen, as the run of that name; to be called once, after `watch`."""
+        return ObservedRun(name, self._sum_macs())
+
+    def _sum_macs(self) -> int | None:
+        """Return the multiply-accumulates of all that ran; None where not all of them are known."""
         try:
             self.price_all()
-            works = [_walk_function(call) for call in self._function_calls]
+            of_functions = list(map(_sum_macs_of_call, self._function_calls))
         except MemoryError:
             raise
         except Exception:  # whatever a formula of the user's raises here: the trace has said it
             return None
-        if self.uncounted or self._departures.missing or None in works or not shows_operators():
+        if self.uncounted or self._departures.missing or None in of_functions or not shows_operators():
             return None
-        parts = [_add_up(self.executed), *(work for work in works if work is not None)]
-        return SummedWork(sum(part.macs for part in parts), sum(part.flops for part in parts))
-
-    def report_run(self, name: str) -> ObservedRun:
-        """Return what was seen, as the run of that name."""
-        work = self.compute_work()
-        return ObservedRun(name, None if work is None else work.macs)
+        return sum(op.macs for op in self.executed) + sum(macs for macs in of_functions if macs is not None)
 
 
-def sum_work(walk: Walk) -> SummedWork | None:
-    """Return the work of a walk: None where something is not counted, or depends on what the graph does not tell."""
+def sum_macs(walk: Walk) -> int | None:
+    """Return the multiply-accumulates of a walk: None where any are not counted, or depend on what no graph tells."""
     work = walk.work
-    return None if work.count_missing() or work.choices else _add_up(work.executed)
-
-
-def _add_up(executed: Iterable[Executed]) -> SummedWork:
-    operators = list(executed)
-    return SummedWork(sum(op.macs for op in operators), sum(op.flops for op in operators))
+    return None if work.count_missing() or work.choices else sum(op.macs for op in work.executed)
 
 
 def _describe_argument(tensor: Any) -> ProgramInput:
     return ProgramInput(static_shape(tensor), tensor.numpy() if is_small(tensor) else None)
 
 
-def _walk_function(call: _FunctionCall) -> SummedWork | None:
-    """Return the work of the graph of a function that was called."""
+def _sum_macs_of_call(call: _FunctionCall) -> int | None:
+    """Return the multiply-accumulates of the graph of a function that was called."""
     graph = call.graph
     if len(graph.inputs) != len(call.arguments):
         return None
@@ -129,7 +105,7 @@ def _walk_function(call: _FunctionCall) -> SummedWork | None:
             value.constant = None if placeholder.dtype in (tf.resource, tf.variant) else argument.numbers
             values.append(value)
         walk.run(graph, values)
-        return sum_work(walk)
+        return sum_macs(walk)
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from .call_values import Argument, list_arguments
 from .control_flow import HANDLERS
 from .layer_records import count_weight_bytes, layer_records
 from .live_bytes import write_steps
-from .observation import sum_work
+from .observation import sum_macs
 from .operator_records import count_operator_macs, select_shown
 from .program import Program
 from .tensor_facts import Tensor
@@ -77,7 +77,7 @@ def count_program_macs(program: Program) -> int | None:
             walk.run(program.graph, [argument.value for argument in list_arguments(program, walk.folding)])
         except CostFormulaError:  # the trace has said it
             return None
-        return None if sum_work(walk) is None else count_operator_macs(walk.work.executed)
+        return None if sum_macs(walk) is None else count_operator_macs(walk.work.executed)
 
 
 # Memory ---------------------------------------------------------------------------------------------------------------

@@ -12,19 +12,15 @@ from profilerkit.trace.conditions import formulas_used
 
 from ..compat.graphs import can_convert
 from ..compat.process_state import list_notes
-from ..compat.questions import list_unheard_questions
 from ..costs.registry import COSTS
 from ..untouched.preservation import preserve
 from .conditions import conditions
-from .departures import Departures
-from .eager_comparison import compare_with_eager_run
 from .eager_trace import complete_eagerly, trace_eagerly
 from .layer_records import trace_layers_alone
 from .layers import LayerCalls
 from .messages import explain_failed_pass, only_in_graphs
 from .program import Program, trace_program
 from .program_trace import trace_of_program
-from .questions import Questions
 
 __all__ = ["trace_model"]
 
@@ -46,12 +42,10 @@ def trace_model(model: Any, inputs: ModelInputs | None, *, training: bool = Fals
 def _trace(model: Any, inputs: ModelInputs, training: bool) -> ModelTrace:
     """Trace the model as a graph; where that cannot be done, or a value decides, by an eager run."""
     followed: list[LayerCalls] = []
-    questions, departures = Questions(), Departures(lambda: followed[-1].owner.path if followed else "")
     # A collector's pause costs more than the walk, and what only it would free is small: graphs hold no data.
     with collector_paused(), preserve(model):
         try:
-            with questions.listen(), departures.watch(values=False):
-                program = trace_program(model, inputs, training=training, followed=followed)
+            program = trace_program(model, inputs, training=training, followed=followed)
         except NotOfferedError as error:
             return trace_layers_alone(model, error)
         except Exception as error:  # whatever the model raises while it is traced
@@ -68,9 +62,7 @@ def _trace(model: Any, inputs: ModelInputs, training: bool) -> ModelTrace:
         return trace_eagerly(model, inputs, graph, followed)
     if training or graph.failure is not None:
         return graph
-    trace = complete_eagerly(model, inputs, graph)
-    asked = [*questions.asked, *departures.missing, *list_unheard_questions()]
-    return compare_with_eager_run(model, inputs, trace, asked) if asked else trace
+    return complete_eagerly(model, inputs, graph)
 
 
 def _walk(model: Any, program: Program, training: bool) -> ModelTrace:

@@ -13,7 +13,7 @@ import tensorflow as tf
 from profilerkit import TracingError
 
 from ..compat.keras import read_keras_attribute
-from ..compat.questions import is_recorded, is_recording_stopped
+from ..compat.tapes import is_recorded, is_recording_stopped
 
 __all__ = ["require_plain_context"]
 

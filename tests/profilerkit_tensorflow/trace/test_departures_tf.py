@@ -110,28 +110,6 @@ def test_the_line_and_the_layer_are_named() -> None:
     assert "in the layer 'after' (test_departures_tf.py, line " in missing
 
 
-def test_a_thread_that_fails_in_a_graph_alone_is_found() -> None:
-    """In a graph the thread cannot read the symbolic tensor and the model goes another way; run eagerly it can."""
-
-    def after(z: Any) -> Any:
-        made: list[Any] = []
-
-        def work() -> None:
-            try:
-                made.append(z @ W)
-            except Exception:
-                made.append(z)
-
-        thread = threading.Thread(target=work)
-        thread.start()
-        join(thread)
-        return made[0]
-
-    report = count_work(after)
-    assert report.status("macs").completeness.value == "partial"
-    assert "in another thread" in report.status("macs").missing[0]
-
-
 SILENT: dict[str, Callable[[Any], Any]] = {
     "a condition on a number": lambda z: z * 2.0 if float(tf.reduce_sum(z)) > 1e9 else z,
     "sizes": lambda z: tf.reshape(z, tf.shape(z).numpy()),

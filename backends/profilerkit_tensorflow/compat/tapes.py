@@ -1,4 +1,4 @@
-"""Questions: what a model asks in a graph, and whether a tape records what is profiled."""
+"""Gradient tapes: whether one records what is profiled."""
 
 from __future__ import annotations
 
@@ -6,23 +6,9 @@ from typing import Any
 
 import tensorflow as tf
 
-from profilerkit.backend_kit.private_names import field, find
+from profilerkit.backend_kit.private_names import find
 
 from .names import lacking
-
-#: The class that ``tf.executing_eagerly()`` asks. Without one of these three any model may have asked: it is run once.
-Context: Any = find("tensorflow.python.eager.context.Context")
-#: The class of tensors in a graph.
-SymbolicTensor: Any = find("tensorflow.python.framework.ops.SymbolicTensor")
-#: What ``bool()`` and ``iter()`` of such a tensor call, to raise.
-DISALLOW = field("_disallow")
-
-
-def list_unheard_questions() -> tuple[str, ...]:
-    """Return in words that a model may have asked something that this release does not show; nothing where it does."""
-    shows = None not in (Context, SymbolicTensor) and hasattr(tf.Tensor, DISALLOW)
-    return () if shows else ("or may do so: this release of TensorFlow does not show it",)
-
 
 #: Whether gradients are recorded in this thread, or recording was stopped. Without these that is not refused.
 _recording_is_off: Any = find("tensorflow.python.pywrap_tfe.TFE_Py_TapeSetIsEmpty")
