@@ -17,7 +17,14 @@ from profilerkit.process.contents import Contents, Identity
 from profilerkit.process.object_facts import count_items
 
 from ..untouched.held_state import HeldState, Visit
-from ..untouched.snapshots import ObjectSnapshot, SetSnapshot, SlotsSnapshot
+from ..untouched.snapshots import (
+    CellSnapshot,
+    DictSnapshot,
+    ObjectSnapshot,
+    SequenceSnapshot,
+    SetSnapshot,
+    SlotsSnapshot,
+)
 
 __all__ = ["read_structure"]
 
@@ -39,19 +46,21 @@ def read_structure(model: Any) -> list[Any]:
     states of random generators are left out. What a `tf.function` keeps of its traces is too: it grows whenever the
     function is called.
     """
-    state = _Structure(model)
     writer = _Writer()
-    for snapshot in state.objects:
-        writer.write_object(snapshot)
-    for slotted in state.slotted:
-        writer.write_slots(slotted)
-    for mapping in state.dicts:
-        writer.write_values((*mapping.keys, *mapping.values))
-    for sequence in state.sequences:
-        writer.write_values(sequence.items)
-    for collection in state.sets:
-        writer.write_set(collection)
-    writer.write_values(cell.content for cell in state.cells)
+    for snapshot in _Structure(model).snapshots:
+        match snapshot:
+            case ObjectSnapshot():
+                writer.write_object(snapshot)
+            case SlotsSnapshot():
+                writer.write_slots(snapshot)
+            case DictSnapshot(_, keys, values):
+                writer.write_values((*keys, *values))
+            case SequenceSnapshot(_, items):
+                writer.write_values(items)
+            case SetSnapshot():
+                writer.write_set(snapshot)
+            case CellSnapshot(_, content):
+                writer.write_values((content,))
     return writer.written
 
 

@@ -11,8 +11,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from operator import is_
-from typing import Any, NamedTuple
+from typing import Any
 
 from profilerkit.backend_kit.failures import note_layer
 from profilerkit.backend_kit.keras_kinds import is_any_keras
@@ -20,6 +19,7 @@ from profilerkit.backend_kit.keras_layers import direct_layers
 from profilerkit.process.restoring import restored
 
 from ..model.kinds import is_layer, list_layers, own_variables
+from ..untouched.snapshots import take_container
 
 __all__ = ["FirstTrace", "as_before_the_call"]
 
@@ -98,24 +98,6 @@ class FirstTrace:
             state.put_back()
 
 
-class _Content(NamedTuple):
-    """A container, and a copy of it with what it held."""
-
-    container: Any
-    copy: Any
-
-    def put_back(self) -> None:
-        """Give the container its content back; one that has it is left alone."""
-        now, before = _list_items(self.container), _list_items(self.copy)
-        if len(now) == len(before) and all(map(is_, now, before)):
-            return
-        self.container.clear()
-        if isinstance(self.container, (list, deque)):
-            self.container.extend(self.copy)
-        else:
-            self.container.update(self.copy)
-
-
 class _State:
     """What a layer held in plain attributes and containers of its own."""
 
@@ -124,7 +106,7 @@ class _State:
         self._parts = _count_parts(layer)
         self._plain = {name: value for name, value in vars(layer).items() if _is_plain(value)}
         self._contents = [
-            _Content(value, value.copy())
+            take_container(value)
             for name, value in vars(layer).items()
             if isinstance(value, _CONTAINERS) and not name.startswith("_")
         ]
@@ -139,7 +121,7 @@ class _State:
                 attributes[name] = value
         if not has_new_parts:
             for content in self._contents:
-                content.put_back()
+                content.restore()
 
 
 def _is_plain(value: Any) -> bool:
@@ -154,7 +136,3 @@ def _count_parts(layer: Any) -> tuple[int, ...]:
     """Return how many attributes, layers and variables a layer has."""
     inside = direct_layers(layer) if is_any_keras(layer) else ()
     return len(vars(layer)), len(inside), sum(1 for _ in own_variables(layer))
-
-
-def _list_items(container: Any) -> list[Any]:
-    return [*container, *container.values()] if isinstance(container, dict) else [*container]

@@ -30,14 +30,13 @@ from .snapshots import (
     CacheSnapshot,
     CellSnapshot,
     ClassSnapshot,
-    DictSnapshot,
     GeneratorSnapshot,
     GlobalSnapshot,
     ObjectSnapshot,
-    SequenceSnapshot,
-    SetSnapshot,
     SlotsSnapshot,
+    Snapshot,
     list_class_attributes,
+    take_container,
 )
 from .users_code import (
     CACHED_FUNCTION,
@@ -96,18 +95,8 @@ class HeldState:
     """Every object that is reached from the roots, once each, with its content at that time."""
 
     def __init__(self, *roots: Any) -> None:
-        self.objects: list[ObjectSnapshot] = []
-        self.slotted: list[SlotsSnapshot] = []
-        self.dicts: list[DictSnapshot] = []
-        self.sequences: list[SequenceSnapshot] = []
-        self.sets: list[SetSnapshot] = []
-        self.cells: list[CellSnapshot] = []
-        self.caches: list[CacheSnapshot] = []
-        self.generators: list[GeneratorSnapshot] = []
-        #: The user's classes of layers and modules.
-        self.classes: list[ClassSnapshot] = []
-        #: The globals that the user's functions assign to.
-        self.globals: list[GlobalSnapshot] = []
+        #: What they held: also the user's classes of layers and modules, and the globals that functions assign to.
+        self.snapshots: list[Snapshot] = []
         #: The variables with a value of their own, which Keras' and distributed variables wrap.
         self.variables: list[Any] = []
         self._waiting: deque[tuple[Iterable[Any], int]] = deque()
@@ -159,11 +148,8 @@ class HeldState:
         """Return how objects of some classes, and of those derived from them, are followed: the first that fits."""
         return (
             (tf.Variable, self._visit_variable),
-            (dict, self._visit_dict),
-            (list, functools.partial(self._visit_sequence, list)),
-            (deque, functools.partial(self._visit_sequence, deque)),
+            *((kind, self._visit_container) for kind in (dict, list, deque, set)),
             (tuple, tuple.__iter__),
-            (set, self._visit_set),
             (types.FunctionType, self._visit_function),
             (CACHED_FUNCTION, self._visit_cached_function),
             (_types.ConcreteFunction, self._visit_concrete_function),
@@ -171,9 +157,7 @@ class HeldState:
             (MethodTarget, lambda method: (method.target,)),
             (types.CellType, self._visit_cell),
             (functools.partial, lambda bound: (bound.func, *bound.args, *bound.keywords.values())),
-            (random.Random, self._visit_python_generator),
-            (np.random.RandomState, self._visit_old_numpy_generator),
-            (np.random.Generator, self._visit_numpy_generator),
+            *((kind, self._visit_generator) for kind in (random.Random, np.random.RandomState, np.random.Generator)),
             (type, self._visit_class),
         )
 
@@ -187,12 +171,12 @@ class HeldState:
         except Exception:  # an object of the user that cannot be read yet cannot be changed either
             return wrapped
         names, values = tuple(attributes), tuple(attributes.values())
-        self.objects.append(ObjectSnapshot(value, kind, names, values))
+        self.snapshots.append(ObjectSnapshot(value, kind, names, values))
         return (*wrapped, *values)
 
     def _visit_slots(self, slots: tuple[str, ...], value: Any) -> Iterable[Any]:
         attributes = {name: getattr(value, name) if _can_be_read(value, name) else MISSING for name in slots}
-        self.slotted.append(SlotsSnapshot(value, attributes))
+        self.snapshots.append(SlotsSnapshot(value, attributes))
         others = self._visit_object(value) if hasattr(value, "__dict__") else ()
         return (*attributes.values(), *others)
 
@@ -206,23 +190,11 @@ class HeldState:
             self.variables.append(variable)
         return self._visit_object(variable)
 
-    def _visit_dict(self, container: dict[Any, Any]) -> Iterable[Any]:
-        snapshot = DictSnapshot.take(container)
-        self.dicts.append(snapshot)
-        return self._list_children(container, snapshot.values)
-
-    def _visit_sequence(self, kind: Any, container: Any) -> Iterable[Any]:
-        items = tuple(kind.__iter__(container))
-        self.sequences.append(SequenceSnapshot(container, items))
-        return self._list_children(container, items)
-
-    def _visit_set(self, container: set[Any]) -> Iterable[Any]:
-        items = frozenset(set.__iter__(container))
-        self.sets.append(SetSnapshot(container, items))
-        return self._list_children(container, tuple(items))
-
-    def _list_children(self, container: Any, items: tuple[Any, ...]) -> Iterable[Any]:
+    def _visit_container(self, container: Any) -> Iterable[Any]:
         """Return the items to follow, and the attributes of a derived class; those of Keras hold only a tracker."""
+        snapshot = take_container(container)
+        self.snapshots.append(snapshot)
+        items = tuple(snapshot[-1])  # the last field of each kind is what is inside
         if len(items) > _LONGEST_FOLLOWED and not is_of_a_framework(type(items[0])):
             items = ()
         kind = type(container)
@@ -234,7 +206,7 @@ class HeldState:
             content = cell.cell_contents
         except ValueError:  # not filled yet
             return ()
-        self.cells.append(CellSnapshot(cell, content))
+        self.snapshots.append(CellSnapshot(cell, content))
         return (content,)
 
     def _visit_function(self, function: types.FunctionType) -> Iterable[Any]:
@@ -243,27 +215,26 @@ class HeldState:
         defaults = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
         scope = function.__globals__
         written = read_names(function.__code__).written
-        self.globals += [GlobalSnapshot(scope, name, scope.get(name, MISSING)) for name in written]
+        self.snapshots += [GlobalSnapshot(scope, name, scope.get(name, MISSING)) for name in written]
         return (*(function.__closure__ or ()), *self._visit_object(function), *defaults, *list_globals(function))
 
     def _visit_cached_function(self, function: Any) -> Iterable[Any]:
-        self.caches.append(CacheSnapshot(function, function.cache_info().misses))
+        self.snapshots.append(CacheSnapshot(function, function.cache_info().misses))
         return self._visit_object(function)
 
     def _visit_concrete_function(self, function: Any) -> Iterable[Any]:
         return (*self._visit_object(function), *function.variables)
 
-    def _visit_python_generator(self, generator: random.Random) -> Iterable[Any]:
-        self.generators.append(GeneratorSnapshot(generator.setstate, generator.getstate()))
-        return ()
-
-    def _visit_old_numpy_generator(self, generator: np.random.RandomState) -> Iterable[Any]:
-        self.generators.append(GeneratorSnapshot(generator.set_state, generator.get_state()))
-        return ()
-
-    def _visit_numpy_generator(self, generator: np.random.Generator) -> Iterable[Any]:
-        numbers = generator.bit_generator
-        self.generators.append(GeneratorSnapshot(functools.partial(setattr, numbers, "state"), numbers.state))
+    def _visit_generator(self, generator: Any) -> Iterable[Any]:
+        match generator:
+            case random.Random():
+                snapshot = GeneratorSnapshot(generator.setstate, generator.getstate())
+            case np.random.RandomState():
+                snapshot = GeneratorSnapshot(generator.set_state, generator.get_state())
+            case _:
+                numbers = generator.bit_generator
+                snapshot = GeneratorSnapshot(functools.partial(setattr, numbers, "state"), numbers.state)
+        self.snapshots.append(snapshot)
         return ()
 
     def _note_classes(self, kind: type) -> None:
@@ -273,7 +244,7 @@ class HeldState:
                 continue
             self._known_classes.add(cls)
             attributes = list_class_attributes(cls)
-            self.classes.append(ClassSnapshot(cls, attributes))
+            self.snapshots.append(ClassSnapshot(cls, attributes))
             followed = (dict, list, set, deque, _types.PolymorphicFunction, tf.Variable)
             self._waiting.append((tuple(value for value in attributes.values() if isinstance(value, followed)), _DEPTH))
             self._waiting.append((tuple(list_functions(cls)), _DEPTH))

@@ -6,7 +6,7 @@ restores what changed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -14,12 +14,11 @@ from typing import Any
 import tensorflow as tf
 
 from profilerkit.process.locks import Lock
-from profilerkit.process.restoring import Step, call_each, for_each, restored
+from profilerkit.process.restoring import call_each, for_each, restored
 
 from .caller_context import require_plain_context
 from .held_state import HeldState
 from .process_state import process_roots, record_process
-from .snapshots import Snapshot
 
 __all__ = ["preserve"]
 
@@ -48,9 +47,9 @@ def preserve(model: Any, variable_values: bool = False) -> Iterator[None]:
         reached = HeldState(model, *process_roots())
         values = _read_values(reached.variables, all_of_them=variable_values)
         process = record_process()
-        of_model = _list_steps(reached)
+        restore_model = partial(call_each, [snapshot.restore for snapshot in reached.snapshots])
         # No operator runs in a forked child of TensorFlow's.
-        with restored(*process.steps, *of_model, partial(_write_back, values), in_child=partial(call_each, of_model)):
+        with restored(*process.steps, restore_model, partial(_write_back, values), in_child=restore_model):
             process.change()
             yield
 
@@ -76,24 +75,3 @@ def _write_back(values: list[tuple[Any, Any]]) -> None:
     """Restore the values of variables, without a copy: the variable takes over the kept value."""
     with tf.init_scope():
         for_each(lambda handle, value: tf.raw_ops.AssignVariableOp(resource=handle, value=value), values)
-
-
-def _list_steps(reached: HeldState) -> list[Step]:
-    """Return the steps that restore everything that was reached, one kind after the other."""
-    kinds: tuple[Sequence[Snapshot], ...] = (
-        reached.generators,
-        reached.objects,
-        reached.dicts,
-        reached.sequences,
-        reached.sets,
-        reached.cells,
-        reached.caches,
-        reached.slotted,
-        reached.globals,
-        reached.classes,
-    )
-    return [partial(_restore_all, snapshots) for snapshots in kinds]
-
-
-def _restore_all(snapshots: Sequence[Snapshot]) -> None:
-    call_each([snapshot.restore for snapshot in snapshots])

@@ -29,6 +29,7 @@ __all__ = [
     "SlotsSnapshot",
     "Snapshot",
     "list_class_attributes",
+    "take_container",
 ]
 
 #: The value of a name that is not bound.
@@ -134,6 +135,16 @@ class SetSnapshot(NamedTuple):
         if not set.__eq__(self.container, self.members):
             set.clear(self.container)
             set.update(self.container, self.members)
+
+
+def take_container(container: Any) -> DictSnapshot | SequenceSnapshot | SetSnapshot:
+    """Return what a dict, set, list or deque holds now."""
+    base = _find_base(container)
+    if issubclass(base, dict):
+        return DictSnapshot.take(container)
+    if base is set:
+        return SetSnapshot(container, frozenset(set.__iter__(container)))
+    return SequenceSnapshot(container, tuple(base.__iter__(container)))
 
 
 class CellSnapshot(NamedTuple):
