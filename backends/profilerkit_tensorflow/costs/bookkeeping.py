@@ -1,57 +1,65 @@
-"""Variables, lists of tensors, control flow, devices: operators that a graph needs and that do no arithmetic."""
+"""Variables, lists, control flow, devices, data, texts and files: operators that a graph needs, without arithmetic.
+
+The names of most tell what they are for: patterns of them are looked for among all operators of TensorFlow.
+
+Making a dataset runs none of its functions. An operator that reads one (``ReduceDataset``, ``DatasetToSingleElement``)
+runs them, and is not counted.
+"""
 
 from __future__ import annotations
 
+import re
+
+import tensorflow as tf
+
 from .registry import register_free
 
-_VARIABLES = """
-    Assign AssignVariableOp AssignVariableXlaConcatND ConsumeMutexLock CountUpTo DestroyResourceOp
-    DestroyTemporaryVariable DisableCopyOnRead IsVariableInitialized MutexLock MutexV2 ReadVariableOp
-    ReadVariableXlaSplitND ResourceCountUpTo TemporaryVariable VarHandleOp VarIsInitializedOp Variable VariableShape
-    VariableV2 _ReadVariablesOp _VarHandlesOp
+#: Patterns of names, those of one kind in a paragraph.
+_PATTERNS = r"""
+    Variable\w* ReadVariable\w+ Assign(Variable\w+)? Var(Handle|IsInitialized)Op IsVariableInitialized
+    DestroyTemporaryVariable DestroyResourceOp TemporaryVariable DisableCopyOnRead (Resource)?CountUpTo \w*Mutex\w+
+
+    (Ref)?(Enter|Exit|Merge|NextIteration|Switch) RefSelect LoopCond NoOp Abort ControlTrigger FakeParam
+
+    TensorArray\w* TensorList\w+ TensorMap\w+ EmptyTensor(List|Map) Stack((Close|Pop|Push)?(V2)?)
+    Optional\w+ CompositeTensorVariant\w+
+
+    AllToAll Collective(AllToAll|AssignGroup|Bcast|Gather|Initialize|Permute)\w* NcclBroadcast CheckPinned DeviceIndex
+    Recv Send SyncDevice
+
+    Assert CheckNumerics(V2)? Debug(NanCount|NumericSummary(V2)?) Print(V2)? Timestamp
+
+    (?!Boosted)\w*Summary(V2|Writer)? Write\w+Summary CreateSummary\w+ ImportEvent
+    DistributedSave MergeV2Checkpoints (Restore|Save)(Slices?|V2)? ShardedFile\w+
+
+    (?!Reduce)\w*Dataset(V\d)? (Experimental)?Dataset(?!ToSingleElement)\w+ (Unc|C)ompressElement GetElementAtIndex
+    GetOptions WindowOp Snapshot\w+Reader (Unw|W)rapDatasetVariant
+    \w*Iterat\w+ \w*MemoryCache
+
+    \w*Queue\w* Barrier\w* (Ordered)?Map(Clear|IncompleteSize|Peek|Size|Stage|Unstage)\w* (Infeed|Outfeed)\w+
+    Stage\w* Unstage \w+Session(Handle|Tensor)\w* RecordInput
+
+    \w*HashTable\w* LookupTable\w+ InitializeTable\w* GenerateVocabRemapping
+
+    AsString ReduceJoin String\w+ Substr Unicode\w+ UnsortedSegmentJoin (Static)?Regex\w+ (De|En)codeBase64
+
+    \w*Reader(V2)? Reader\w+ Parse\w+ (Des|S)erialize\w+ Decode(CSV|Compressed|JSONExample|PaddedRaw|ProtoV2|Raw)
+    EncodeProto (Read|Write)File MatchingFiles
+
+    (De|En)code\w*(Jpeg|Bmp|Gif|Image|Jxl|Png|WebP)\w* ExtractJpegShape
+
+    (Add|Take)\w*Sparse\w*TensorsMap CSRSparseMatrix(Components|To\w+) \w+ToCSRSparseMatrix \w+ToSparseSetOperation
+    DenseToDenseSetOperation SetSize Sparse(Concat|Cross\w*|FillEmptyRows|Reorder|Reshape|Slice|Split|ToDense)
+    SparseMatrix(NNZ|Transpose|Zeros)
+
+    Ragged(Cross|FillEmptyRows|Gather|Range) RaggedTensor(From|To)\w+(?<!Gradient)
 """
-_CONTROL_FLOW = """
-    Abort ControlTrigger Enter Exit FakeParam LoopCond Merge NextIteration NoOp RefEnter RefExit RefMerge
-    RefNextIteration RefSelect RefSwitch Switch _ArrayToList _ListToArray _SwitchN
-"""
-_LISTS = """
-    EmptyTensorList EmptyTensorMap Stack StackClose StackCloseV2 StackPop StackPopV2 StackPush StackPushV2 StackV2
-    TensorArray TensorArrayClose TensorArrayCloseV2 TensorArrayCloseV3 TensorArrayConcat TensorArrayConcatV2
-    TensorArrayConcatV3 TensorArrayGather TensorArrayGatherV2 TensorArrayGatherV3 TensorArrayGrad TensorArrayGradV2
-    TensorArrayGradV3 TensorArrayGradWithShape TensorArrayPack TensorArrayRead TensorArrayReadV2 TensorArrayReadV3
-    TensorArrayScatter TensorArrayScatterV2 TensorArrayScatterV3 TensorArraySize TensorArraySizeV2 TensorArraySizeV3
-    TensorArraySplit TensorArraySplitV2 TensorArraySplitV3 TensorArrayUnpack TensorArrayV2 TensorArrayV3
-    TensorArrayWrite TensorArrayWriteV2 TensorArrayWriteV3 TensorListConcat TensorListConcatLists TensorListConcatV2
-    TensorListElementShape TensorListFromTensor TensorListGather TensorListGetItem TensorListLength TensorListPopBack
-    TensorListPushBack TensorListPushBackBatch TensorListReserve TensorListResize TensorListScatter
-    TensorListScatterIntoExistingList TensorListScatterV2 TensorListSetItem TensorListSplit TensorListStack
-    TensorMapErase TensorMapHasKey TensorMapInsert TensorMapLookup TensorMapSize TensorMapStackKeys
-"""
-_OPTIONALS = """
-    CompositeTensorVariantFromComponents CompositeTensorVariantToComponents OptionalFromValue OptionalGetValue
-    OptionalHasValue OptionalNone
-"""
-_DEVICES = """
-    AllToAll CheckPinned CollectiveAllToAllV2 CollectiveAllToAllV3 CollectiveAssignGroupV2 CollectiveBcastRecv
-    CollectiveBcastRecvV2 CollectiveBcastSend CollectiveBcastSendV2 CollectiveGather CollectiveGatherV2
-    CollectiveInitializeCommunicator CollectivePermute DeviceIndex NcclBroadcast Recv Send SyncDevice XlaReplicaId
-    XlaSpmdFullToShardShape XlaSpmdShardToFullShape _CopyFromGpuToHost _CopyFromHostToGpu _HostRecv _HostSend _Recv
-    _Send
-"""
-_CHECKING = """
-    Assert CheckNumerics CheckNumericsV2 DebugNanCount DebugNumericSummary DebugNumericSummaryV2 IsTensorFloat32Enabled
-    Print PrintV2 Timestamp
-"""
-_SUMMARIES = """
-    AudioSummary AudioSummaryV2 CloseSummaryWriter CreateSummaryDbWriter CreateSummaryFileWriter FlushSummaryWriter
-    HistogramSummary ImageSummary ImportEvent MergeSummary ScalarSummary StatsAggregatorSummary SummaryWriter
-    TensorSummary TensorSummaryV2 WriteAudioSummary WriteGraphSummary WriteHistogramSummary WriteImageSummary
-    WriteRawProtoSummary WriteScalarSummary WriteSummary
-"""
-_CHECKPOINTS = """
-    DistributedSave MergeV2Checkpoints Restore RestoreSlice RestoreV2 Save SaveSlices SaveV2 ShardedFilename
-    ShardedFilespec
+#: Operators that are in graphs alone.
+_INTERNAL = """
+    XlaReplicaId XlaSpmdFullToShardShape XlaSpmdShardToFullShape IsTensorFloat32Enabled
+    _ArrayToList _CopyFromGpuToHost _CopyFromHostToGpu _HostRecv _HostSend _ListToArray _ReadVariablesOp _Recv _Send
+    _SwitchN _TensorToHashBucketFast _VarHandlesOp
 """
 
-for _names in (_VARIABLES, _CONTROL_FLOW, _LISTS, _OPTIONALS, _DEVICES, _CHECKING, _SUMMARIES, _CHECKPOINTS):
-    register_free(*_names.split())
+_is_free = re.compile("|".join(_PATTERNS.split())).fullmatch
+register_free(*filter(_is_free, dir(tf.raw_ops)), *_INTERNAL.split())
