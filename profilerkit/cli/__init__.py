@@ -123,10 +123,7 @@ def _use_own_plugins(context: click.Context, parameter: click.Parameter, value: 
 @click.pass_context
 def cli(context: click.Context, traced: bool) -> None:
     """Report the cost of a neural network: parameters, size, MACs, FLOPs, memory, time."""
-    from ..plugging.loaded_files import modules_kept_visible
-
     context.obj = {"traceback": traced}
-    context.with_resource(modules_kept_visible())
 
 
 def main(arguments: list[str] | None = None) -> Any:

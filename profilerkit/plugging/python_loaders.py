@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import ast
-import importlib
-import importlib.util
 import inspect
 import traceback
 from collections.abc import Callable
@@ -12,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError, ModelFailedError, by_likeness
-from .loaded_files import find_namespace, in_plain_names
+from .loaded_files import Namespace, find_namespace, in_plain_names
 from .search_path import path_restored
 
 __all__ = [
@@ -50,20 +48,20 @@ def load_from_module(spec: str, take: Callable[[str, Any], Any] | None = None) -
     source = spec.rpartition(":")[0]
     namespace = find_namespace(Path.cwd())
     with namespace.in_use():
-        if source.startswith(".") or _call_user_code(source, lambda: _find_module(source)) is None:
+        module = None if source.startswith(".") else _call_user_code(source, lambda: _import(namespace, source))
+        if module is None:
             raise InputError(f"cannot import {source!r}: there is no such module")
-        module = _call_user_code(source, lambda: namespace.import_for_code(source, fromlist=("__name__",)))
         return (take or _build_model)(spec, module)
 
 
-def _find_module(module: str) -> Any:
-    """Return the spec of a module, None if there is no such module; its parent packages are imported."""
+def _import(namespace: Namespace, name: str) -> Any:
+    """Import a module and return it; None if there is no such module."""
     try:
-        return importlib.util.find_spec(module)
+        return namespace.import_module(name)
     except ModuleNotFoundError as error:
-        if error.name is not None and f"{module}.".startswith(f"{in_plain_names(error.name)}."):
+        if error.name is not None and f"{name}.".startswith(f"{in_plain_names(error.name)}."):
             return None
-        raise  # a parent package exists, and imports a module that does not
+        raise  # it exists, and imports a module that does not
 
 
 def load_from_file(spec: str, take: Callable[[str, Any], Any] | None = None) -> Any:

@@ -14,7 +14,6 @@ from time_limits import run_program
 
 from profilerkit import profile
 from profilerkit.cli import cli
-from profilerkit.plugging.loaded_files import modules_kept_visible
 from profilerkit.plugging.loaders import load_model
 
 NET = """
@@ -74,7 +73,6 @@ def test_compare_and_diff_measure_two_models(folders: Path) -> None:
         assert [report["statuses"][0]["value"] for report in reports] == [8 * 8 + 8, 8 * 32 + 32]
         assert [report["model_type"] for report in reports] == ["net.Net", "net.Net"], "no path of this machine"
     assert "helper" not in sys.modules
-    assert not [name for name in sys.modules if name.startswith("profilerkit.plugging.loaded_files.")]
 
 
 def test_check_fails_where_the_new_model_is_larger(folders: Path) -> None:
@@ -133,16 +131,3 @@ def test_workers_of_a_data_loader_find_the_modules_of_the_file(folders: Path) ->
         for way in ("spawn", "fork")
     ]
     assert done.stdout.splitlines() == lines, done.stderr
-
-
-def test_modules_are_freed_with_their_model(folders: Path) -> None:
-    """Loading models for ever does not fill the memory with their modules."""
-    import gc
-    import weakref
-
-    with modules_kept_visible():
-        module = sys.modules[type(load_model(f"{folders / 'old' / 'net.py'}:build")).__module__]
-    there = weakref.ref(module)
-    del module
-    gc.collect()
-    assert there() is None
