@@ -34,7 +34,6 @@ def conv(x: Shape, weight: Shape, bias: Shape | None = None, *_: Any, out: Shape
 
 @register_op_costs(
     "aten::conv_transpose1d aten::conv_transpose2d aten::conv_transpose3d aten::miopen_convolution_transpose",
-    "mkldnn::_convolution_transpose_pointwise",
 )
 def conv_transpose(x: Shape, weight: Shape, bias: Shape | None = None, *_: Any, out: Shape, **__: Any) -> Cost:
     """``in * (out_channels / groups) * kernel``, and an addition for each output element where there is a bias."""

@@ -1,49 +1,117 @@
-"""Products that oneDNN and MKL run together with what follows them, on floats and on quantized integers."""
+"""Products that oneDNN and MKL compute together with the operators that follow them, on floats and on integers."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from profilerkit.costs import constants, matmul
+from profilerkit.costs import activation, constants, matmul
 
 from .convolution import cost_of_convolution
 from .registry import Cost, Shape, register_op_cost, register_op_costs
 
+#: The cost, for so many elements, of what may follow a product, by the name that it has in the arguments.
+_FOLLOWING: Mapping[str, Callable[[int], Cost]] = {
+    "none": lambda elements: Cost(0, 0),
+    "relu": activation.relu,
+    "sigmoid": activation.sigmoid,
+    "tanh": activation.tanh,
+    "swish": activation.silu,
+    "hardswish": activation.hard_swish,
+    "hardsigmoid": activation.hard_sigmoid,
+    "hardtanh": activation.clamp,
+    "leaky_relu": activation.leaky_relu,
+}
 
-def _cost_of_fused_operator(out: Shape) -> Cost:
-    """Return the cost of an element-wise operator that is fused with a product, whichever it is."""
-    return Cost(0, out.numel * constants.ELEMENTWISE)
+
+def _cost_of_following(elements: int, name: str | None, numbers: Any = None, algorithm: str | None = None) -> Cost:
+    """Return the cost of the operator that follows a product, as the last arguments of the product name it."""
+    if name == "gelu":
+        return activation.gelu(elements, approximate=algorithm == "tanh")
+    # A name that is not in the table is of an operator with a second tensor: a sum, a difference, a product.
+    following = _FOLLOWING.get(name or "none")
+    return Cost(0, elements * constants.ELEMENTWISE) if following is None else following(elements)
 
 
-@register_op_costs("onednn::qlinear_pointwise", "onednn::linear_relu_dynamic_fp16", "mkldnn::_linear_pointwise")
-def pointwise_linear(x: Shape, *arguments: Any, out: Shape, **__: Any) -> Cost:
-    """``x @ weight + bias`` and an element-wise operator: out * in_features, an addition, and one for each output."""
-    return matmul.product(x.numel * out[-1], out.numel).plus(_cost_of_fused_operator(out))
+def _cost_of_linear(x: Shape, bias: Shape | None, out: Shape) -> Cost:
+    return matmul.product(x.numel * out[-1], out.numel if bias is not None else 0)
 
 
-@register_op_cost("mkldnn::_convolution_pointwise")
-def pointwise_convolution(x: Shape, weight: Shape, bias: Shape | None, *_: Any, out: Shape, **__: Any) -> Cost:
-    """Cost of the convolution, and of an element-wise operator: one for each output element."""
-    return cost_of_convolution(x, weight, bias, out).plus(_cost_of_fused_operator(out))
+# Of floats ------------------------------------------------------------------------------------------------------------
+
+
+@register_op_cost("mkldnn::_linear_pointwise.default")
+def linear_and_operator(x: Shape, weight: Shape, bias: Shape | None, *settings: Any, out: Shape) -> Cost:
+    """``operator(x @ weight.T + bias)``: out * in_features, an addition where there is a bias, and the operator."""
+    return _cost_of_linear(x, bias, out).plus(_cost_of_following(out.numel, *settings[-3:]))
+
+
+@register_op_cost("mkldnn::_linear_pointwise.binary")
+def linear_and_other(x: Shape, other: Shape, weight: Shape, bias: Shape | None, name: str, *, out: Shape) -> Cost:
+    """``x @ weight.T + bias``, and a sum with ``other``: out * in_features, and one or two for each output element."""
+    return _cost_of_linear(x, bias, out).plus(_cost_of_following(out.numel, name))
+
+
+@register_op_cost("onednn::linear_relu_dynamic_fp16")
+def linear_and_relu(x: Shape, weight: Shape, bias: Shape | None, *, out: Shape) -> Cost:
+    """``relu(x @ weight.T + bias)``: out * in_features, an addition where there is a bias, and the ReLU."""
+    return _cost_of_linear(x, bias, out).plus(activation.relu(out.numel))
+
+
+@register_op_cost("mkldnn::_convolution_pointwise.default")
+def convolution_and_operator(x: Shape, weight: Shape, bias: Shape | None, *settings: Any, out: Shape) -> Cost:
+    """Return the cost of a convolution, with a bias where there is one, and of the operator that follows it."""
+    return cost_of_convolution(x, weight, bias, out).plus(_cost_of_following(out.numel, *settings[-3:]))
+
+
+@register_op_cost("mkldnn::_convolution_transpose_pointwise")
+def transposed_and_operator(x: Shape, weight: Shape, bias: Shape | None, *settings: Any, out: Shape) -> Cost:
+    """Return the cost of a transposed convolution, with a bias where there is one, and of what follows it."""
+    convolution = cost_of_convolution(x, weight, bias, out, transposed=True)
+    return convolution.plus(_cost_of_following(out.numel, *settings[-3:]))
 
 
 @register_op_costs("mkldnn::_convolution_pointwise.binary", "mkldnn::_convolution_pointwise_.binary")
-def convolution_and_sum(x: Shape, y: Shape, weight: Shape, bias: Shape | None, *_: Any, out: Shape, **__: Any) -> Cost:
-    """Cost of the convolution, and of a sum with what is there: one for each output element."""
-    return cost_of_convolution(x, weight, bias, out).plus(_cost_of_fused_operator(out))
-
-
-@register_op_costs(
-    "onednn::qconv1d_pointwise onednn::qconv2d_pointwise onednn::qconv3d_pointwise onednn::qconv_pointwise",
-)
-def pointwise_convolution_on_integers(
-    x: Shape, scale: Any, zero: Any, weight: Shape, *further: Any, out: Shape, **__: Any
+def convolution_and_other(
+    first: Shape, second: Shape, weight: Shape, bias: Shape | None, *settings: Any, out: Shape
 ) -> Cost:
-    """Cost of the convolution and a bias, given or not; what follows it in the same operator works on integers."""
-    return cost_of_convolution(x, weight, Shape(), out)
+    """Return the cost of a convolution, of a sum, say, with another tensor, and of the operator that follows that.
+
+    The input and the other tensor come first; where the sum is written into the other one, that is before the input.
+    """
+    convolution = cost_of_convolution(first, weight, bias, out)  # not transposed: only the output's size counts
+    name, _, *following = settings[-5:]
+    return convolution.plus(_cost_of_following(out.numel, name)).plus(_cost_of_following(out.numel, *following))
 
 
 @register_op_cost("mkl::_mkl_linear")
 def mkl_linear(x: Shape, packed: Any, weight: Shape, bias: Shape | None, *_: Any, out: Shape) -> Cost:
     """``x @ weight.T + bias``: out * in_features, and an addition for each output element where there is a bias."""
     return matmul.product(x.numel * weight[0], out.numel if bias is not None else 0)
+
+
+# Of quantized integers, where what follows a product works on integers and costs nothing ------------------------------
+
+
+@register_op_cost("onednn::qlinear_pointwise")
+def linear_of_integers(
+    x: Shape, scale: Any, zero: Any, weight: Shape, scales: Shape, zeros: Any, *further: Any, out: Shape
+) -> Cost:
+    """``x @ weight + bias``: out * in_features, and an addition for each output element where there is a bias."""
+    return _cost_of_linear(x, _find_bias(further), out)
+
+
+@register_op_costs("onednn::qconv1d_pointwise onednn::qconv2d_pointwise onednn::qconv3d_pointwise")
+@register_op_costs("onednn::qconv_pointwise")
+def convolution_of_integers(
+    x: Shape, scale: Any, zero: Any, weight: Shape, scales: Shape, zeros: Any, *further: Any, out: Shape
+) -> Cost:
+    """Return the cost of a convolution, with a bias where there is one."""
+    return cost_of_convolution(x, weight, _find_bias(further), out)
+
+
+def _find_bias(arguments: tuple[Any, ...]) -> Shape | None:
+    """Return the bias, behind which numbers follow; some forms have the tensor of a sum before it."""
+    first, second, *_ = arguments
+    bias: Shape | None = second if second is None or isinstance(second, Shape) else first
+    return bias

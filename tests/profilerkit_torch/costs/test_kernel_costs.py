@@ -82,6 +82,88 @@ def test_transposed_convolutions_of_every_library(func: Any, args: tuple[Any, ..
     assert price(func.default, args, X) == (macs, 2 * macs)
 
 
+#: 2 x 3 rows of 8 features to 4.
+ROWS, MATRIX, ROWS_OUT = meta(2, 3, 8), meta(4, 8), meta(2, 3, 4)
+PRODUCT, ROW_OUTPUTS = 2 * 3 * 4 * 8, 2 * 3 * 4
+PLACES: tuple[Any, ...] = ((0, 0), (1, 1), (1, 1), 2)
+mkldnn: Any = torch.ops.mkldnn
+onednn: Any = torch.ops.onednn
+
+
+@pytest.mark.parametrize(
+    ("func", "args", "per_output"),
+    [
+        (mkldnn._linear_pointwise.default, (ROWS, MATRIX, None, "none", [], ""), 0),
+        (mkldnn._linear_pointwise.default, (ROWS, MATRIX, meta(4), "none", [], ""), 1),
+        (mkldnn._linear_pointwise.default, (ROWS, MATRIX, meta(4), "relu", [], None), 2),
+        (mkldnn._linear_pointwise.default, (ROWS, MATRIX, None, "hardtanh", [0, 6], None), 2),
+        (mkldnn._linear_pointwise.binary, (ROWS, ROWS_OUT, MATRIX, meta(4), "add"), 2),
+        (mkldnn._linear_pointwise.binary, (ROWS, ROWS_OUT, MATRIX, None, "sub"), 1),
+        (onednn.linear_relu_dynamic_fp16.default, (ROWS, MATRIX, meta(4)), 2),
+        (onednn.qlinear_pointwise.default, (ROWS, 1.0, 0, MATRIX, meta(4), meta(4), None, 1.0, 0, None, "relu", []), 0),
+        (onednn.qlinear_pointwise.tensor, (ROWS, meta(1), meta(1), MATRIX, meta(4), meta(4), meta(4), 1.0, 0, None), 1),
+        (onednn.qlinear_pointwise.binary, (ROWS, 1.0, 0, MATRIX, meta(4), meta(4), ROWS_OUT, None, 1.0, 0, None), 0),
+        (onednn.qlinear_pointwise.binary, (ROWS, 1.0, 0, MATRIX, meta(4), meta(4), ROWS_OUT, meta(4), 1.0, 0), 1),
+    ],
+    ids=str,
+)
+def test_linear_layers_of_onednn_count_a_bias_and_an_operator_where_they_have_them(
+    func: Any, args: tuple[Any, ...], per_output: int
+) -> None:
+    """A ReLU, a sum and a difference are one operation, a clamp is two; those of quantized integers cost nothing."""
+    assert price(func, args, ROWS_OUT) == (PRODUCT, 2 * PRODUCT + per_output * ROW_OUTPUTS)
+
+
+@pytest.mark.parametrize(
+    ("func", "args", "per_output"),
+    [
+        (mkldnn._convolution_pointwise.default, (X, WEIGHT, None, *PLACES, "none", [], ""), 0),
+        (mkldnn._convolution_pointwise.default, (X, WEIGHT, BIAS, *PLACES, "relu", [], ""), 2),
+        (mkldnn._convolution_pointwise.binary, (X, OUT, WEIGHT, BIAS, *PLACES, "add", 1.0, None, [], None), 2),
+        (mkldnn._convolution_pointwise.binary, (X, OUT, WEIGHT, None, *PLACES, "add", 1.0, "relu", [], ""), 2),
+        (mkldnn._convolution_pointwise_.binary, (OUT, X, WEIGHT, BIAS, *PLACES, "add", 1.0, "relu", [], ""), 3),
+        (onednn.qconv2d_pointwise.default, (X, 1.0, 0, WEIGHT, BIAS, BIAS, None, (1, 1), (0, 0), (1, 1), 2, 1.0), 0),
+        (onednn.qconv2d_pointwise.default, (X, 1.0, 0, WEIGHT, BIAS, BIAS, BIAS, (1, 1), (0, 0), (1, 1), 2, 1.0), 1),
+        (onednn.qconv2d_pointwise.binary, (X, 1.0, 0, WEIGHT, BIAS, BIAS, OUT, None, (1, 1), (0, 0), (1, 1), 2), 0),
+        (onednn.qconv2d_pointwise.binary, (X, 1.0, 0, WEIGHT, BIAS, BIAS, OUT, BIAS, (1, 1), (0, 0), (1, 1), 2), 1),
+    ],
+    ids=str,
+)
+def test_convolutions_of_onednn_count_a_bias_and_operators_where_they_have_them(
+    func: Any, args: tuple[Any, ...], per_output: int
+) -> None:
+    assert price(func, args, OUT) == (CONVOLUTION, 2 * CONVOLUTION + per_output * ADDED)
+
+
+def test_transposed_convolutions_of_onednn() -> None:
+    """Each input element with one filter of 2 x 3 x 3; a bias and a ReLU for each of the 2 x 4 x 8 x 8 outputs."""
+    macs, outputs = 2 * 6 * 6 * 6 * 2 * 3 * 3, 2 * 4 * 8 * 8
+    args = (OUT, WEIGHT, meta(4), (0, 0), (0, 0), (1, 1), (1, 1), 2, "relu", [], "")
+    found = price(mkldnn._convolution_transpose_pointwise.default, args, X)
+    assert found == (macs, 2 * macs + 2 * outputs)
+
+
+@pytest.mark.parametrize(
+    ("name", "algorithm", "plain"),
+    [
+        ("gelu", "none", F.gelu),
+        ("gelu", "tanh", lambda x: F.gelu(x, approximate="tanh")),
+        ("swish", "", F.silu),
+        ("sigmoid", "", torch.sigmoid),
+        ("tanh", "", torch.tanh),
+        ("hardswish", "", F.hardswish),
+        ("hardsigmoid", "", F.hardsigmoid),
+        ("leaky_relu", "", F.leaky_relu),
+    ],
+)
+def test_an_activation_after_a_product_of_onednn_costs_what_it_costs_alone(
+    name: str, algorithm: str, plain: Any
+) -> None:
+    found = price(mkldnn._linear_pointwise.default, (ROWS, MATRIX, None, name, [], algorithm), ROWS_OUT)
+    alone = cost(plain, ones(2, 3, 4))
+    assert found == (PRODUCT, 2 * PRODUCT + alone[1])
+
+
 def test_a_convolution_of_time_first() -> None:
     found = cost(torch.conv_tbc, ones(7, 2, 4), ones(3, 4, 6), ones(6))
     macs = 5 * 2 * 6 * 4 * 3
