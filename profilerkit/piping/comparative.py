@@ -14,7 +14,7 @@ __all__ = ["Comparative", "is_shown_as_one"]
 
 
 def is_shown_as_one(ratio: float) -> bool:
-    """Return whether a ratio or its inverse is written as 1, as people read it: whether the two values are equal.
+    """Return whether a ratio or its inverse is written as 1: a table that prints "1x" calls neither value better.
 
     >>> is_shown_as_one(1.0004), is_shown_as_one(0.9996), is_shown_as_one(1.0006)
     (True, True, False)
@@ -49,7 +49,8 @@ class Comparative(Enum):
     @classmethod
     def _missing_(cls, value: object) -> Comparative | None:
         name = value.strip().lower() if isinstance(value, str) else ""
-        return cls.RECIPROCAL if name == "recip" else next((member for member in cls if member.value == name), None)
+        name = {"recip": "reciprocal"}.get(name, name)  # deeplite's name of it
+        return next((member for member in cls if member.value == name), None)
 
     @classmethod
     def parse(cls, value: Comparative | str) -> Comparative:
@@ -76,20 +77,29 @@ class Comparative(Enum):
         return self in (Comparative.DIFF, Comparative.DECREASE, Comparative.CHANGE)
 
     def enhancement(self, reference: float, value: float) -> float | None:
-        """Return how far ``value`` is better than ``reference``: None where nothing can be said."""
+        """Return how far ``value`` is better than ``reference``: None where nothing can be said.
+
+        Nothing can be said of ratios of negative numbers: -4 is twice -2, and not more.
+
+        >>> Comparative.DIV.enhancement(-2, -4) is None, Comparative.DIFF.enhancement(-2, -4)
+        (True, -2.0)
+        """
         if self in (Comparative.NONE, Comparative.CHANGE):
             return None
+        reference, value = float(reference), float(value)
         if self.is_difference:
-            return float(value) - float(reference) if self is Comparative.DIFF else float(reference) - float(value)
+            return value - reference if self is Comparative.DIFF else reference - value
+        if reference < 0 or value < 0:
+            return None
         over, under = (value, reference) if self is Comparative.DIV else (reference, value)
-        if float(under) == 0:
-            return None if float(over) == 0 else math.inf
-        return float(over) / float(under)
+        if under == 0:
+            return None if over == 0 else math.inf
+        return over / under
 
     def verdict(self, enhancement: float | None) -> str:
         """Return "better" or "worse" for what `enhancement` returned; empty where neither can be said.
 
-        A ratio that is written as 1 has no verdict, nor has one of a metric with negative values.
+        A ratio that is written as 1 has no verdict.
 
         >>> Comparative.RECIPROCAL.verdict(0.5), Comparative.DIV.verdict(1.0004), Comparative.DIFF.verdict(0.0004)
         ('worse', '', 'better')
@@ -100,7 +110,7 @@ class Comparative(Enum):
             if enhancement == 0:
                 return ""
             return "better" if enhancement > 0 else "worse"
-        if enhancement < 0 or is_shown_as_one(enhancement):
+        if is_shown_as_one(enhancement):
             return ""
         return "better" if enhancement > 1 else "worse"
 

@@ -123,8 +123,6 @@ class _Factor:
     def write(self) -> WrittenEnhancement:
         if is_shown_as_one(self.value):
             return WrittenEnhancement(self._write_equal())
-        if self.value < 0:  # the metric has negative values: there is neither more nor less of it by a factor
-            return WrittenEnhancement(f"{self.sign}{format_number(self.value)}x")
         is_worse = self.value < 1
         is_less = is_worse if self.comparative is Comparative.DIV else not is_worse
         sign = _OPPOSITE[self.sign] if is_worse else self.sign  # of the written number, which is above 1

@@ -95,6 +95,14 @@ def test_enhancement_over_zero() -> None:
     assert Comparative.DIV.enhancement(reference=0, value=3) == math.inf
 
 
+@pytest.mark.parametrize("comparative", [Comparative.DIV, Comparative.RECIPROCAL])
+@pytest.mark.parametrize(("reference", "value"), [(-2, -4), (-4, -2), (2, -1), (-1, 2), (0, -1), (-1, 0)])
+def test_ratios_of_negative_values_say_nothing(comparative: Comparative, reference: float, value: float) -> None:
+    """Of -2 and -4 the second is twice the first, and less; infinity is no improvement either."""
+    assert comparative.enhancement(reference, value) is None
+    assert comparative.verdict(comparative.enhancement(reference, value)) == ""
+
+
 def test_a_computed_status_is_a_fresh_instance_that_cannot_be_set() -> None:
     template = Size()
     computed = template.with_outcome(Outcome.of(2048))

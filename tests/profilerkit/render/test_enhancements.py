@@ -46,7 +46,8 @@ def compare_values(reference: object, other: object, comparative: Comparative, *
         (3, 3, Comparative.DECREASE, "+0", ""),
         (88, 90, Comparative.CHANGE, "+2", ""),
         (0, -1, Comparative.CHANGE, "-1", ""),
-        (-1, 2, LESS, "-0.5x", ""),
+        (-1, 2, LESS, "-", ""),
+        (-2, -4, MORE, "-", ""),
         (1, 2, Comparative.NONE, "-", ""),
     ],
 )
