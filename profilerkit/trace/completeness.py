@@ -1,4 +1,4 @@
-"""What a value that follows from a trace lacks where the trace does: one rule for each part of a trace."""
+"""What is missing from a value because the trace that it is computed from has gaps: a rule for each part of a trace."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Gaps", "TracePart", "find_gaps"]
 
 
 class TracePart(Enum):
-    """What of a trace a value follows from."""
+    """The part of a trace that a value is computed from."""
 
     #: The weights: they are known also where the model cannot be run, unless its first call makes them.
     WEIGHTS = "weights"
@@ -29,11 +29,14 @@ class TracePart(Enum):
 
 @dataclass(frozen=True)
 class Gaps:
-    """What is missing, in words; and the error where there is no value at all.
+    """What is missing from a value.
 
-    ``bounds`` are the two ends of the value, where these are known to be others than "this much, or more".
-    ``error_of_zero`` takes the error's place where something would be there, were it not for what is missing: a total
-    of zero then says nothing.
+    Attributes:
+        missing: What is missing, in words.
+        error: Why there is no value at all.
+        error_of_zero: Why there is no value where it would be zero: a model of lazy layers that cannot be called has
+            not zero parameters, but an unknown number of them.
+        bounds: Between which numbers the complete value lies; None where the value is a lower bound.
     """
 
     missing: tuple[str, ...] = ()
@@ -43,23 +46,24 @@ class Gaps:
 
 
 def find_gaps(trace: ModelTrace, part: TracePart, column: str = "", value: float | None = None) -> Gaps:
-    """Return what a value lacks that follows from a part of a trace.
+    """Return what is missing from a value that is computed from a part of a trace.
 
     Args:
         trace: The trace.
         part: The part of it.
-        column: Of which count the value is the sum.
-        value: The value, if it is a number of bytes that grows with the peak.
+        column: The count of the operators whose sum the value is; only for `TracePart.OPERATORS`.
+        value: The value, where it is a number of bytes that grows with the peak; only for `TracePart.MEMORY`.
     """
     if part is TracePart.WEIGHTS:
         return _find_weight_gaps(trace)
     if trace.failure is not None:
         return Gaps(error=trace.failure)
-    gaps = Gaps()
     if part is TracePart.OPERATORS:
         gaps = _find_operator_gaps(trace, column)
     elif part is TracePart.MEMORY:
         gaps = _find_memory_gaps(trace, value)
+    else:
+        gaps = Gaps()
     if not trace.contradictions:
         return gaps
     return Gaps((*gaps.missing, *trace.contradictions), bounds=UNKNOWN_ENDS)
@@ -68,8 +72,9 @@ def find_gaps(trace: ModelTrace, part: TracePart, column: str = "", value: float
 def _find_weight_gaps(trace: ModelTrace) -> Gaps:
     if not trace.unmade_weights:
         return Gaps()
-    failed = isinstance(trace.failure, ModelFailedError)
-    error = trace.failure if failed else WithoutValuesError(f"not counted: {trace.unmade_weights}")
+    error: Exception = WithoutValuesError(f"not counted: {trace.unmade_weights}")
+    if isinstance(trace.failure, ModelFailedError):
+        error = trace.failure
     return Gaps((trace.unmade_weights,), error_of_zero=error)
 
 
@@ -80,8 +85,9 @@ def _find_operator_gaps(trace: ModelTrace, column: str) -> Gaps:
     if column not in WORK:
         return Gaps(reasons, bounds=UNKNOWN_ENDS)
     bounds = trace.bounds(column)
-    is_exact = bounds.low == bounds.high is not None
-    return Gaps() if is_exact else Gaps(reasons, bounds=bounds)
+    if bounds.low is not None and bounds.low == bounds.high:  # all branches cost the same, and nothing else is missing
+        return Gaps()
+    return Gaps(reasons, bounds=bounds)
 
 
 def _find_memory_gaps(trace: ModelTrace, value: float | None) -> Gaps:
