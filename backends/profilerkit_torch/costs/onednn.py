@@ -8,7 +8,7 @@ from typing import Any
 from profilerkit.costs import activation, constants, matmul
 
 from .convolution import cost_of_convolution
-from .registry import Cost, Shape, register_op_cost, register_op_costs
+from .registry import Cost, Shape, register_by_name, register_op_cost
 
 #: The cost, for so many elements, of what may follow a product, by the name that it has in the arguments.
 _FOLLOWING: Mapping[str, Callable[[int], Cost]] = {
@@ -24,8 +24,8 @@ _FOLLOWING: Mapping[str, Callable[[int], Cost]] = {
 }
 
 
-def _cost_of_following(elements: int, name: str | None, numbers: Any = None, algorithm: str | None = None) -> Cost:
-    """Return the cost of the operator that follows a product, as the last arguments of the product name it."""
+def _cost_of_following(elements: int, name: str | None, algorithm: str | None = None) -> Cost:
+    """Return the cost of the operator that follows a product, by the name that it has in the arguments."""
     if name == "gelu":
         return activation.gelu(elements, approximate=algorithm == "tanh")
     # A name that is not in the table is of an operator with a second tensor: a sum, a difference, a product.
@@ -40,48 +40,52 @@ def _cost_of_linear(x: Shape, bias: Shape | None, out: Shape) -> Cost:
 # Of floats ------------------------------------------------------------------------------------------------------------
 
 
-@register_op_cost("mkldnn::_linear_pointwise.default")
-def linear_and_operator(x: Shape, weight: Shape, bias: Shape | None, *settings: Any, out: Shape) -> Cost:
+@register_by_name("mkldnn::_linear_pointwise")
+def linear_and_operator(
+    *, x: Shape, bias: Shape | None, attr: str, algorithm: str | None = None, out: Shape, **_: Any
+) -> Cost:
     """``operator(x @ weight.T + bias)``: out * in_features, an addition where there is a bias, and the operator."""
-    return _cost_of_linear(x, bias, out).plus(_cost_of_following(out.numel, *settings[-3:]))
+    return _cost_of_linear(x, bias, out).plus(_cost_of_following(out.numel, attr, algorithm))
 
 
-@register_op_cost("mkldnn::_linear_pointwise.binary")
-def linear_and_other(x: Shape, other: Shape, weight: Shape, bias: Shape | None, name: str, *, out: Shape) -> Cost:
-    """``x @ weight.T + bias``, and a sum with ``other``: out * in_features, and one or two for each output element."""
-    return _cost_of_linear(x, bias, out).plus(_cost_of_following(out.numel, name))
-
-
-@register_op_cost("onednn::linear_relu_dynamic_fp16")
-def linear_and_relu(x: Shape, weight: Shape, bias: Shape | None, *, out: Shape) -> Cost:
+@register_by_name("onednn::linear_relu_dynamic_fp16")
+def linear_and_relu(*, x: Shape, bias: Shape | None, out: Shape, **_: Any) -> Cost:
     """``relu(x @ weight.T + bias)``: out * in_features, an addition where there is a bias, and the ReLU."""
     return _cost_of_linear(x, bias, out).plus(activation.relu(out.numel))
 
 
-@register_op_cost("mkldnn::_convolution_pointwise.default")
-def convolution_and_operator(x: Shape, weight: Shape, bias: Shape | None, *settings: Any, out: Shape) -> Cost:
+@register_by_name("mkldnn::_convolution_pointwise.default")
+def convolution_and_operator(
+    *, x: Shape, weight: Shape, bias: Shape | None, attr: str, algorithm: str | None, out: Shape, **_: Any
+) -> Cost:
     """Return the cost of a convolution, with a bias where there is one, and of the operator that follows it."""
-    return cost_of_convolution(x, weight, bias, out).plus(_cost_of_following(out.numel, *settings[-3:]))
+    return cost_of_convolution(x, weight, bias, out).plus(_cost_of_following(out.numel, attr, algorithm))
 
 
-@register_op_cost("mkldnn::_convolution_transpose_pointwise")
-def transposed_and_operator(x: Shape, weight: Shape, bias: Shape | None, *settings: Any, out: Shape) -> Cost:
+@register_by_name("mkldnn::_convolution_transpose_pointwise")
+def transposed_and_operator(
+    *, x: Shape, weight: Shape, bias: Shape | None, attr: str, algorithm: str | None, out: Shape, **_: Any
+) -> Cost:
     """Return the cost of a transposed convolution, with a bias where there is one, and of what follows it."""
     convolution = cost_of_convolution(x, weight, bias, out, transposed=True)
-    return convolution.plus(_cost_of_following(out.numel, *settings[-3:]))
+    return convolution.plus(_cost_of_following(out.numel, attr, algorithm))
 
 
-@register_op_costs("mkldnn::_convolution_pointwise.binary", "mkldnn::_convolution_pointwise_.binary")
-def convolution_and_other(
-    first: Shape, second: Shape, weight: Shape, bias: Shape | None, *settings: Any, out: Shape
+@register_by_name("mkldnn::_convolution_pointwise.binary", "mkldnn::_convolution_pointwise_.binary")
+def convolution_and_two_operators(
+    *,
+    x: Shape,
+    weight: Shape,
+    bias: Shape | None,
+    binary_attr: str,
+    unary_attr: str | None,
+    unary_algorithm: str | None,
+    out: Shape,
+    **_: Any,
 ) -> Cost:
-    """Return the cost of a convolution, of a sum, say, with another tensor, and of the operator that follows that.
-
-    The input and the other tensor come first; where the sum is written into the other one, that is before the input.
-    """
-    convolution = cost_of_convolution(first, weight, bias, out)  # not transposed: only the output's size counts
-    name, _, *following = settings[-5:]
-    return convolution.plus(_cost_of_following(out.numel, name)).plus(_cost_of_following(out.numel, *following))
+    """Return the cost of a convolution, of a sum, say, with another tensor, and of the operator that follows that."""
+    total = cost_of_convolution(x, weight, bias, out).plus(_cost_of_following(out.numel, binary_attr))
+    return total.plus(_cost_of_following(out.numel, unary_attr, unary_algorithm))
 
 
 @register_op_cost("mkl::_mkl_linear")
@@ -93,25 +97,15 @@ def mkl_linear(x: Shape, packed: Any, weight: Shape, bias: Shape | None, *_: Any
 # Of quantized integers, where what follows a product works on integers and costs nothing ------------------------------
 
 
-@register_op_cost("onednn::qlinear_pointwise")
-def linear_of_integers(
-    x: Shape, scale: Any, zero: Any, weight: Shape, scales: Shape, zeros: Any, *further: Any, out: Shape
-) -> Cost:
+@register_by_name("onednn::qlinear_pointwise")
+def linear_of_integers(*, x: Shape, bias: Shape | None, out: Shape, **_: Any) -> Cost:
     """``x @ weight + bias``: out * in_features, and an addition for each output element where there is a bias."""
-    return _cost_of_linear(x, _find_bias(further), out)
+    return _cost_of_linear(x, bias, out)
 
 
-@register_op_costs("onednn::qconv1d_pointwise onednn::qconv2d_pointwise onednn::qconv3d_pointwise")
-@register_op_costs("onednn::qconv_pointwise")
-def convolution_of_integers(
-    x: Shape, scale: Any, zero: Any, weight: Shape, scales: Shape, zeros: Any, *further: Any, out: Shape
-) -> Cost:
+@register_by_name(
+    "onednn::qconv1d_pointwise onednn::qconv2d_pointwise onednn::qconv3d_pointwise onednn::qconv_pointwise"
+)
+def convolution_of_integers(*, x: Shape, weight: Shape, bias: Shape | None, out: Shape, **_: Any) -> Cost:
     """Return the cost of a convolution, with a bias where there is one."""
-    return cost_of_convolution(x, weight, _find_bias(further), out)
-
-
-def _find_bias(arguments: tuple[Any, ...]) -> Shape | None:
-    """Return the bias, behind which numbers follow; some forms have the tensor of a sum before it."""
-    first, second, *_ = arguments
-    bias: Shape | None = second if second is None or isinstance(second, Shape) else first
-    return bias
+    return cost_of_convolution(x, weight, bias, out)

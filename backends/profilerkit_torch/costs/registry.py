@@ -51,7 +51,9 @@ _free: set[str] = set()
 _by_name: set[int] = set()
 #: What such formulas call an argument for which torch has several names, and these.
 _SYNONYMS = {
-    "x": "self input",
+    "x": "self input X qx",
+    "weight": "W qw w",
+    "bias": "B",
     "dy": "grad grad_output grad_out grad_out_",
     "attn_mask": "attn_bias",
     "query": "q",
