@@ -20,7 +20,7 @@ from untouched_torch.process import process_facts
 
 from profilerkit import profile
 from profilerkit_torch import ComputeEvalMetric, TorchProfiler, get_accuracy, layer_times, watch
-from profilerkit_torch.compat.recordings import is_profiler_enabled
+from profilerkit_torch.compat.profiler import is_profiler_enabled
 
 __all__ = ["made", "made_large"]
 

@@ -63,7 +63,7 @@ def convolution_and_operator(
 
 
 @register_by_name("mkldnn::_convolution_transpose_pointwise")
-def transposed_and_operator(
+def convolve_transposed_with_operator(
     *, x: Shape, weight: Shape, bias: Shape | None, attr: str, algorithm: str | None, out: Shape, **_: Any
 ) -> Cost:
     """Return the cost of a transposed convolution, with a bias where there is one, and of what follows it."""

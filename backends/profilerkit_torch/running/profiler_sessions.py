@@ -15,7 +15,7 @@ from torch.profiler import ProfilerActivity, profile
 from profilerkit import ProfilerBusyError
 from profilerkit.process.restoring import restored
 
-from ..compat.recordings import is_profiler_enabled, stop_session
+from ..compat.profiler import is_profiler_enabled, stop_session
 
 __all__ = ["require_idle_profiler", "run_profiler"]
 

@@ -17,7 +17,7 @@ from torch.nn import functional as F
 from profilerkit.process.cached import cached_property
 
 from ..compat.operators import efficient_attention, flash_attention
-from ..compat.recordings import transform_level
+from ..compat.recordings import find_transform_level
 from .asked_names import PassMode
 from .attention_kernels import choose_kernel
 
@@ -42,7 +42,7 @@ class FusedAttention(PassMode):
     def __torch_function__(self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run attention over meta tensors by one kernel, one-hot numbers as devices make them, others as they are."""
         kwargs = kwargs or {}
-        if transform_level() is not None:  # transforms have rules of their own
+        if find_transform_level() is not None:  # transforms have rules of their own
             return func(*args, **kwargs)
         if func is F.scaled_dot_product_attention:
             query = args[0] if args else kwargs["query"]

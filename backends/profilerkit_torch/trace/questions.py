@@ -13,7 +13,7 @@ import torch
 from ..compat.autograd import make_dual
 from ..compat.modes import are_subclasses_asked
 from ..compat.modules import GLOBAL_CALL_HOOKS, call_hooks
-from ..compat.recordings import transform_level
+from ..compat.recordings import find_transform_level
 from ..compat.tensors import VIEW_QUESTIONS, tensor_classes
 from ..model.inventory import Inventory
 from ..model.tensors import is_wrapper_class
@@ -135,6 +135,6 @@ class Questions(PassMode):
 
     def _refuse_dual(self, call: Call) -> Any:
         """Refuse to give a tensor its derivative along with it; in transforms, which have their own way, do it."""
-        if transform_level() is None:
+        if find_transform_level() is None:
             self._recorder.refuse(Refusal.GRADIENTS)
         return call.run()

@@ -20,7 +20,7 @@ from profilerkit.process.restoring import restored
 
 from ..compat.autograd import is_asked_for
 from ..compat.modes import disable_dispatch_modes, is_any_autocast_enabled, unseen_by_functions
-from ..compat.recordings import transform_level
+from ..compat.recordings import find_transform_level
 from ..trace.asked_calls import stands_in
 from ..trace.grad_modes import Refusal, below_autograd
 from ..trace.meta_recurrent import RECURRENT
@@ -41,7 +41,7 @@ def run_recurrent(recorder: TrainingRecorder, kind: str, x: Any, hx: Any, *argum
     """Return the output and the last states of all layers, as torch's function; None where that must run itself."""
     is_tensor = isinstance(hx, torch.Tensor)
     has_states = not is_tensor if kind == "lstm" else is_tensor  # of a packed sequence the sizes are in their place
-    if not has_states or transform_level() is not None or is_any_autocast_enabled():
+    if not has_states or find_transform_level() is not None or is_any_autocast_enabled():
         return None
     with disable_dispatch_modes():
         if x.device.type not in ("meta", "cpu") or RECURRENT[f"aten::{kind}.input"](x, hx, *arguments) is None:

@@ -6,7 +6,7 @@ import torch
 
 from profilerkit import TracingError
 
-from ..compat.recordings import compiler_callback, is_fx_tracing, is_making_graph, transform_level
+from ..compat.recordings import find_compiler, find_transform_level, is_fx_tracing, is_making_graph
 
 __all__ = ["require_no_tracing"]
 
@@ -21,13 +21,13 @@ def require_no_tracing() -> None:
     """Raise `TracingError` where torch records or transforms what runs, instead of just running it."""
     if torch.compiler.is_compiling() and torch.compiler.is_exporting():
         where, what = "torch.export", "the exported forward"
-    elif torch.compiler.is_compiling() or compiler_callback():
+    elif torch.compiler.is_compiling() or find_compiler():
         where, what = "a function that torch.compile compiles", "the compiled function"
     elif torch.jit.is_tracing():  # type: ignore[attr-defined,no-untyped-call]
         where, what = "torch.jit.trace", "the traced function"
     elif is_fx_tracing() or is_making_graph():
         where, what = "torch.fx.symbolic_trace or make_fx", "the traced function"
-    elif transform_level() is not None:
+    elif find_transform_level() is not None:
         where, what = "torch.func.vmap, grad or another transform of torch.func", "the transformed function"
     elif torch.cuda.is_initialized() and _is_capturing():
         where, what = "the capture of a CUDA graph", "the capture"

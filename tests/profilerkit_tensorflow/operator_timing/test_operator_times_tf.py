@@ -104,7 +104,7 @@ def test_a_running_session_is_left_alone(tmp_path: Path) -> None:
 @pytest.mark.parametrize("runs", [True, False])
 def test_a_session_is_told_by_a_flag_too(runs: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """TensorFlow 2.18 has no function that says whether one runs."""
-    monkeypatch.setattr(vars(profiler)["_trace"], "enabled", runs)
+    monkeypatch.setattr(vars(profiler)["_TRACE"], "enabled", runs)
     assert profiler.is_session_running() is runs
-    monkeypatch.setattr(vars(profiler)["_trace"], "enabled", lambda: runs)
+    monkeypatch.setattr(vars(profiler)["_TRACE"], "enabled", lambda: runs)
     assert profiler.is_session_running() is runs

@@ -138,7 +138,7 @@ def test_convolutions_of_onednn_count_a_bias_and_operators_where_they_have_them(
 def test_transposed_convolutions_of_onednn() -> None:
     """Each input element with one filter of 2 x 3 x 3; a bias and a ReLU for each of the 2 x 4 x 8 x 8 outputs."""
     macs, outputs = 2 * 6 * 6 * 6 * 2 * 3 * 3, 2 * 4 * 8 * 8
-    args = (OUT, WEIGHT, meta(4), (0, 0), (0, 0), (1, 1), (1, 1), 2, "relu", [], "")
+    args: tuple[Any, ...] = (OUT, WEIGHT, meta(4), (0, 0), (0, 0), (1, 1), (1, 1), 2, "relu", [], "")
     found = price(mkldnn._convolution_transpose_pointwise.default, args, X)
     assert found == (macs, 2 * macs + 2 * outputs)
 

@@ -11,7 +11,7 @@ from torch.profiler import ProfilerActivity
 
 from profilerkit import ProfilerBusyError
 from profilerkit.process.restoring import restored
-from profilerkit_torch.compat.recordings import is_profiler_enabled
+from profilerkit_torch.compat.profiler import is_profiler_enabled
 from profilerkit_torch.running.profiler_sessions import _without_log, run_profiler
 
 LOG = """USDT:2026-11-26 12:59:40 10912:10912 SyncActivityProfilerHandler.cpp:39] profiler_start
