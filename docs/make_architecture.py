@@ -3,7 +3,7 @@
 A room is a folder of a package, or a file that lies in none. An arrow says that one room imports another, lazily too;
 what is imported for type checkers alone is left out. Each picture is an SVG in ``docs/pictures``, laid out in layers:
 a room lies above all that it imports. An arrow that follows from others is not drawn. The tables of
-``docs/architecture.rst`` are the docstrings of the rooms.
+``docs/architecture-parts.rst`` are the docstrings of the rooms.
 
 With ``--check`` nothing is written, and the exit code is 1 where a file is not up to date; a test does that too.
 """
@@ -26,7 +26,7 @@ sys.path.insert(0, str(ROOT / "tests" / "support"))
 
 from import_graph import Graph, circles, find_reached, graph_of_rooms  # noqa: E402
 
-PAGE = DOCS / "architecture.rst"
+PAGE = DOCS / "architecture-parts.rst"
 PACKAGES = {
     "profilerkit": ROOT / "profilerkit",
     **{path.name: path for path in sorted((ROOT / "plugins").glob("profilerkit_*"))},

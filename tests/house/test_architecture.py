@@ -15,6 +15,7 @@ from source_tree import ROOT
 DOCS = ROOT / "docs"
 PAGES = [
     DOCS / "architecture.rst",
+    DOCS / "architecture-parts.rst",
     *sorted((DOCS / "decisions").glob("*.rst")),
     *(ROOT / name for name in ("CONTRIBUTING.rst", "tests/README.rst")),
 ]
