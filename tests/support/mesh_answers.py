@@ -15,7 +15,7 @@ __all__ = ["run_steps"]
 
 
 def run_steps(what: str, folder: Path) -> Any:
-    """Return what the script answers for "steps", "further steps", "deep" or "peaks"."""
+    """Return what the script answers for "steps", "further steps" or "peaks"."""
     path, support = folder / "steps.pickle", ROOT / "tests/support"
     environment = {**os.environ, "PYTHONPATH": str(support)}
     run_program([sys.executable, support / "mesh_steps.py", what, path], env=environment)

@@ -9,7 +9,6 @@ from typing import Any
 import torch
 from torch import nn
 from torch.distributed._functional_collectives import all_gather_tensor_autograd, all_to_all_single_autograd
-from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import checkpoint_wrapper
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe
 from torch.distributed.tensor import Replicate, Shard
@@ -116,135 +115,11 @@ def spread_loss(model: Losing, mesh: Any) -> None:
     loss_parallel().__enter__()
 
 
-#: How many blocks a deep network has: enough that some are left out.
-DEEP = 12
-
-
-def deepen(kind: Any = Block) -> Net:
+def deepen() -> Net:
+    """Return a network of twelve blocks."""
     net = Net()
-    net.layers = nn.ModuleList(kind() for _ in range(DEEP))
+    net.layers = nn.ModuleList(Block() for _ in range(12))
     return net
-
-
-def deep_with_checkpoints() -> Net:
-    return deepen(Checkpointed)
-
-
-def deep_in_wrappers() -> Net:
-    return deepen(lambda: checkpoint_wrapper(Block()))
-
-
-class CheckpointedAround(Net):
-    """A network that has its blocks computed again, without their knowing."""
-
-    def forward(self, words: torch.Tensor) -> torch.Tensor:
-        x = self.emb(words)
-        for layer in self.layers:
-            x = checkpoint(layer, x, use_reentrant=False)
-        y: torch.Tensor = self.head(self.n(x))
-        return y
-
-
-def deep_with_checkpoints_around() -> Net:
-    net = CheckpointedAround()
-    net.layers = deepen().layers
-    return net
-
-
-class Doubling(Net):
-    """A network that does something between two blocks."""
-
-    def forward(self, words: torch.Tensor) -> torch.Tensor:
-        x = self.emb(words)
-        for index, layer in enumerate(self.layers):
-            x = layer(x)
-            if index == 4:
-                x = x * 2
-        y: torch.Tensor = self.head(self.n(x))
-        return y
-
-
-def deep_with_doubling() -> Net:
-    net = Doubling()
-    net.layers = deepen().layers
-    return net
-
-
-class Scaled(Block):
-    """A block with a number of its own."""
-
-    scale = 1.0
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return super().forward(x) if self.scale == 1.0 else super().forward(x) * self.scale
-
-
-def deep_with_one_scaled() -> Net:
-    net = deepen(Scaled)
-    net.layers[5].scale = 2.0  # type: ignore[assignment]
-    return net
-
-
-class Numbered(Block):
-    """A block that keeps its number in the list, as those of transformers do."""
-
-    layer_idx = -1
-
-
-class Repeating(Numbered):
-    """A block that does its work twice if it is the sixth in the list."""
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        x = super().forward(x)
-        return super().forward(x) if self.layer_idx in {5} else x
-
-
-def deep_with_numbers(kind: Any = Numbered) -> Net:
-    net = deepen(kind)
-    for number, block in enumerate(net.layers):
-        block.layer_idx = number  # type: ignore[assignment]
-    return net
-
-
-def deep_with_questions() -> Net:
-    return deep_with_numbers(Repeating)
-
-
-class Choosing(Numbered):
-    """A block that does its work as often as a list says for its number: the sixth twice."""
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        for _ in range([1, 1, 1, 1, 1, 2, 1, 1, 1, 1, 1, 1][self.layer_idx]):
-            x = super().forward(x)
-        return x
-
-
-def deep_with_choices() -> Net:
-    return deep_with_numbers(Choosing)
-
-
-class Adding(Numbered):
-    """A block whose number is given to an operator, which takes nothing but numbers."""
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return super().forward(x) + torch.full((1,), self.layer_idx, dtype=x.dtype)
-
-
-def deep_with_numbers_given() -> Net:
-    return deep_with_numbers(Adding)
-
-
-def keep_one_gathered(model: Net, mesh: Any) -> None:
-    """Shard each block, and keep the weights of one in the middle until the backward pass."""
-    for index, block in enumerate(model.layers):
-        fully_shard(block, mesh=mesh, reshard_after_forward=index != 5)
-    fully_shard(model, mesh=mesh)
-
-
-def keep_all_gathered(model: Net, mesh: Any) -> None:
-    """Shard each block, and keep its weights until the backward pass: they grow with the number of blocks."""
-    for block in (*model.layers, model):
-        fully_shard(block, mesh=mesh, reshard_after_forward=False)
 
 
 class GatheringAttention(Attention):

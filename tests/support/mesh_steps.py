@@ -22,7 +22,7 @@ from profilerkit_predict.meshes.layout import RankModel
 from profilerkit_predict.meshes.records import RankTrace
 from profilerkit_torch.compat.meshes import make_fake_store
 from profilerkit_torch.compat.tensors import FakeTensorMode
-from profilerkit_torch.meshes import equal_blocks, zero, zero_parameters
+from profilerkit_torch.meshes import zero, zero_parameters
 from profilerkit_torch.meshes.ranks import trace_rank
 
 
@@ -107,30 +107,6 @@ if find_spec("transformers") is not None and hasattr(torch.cpu.Stream, "record_e
         "transformers in tensors": Step(networks.tiny_llama, TWO_OF_TENSORS, make_config(tp_size=2)),
         "transformers in shards": Step(networks.tiny_llama, FOUR_OF_SHARDS, make_config(fsdp_size=4)),
     }
-#: Networks of many blocks: of the first some can be left out, of the others none.
-DEEP: Mapping[str, Step] = {
-    "alone": Step(networks.deepen, {"dp_shard": 1}, None),
-    "fsdp2": Step(networks.deepen, FOUR_OF_SHARDS, "fsdp2"),
-    "last of fsdp2": Step(networks.deepen, {"dp_shard": 3}, "fsdp2", 2),
-    "hsdp": Step(networks.deepen, {"dp_replicate": 2, "dp_shard": 4}, "fsdp2", 1),
-    "bfloat16": Step(networks.deepen, FOUR_OF_SHARDS, networks.shard_in_bfloat16),
-    "tp": Step(networks.deepen, TWO_OF_TENSORS, networks.shard_with_input_prepared),
-    "sequences": Step(networks.deepen, TWO_OF_TENSORS, networks.shard_sequences),
-    "fsdp2 and tp": Step(networks.deepen, {"dp_shard": 4, "tp": 2}, networks.shard, 5),
-    "checkpoints": Step(networks.deep_with_checkpoints, FOUR_OF_SHARDS, "fsdp2"),
-    "checkpoints around": Step(networks.deep_with_checkpoints_around, FOUR_OF_SHARDS, "fsdp2"),
-    "wrappers": Step(networks.deep_in_wrappers, FOUR_OF_SHARDS, "fsdp2"),
-    "three passes": Step(networks.deepen, FOUR_OF_SHARDS, "fsdp2", passes=3),
-    "kept": Step(networks.deepen, FOUR_OF_SHARDS, networks.keep_all_gathered),
-    "numbers": Step(networks.deep_with_numbers, FOUR_OF_SHARDS, "fsdp2"),
-    "questions": Step(networks.deep_with_questions, FOUR_OF_SHARDS, "fsdp2"),
-    "choices": Step(networks.deep_with_choices, FOUR_OF_SHARDS, "fsdp2"),
-    "numbers given": Step(networks.deep_with_numbers_given, FOUR_OF_SHARDS, "fsdp2"),
-    "doubling": Step(networks.deep_with_doubling, FOUR_OF_SHARDS, "fsdp2"),
-    "one scaled": Step(networks.deep_with_one_scaled, FOUR_OF_SHARDS, "fsdp2"),
-    "one gathered": Step(networks.deepen, FOUR_OF_SHARDS, networks.keep_one_gathered),
-    "ddp": Step(networks.deepen, {"dp_replicate": 4}, "ddp"),
-}
 #: The elements of the bucket of gradients: for one layer of `networks.Wide`, for none of them, and DeepSpeed's.
 BUCKETS = {"small": 3_000_000, "tiny": 1_000_000, "": 500_000_000}
 
@@ -200,18 +176,6 @@ def track_peak(name: str) -> int:
     return int(tracker.get_tracker_snapshot("peak")[torch.device("cpu")]["Total"])
 
 
-def make_deep_steps() -> dict[str, tuple[RankTrace, RankTrace]]:
-    """Return each step of many blocks as it is, and traced whole."""
-    least = equal_blocks.LEAST
-    steps = {}
-    for name, step in DEEP.items():
-        answer = make_step(name, step)
-        equal_blocks.LEAST = networks.DEEP + 1
-        steps[name] = answer, make_step(name, step)
-        equal_blocks.LEAST = least
-    return steps
-
-
 def make_steps(further: bool = False) -> dict[str, RankTrace]:
     return {name: make_step(name, step) for name, step in STEPS.items() if (name in FURTHER) is further}
 
@@ -227,7 +191,6 @@ if __name__ == "__main__":
     answers: dict[str, Callable[[], Any]] = {
         "steps": make_steps,
         "further steps": lambda: make_steps(further=True),
-        "deep": make_deep_steps,
         "peaks": track_peaks,
     }
     Path(path).write_bytes(pickle.dumps(answers[what]()))

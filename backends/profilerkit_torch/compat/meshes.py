@@ -134,8 +134,6 @@ def read_group_gradients(group: Any) -> Iterator[torch.Tensor]:
                 yield gradient.to_local() if hasattr(gradient, "to_local") else gradient
 
 
-#: The attributes of what ``fully_shard`` keeps that only tell objects apart.
-IDENTIFIERS = frozenset({"_orig_param_uid", "_fsdp_orig_uid", "_param_fqn", "_module_fqn"})
 #: The nodes that spread a tensor over ranks, or make it one rank's: they compute nothing.
 _SPREADING = frozenset({"_FromTorchTensorBackward", "_ToTorchTensorBackward", "RedistributeBackward"})
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -30,9 +30,6 @@ _FIRST_LIMIT, _LIMIT = 2**20, 25 * 2**20
 
 class DataParallel(StepScheme):
     """Broadcasts the buffers of a model, and reduces its gradients in the backward pass."""
-
-    #: Buckets have gradients of several blocks.
-    IS_BY_BLOCK: ClassVar[bool] = False
 
     def __init__(self, model: nn.Module, group: Any) -> None:
         self._model = model

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from itertools import chain
 
 import torch
@@ -15,7 +14,7 @@ from profilerkit.piping.quantity import Scale, scale_value
 from .recorder import Exchange
 from .shares import count_bytes, find_share
 
-__all__ = ["note_growth", "note_repeated_reductions", "note_whole_weights"]
+__all__ = ["note_repeated_reductions", "note_whole_weights"]
 
 #: The part of a rank's weights from which on a weight is worth a note.
 _LARGE = 0.01
@@ -61,9 +60,3 @@ def note_repeated_reductions(exchanged: Iterable[Exchange]) -> Iterator[str]:
             f"the gradient of one tensor is reduced {len(most)} times, for {', '.join(sorted(most))}: once is enough "
             "where the tensor is made ready before all of them, as PrepareModuleInput does"
         )
-
-
-def note_growth(first: str, last: str, growth: Mapping[str, int]) -> str:
-    """Return a note of what each of many equal blocks keeps alive after its forward pass."""
-    kept = [f"{_show(size)} of {part}" for part, size in Counter(growth).most_common() if size > 0]
-    return f"each block from {first} to {last} keeps, after its forward pass, {', '.join(kept) or 'nothing'}"

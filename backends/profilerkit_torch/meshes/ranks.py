@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
-from dataclasses import replace
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -27,16 +26,12 @@ from ..compat.meshes import call_for_context_parallel, make_fake_store, make_ste
 from ..compat.modules import read_buffers, read_parameters
 from ..compat.tensors import FAKE_MODULE, FakeTensorMode
 from ..training.differentiation import note_unused
-from .block_calls import DifferentBlocksError
-from .equal_blocks import find_equal_blocks
-from .extension import extend_step
 from .faults import note_repeated_reductions, note_whole_weights
 from .pipeline import Pipeline
 from .rank_layers import RankLayers
 from .recorder import RankRecorder
 from .schemes import spread_attention, spread_by_config, spread_by_scheme
 from .shares import count_bytes, count_weight_bytes, find_gradient, list_rank_layers, list_shares
-from .skipped_blocks import SkippedBlocks
 from .step_scheme import StepScheme, rehearse
 from .step_watch import watch_step
 
@@ -46,27 +41,20 @@ __all__ = ["trace_rank"]
 def trace_rank(model: RankModel, inputs: ModelInputs) -> RankTrace:
     """Return a training step of a rank: of ``model.build()``, spread by ``model.parallelize``, with its own inputs.
 
-    The model is built without values; of many equal blocks a few run, where all do the same. Raises `InputError` for
-    what is no module, and where the model asks for a value; what else the user's code raises passes through.
+    The model is built without values. Raises `InputError` for what is no module, and where the model asks for a value;
+    what else the user's code raises passes through.
     """
     device_mesh = _make_mesh(model)
-
-    def trace(leaves_out: bool) -> RankTrace:
-        with torch.device("meta"):
-            module = _require_module(model.build(), "the function that builds the model")
-        module, scheme = _spread(module, model.parallelize, device_mesh)
-        with FakeTensorMode(allow_non_fake_inputs=True) as mode, _refuse_values():
-            _allocate(module)
-            chosen = scheme.select_inputs(inputs)
-            called = chosen.map(lambda leaf: mode.from_tensor(leaf) if isinstance(leaf, torch.Tensor) else leaf)
-            recorder = RankRecorder(RankLayers(module))
-            scheme.prepare(module, lambda: rehearse(module, called))
-            equal = find_equal_blocks(recorder.layers.inventory) if leaves_out and scheme.IS_BY_BLOCK else []
-            return _trace_step(model, module, called, scheme, SkippedBlocks(equal, recorder))
-
-    with suppress(DifferentBlocksError):
-        return trace(leaves_out=True)
-    return trace(leaves_out=False)
+    with torch.device("meta"):
+        module = _require_module(model.build(), "the function that builds the model")
+    module, scheme = _spread(module, model.parallelize, device_mesh)
+    with FakeTensorMode(allow_non_fake_inputs=True) as mode, _refuse_values():
+        _allocate(module)
+        chosen = scheme.select_inputs(inputs)
+        called = chosen.map(lambda leaf: mode.from_tensor(leaf) if isinstance(leaf, torch.Tensor) else leaf)
+        recorder = RankRecorder(RankLayers(module))
+        scheme.prepare(module, lambda: rehearse(module, called))
+        return _trace_step(model, module, called, scheme, recorder)
 
 
 def _make_mesh(model: RankModel) -> DeviceMesh:
@@ -139,7 +127,7 @@ def _refuse_values() -> Iterator[None]:
 
 
 def _trace_step(
-    rank: RankModel, model: nn.Module, inputs: ModelInputs, scheme: StepScheme, skipped: SkippedBlocks
+    rank: RankModel, model: nn.Module, inputs: ModelInputs, scheme: StepScheme, recorder: RankRecorder
 ) -> RankTrace:
     """Return what the passes of a step show, forward and back; the first note says of which rank.
 
@@ -148,20 +136,15 @@ def _trace_step(
         model: The model, which is spread and has no values.
         inputs: What the rank gets.
         scheme: What spreads the model does this in the step, beside what torch does.
-        skipped: Leaves out some of its equal blocks, if any; it has the recorder.
-
-    Raises `DifferentBlocksError` where blocks are left out and may not be.
+        recorder: Records it.
     """
-    recorder = skipped.recorder
     note = rank.describe()
     weights = _count_weights(recorder, scheme)
     input_bytes = recorder.start_with(tensors_in(tuple(inputs.leaves()), torch.is_tensor))
     one_thread = torch.autograd.set_multithreading_enabled(False)
-    with watch_step(recorder), one_thread, scheme.in_step(recorder), skipped.follow():
+    with watch_step(recorder), one_thread, scheme.in_step(recorder):
         notes = scheme.run(model, inputs, recorder, rank.passes)
-        freed = recorder.take_changes()  # since the last operator; what the scheme keeps for the next step is there
-    growth = extend_step(recorder, skipped)
-    left = recorder.find_alive(len(recorder.operators)) + Counter(freed)
+        left = recorder.list_alive()  # what the scheme keeps for the next step is there
     memory = _make_timeline(recorder, weights.total(), input_bytes, left.total())
     exchanged = tuple(recorder.list_exchanged(rank.mesh))
     trace = ModelTrace(
@@ -176,13 +159,12 @@ def _trace_step(
             *note_idle(rank.mesh, (placed.collective for placed in exchanged)),
             *note_whole_weights(model),
             *note_repeated_reductions(recorder.exchanged.values()),
-            *growth,
         ),
     )
     return RankTrace(
         trace,
         gradient_bytes=_count_gradients(model) if scheme.gradient_bytes is None else scheme.gradient_bytes,
-        peak=weights + recorder.find_peak(memory.peak_index),
+        peak=weights + recorder.peak,
         left=weights + left,
         unknown=dict(recorder.unknown),
         optimizer_share=scheme.optimizer_share,
@@ -216,10 +198,14 @@ def _count_gradients(model: nn.Module) -> int:
 
 def _make_timeline(recorder: RankRecorder, weight_bytes: int, input_bytes: int, left_bytes: int) -> MemoryTimeline:
     """Return the bytes alive in a step that is over."""
-    memory = MemoryTimeline(
-        weight_bytes, input_bytes, tuple(recorder.live_bytes), unsized=recorder.unsized, left_bytes=left_bytes
+    return MemoryTimeline(
+        weight_bytes,
+        input_bytes,
+        tuple(recorder.live_bytes),
+        parts=_join_parts(recorder.peak),
+        unsized=recorder.unsized,
+        left_bytes=left_bytes,
     )
-    return replace(memory, parts=_join_parts(recorder.find_peak(memory.peak_index)))
 
 
 def _join_parts(peak: Mapping[Purpose, int]) -> dict[str, int]:

@@ -7,7 +7,7 @@ for, is told by the schemes: by `RankRecorder.begin`, `work_apart`, `note_exchan
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, NamedTuple
 
@@ -30,19 +30,7 @@ from .collectives import count_elements, is_collective, read_message
 from .rank_layers import RankLayers
 from .shares import count_bytes, find_gradient
 
-__all__ = ["Change", "Exchange", "Gaps", "RankRecorder"]
-
-
-class Change(NamedTuple):
-    """What an operator changes of the bytes alive.
-
-    Attributes:
-        sizes: The bytes that there are more of after it than after the one before, or fewer if negative.
-        inside: The bytes that are alive only while it runs.
-    """
-
-    sizes: Mapping[Purpose, int]
-    inside: int = 0
+__all__ = ["Exchange", "RankRecorder"]
 
 
 class Exchange(NamedTuple):
@@ -61,20 +49,6 @@ class Exchange(NamedTuple):
     phase: str
     overlaps: bool
     source: tuple[int, int] | None = None
-
-
-class Gaps(NamedTuple):
-    """What could not be counted, with the number of calls by the name of the operator.
-
-    Attributes:
-        uncounted: Operators without a cost.
-        unsized: Operators that take memory of an unknown size.
-        unknown: Collectives that are not known.
-    """
-
-    uncounted: Counter[str]
-    unsized: Counter[str]
-    unknown: Counter[str]
 
 
 class _Work(NamedTuple):
@@ -104,9 +78,9 @@ class RankRecorder(OperatorRecord):
         super().__init__(layers)
         #: How often each collective that is not known was called, by its name.
         self.unknown: Counter[str] = Counter()
-        #: What is alive before the first operator, and what each operator changes of it; without the weights.
-        self.at_start: Mapping[Purpose, int] = {}
-        self.changes: list[Change] = []
+        #: The bytes alive at the peak, by purpose; without the weights.
+        self.peak: Counter[Purpose] = Counter()
+        self._peak_bytes = 0
         #: The collectives, by the places of their operators, and those that come after all operators.
         self.exchanged: dict[int, Exchange] = {}
         self.updates: list[Exchange] = []
@@ -115,11 +89,6 @@ class RankRecorder(OperatorRecord):
         #: For which phase a tensor is exchanged, by the address of its storage; the others are for the phase that runs.
         self._phases: dict[int, str] = {}
         self._work = _Work("activations")
-
-    @property
-    def gaps(self) -> Gaps:
-        """What could not be counted so far; the counters are those that go on counting."""
-        return Gaps(self.uncounted, self.unsized, self.unknown)
 
     # What a step says of the operators that follow --------------------------------------------------------------------
 
@@ -152,8 +121,8 @@ class RankRecorder(OperatorRecord):
         """Note what is alive before the step, and return the bytes of it."""
         for tensor in inputs:
             self.hold(tensor, Purpose("inputs", ""))
-        self.at_start = self.take_changes()
-        return self.live.total
+        self.peak, self._peak_bytes = self.list_alive(), self.live.total
+        return self._peak_bytes
 
     def hold(self, tensor: torch.Tensor, purpose: Purpose) -> None:
         """Count a tensor as alive that no operator has made."""
@@ -243,8 +212,11 @@ class RankRecorder(OperatorRecord):
         """Add an operator, and the bytes alive with its result and what was alive only while it ran."""
         self._count_alive(result)
         self.operators.append(operator)
-        self.changes.append(Change(self.take_changes(), bytes_inside))
-        self.live_bytes.append(self.live.total + bytes_inside)
+        alive = self.live.total + bytes_inside
+        self.live_bytes.append(alive)
+        if alive > self._peak_bytes:
+            self._peak_bytes = alive
+            self.peak = self.list_alive() + Counter({Purpose("other", operator.layer): bytes_inside})
 
     def _count_alive(self, result: Any) -> None:
         """Count the tensors of a result as alive."""
@@ -252,37 +224,10 @@ class RankRecorder(OperatorRecord):
         for tensor in tensors_in(result):
             self.live.add(tensor)
 
-    def take_changes(self) -> Mapping[Purpose, int]:
-        """Return what has changed of the bytes alive since this was asked last."""
+    def list_alive(self) -> Counter[Purpose]:
+        """Return the bytes alive now, by purpose."""
         self.live.take_off()
-        changes, self.live.parts = self.live.parts, Counter()
-        return {purpose: size for purpose, size in changes.items() if size}
-
-    def rewrite(self, operators: Sequence[OpRecord], changes: Sequence[Change]) -> None:
-        """Take other operators, and what they change of the bytes alive, for those that were recorded."""
-        self.operators[:], self.changes[:] = operators, changes
-        total = sum(self.at_start.values())
-        self.live_bytes.clear()
-        for change in changes:
-            total += sum(change.sizes.values())
-            self.live_bytes.append(total + change.inside)
-
-    def find_alive(self, operators: int) -> Counter[Purpose]:
-        """Return the bytes alive after so many operators, by purpose."""
-        alive = Counter(self.at_start)
-        for change in self.changes[:operators]:
-            alive.update(change.sizes)
-        return alive
-
-    def find_peak(self, at: int | None) -> Counter[Purpose]:
-        """Return the bytes alive while the operator at a place runs, by purpose; those before the first for None.
-
-        Those that are alive only inside the operator are "other".
-        """
-        if at is None:
-            return Counter(self.at_start)
-        inside = {Purpose("other", self.operators[at].layer): self.changes[at].inside}
-        return self.find_alive(at + 1) + Counter(inside)
+        return +self.live.parts
 
     # Collectives ------------------------------------------------------------------------------------------------------
 

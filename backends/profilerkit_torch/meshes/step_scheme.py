@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import nn
@@ -24,8 +24,6 @@ __all__ = ["StepScheme", "rehearse"]
 class StepScheme:
     """Adds nothing to a step: what spreads the model does all that is to be done."""
 
-    #: Whether each block of the model is spread, and does its work, as its neighbours do.
-    IS_BY_BLOCK: ClassVar[bool] = True
     #: What the optimizer updates in place of the weights; None: the weights.
     optimizer_share: OptimizerShare | None = None
     #: The bytes of the gradients that are kept for it; None: of those that the parameters have.

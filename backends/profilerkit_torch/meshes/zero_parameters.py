@@ -198,9 +198,6 @@ def _follow_layers(
 class PartitionedParameters(StepScheme):
     """Gathers weights when they are needed, and scatters their gradients, both in each pass."""
 
-    #: A bucket has gradients of several blocks, and weights are gathered ahead.
-    IS_BY_BLOCK: ClassVar[bool] = False
-
     #: Which layers need which weights when; there once `prepare` was called, as a step runs only then.
     _plan: _Plan
     #: What gathers weights; there inside `in_step`, where `synchronize` is called.

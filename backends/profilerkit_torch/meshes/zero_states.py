@@ -26,7 +26,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import torch.distributed as dist
@@ -118,8 +118,6 @@ class _PartitionedUpdate(StepScheme):
         group: The ranks.
     """
 
-    #: A bucket has gradients of several blocks.
-    IS_BY_BLOCK: ClassVar[bool] = False
     #: What was dealt out; there once `prepare` was called, as a step runs only then.
     _deal: _Deal
 
