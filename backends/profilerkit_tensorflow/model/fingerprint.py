@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from .stored_variables import find_stored_variable
+from .stored_variables import find_id, find_stored_variable
 from .variables import list_weights
 
 __all__ = ["fingerprint"]
@@ -22,13 +22,7 @@ def fingerprint(model: Any, values: bool = True) -> object:
     the CPU are not fetched: those weights count as changed only where the variable is another.
     """
     return [
-        (
-            weight.identity,
-            weight.shape,
-            weight.dtype,
-            weight.trainable,
-            _checksum(weight.variable) if values else None,
-        )
+        (find_id(weight), tuple(weight.shape), weight.dtype, weight.trainable, _checksum(weight) if values else None)
         for weight in list_weights(model)
     ]
 

@@ -22,7 +22,7 @@ def find_strategy(layers: Iterable[tuple[str, Any]]) -> Any:
     Those of a function are the ones that it names, closes over, or captured when it was traced.
     """
     for _, layer in layers:
-        captured = [weight.variable for weight in list_weights(layer)] if is_function(layer) else []
+        captured = list_weights(layer) if is_function(layer) else []
         for variable in (*captured, *(variable for _, variable in own_variables(layer))):
             stored = find_stored_variable(variable)
             strategy = getattr(stored, "distribute_strategy", None)

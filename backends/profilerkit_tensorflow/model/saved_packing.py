@@ -1,20 +1,22 @@
-"""How many numbers the 4-bit weights of a saved model are: Keras keeps two in a byte, and no file says how many."""
+"""How many numbers 4-bit weights are: Keras keeps two in a byte, and the file of a saved model has no number."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
 
+from profilerkit.backend_kit.keras_kinds import is_keras
+from profilerkit.backend_kit.keras_layers import flat_layers
+from profilerkit.backend_kit.keras_packing import list_packed_variables
 from profilerkit.backend_kit.keras_variables import variable_name
 from profilerkit.count_text import format_count
 
 from ..compat.saved_models import is_saved_model
 from .kinds import holds_saved_model, own_states, own_variables
-from .packed_kernels import count_packed_elements
-from .stored_variables import find_stored_variable
+from .stored_variables import find_id, find_stored_variable, keras_variable_classes
 from .weights import identify
 
 __all__ = ["UNPACKING", "SavedPacking", "read_packing"]
@@ -27,7 +29,15 @@ def read_packing(layers: Sequence[tuple[str, Any]], captured: Iterable[Any] = ()
     """Return how the variables of layers, the model itself first, and those that a function captures are packed."""
     saved = [layer for _, layer in layers if is_saved_model(layer) or holds_saved_model(layer)]
     variables = [variable for layer in saved for _, variable, *_ in (*own_variables(layer), *own_states(layer))]
-    return SavedPacking((*variables, *captured), dict(count_packed_elements(layers[0][1])))
+    return SavedPacking((*variables, *captured), dict(_list_recorded(layers[0][1])))
+
+
+def _list_recorded(model: Any) -> Iterator[tuple[int, int]]:
+    """Yield the variables of Keras layers that hold two numbers in a byte, by id, with how many numbers they hold."""
+    for layer in flat_layers(model) if is_keras(model) else ():
+        for variable, count in list_packed_variables(layer):
+            if isinstance(variable, keras_variable_classes()):
+                yield find_id(variable), count
 
 
 class SavedPacking:

@@ -11,6 +11,7 @@ from profilerkit.backend_kit.keras_variables import quantization_data
 
 from ..model.stored_variables import find_stored_variable
 from ..model.variables import list_weights
+from ..model.weights import count_elements
 from .required_values import require_values
 
 __all__ = ["zero_weights"]
@@ -24,20 +25,19 @@ def zero_weights(model: Any) -> tuple[int, int]:
     require_values(model)
     nonzero = elements = 0
     weights = list_weights(model)
-    scales = set(map(id, quantization_data([weight.variable for weight in weights])))
+    scales = set(map(id, quantization_data(weights)))
     for weight in weights:
-        if id(weight.variable) in scales:
-            continue
         dtype = tf.as_dtype(weight.dtype)
-        if dtype.is_floating or dtype.is_complex:
-            elements += weight.elements
-            nonzero += _count_nonzero(weight.variable, weight.name)
+        if id(weight) not in scales and (dtype.is_floating or dtype.is_complex):
+            elements += count_elements(weight)
+            nonzero += _count_nonzero(weight)
     return elements - nonzero, elements
 
 
-def _count_nonzero(variable: Any, name: str) -> int:
+def _count_nonzero(variable: Any) -> int:
     try:
         with tf.init_scope():
             return int(tf.math.count_nonzero(find_stored_variable(variable).read_value()))
     except (AttributeError, tf.errors.OpError) as error:
+        name = str(getattr(variable, "path", variable.name))
         raise WithoutValuesError(f"the weight {name!r} has no value yet; initialise it first") from error

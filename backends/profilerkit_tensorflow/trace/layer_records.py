@@ -110,7 +110,7 @@ def trace_layers_alone(model: Any, failure: Exception | None = None, followed: S
     """Return the layers of a model that did not run to its end, with the calls of the last pass that made any."""
     layers, captured = list_layers(model), list_captured(model)
     if failure is not None and not captured and is_function(model):  # its traces failed: what its code leads to
-        captured = [weight.variable for weight in list_weights(model)]
+        captured = list_weights(model)
     calls = next((call.calls for call in reversed(followed) if call.calls), {})
     packing = read_packing(layers, captured)
     records = layer_records(layers, calls, captured, packing.counts)
@@ -123,6 +123,6 @@ def list_captured(model: Any) -> list[Any]:
     concrete = [model] if hasattr(model, "captured_inputs") else list_traces(model)
     if concrete is None:  # not a `tf.function`, or one whose traces this release hides
         is_traced = isinstance(model, tf.types.experimental.PolymorphicFunction)
-        return [weight.variable for weight in list_weights(model)] if is_traced else []
+        return list_weights(model) if is_traced else []
     variables = {id(variable): variable for function in concrete for variable in function.graph.variables}
     return list(variables.values())
