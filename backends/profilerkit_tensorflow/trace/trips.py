@@ -36,8 +36,8 @@ _COMPARISONS: dict[str, Callable[[NDArray[Any], NDArray[Any]], Any]] = {
     "GreaterEqual": np.greater_equal,
     "NotEqual": np.not_equal,
 }
-#: The most runs that are gone through one by one.
-_MOST_RUNS = 2**20
+#: The runs that are gone through one by one: so few first, and at most so many.
+_FEW_RUNS, _MOST_RUNS = 2**10, 2**20
 
 
 class Trips(NamedTuple):
@@ -171,14 +171,8 @@ def is_loop_counter(variable: tf.Tensor) -> bool:
     return name.endswith("loop_counter")
 
 
-def advance_counter(start: NDArray[Any], step: float, runs: int) -> NDArray[Any] | None:
-    """Return a counter after so many runs, in its dtype and shape; None for a float of more than `_MOST_RUNS` runs."""
-    if start.dtype.kind in "iu":
-        bits = 8 * start.dtype.itemsize
-        ends = np.asarray((start.item() + int(step) * runs) % 2**bits, np.uint64)
-        return ends.astype(start.dtype).reshape(start.shape)
-    if runs > _MOST_RUNS:
-        return None
+def advance_counter(start: NDArray[Any], step: float, runs: int) -> NDArray[Any]:
+    """Return a counter after so many runs, in its dtype and shape."""
     last: NDArray[Any] = _list_numbers(start.reshape(()), step, runs)[-1]
     return last.reshape(start.shape)
 
@@ -262,41 +256,14 @@ def _read_comparison(part: _Part) -> _Comparison | None:
 def _count_true_runs(comparison: _Comparison) -> float:
     """Return before how many runs a comparison is true, until it is false for the first time.
 
-    Infinity if it is always true, and if it still is after `_MOST_RUNS` runs of a counter that wraps or rounds.
+    Infinity if it still is after `_MOST_RUNS` runs.
     """
-    start, limit = comparison.start, comparison.limit
-    if start.dtype.kind in "iu":
-        step = int(comparison.step)
-        runs = _solve_without_wrapping(comparison.kind, start.item() - limit.item(), step)
-        if runs is not None and _fits(start.item() + step * runs, start.dtype):
-            return runs
-    is_true = _COMPARISONS[comparison.kind](_list_numbers(start, comparison.step, _MOST_RUNS), limit)
-    return math.inf if is_true.all() else int(np.argmin(is_true))
-
-
-def _solve_without_wrapping(kind: str, distance: int, step: int) -> int | None:
-    """Return the first n, from 0 on, for which a comparison of ``distance + n * step`` with 0 is false; None if none.
-
-    ``distance`` is the counter less its limit before the first run: ``i < 10`` from 0 is ``-10 + n * step < 0``.
-    """
-    if kind == "NotEqual":  # false at 0, which only whole steps meet: from -6 by 2 after 3, from -6 by 4 never
-        is_met = distance % step == 0 and -distance // step >= 0
-        return -distance // step if is_met else None
-    if kind.startswith("Greater"):  # i > 10 is -i < -10
-        distance, step = -distance, -step
-    is_true = distance <= 0 if kind.endswith("Equal") else distance < 0
-    if not is_true:
-        return 0
-    if step < 0:  # it moves away from the limit
-        return None
-    if kind.endswith("Equal"):  # the first number above 0, from -9 by 3 after 4 steps: 9 // 3 + 1
-        return -distance // step + 1
-    return -(distance // step)  # the first number that is 0 or more, from -10 by 3 after 4 steps: 10 / 3 rounded up
-
-
-def _fits(number: int, dtype: np.dtype[Any]) -> bool:
-    limits = np.iinfo(dtype)
-    return bool(limits.min <= number <= limits.max)
+    for runs in (_FEW_RUNS, _MOST_RUNS):
+        numbers = _list_numbers(comparison.start, comparison.step, runs)
+        is_true = _COMPARISONS[comparison.kind](numbers, comparison.limit)
+        if not is_true.all():
+            return int(np.argmin(is_true))
+    return math.inf
 
 
 def _list_numbers(start: NDArray[Any], step: float, runs: int) -> NDArray[Any]:
