@@ -54,10 +54,10 @@ def test_a_mistake_in_a_run_is_the_backends(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_mistake_while_layers_are_timed_is_the_backends(monkeypatch: pytest.MonkeyPatch) -> None:
-    plant(monkeypatch, "layer_timing.timer", "time_passes")
+    plant(monkeypatch, "operator_timing.session_passes", "time_passes")
     with pytest.raises(BackendFailedError) as raised:
         TFBackend().layer_times(model(), ModelInputs(X), passes=1)
-    assert str(raised.value).startswith(SAID.format(place="layer_timing.timer"))
+    assert str(raised.value).startswith(SAID.format(place="operator_timing.session_passes"))
 
 
 def test_an_operator_that_does_not_fit_is_the_models_fault() -> None:

@@ -4,29 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import nullcontext
 from typing import Any
-
-import tensorflow as tf
 
 from profilerkit import ModelInputs
 from profilerkit.backend import DeviceLike
 from profilerkit.backend_kit.call_stack import list_shown_layers
-from profilerkit.errors import explain_failed_step
 from profilerkit.times.layer_times import LayerTime
 from profilerkit.trace.cross_check import TimedLayers
 
 from ..model.kinds import type_name
-from ..operator_timing.node_owners import NodeOwners, count_graph_runs
-from ..operator_timing.profiled_programs import has_gradient, make_training_program
-from ..running.devices import copy_tensors, resolve_device
-from ..running.required_values import require_values
-from ..trace.messages import explain_failed_pass, explain_failures
-from ..trace.program import Program, trace_program
+from ..operator_timing.node_owners import count_graph_runs
+from ..operator_timing.session_passes import TimedPasses, time_model
+from ..trace.program import Program
 from ..trace.program_trace import observe_run
-from ..untouched.preservation import preserve
 from .live_calls import LiveCalls
-from .session_passes import TimedPasses, time_passes
 from .unseen import find_unseen
 
 __all__ = ["layer_times"]
@@ -56,31 +47,17 @@ def layer_times(
         model: The model; the values of its variables are restored.
         inputs: What it is called with.
         device: The device that runs it; the device of the model by default.
-        passes: How many, from 1 to 50.
+        passes: How many, at least 1.
         backward: Whether to time the gradients.
         earlier: An existing program of the model; if it fits, the model is not traced again.
 
     Raises `WithoutValuesError` for a Keras model that is not built, `ProfilerBusyError` where a session of
-    TensorFlow's profiler runs in this process, `InputError` for another number of passes, and `ModelFailedError` where
+    TensorFlow's profiler runs in this process, `InputError` for no passes, and `ModelFailedError` where
     the model raises.
     """
-    require_values(model, inputs)
-    target = resolve_device(model, device)
-    placed = tf.device(target) if device is not None else nullcontext()
-    with preserve(model, variable_values=True), placed:
-        fed = copy_tensors(inputs)
-        synchronized = not target.startswith("/CPU")
-        is_reused = device is None and earlier is not None and earlier.fits(model, fed)
-        with explain_failures(lambda error: explain_failed_pass(model, error, inputs)):
-            program = earlier if is_reused and earlier is not None else trace_program(model, fed, apart=True)
-            forward = time_passes(NodeOwners(program, training=False), program, fed, passes, synchronized)
-        gradients = None
-        if backward and has_gradient(program):
-            with explain_failures(explain_failed_step):
-                step, owners = make_training_program(model, fed, program)
-                gradients = time_passes(owners, step, fed, passes, synchronized)
-    runs = [] if is_reused else observe_run(program, "the function that is timed", earlier)
-    return TimedLayers(_list_times(program, forward, gradients, backward), runs)
+    timed = time_model(model, inputs, device, passes, backward, earlier=earlier)
+    runs = [] if timed.program is earlier else observe_run(timed.program, "the function that is timed", earlier)
+    return TimedLayers(_list_times(*timed, backward), runs)
 
 
 def _list_times(

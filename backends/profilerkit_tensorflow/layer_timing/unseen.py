@@ -10,10 +10,10 @@ from profilerkit.times.layer_times import NOT_CALLED
 from profilerkit.trace.layer_paths import add_outer
 
 from ..operator_timing.node_owners import NodePlace
+from ..operator_timing.session_passes import TimedPasses
 from ..trace.operator_records import BOOKKEEPING
 from ..trace.program import Program
 from .live_calls import find_working_layers
-from .session_passes import TimedPasses
 
 __all__ = ["describe_unrecorded", "find_unseen"]
 

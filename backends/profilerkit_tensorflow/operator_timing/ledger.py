@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from profilerkit.times.operator_times import CalledOperator, KernelTime, OperatorTime, OrderedCall
 
 from ..trace.operator_records import BOOKKEEPING
-from .events import PassTimes
 from .node_owners import NodePlace
+from .session_passes import TimedPasses
 
-__all__ = ["Ledger"]
+__all__ = ["PhaseTimes", "sum_by_operator"]
+
+
+class PhaseTimes(NamedTuple):
+    """The times of one phase, "forward" or "backward".
+
+    Attributes:
+        operators: Those of each operator in each layer.
+        whole: The seconds of each pass, without the operators of the other phase.
+        layers: The layers that own a kernel of the last pass.
+    """
+
+    operators: tuple[OperatorTime, ...]
+    whole: tuple[float, ...]
+    layers: frozenset[str]
 
 
 class _Operator(NamedTuple):
@@ -24,9 +38,9 @@ class _Operator(NamedTuple):
 
 @dataclass
 class _Kernel:
-    """What one kind of kernel did for an operator: its seconds by the index of the pass, its calls in the last one."""
+    """What one kind of kernel did for an operator: its seconds in each pass, its calls in the last one."""
 
-    seconds: dict[int, float] = field(default_factory=dict)
+    seconds: list[float]
     calls: int = 0
 
 
@@ -38,64 +52,42 @@ class _Entry:
     called: list[CalledOperator] = field(default_factory=list)
 
 
-class Ledger:
-    """Sums the passes of one phase, "forward" or "backward", up to the seconds of each operator.
-
-    Attributes:
-        phase: The phase.
-        whole: The seconds of each pass, without the operators of the other phase.
-        layers: The layers that own a kernel of the last pass.
-    """
-
-    def __init__(self, phase: str) -> None:
-        self.phase = phase
-        self.whole: list[float] = []
-        self.layers: frozenset[str] = frozenset()
-        self._entries: dict[_Operator, _Entry] = {}
-
-    def add(self, times: PassTimes, places: Mapping[str, NodePlace]) -> None:
-        """Add a pass, with the place of each of its nodes."""
-        self._forget_last_pass()
-        index = len(self.whole)
-        is_backward, other_seconds = self.phase == "backward", 0.0
-        ran: set[str] = set()
+def sum_by_operator(timed: TimedPasses, phase: str) -> PhaseTimes:
+    """Return the times of a phase; the passes of a program may have operators of both."""
+    entries: dict[_Operator, _Entry] = {}
+    whole: list[float] = []
+    layers: set[str] = set()
+    last = len(timed.passes) - 1
+    for index, times in enumerate(timed.passes):
+        other_seconds = 0.0
         for node, time in times.nodes.items():
-            node_place = places[node]
-            if node_place.backward != is_backward:
+            node_place = timed.places[node]
+            if node_place.backward != (phase == "backward"):
                 other_seconds += time.share_seconds
                 continue
-            entry = self._entries.setdefault(_Operator(node_place.type, node_place.owner.path), _Entry())
-            kernel = entry.kernels.setdefault(time.op_type, _Kernel())
-            kernel.seconds[index] = kernel.seconds.get(index, 0.0) + time.share_seconds
-            kernel.calls += time.calls
-            entry.called.append(_describe_called(node_place, time.op_type))
-            ran.add(node_place.owner.path)
-        self.layers = frozenset(ran)
-        self.whole.append(times.wall_seconds - other_seconds)
+            entry = entries.setdefault(_Operator(node_place.type, node_place.owner.path), _Entry())
+            kernel = entry.kernels.setdefault(time.op_type, _Kernel([0.0] * len(timed.passes)))
+            kernel.seconds[index] += time.share_seconds
+            if index == last:
+                kernel.calls += time.calls
+                entry.called.append(_describe_called(node_place, time.op_type))
+                layers.add(node_place.owner.path)
+        whole.append(times.wall_seconds - other_seconds)
+    return PhaseTimes(tuple(_list_times(entries, phase)), tuple(whole), frozenset(layers))
 
-    def _forget_last_pass(self) -> None:
-        for entry in self._entries.values():
-            entry.called.clear()
-            for kernel in entry.kernels.values():
-                kernel.calls = 0
 
-    def list_times(self) -> Iterator[OperatorTime]:
-        """Yield each operator's times so far."""
-        passes = range(len(self.whole))
-        for operator, entry in self._entries.items():
-            kernels = [
-                KernelTime(name, kernel.calls, tuple(kernel.seconds.get(index, 0.0) for index in passes))
-                for name, kernel in entry.kernels.items()
-            ]
-            yield OperatorTime(
-                operator=operator.type,
-                layer=operator.layer,
-                phase=self.phase,
-                calls=sum(kernel.calls for kernel in kernels),
-                seconds=tuple(sum(kernel.seconds[index] for kernel in kernels) for index in passes),
-                kernels=tuple(kernels),
-                called=tuple(OrderedCall(0, called) for called in entry.called),
-            )
+def _list_times(entries: dict[_Operator, _Entry], phase: str) -> Iterator[OperatorTime]:
+    for operator, entry in entries.items():
+        kernels = [KernelTime(name, kernel.calls, tuple(kernel.seconds)) for name, kernel in entry.kernels.items()]
+        yield OperatorTime(
+            operator=operator.type,
+            layer=operator.layer,
+            phase=phase,
+            calls=sum(kernel.calls for kernel in kernels),
+            seconds=tuple(map(sum, zip(*(kernel.seconds for kernel in kernels), strict=True))),
+            kernels=tuple(kernels),
+            called=tuple(OrderedCall(0, called) for called in entry.called),
+        )
 
 
 def _describe_called(node_place: NodePlace, kernel: str) -> CalledOperator:

@@ -14,7 +14,7 @@ import keras  # noqa: E402
 from profilerkit import ModelInputs, ProfilerBusyError, profile  # noqa: E402
 from profilerkit.times.operator_times import OperatorTimeTable  # noqa: E402
 from profilerkit_tensorflow.compat import profiler  # noqa: E402
-from profilerkit_tensorflow.operator_timing import passes as operator_passes  # noqa: E402
+from profilerkit_tensorflow.operator_timing import session_passes  # noqa: E402
 from profilerkit_tensorflow.operator_timing.passes import measure_operator_times  # noqa: E402
 
 L = keras.layers
@@ -69,7 +69,7 @@ def test_a_layer_that_is_counted_as_a_whole_says_so() -> None:
 
 
 def test_more_passes_than_a_session_holds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(operator_passes, "MAX_PASSES", 2)
+    monkeypatch.setattr(session_passes, "MAX_PASSES", 2)
     times = measure_operator_times(network(), ModelInputs(tf.ones([1, 8, 8, 3])), passes=5, backward=False)
     assert {len(row.seconds) for row in times.operators} == {5}
     assert len(times.whole["forward"]) == 5

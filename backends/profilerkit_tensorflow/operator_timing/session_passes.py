@@ -1,0 +1,159 @@
+"""The passes of a model in profiler sessions, with the place of each node that ran, by layers and directions."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+from profilerkit import InputError, ModelInputs
+from profilerkit.backend import DeviceLike
+from profilerkit.errors import explain_failed_step
+
+from ..running.devices import copy_tensors, resolve_device
+from ..running.required_values import require_values
+from ..trace.messages import explain_failed_pass, explain_failures
+from ..trace.program import Program, trace_program
+from ..untouched.preservation import preserve
+from .events import MAX_PASSES, PassTimes, op_seconds
+from .node_owners import NodeOwners, NodePlace, XlaCall
+
+__all__ = ["TimedModel", "TimedPasses", "time_model"]
+
+
+@dataclass(frozen=True)
+class TimedPasses:
+    """The passes of a program; a pass may lack nodes that another has.
+
+    Attributes:
+        passes: The seconds of the nodes, pass by pass.
+        places: Where each node belongs, by the name under which it ran.
+        compiled: The calls of functions that XLA compiles, whose nodes are not seen.
+    """
+
+    passes: Sequence[PassTimes]
+    places: Mapping[str, NodePlace]
+    compiled: AbstractSet[XlaCall]
+
+    def sum_by_layer(self, backward: bool) -> list[Mapping[str, float]]:
+        """Return the seconds of each layer in one direction, pass by pass."""
+        sums: list[Mapping[str, float]] = []
+        for times in self.passes:
+            seconds: defaultdict[str, float] = defaultdict(float)
+            for name, node in times.nodes.items():
+                if self.places[name].backward == backward:
+                    seconds[self.places[name].owner.path] += node.share_seconds
+            sums.append(seconds)
+        return sums
+
+    def list_places(self, backward: bool) -> Iterable[NodePlace]:
+        """Return the places of the nodes of one direction."""
+        return [node_place for node_place in self.places.values() if node_place.backward == backward]
+
+
+class TimedModel(NamedTuple):
+    """The program of a model's forward pass, its passes, and those of training steps; None where there are none."""
+
+    program: Program
+    forward: TimedPasses
+    gradients: TimedPasses | None
+
+
+def time_model(
+    model: Any,
+    inputs: ModelInputs,
+    device: DeviceLike,
+    passes: int,
+    backward: bool,
+    *,
+    earlier: Program | None = None,
+    export: str | os.PathLike[str] | None = None,
+) -> TimedModel:
+    """Time the forward pass of a model in inference mode and, with ``backward``, training steps.
+
+    Args:
+        model: The model; the values of its variables are restored.
+        inputs: What it is called with.
+        device: The device that runs it; None for the device of the model.
+        passes: How many of each.
+        backward: Whether to time training steps, if a gradient can be taken of any output.
+        earlier: An existing program of the model; if it fits, the model is not traced again.
+        export: The file for the profile. A profile is one session: the file has the last of them.
+
+    Raises `WithoutValuesError` for a Keras model that is not built, `ProfilerBusyError` where a session of TensorFlow's
+    profiler runs in this process, `InputError` for no passes, and `ModelFailedError` where the model raises.
+    """
+    if passes < 1:
+        raise InputError(f"passes={passes}: at least one pass is needed to time anything")
+    require_values(model, inputs)
+    target = resolve_device(model, device)
+    placed = tf.device(target) if device is not None else nullcontext()
+    gradients = None
+    with preserve(model, variable_values=True), placed:
+        fed = copy_tensors(inputs)
+        run = functools.partial(
+            time_passes, inputs=fed, passes=passes, synchronized=not target.startswith("/CPU"), export=export
+        )
+        with explain_failures(lambda error: explain_failed_pass(model, error, inputs)):
+            if device is None and earlier is not None and earlier.fits(model, fed):
+                program = earlier
+            else:
+                # Kept apart from the training step, whose trace would otherwise find in the model's caches what this
+                # one has put there: tensors of another graph.
+                program = trace_program(model, fed, apart=True)
+            forward = run(program, NodeOwners(program, training=False))
+        if backward and any(tensor.dtype.is_floating for tensor in program.graph.outputs):
+            with explain_failures(explain_failed_step):
+                step = trace_program(model, fed, training=True)
+                in_forward = len(program.graph.get_operations()) - len(program.graph.outputs)
+                gradients = run(step, NodeOwners(step, training=True, forward_operators=in_forward))
+    return TimedModel(program, forward, gradients)
+
+
+def time_passes(
+    program: Program,
+    owners: NodeOwners,
+    inputs: ModelInputs,
+    passes: int,
+    synchronized: bool,
+    export: str | os.PathLike[str] | None,
+) -> TimedPasses:
+    """Run a program in as many profiler sessions as its passes need.
+
+    ``synchronized`` says whether a pass is over only when the device is done, as on a GPU.
+    """
+    call = _make_fresh_call(program, inputs, synchronized)
+    timed: list[PassTimes] = []
+    while len(timed) < passes:
+        timed += op_seconds(call, min(MAX_PASSES, passes - len(timed)), export=export)
+    places: dict[str, NodePlace] = {}
+    for times in timed:
+        places.update(owners.locate(times))
+    compiled = owners.find_compiled()  # in the functions that the nodes located before have led to
+    return TimedPasses(timed, places, compiled)
+
+
+def _make_fresh_call(program: Program, inputs: ModelInputs, synchronized: bool) -> Callable[[], None]:
+    """Return a call of a program, all of whose kernels TensorFlow's profiler will record."""
+    tensors = [leaf for leaf in inputs.leaves() if tf.is_tensor(leaf)]
+    # A new function knows no cheap kernels yet, which would not be recorded; a partial is no retracing to TensorFlow.
+    function = tf.function(functools.partial(_call, program.concrete), autograph=False)
+
+    def call() -> None:
+        function(*tensors)
+        if synchronized:
+            tf.test.experimental.sync_devices()
+
+    function.get_concrete_function(*tensors)
+    return call
+
+
+def _call(concrete: Any, *tensors: Any) -> Any:
+    return concrete(*tensors)
