@@ -44,14 +44,15 @@ def trilinear(macs: int) -> Cost:
 
 
 def einsum(terms: Sequence[Mapping[str, int]], result: Collection[str]) -> Cost:
-    """Return the cost of an einsum; each term has the sizes of its labels, ``result`` the labels of the result.
+    """Return the cost of an einsum of one or two terms; each has the sizes of its labels.
 
     A label that one term alone has, and the result lacks, is summed over first: an addition for each element of that
     term. Then each combination of the other labels takes a multiply-accumulate if something is left to sum over, as in
     ``ij,jk->ik``. If not, it takes a multiplication, which is no multiply-accumulate: ``i,j->ij``, the angles of rotary
-    embeddings. A label of size 1 sums nothing. This is how torch's ``einsum`` goes about it.
+    embeddings. This is how torch's ``einsum`` goes about it, where a label of size 1 is as one that the term lacks.
     """
-    sizes = {label: size for term in terms for label, size in term.items() if size != 1}
+    terms = [_drop_ones(term) for term in terms]
+    sizes = {label: size for term in terms for label, size in term.items()}
     summed_first = {label for label in sizes if label not in result and sum(label in term for term in terms) == 1}
     added = sum(math.prod(term.values()) for term in terms if summed_first & term.keys()) * c.ADD
     if len(terms) == 1:
@@ -60,7 +61,11 @@ def einsum(terms: Sequence[Mapping[str, int]], result: Collection[str]) -> Cost:
     sums_products = bool(sizes.keys() - summed_first - set(result))
     if sums_products:
         return Cost.of_macs(combinations, added)
-    return Cost(0, (len(terms) - 1) * combinations * c.MULTIPLY + added)
+    return Cost(0, combinations * c.MULTIPLY + added)
+
+
+def _drop_ones(term: Mapping[str, int]) -> dict[str, int]:
+    return {label: size for label, size in term.items() if size != 1}
 
 
 def contraction(terms: Sequence[Mapping[str, int]], result: Collection[str]) -> Cost:
@@ -69,15 +74,14 @@ def contraction(terms: Sequence[Mapping[str, int]], result: Collection[str]) -> 
     Each pair keeps the labels that the result or a later term has. So ``ij,jk,kl->il`` is ``(a @ b) @ c``. onnxruntime
     goes about it so, and so does torch unless ``opt_einsum`` finds another order.
     """
-    product, *others = terms
+    product, *others = map(_drop_ones, terms)
     if not others:
         return einsum([product], result)
     cost = Cost(0, 0)
     for position, term in enumerate(others, start=1):
         kept = set(result).union(*others[position:])
         cost = cost.plus(einsum((product, term), kept))
-        labels = [label for label in (*product, *term) if label in kept]
-        product = {label: max(product.get(label, 1), term.get(label, 1)) for label in labels}
+        product = {label: size for label, size in {**product, **term}.items() if label in kept}
     return cost
 
 

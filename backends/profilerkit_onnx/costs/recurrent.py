@@ -10,8 +10,12 @@ from profilerkit.costs import elementwise, recurrent
 
 from .registry import Cost, NodeCall, UnknownCostError, register_op_cost
 
-#: The index of ``sequence_lens``.
-_LENGTHS = 4
+__all__ = ["LENGTHS", "RECURRENT"]
+
+#: The recurrent operators, by the names that formulas are registered for.
+RECURRENT = ("LSTM", "GRU", "RNN", "com.microsoft::DynamicQuantizeLSTM")
+#: The index of their input ``sequence_lens``, the lengths of the sequences, and of the peepholes of an LSTM.
+LENGTHS, _PEEPHOLES = 4, 7
 _USUAL = {"lstm": ("Sigmoid", "Tanh", "Tanh"), "gru": ("Sigmoid", "Tanh")}
 
 
@@ -22,24 +26,26 @@ def lstm(call: NodeCall) -> Cost:
     Peepholes are a product and an addition for each of three gates (Gers and Schmidhuber 2000). Of each sequence the
     steps up to its length count if ``sequence_lens`` is known; if not, all.
     """
-    cost = _layer(call, "lstm")
-    if not call.has_input(7):
-        return cost
-    return cost.plus(elementwise.scale_and_shift(_positions(call) * call.inputs[7].numel))
+    return _lstm(call, units=call.inputs[2][2])
 
 
 @register_op_cost("com.microsoft::DynamicQuantizeLSTM")
 def lstm_on_integers(call: NodeCall) -> Cost:
-    """Weights ``(directions, features, 4 * units)`` and ``(directions, units, 4 * units)``, of integers; biases."""
-    weights, states = call.inputs[1], call.inputs[2]
-    biases = call.inputs[3].numel if call.has_input(3) else 0
-    return recurrent.layers("lstm", _positions(call), weights.numel + states.numel, biases, states[0] * states[1])
+    """As ``LSTM``, with weights ``(directions, features, 4 * units)`` and ``(directions, units, 4 * units)``."""
+    return _lstm(call, units=call.inputs[2][1])
+
+
+def _lstm(call: NodeCall, units: int) -> Cost:
+    cost = _layer(call, "lstm", units)
+    if not call.has_input(_PEEPHOLES):
+        return cost
+    return cost.plus(elementwise.scale_and_shift(_positions(call) * call.inputs[_PEEPHOLES].numel))
 
 
 @register_op_cost("GRU")
 def gru(call: NodeCall) -> Cost:
     """Three gates, wherever the reset gate is applied."""
-    return _layer(call, "gru")
+    return _layer(call, "gru", units=call.inputs[2][2])
 
 
 @register_op_cost("RNN")
@@ -49,18 +55,18 @@ def rnn(call: NodeCall) -> Cost:
     kind = f"rnn_{names.pop()}" if len(names) == 1 else ""
     if kind not in recurrent.GATES:
         raise UnknownCostError
-    return _layer(call, kind)
+    return _layer(call, kind, units=call.inputs[2][2])
 
 
-def _layer(call: NodeCall, kind: str) -> Cost:
+def _layer(call: NodeCall, kind: str, units: int) -> Cost:
+    """Return the cost of a layer with so many units a direction; its activations must be the usual ones."""
     weights, states = call.inputs[1], call.inputs[2]
-    usual: tuple[str, ...] = _USUAL.get(kind, ())
+    directions = states[0]
     chosen: Any = call.attribute("activations")
-    if chosen is not None and usual and list(map(str, chosen)) != [*usual] * states[0]:
+    if chosen is not None and kind in _USUAL and list(map(str, chosen)) != [*_USUAL[kind]] * directions:
         raise UnknownCostError
     biases = call.inputs[3].numel if call.has_input(3) else 0
-    units = states[0] * states[2]
-    return recurrent.layers(kind, _positions(call), weights.numel + states.numel, biases, units)
+    return recurrent.layers(kind, _positions(call), weights.numel + states.numel, biases, directions * units)
 
 
 def _positions(call: NodeCall) -> int:
@@ -68,5 +74,5 @@ def _positions(call: NodeCall) -> int:
     steps, samples = call.inputs[0][:2]
     if call.attribute("layout", 0):
         steps, samples = samples, steps
-    lengths = call.value(_LENGTHS) if call.type in ("LSTM", "GRU", "RNN") and call.has_input(_LENGTHS) else None
+    lengths = call.value(LENGTHS) if call.has_input(LENGTHS) else None
     return steps * samples if lengths is None else int(np.clip(lengths, 0, steps).sum())

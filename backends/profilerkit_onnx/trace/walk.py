@@ -17,6 +17,7 @@ from profilerkit.costs import Cost
 from profilerkit.trace.bounds import Branch, Choice
 
 from ..costs import is_known
+from ..costs.recurrent import LENGTHS, RECURRENT
 from ..model.graphs import order_nodes
 from ..model.types import read_opsets, tensor_type
 from .folding import read_array
@@ -38,9 +39,6 @@ _NOTHING = Declarations({}, {}, {}, {})
 #: many, in a file of a kilobyte.
 _MOST_NODES = 100_000
 _WITH_GRAPHS = (AttributeProto.GRAPH, AttributeProto.GRAPHS)
-_RECURRENT = ("LSTM", "GRU", "RNN")
-#: The input of a recurrent operator that has the lengths of the sequences.
-_LENGTHS = 4
 _SHORTER = "the lengths of the sequences of {!r} depend on values: all are counted as the longest possible"
 
 
@@ -240,7 +238,7 @@ class Walk:
         read = tuple(value for value in inputs if value is not None)
         made = tuple(value for name, value in zip(node.output, outputs, strict=True) if name)
         macs, flops = cost.macs * visit.times, cost.flops * visit.times
-        if visit.operator in _RECURRENT and flops:
+        if visit.operator in RECURRENT and flops:
             self._note_lengths(visit, macs, flops)
         hides = is_masked(visit.operator, node, inputs)
         executed = Executed(visit.operator, self.node, read, made, visit.times, macs, flops, missing, hides)
@@ -248,7 +246,7 @@ class Walk:
 
     def _note_lengths(self, visit: Visit, macs: int, flops: int) -> None:
         """Note that a recurrent operator does between nothing and all of its work, where lengths are not known."""
-        lengths = visit.inputs[_LENGTHS] if len(visit.inputs) > _LENGTHS else None
+        lengths = visit.inputs[LENGTHS] if len(visit.inputs) > LENGTHS else None
         if lengths is not None and lengths.array is None:
             all_work = Branch.of([(self.path, macs, flops)])
             self.work.choices.append(Choice((all_work, Branch({})), 0, _SHORTER.format(name_node(visit.node))))

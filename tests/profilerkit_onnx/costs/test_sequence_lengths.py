@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("onnx")
 import numpy as np
-from onnx import helper
+from onnx import helper, numpy_helper
 from onnx_graphs import BACKEND, F, make_model, make_unknown
 
 from profilerkit import ModelInputs, ModelTrace, profile
@@ -17,25 +17,29 @@ from profilerkit.trace.bounds import Bounds
 STEPS, BATCH, FEATURES, UNITS = 5, 4, 8, 4
 LENGTHS = np.asarray([5, 4, 3, 2], np.int32)  # 14 of 20 steps
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
+INTEGERS = "DynamicQuantizeLSTM"
 DIRECTIONS = {"forward": 1, "reverse": 1, "bidirectional": 2}
 
 
 def layer(kind: str, direction: str, lengths: Any, is_input: bool, **attributes: Any) -> tuple[Any, dict[str, Any]]:
-    directions, gates = DIRECTIONS[direction], GATES[kind]
+    directions, gates = DIRECTIONS[direction], GATES.get(kind, 4)
     activations: dict[str, Any] = {"activations": ["Tanh"] * directions} if kind == "RNN" else {}
+    has_integers = kind == INTEGERS
+    names = ["x", "w", "r", "", "lengths", *(["", "", "", "s", "z", "s", "z"] if has_integers else [])]
     node = helper.make_node(
         kind,
-        ["x", "w", "r", "", "lengths"],
+        names,
         ["y"],
         hidden_size=UNITS,
         direction=direction,
-        **activations,
-        **attributes,
+        domain="com.microsoft" if has_integers else "",
+        **{**activations, **attributes},
     )
-    weights = {
-        "w": np.ones((directions, gates * UNITS, FEATURES), F),
-        "r": np.ones((directions, gates * UNITS, UNITS), F),
-    }
+    w, r = np.ones((directions, gates * UNITS, FEATURES), F), np.ones((directions, gates * UNITS, UNITS), F)
+    weights: dict[str, Any] = {"w": w, "r": r}
+    if has_integers:  # these are transposed
+        weights = {"w": w.astype(np.int8).swapaxes(1, 2), "r": r.astype(np.int8).swapaxes(1, 2)}
+        weights |= {"s": np.ones(directions, F), "z": np.zeros(directions, np.int8)}
     shape = (BATCH, STEPS, FEATURES) if attributes.get("layout") else (STEPS, BATCH, FEATURES)
     inputs = {"x": np.ones(shape, F), **({"lengths": lengths} if is_input else {})}
     return make_model([node], inputs, {**weights, **({} if is_input else {"lengths": lengths})}), inputs
@@ -43,12 +47,12 @@ def layer(kind: str, direction: str, lengths: Any, is_input: bool, **attributes:
 
 def products(kind: str, direction: str, steps: int) -> int:
     """Each step of a sequence multiplies the input and the state with the matrices of all gates and directions."""
-    return steps * DIRECTIONS[direction] * GATES[kind] * UNITS * (FEATURES + UNITS)
+    return steps * DIRECTIONS[direction] * GATES.get(kind, 4) * UNITS * (FEATURES + UNITS)
 
 
 @pytest.mark.parametrize("is_input", [False, True])
 @pytest.mark.parametrize("direction", DIRECTIONS)
-@pytest.mark.parametrize("kind", GATES)
+@pytest.mark.parametrize("kind", [*GATES, INTEGERS])
 def test_each_sequence_counts_up_to_its_length(kind: str, direction: str, is_input: bool) -> None:
     model, inputs = layer(kind, direction, LENGTHS, is_input)
     trace: ModelTrace = BACKEND.trace(model, ModelInputs(**inputs))
@@ -60,7 +64,7 @@ def test_the_batch_may_come_first_and_a_length_may_be_too_long() -> None:
     assert BACKEND.trace(model, ModelInputs(**inputs)).macs == products("LSTM", "forward", 20)
 
 
-@pytest.mark.parametrize("kind", GATES)
+@pytest.mark.parametrize("kind", [*GATES, INTEGERS])
 def test_lengths_that_are_not_known_leave_an_upper_bound(kind: str) -> None:
     model, inputs = layer(kind, "forward", LENGTHS, True)
     trace = BACKEND.trace(model, make_unknown(**inputs))
@@ -69,6 +73,25 @@ def test_lengths_that_are_not_known_leave_an_upper_bound(kind: str) -> None:
     status = profile(model, make_unknown(**inputs), metrics="macs").status("macs")
     assert (status.completeness.value, status.sign) == ("partial", "≤ ")
     assert "the lengths of the sequences of 'y' depend on values" in status.missing[0]
+
+
+@pytest.mark.parametrize("kind", ["LSTM", INTEGERS])
+def test_peepholes_count_for_the_steps_up_to_each_length(kind: str) -> None:
+    """Three gates of 4 units, each with a product and an addition, in 14 steps."""
+    model, inputs = layer(kind, "forward", LENGTHS, False)
+    without = BACKEND.trace(model, ModelInputs(**inputs)).flops
+    node = model.graph.node[0]
+    node.input.extend([""] * (8 - len(node.input)))
+    node.input[7] = "peepholes"
+    model.graph.initializer.append(numpy_helper.from_array(np.ones((1, 3 * UNITS), F), "peepholes"))
+    trace = BACKEND.trace(model, ModelInputs(**inputs))
+    assert trace.flops - without == 14 * 3 * UNITS * 2
+
+
+@pytest.mark.parametrize("kind", ["LSTM", INTEGERS])
+def test_other_activations_are_not_counted(kind: str) -> None:
+    model, inputs = layer(kind, "forward", LENGTHS, False, activations=["HardSigmoid", "Relu", "Relu"])
+    assert [kind in name for name in BACKEND.trace(model, ModelInputs(**inputs)).uncounted] == [True]
 
 
 def test_a_packed_layer_of_torch_counts_as_much() -> None:

@@ -23,12 +23,17 @@ def cases() -> Iterator[Case]:
     yield case(lambda: matmul.einsum([{"i": 2}, {"j": 3}], "ij"), MULTIPLY=6)
     yield case(lambda: matmul.einsum([{"i": 2, "j": 1}, {"j": 1, "k": 4}], "ik"), MULTIPLY=8)
     yield case(lambda: matmul.einsum([{"i": 2, "j": 3}, {"k": 4}], "ik"), MULTIPLY=8, ADD=6)
+    # What has one element in a term is spread over the others, after these are summed: 100 * 7 elements to 7.
+    yield case(lambda: matmul.einsum([{"i": 5, "j": 1}, {"j": 100, "k": 7}], "ik"), MULTIPLY=5 * 7, ADD=100 * 7)
+    yield case(lambda: matmul.einsum([{"i": 1, "j": 3}, {"i": 4, "j": 3}], "i"), 4 * 3)
     yield case(lambda: matmul.einsum([{"i": 2, "j": 3}, {"j": 3}], ""), 3, ADD=6)
     yield case(lambda: matmul.einsum([{"i": 0, "j": 3}, {"j": 3}], {"i": 0}))  # of nothing
     yield case(lambda: matmul.contraction([{"i": 2, "j": 3}], "i"), ADD=6)
     chain = [{"i": 2, "j": 3}, {"j": 3, "k": 4}, {"k": 4, "l": 5}]
     yield case(lambda: matmul.contraction(chain, "il"), 2 * 3 * 4 + 2 * 4 * 5)
     yield case(lambda: matmul.contraction([{"i": 1, "j": 3}, *chain[1:]], "il"), 3 * 4 + 4 * 5)
+    yield case(lambda: matmul.contraction([{"i": 0, "j": 3}, *chain[1:]], "il"))  # of nothing
+    yield case(lambda: matmul.contraction([{"i": 1}, {"i": 2, "j": 3}, {"j": 3, "k": 4}], "ik"), 24, MULTIPLY=6)
     narrow = [{"i": 2, "j": 3}, {"j": 3, "k": 1}, {"k": 1, "l": 5}]
     yield case(lambda: matmul.contraction(narrow, "il"), 2 * 3, MULTIPLY=2 * 5)
     star = [{"i": 2, "j": 3}, {"j": 3, "k": 4}, {"j": 3, "l": 5}]  # k is summed first; the last term needs j
