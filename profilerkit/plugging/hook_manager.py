@@ -40,6 +40,8 @@ class Manager(pluggy.PluginManager):
         super().__init__(GROUP)
         #: The source of each registered plugin, by the plugin's id: plugins need not be hashable.
         self._sources: dict[int, PluginInfo] = {}
+        #: The installed plugins that are not registered, as they are disabled.
+        self.switched_off: list[PluginInfo] = []
         #: What the registered plugins have answered to questions.
         self._answers: dict[Hashable, Any] = {}
         #: Whether all installed plugins are registered; what is registered afterwards comes from code.
@@ -120,6 +122,10 @@ class Manager(pluggy.PluginManager):
         for implementation in getattr(self.hook, hook).get_hookimpls():
             by_plugin.setdefault(self._sources[id(implementation.plugin)], []).append(implementation)
         return by_plugin
+
+    def list_sources(self) -> list[PluginInfo]:
+        """Return the sources of the registered plugins."""
+        return list(self._sources.values())
 
     def complete(self) -> None:
         """Set the registered plugins up, when all that are installed are registered, and warn of misspelt hooks."""

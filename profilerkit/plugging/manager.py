@@ -13,7 +13,7 @@ from ..process.locks import Lock
 from ..process.randomness import keep_random_state
 from ..process.restoring import undone_in_child
 from .hook_manager import Manager
-from .installed_plugins import InstalledPlugins
+from .installed_plugins import load_installed, rank
 from .sources import Offer, PluginInfo, warn
 
 if TYPE_CHECKING:
@@ -35,25 +35,40 @@ __all__ = [
 
 _LOCK = Lock()
 #: The loaded plugins: all of them (False), and profilerkit's own only (True).
-_loaded: dict[bool, InstalledPlugins] = {}
+_loaded: dict[bool, Manager] = {}
 #: The open `limit_to_own_plugins` blocks.
 _own_only_blocks: list[bool] = []
 
 
 def manager() -> Manager:
     """Return the plugin manager, with every installed plugin that is not disabled and can be loaded."""
-    return _load_once().manager
+    loaded = _loaded.get(bool(_own_only_blocks))
+    if loaded is not None and loaded.is_complete:
+        return loaded
+    with _LOCK.block():  # which a thread that loads them holds until they are complete
+        is_own_only = bool(_own_only_blocks)
+        plugins = _loaded.get(is_own_only)
+        if plugins is None:
+            # Stored before loading, since a plugin may use the manager while it is loaded.
+            plugins = _loaded[is_own_only] = Manager()
+            try:
+                with undone_in_child(lambda: _loaded.pop(is_own_only, None)):
+                    load_installed(plugins, is_own_only)
+                    plugins.complete()
+            except BaseException:  # a warning that a filter turned into an error, or Ctrl-C: discard a partial load
+                del _loaded[is_own_only]
+                raise
+        return plugins
 
 
 def list_plugins() -> tuple[PluginInfo, ...]:
     """Return the sources of the loaded plugins of packages, profilerkit's own first."""
-    plugins = _load_once()
-    return tuple(info for name, info in plugins.loaded.items() if plugins.manager.has_plugin(name))
+    return tuple(sorted((info for info in manager().list_sources() if not info.is_by_code), key=rank))
 
 
 def list_disabled_plugins() -> tuple[PluginInfo, ...]:
     """Return the plugins that are installed and disabled."""
-    return tuple(_load_once().switched_off)
+    return tuple(manager().switched_off)
 
 
 def describe_disabled() -> str:
@@ -85,27 +100,6 @@ def forget_loaded() -> None:
     """Forget which plugins are loaded; the next use loads them again."""
     with _LOCK.block():
         _loaded.clear()
-
-
-def _load_once() -> InstalledPlugins:
-    """Return the plugins that are in use; they are loaded at the first call."""
-    loaded = _loaded.get(bool(_own_only_blocks))
-    if loaded is not None and loaded.manager.is_complete:
-        return loaded
-    with _LOCK.block():  # which a thread that loads them holds until they are complete
-        is_own_only = bool(_own_only_blocks)
-        plugins = _loaded.get(is_own_only)
-        if plugins is None:
-            # Stored before loading, since a plugin may use the manager while it is loaded.
-            plugins = _loaded[is_own_only] = InstalledPlugins()
-            try:
-                with undone_in_child(lambda: _loaded.pop(is_own_only, None)):
-                    plugins.load_all(is_own_only)
-                    plugins.manager.complete()
-            except BaseException:  # a warning that a filter turned into an error, or Ctrl-C: discard a partial load
-                del _loaded[is_own_only]
-                raise
-        return plugins
 
 
 # Asking them ----------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ Each offer has the plugin that it comes from (`Offer`). For example, profilerkit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -95,25 +95,18 @@ def default_functions(
     return defaults.registry
 
 
-class _Conflict(NamedTuple):
-    """A status key that two plugins claim, and what makes the error that says so."""
-
-    name: str
-    make_error: Callable[[], RegistrationConflictError]
-
-
 class _Defaults(NamedTuple):
     """What plugins offer for the backends of a class.
 
     Attributes:
         registry: Each status key with the function that computes it, but those that two plugins claim.
         names: The names of the keys that are computed or declared, in that order.
-        conflicts: The keys that two plugins claim.
+        conflicts: The keys that two plugins claim, each with an error message.
     """
 
     registry: Registry
     names: tuple[str, ...]
-    conflicts: tuple[_Conflict, ...]
+    conflicts: Mapping[str, str]
 
 
 def _read_defaults(backend: Backend) -> _Defaults:
@@ -122,25 +115,17 @@ def _read_defaults(backend: Backend) -> _Defaults:
     list_loaders()
     functions = list_profiler_functions(backend)
     declarations = manager().answer_once("status keys", _read_status_keys)
-    computed = [_ComputedKey(key, offer.plugin) for offer in functions for key in offer.item.list_keys()]
-    names = (*(entry.key.NAME for entry in computed), *(declaration.item.NAME for declaration in declarations))
-    conflicts = (*_find_declared_twice(declarations), *_find_computed_twice(computed, declarations, backend))
-    undecided = {conflicting.name for conflicting in conflicts}
-    registry = Registry.of_defaults([(offer.item, offer.plugin) for offer in functions], undecided)
+    computed = [key.NAME for offer in functions for key in offer.item.list_keys()]
+    names = (*computed, *(declaration.item.NAME for declaration in declarations))
+    conflicts = {**_find_computed_twice(functions, declarations, backend), **_find_declared_twice(declarations)}
+    registry = Registry.of_defaults([(offer.item, offer.plugin) for offer in functions], conflicts.keys())
     return _Defaults(registry, names, conflicts)
 
 
-class _ComputedKey(NamedTuple):
-    """A status key that a function computes, and the plugin that offers the function."""
-
-    key: StatusKey
-    plugin: PluginInfo
-
-
-def _require_no_conflict(conflicts: Iterable[_Conflict], leave_out: Collection[str]) -> None:
-    for conflicting in conflicts:
-        if conflicting.name not in leave_out:
-            raise conflicting.make_error()
+def _require_no_conflict(conflicts: Mapping[str, str], leave_out: Collection[str]) -> None:
+    for name, message in conflicts.items():
+        if name not in leave_out:
+            raise RegistrationConflictError(message)
 
 
 def _require_offered(leave_out: Iterable[str], offered_names: Sequence[str]) -> None:
@@ -150,26 +135,29 @@ def _require_offered(leave_out: Iterable[str], offered_names: Sequence[str]) -> 
             raise UnknownStatusError(name, dict.fromkeys(offered_names), owner="leave_out")
 
 
-def _find_declared_twice(declarations: Iterable[Offer[type[StatusKey]]]) -> Iterator[_Conflict]:
-    """Yield the status keys that are declared with two classes."""
+def _find_declared_twice(declarations: Iterable[Offer[type[StatusKey]]]) -> dict[str, str]:
+    """Return the status keys that are declared with two classes, each with an error message."""
+    conflicts: dict[str, str] = {}
     first_by_name: dict[str, Offer[type[StatusKey]]] = {}
     for offer in declarations:
         name = offer.item.NAME
         first = first_by_name.setdefault(name, offer)
         if first.item is not offer.item:
-            yield _Conflict(name, partial(conflict, f"status key {name!r}", first.plugin, offer.plugin))
+            conflicts.setdefault(name, str(conflict(f"status key {name!r}", first.plugin, offer.plugin)))
+    return conflicts
 
 
 def _find_computed_twice(
-    computed: Iterable[_ComputedKey], declarations: Iterable[Offer[type[StatusKey]]], backend: Backend
-) -> Iterator[_Conflict]:
-    """Yield the status keys that two plugins compute, or that one computes and another declares.
+    functions: Iterable[Offer[ProfilerFunction]], declarations: Iterable[Offer[type[StatusKey]]], backend: Backend
+) -> dict[str, str]:
+    """Return the status keys that two plugins compute, or that one computes and another declares.
 
     A plugin may compute a key that another declares if the key is of the declared class: a second implementation.
     """
+    conflicts: dict[str, str] = {}
     declaration_by_name = {declaration.item.NAME: declaration for declaration in declarations}
     first_by_name: dict[str, PluginInfo] = {}
-    for key, plugin in computed:
+    for key, plugin in [(key, offer.plugin) for offer in functions for key in offer.item.list_keys()]:
         rivals = [first_by_name.setdefault(key.NAME, plugin)]
         declaration = declaration_by_name.get(key.NAME)
         if declaration is not None and not isinstance(key, declaration.item):
@@ -178,7 +166,8 @@ def _find_computed_twice(
             if rival != plugin:
                 what = f"status key {key.NAME!r} to the {backend.name} backend"
                 remedy = f"; or leave the key out: register_defaults(leave_out=[{key.NAME!r}])"
-                yield _Conflict(key.NAME, partial(conflict, what, rival, plugin, remedy))
+                conflicts.setdefault(key.NAME, str(conflict(what, rival, plugin, remedy)))
+    return conflicts
 
 
 def list_profiler_functions(backend: Backend) -> list[Offer[ProfilerFunction]]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Any, Generic, TypeVar
 
-from ..errors import PluginFailedError, PluginWarning, RegistrationConflictError
+from ..errors import PluginWarning, RegistrationConflictError
 from ..process.containment import contained, plugin_error_text
 from ..process.user_lines import find_stack_level
 
@@ -120,20 +120,16 @@ def ask_plugin(plugin: PluginInfo, what: str, ask: Callable[[], object], *passed
         ask: Asks it.
         passed_on: What it may raise on purpose.
     """
-    try:
-        with contained(plugin, what):
-            return bool(ask())
-    except MemoryError:
-        raise
-    except Exception as error:
-        if isinstance(error, passed_on):
-            raise
-        warn(f"{what} of plugin {plugin} raised {plugin_error_text(error)}; it is left out; {plugin.workaround}")
-        return False
+    with tolerate(plugin, what, f"{what} of plugin {plugin} raised ", "; it is left out", passed_on):
+        return bool(ask())
+    return False
 
 
-class tolerate:
-    """Turns an error of a plugin's code inside a ``with`` block into a warning: it must not stop the others.
+@contextmanager
+def tolerate(
+    plugin: PluginInfo, doing: str, before: str, after: str = "", passed_on: tuple[type[Exception], ...] = ()
+) -> Iterator[None]:
+    """Turn an error of a plugin's code inside a ``with`` block into a warning: it must not stop the others.
 
     Interrupts are raised as `contained` raises them. A lack of memory is not the plugin's fault, and raised too.
 
@@ -144,29 +140,15 @@ class tolerate:
         after: What it says after that.
         passed_on: What the code may raise on purpose.
     """
-
-    def __init__(
-        self, plugin: PluginInfo, doing: str, before: str, after: str = "", passed_on: tuple[type[Exception], ...] = ()
-    ) -> None:
-        self._plugin, self._before, self._after = plugin, before, after
-        self._contained = contained(plugin, doing)
-        self._passed_on: tuple[type[Exception], ...] = (MemoryError, *passed_on)
-
-    def __enter__(self) -> None:
-        """Enter the block: there is nothing to set up."""
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> bool:
-        """Warn of what the block raised, and return whether it is dealt with."""
-        try:
-            self._contained.__exit__(kind, error, traceback)
-        except PluginFailedError as failure:
-            error = failure
-        if not isinstance(error, Exception) or isinstance(error, self._passed_on):
-            return False
-        warn(f"{self._before}{plugin_error_text(error)}{self._after}; {self._plugin.workaround}")
-        return True
+    try:
+        with contained(plugin, doing):
+            yield
+    except MemoryError:
+        raise
+    except Exception as error:
+        if isinstance(error, passed_on):
+            raise
+        warn(f"{before}{plugin_error_text(error)}{after}; {plugin.workaround}")
 
 
 def warn(message: str) -> None:
