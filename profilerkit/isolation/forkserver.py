@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import signal
 import socket
 import sys
@@ -13,7 +12,6 @@ from importlib import import_module
 from typing import Any, NoReturn
 
 from ..errors import InputError
-from . import processes
 from .channel import Channel, ChannelError
 from .forking import require_forkable
 from .limits import Limits
@@ -34,8 +32,6 @@ _USUAL_MODULES = (
     "profilerkit.results.saving",
     "profilerkit_metrics.plugin",
 )
-#: Seconds between two looks at what is left of models whose supervisor was killed.
-_SECONDS_BETWEEN_LOOKS = 0.25
 #: The descriptors that come with a request: control, channel, job, output and errors, see `starting`.
 _DESCRIPTORS = 5
 
@@ -54,12 +50,11 @@ def main() -> NoReturn:
             channel.send(error=str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}")
         os._exit(1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the caller's, whose end ends this process too
-    processes.adopt_orphans()
-    supervisors: set[int] = set()
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the supervisors
     try:
         channel.send(ready=True)
         while True:
-            _serve_one(caller, channel, supervisors)
+            _serve_one(caller, channel)
     except (ChannelError, OSError, ValueError):  # the caller has ended
         os._exit(0)
 
@@ -82,39 +77,19 @@ def load_plugins() -> None:
                 default_functions(load(info))
 
 
-def _serve_one(caller: socket.socket, channel: Channel, supervisors: set[int]) -> None:
-    """Wait for a request, and fork a supervisor for it; ``supervisors`` are the processes of all that run.
+def _serve_one(caller: socket.socket, channel: Channel) -> None:
+    """Wait for a request, and fork a supervisor for it.
 
     A request is one byte, with the descriptors, and then a message with the rest.
     """
-    while not select.select([caller], [], [], _SECONDS_BETWEEN_LOOKS)[0]:
-        end_strays(supervisors)
-    supervisors.difference_update(processes.reap())  # also while requests follow each other without a pause
     _, descriptors, _, _ = socket.recv_fds(caller, 1, _DESCRIPTORS)
     if len(descriptors) != _DESCRIPTORS:
         raise OSError("nobody is there any more")
     request = channel.receive()
-    pid = os.fork()
-    if pid == 0:
+    if os.fork() == 0:
         _become_supervisor(caller, request, descriptors)
-    supervisors.add(pid)
     for descriptor in descriptors:
         os.close(descriptor)
-
-
-def end_strays(supervisors: set[int]) -> None:
-    """End the processes of a supervisor that was killed: they have become children of this process.
-
-    Supervisors that have ended are taken out of ``supervisors``.
-    """
-    supervisors.difference_update(processes.reap())
-
-    def find_strays() -> list[int]:
-        processes.reap()
-        strays = [pid for pid in processes.find_children(os.getpid()) if pid not in supervisors]
-        return [pid for stray in strays for pid in (stray, *processes.descendants(stray))]
-
-    processes.end_tree(find_strays)
 
 
 def _become_supervisor(caller: socket.socket, request: dict[str, Any], descriptors: list[int]) -> NoReturn:

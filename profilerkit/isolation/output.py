@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections import deque
 
 from .limits import format_bytes
 
@@ -23,28 +22,17 @@ class BoundedOutput:
         self.name = name
         self.quiet = quiet
         self.received: int = 0
+        #: The last bytes of the output, up to the number that is kept.
+        self.tail: bytes = b""
         self._head, self._tail = head, tail
-        self._kept: deque[bytes] = deque()
-        self._kept_bytes = 0
 
     def add(self, piece: bytes) -> None:
         """Process the next bytes."""
         shown = piece[: max(0, self._head - self.received)]
         self.received += len(piece)
+        self.tail = (self.tail + piece)[-self._tail :]
         if shown and not self.quiet:
             show(shown)
-        self._keep(piece)
-
-    def _keep(self, piece: bytes) -> None:
-        self._kept.append(piece)
-        self._kept_bytes += len(piece)
-        while self._kept_bytes - len(self._kept[0]) >= self._tail:
-            self._kept_bytes -= len(self._kept.popleft())
-
-    @property
-    def tail(self) -> bytes:
-        """The last bytes of the output, up to the number that is kept."""
-        return b"".join(self._kept)[-self._tail :]
 
     def finish(self) -> None:
         """Show the last bytes of output beyond the limit, and the number of bytes that were left out."""

@@ -26,7 +26,6 @@ __all__ = [
     "descendants",
     "die_with_parent",
     "end_tree",
-    "find_children",
     "find_marked",
     "has_ended",
     "pidfd",
@@ -36,11 +35,12 @@ __all__ = [
     "send_signal",
 ]
 
-LINUX = sys.platform.startswith("linux")
+_PROC = Path("/proc")
+#: Whether this is a Linux that lists the children of a process, which it does if it was built so.
+LINUX: bool = sys.platform.startswith("linux") and Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").exists()
 #: The environment variable that whatever a model starts inherits: who lost all its parents is found by it.
 MARKER = "PROFILERKIT_ISOLATED"
 
-_PROC = Path("/proc")
 #: Options of prctl(2).
 _SET_DEATH_SIGNAL, _SET_CHILD_SUBREAPER = 1, 36
 
@@ -107,7 +107,6 @@ class _Stat(NamedTuple):
     """What the system says of a process: those fields of /proc/PID/stat that are needed here."""
 
     state: bytes
-    parent: int
     session: int
     cpu_ticks: int
     threads: int
@@ -120,7 +119,7 @@ def _read_stat(pid: int) -> _Stat | None:
     if len(fields) < 18:
         return None
     ticks = sum(map(int, fields[11:15]))  # its own in programs and in the system, and those of children that have ended
-    return _Stat(fields[0], parent=int(fields[1]), session=int(fields[3]), cpu_ticks=ticks, threads=int(fields[17]))
+    return _Stat(fields[0], session=int(fields[3]), cpu_ticks=ticks, threads=int(fields[17]))
 
 
 def _list_all_pids() -> list[int]:
@@ -132,25 +131,12 @@ def _list_all_pids() -> list[int]:
 
 def descendants(root: int) -> list[int]:
     """Return all processes below one, the nearest first."""
-    children = _read_children if _lists_children() else _scan_for_children()  # one scan for all of them
     pids: list[int] = []
-    parents = [root]
+    parents = [root] if LINUX else []
     while parents:
-        below = [pid for parent in parents for pid in children(parent)]
-        pids += below
-        parents = below
+        parents = [pid for parent in parents for pid in _read_children(parent)]
+        pids += parents
     return pids
-
-
-def find_children(pid: int) -> list[int]:
-    """Return the children of a process."""
-    return _read_children(pid) if _lists_children() else _scan_for_children()(pid)
-
-
-def _lists_children() -> bool:
-    """Return whether the system lists the children of a process, which it does if it was built so."""
-    pid = os.getpid()
-    return _PROC.joinpath(str(pid), "task", str(pid), "children").exists()
 
 
 def _read_children(pid: int) -> list[int]:
@@ -159,16 +145,6 @@ def _read_children(pid: int) -> list[int]:
     except OSError:
         return []
     return [int(child) for task in tasks for child in _read(pid, "task", task, "children").split()]
-
-
-def _scan_for_children() -> Callable[[int], list[int]]:
-    """Return a function that finds children on systems that do not list them; it reads all parents once."""
-    below: dict[int, list[int]] = {}
-    for pid in _list_all_pids():
-        stat = _read_stat(pid)
-        if stat is not None:
-            below.setdefault(stat.parent, []).append(pid)
-    return lambda pid: below.get(pid, [])
 
 
 def count_threads(pid: int) -> int:

@@ -55,7 +55,8 @@ def require_possible(method: str, limits: Limits, preload: tuple[str, ...] = ())
     if sys.platform == "win32":
         raise NotOfferedError(f"isolation needs Linux, or another POSIX system; this is {sys.platform}")
     if limits.memory is not None and not processes.LINUX:
-        raise NotOfferedError(f"a memory limit needs Linux; this is {sys.platform}, where only timeout= holds")
+        needed = "Linux, and a kernel that lists the children of a process"
+        raise NotOfferedError(f"a memory limit needs {needed}; this is {sys.platform}, where only timeout= holds")
     require_started()
     if method == "fork":
         require_forkable("this process")
@@ -73,7 +74,7 @@ def start(method: str, job: Job, limits: Limits, preload: tuple[str, ...] = ()) 
             if method == "spawn":
                 wait = _spawn(limits, child_ends, marker)
             else:
-                wait = _copy_server(limits, child_ends, preload)
+                wait = _copy_server(limits, child_ends, marker, preload)
         parent_ends.stop_blocking()
         return Started(parent_ends, marker, wait)
 
@@ -158,9 +159,10 @@ def redirect(output: int, errors: int) -> None:
 # A copy of a warm interpreter ---------------------------------------------------------------------------------------
 
 
-def _copy_server(limits: Limits, child_ends: ChildEnds, preload: tuple[str, ...]) -> Callable[[], None]:
+def _copy_server(limits: Limits, child_ends: ChildEnds, marker: str, preload: tuple[str, ...]) -> Callable[[], None]:
     """Have a fork server fork a supervisor; nothing is waited for, since the supervisor is the server's child."""
-    request = {"limits": asdict(limits), "parent": os.getpid(), "dir": str(Path.cwd()), "environ": dict(os.environ)}
+    environ = {**os.environ, processes.MARKER: marker}
+    request = {"limits": asdict(limits), "parent": os.getpid(), "dir": str(Path.cwd()), "environ": environ}
     descriptors = [*child_ends.descriptors, *child_ends.outputs]
     try:
         _send_request(start_server(preload), request, descriptors)

@@ -50,15 +50,10 @@ def family() -> Iterator[tuple[int, int]]:
 
 
 @linux
-@pytest.mark.parametrize("listed", [True, False], ids=["listed", "by a scan"])
-def test_the_processes_below_one_are_found(
-    listed: bool, family: tuple[int, int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(processes, "_lists_children", lambda: listed)
+def test_the_processes_below_one_are_found(family: tuple[int, int]) -> None:
     parent, child = family
     assert {parent, child} <= set(processes.descendants(os.getpid()))
     assert processes.descendants(parent) == [child]
-    assert processes.find_children(parent) == [child]
 
 
 @linux

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import resource
 import select
 import signal
@@ -235,9 +236,8 @@ def test_the_server_says_what_it_cannot_import(leaving: list[int], monkeypatch: 
 
 @pytest.mark.usefixtures("closed_at_the_end")
 def test_the_server_ends_with_who_asked(leaving: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processes, "adopt_orphans", lambda: True)
     monkeypatch.setattr(forkserver, "require_forkable", lambda who: None)
-    before = signal.getsignal(signal.SIGINT)
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGCHLD)}
     mine, theirs = socket.socketpair()
     monkeypatch.setattr(sys, "argv", ["-c", str(mine.detach()), "[]"])
     theirs.shutdown(socket.SHUT_WR)
@@ -245,7 +245,8 @@ def test_the_server_ends_with_who_asked(leaving: list[int], monkeypatch: pytest.
         with theirs, pytest.raises(Left):
             forkserver.main()
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
     assert leaving == [0]
 
 
@@ -264,46 +265,24 @@ def test_the_server_imports_what_each_model_would() -> None:
 def test_a_request_makes_a_supervisor_of_a_copy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     begun: list[Any] = []
     mine, theirs = socket.socketpair()
-    monkeypatch.setattr(processes, "reap", lambda: {1234: 0})  # has ended since the request before
     monkeypatch.setattr(os, "fork", lambda: 4321)
     files = [os.open(tmp_path, os.O_RDONLY) for _ in range(5)]
     with mine, theirs:
         socket.send_fds(theirs, [b"+"], files)
         Channel(theirs).send(limits={}, parent=1)
-        supervisors = {1234}
-        forkserver._serve_one(mine, Channel(mine), supervisors)
-        assert supervisors == {4321}
+        forkserver._serve_one(mine, Channel(mine))
+        assert begun == []
         monkeypatch.setattr(os, "fork", lambda: 0)
         monkeypatch.setattr(forkserver, "_become_supervisor", lambda *arguments: begun.append(arguments[1]))
         socket.send_fds(theirs, [b"+"], files)
         Channel(theirs).send(parent=2)
-        forkserver._serve_one(mine, Channel(mine), set())
+        forkserver._serve_one(mine, Channel(mine))
         assert begun == [{"parent": 2}]
         theirs.sendall(b"+")
         with pytest.raises(OSError, match="nobody is there any more"):
-            forkserver._serve_one(mine, Channel(mine), set())
+            forkserver._serve_one(mine, Channel(mine))
     for file in files:
         os.close(file)
-
-
-def test_what_a_killed_supervisor_left_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    stray = subprocess.Popen(["sleep", "600"])
-    kept = subprocess.Popen(["sleep", "600"])
-    monkeypatch.setattr(processes, "find_children", lambda pid: [stray.pid, kept.pid] if alive(stray) else [kept.pid])
-    monkeypatch.setattr(processes, "reap", lambda: {1234: 0})
-    supervisors = {kept.pid, 1234}
-    try:
-        forkserver.end_strays(supervisors)
-        assert supervisors == {kept.pid}
-        assert stray.wait(10) == -signal.SIGKILL
-        assert kept.poll() is None
-    finally:
-        kept.kill()
-        kept.wait()
-
-
-def alive(process: subprocess.Popen[bytes]) -> bool:
-    return process.poll() is None
 
 
 def test_a_copy_of_the_server_begins_where_it_is_told(
@@ -362,15 +341,15 @@ def test_how_a_model_left_is_known_however_late_its_supervisor_says_so(
     isolated_run = run.IsolatedRun(Job(f"{model}:build"), Limits())
     try:
         run.pump([isolated_run], lambda: isolated_run.pid is not None)
-        descriptor, stat = isolated_run._pidfd, processes._read_stat(isolated_run.pid or 0)
+        descriptor = isolated_run._pidfd
         assert descriptor is not None
-        assert stat is not None
-        os.kill(stat.parent, signal.SIGSTOP)
+        [supervisor] = re.findall(r"PPid:\s+(\d+)", Path(f"/proc/{isolated_run.pid}/status").read_text())
+        os.kill(int(supervisor), signal.SIGSTOP)
         go.touch()
         assert select.select([descriptor], [], [], 60)[0], "the model has not left"
         channel = isolated_run._ends.channel
         run.pump([isolated_run], lambda: channel.fileno() < 0 and isolated_run._end_at is None)
-        os.kill(stat.parent, signal.SIGCONT)
+        os.kill(int(supervisor), signal.SIGCONT)
         run.pump([isolated_run], lambda: isolated_run.over)
         assert isolated_run.failure is FailureCode.EXIT
     finally:
