@@ -60,6 +60,10 @@ _EXPLICIT: Any = find("torch._C.DispatchKey.CompositeExplicitAutograd")
 #: Returns whether an operator of that name has a kernel at all. Without the function each is taken to have one.
 has_kernel: Callable[[str], bool] = find_first("torch._C._dispatch_has_kernel", instead=lambda name: True)
 
+#: The kernels that are written in Python, as "namespace/name/dispatch key". Without the set, the memory of operators
+#: that have one seems to be that of their results alone.
+_PYTHON_KERNELS: set[str] = find_first("torch.library._impls", instead=set())
+
 
 def find_tag(name: str) -> Any:
     """Return a tag by its name; an object that tags no operator if this release has no such tag."""
@@ -83,6 +87,14 @@ FLOAT4 = find_dtype("float4_e2m1fn_x2")
 def is_composite(func: Any) -> bool:
     """Return whether an operator is made of others, which run in its place."""
     return _COMPOSITE is not None and bool(func.has_kernel_for_dispatch_key(_COMPOSITE))
+
+
+def has_python_kernel(func: Any, device: torch.device) -> bool:
+    """Return whether a kernel in Python computes an operator of someone else's on a device."""
+    if func.namespace in ("aten", "prims"):
+        return False
+    name = func.name().replace("::", "/")
+    return any(f"{name}/{key}" in _PYTHON_KERNELS for key in (device.type.upper(), "CompositeExplicitAutograd"))
 
 
 def take_apart(func: Any, args: Any, kwargs: Any) -> Any:

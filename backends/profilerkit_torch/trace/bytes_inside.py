@@ -16,7 +16,7 @@ Sums and products begin with their input in the dtype that they add up in (``mak
 Losses of logits and margins are made of several tensors of the input's size (``aten/src/ATen/native/Loss.cpp``).
 
 What other kernels take besides differs between devices, and no trace has it. Of recurrent layers on CUDA it can be
-more than all the rest: `find_unknown_inside` names them.
+more than all the rest, and kernels in Python make tensors as any function: `find_unknown_inside` names them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from typing import Any
 
 import torch
 
-from ..compat.operators import find_operator, read_schema
+from ..compat.operators import find_operator, has_python_kernel, read_schema
 from ..model.stored_bytes import count_stored_bytes
 from .attention_kernels import count_spelled_out_bytes
 
@@ -115,7 +115,8 @@ def _count_cross_entropy_bytes(
 def find_unknown_inside(func: Any, device: torch.device | None) -> str:
     """Return the name of what an operator takes for itself on a device where that is much and nobody tells how much."""
     if func.namespace != "aten":
-        return ""
+        has_unseen = has_python_kernel(func, device or torch.device("cpu"))
+        return f"the workspace of {read_schema(func).name}" if has_unseen else ""
     name: str = read_schema(func).name.partition("::")[2]
     is_much = name in _BY_VALUES or (name in _RECURRENT and device is not None and device.type == "cuda")
     return f"the workspace of {name}" if is_much else ""

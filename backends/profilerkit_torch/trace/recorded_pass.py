@@ -5,17 +5,20 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import torch
 
 from profilerkit import ModelInputs
+from profilerkit.trace.bounds import PeakSpread
 from profilerkit.trace.records import LayerCall, LayerRecord, ModelTrace, distinct
 
 from ..model.inventory import Inventory, is_lazy
 from ..model.keras_preparation import build_without_values, fill_variables, is_unbuilt
-from ..model.tensors import list_with_values
+from ..model.stored_bytes import count_stored_bytes
+from ..model.tensors import list_with_values, storage_key
 from ..untouched.caller_context import as_caller
 from ..untouched.mutable_inputs import InputObjects
 from ..untouched.preservation import preserve
@@ -42,6 +45,7 @@ _FORMATTED = (
     "the model formats tensors as text ({formatted}), which have no values on shapes alone: what it does by that text "
     "may be something else in a run"
 )
+_REPLACED = "{count:,} bytes of weights that the model replaces, counted until the end of this real run"
 
 
 class RecordedPass:
@@ -93,6 +97,7 @@ class RecordedPass:
                 standing.substitutes.clear()  # a weight that the model replaces is freed
                 with self._watch(recorder):
                     self._kind.run(self._model, standing.inputs, recorder)
+                spread = self._find_peak_spread(recorder, alive.of_inputs)
             finally:
                 recorder.casts.forget_gradients()
                 recorder.values.forget()
@@ -101,7 +106,7 @@ class RecordedPass:
                 records = layer_records(Inventory(self._model), self.calls)
         if not self._is_lazy:
             records = layer_records(self.inventory, self.calls)
-        trace = self._build_trace(recorder, records, alive)
+        trace = self._build_trace(recorder, records, alive, spread)
         vars(recorder).clear()  # it is part of cycles: what it holds is freed now, and not by the collector
         return trace
 
@@ -177,7 +182,28 @@ class RecordedPass:
 
     # After it ---------------------------------------------------------------------------------------------------------
 
-    def _build_trace(self, recorder: Recorder, records: tuple[LayerRecord, ...], alive: AliveBytes) -> ModelTrace:
+    def _find_peak_spread(self, recorder: Recorder, input_bytes: int) -> PeakSpread | None:
+        """Return how much the peak may differ: also by the weights that the model has replaced in a real run.
+
+        Those of the user are there until its end, so that the model has them again; a run without us may free them.
+        """
+        spread = recorder.peak_spread(input_bytes)
+        if self.stand_ins.lack_values or spread is None or spread.below is None:
+            return spread
+        held = set(map(storage_key, Inventory(self._model).tensors))
+        replaced = {storage_key(alias): alias for _, alias in self.inventory.aliases}
+        count = sum(count_stored_bytes(alias) for key, alias in replaced.items() if key not in held)
+        if not count:
+            return spread
+        return replace(spread, below=spread.below + count, reasons=(*spread.reasons, _REPLACED.format(count=count)))
+
+    def _build_trace(
+        self,
+        recorder: Recorder,
+        records: tuple[LayerRecord, ...],
+        alive: AliveBytes,
+        spread: PeakSpread | None,
+    ) -> ModelTrace:
         weights = distinct([weight for record in records for weight in (*record.parameters, *record.buffers)])
         return ModelTrace(
             layers=records,
@@ -188,7 +214,7 @@ class RecordedPass:
             notes=(*self._list_notes(recorder.layers.unlisted_types), *self._kind.notes(), *recorder.notes),
             choices=tuple(recorder.choices),
             operator_macs=recorder.operator_macs,
-            peak_spread=recorder.peak_spread(alive.of_inputs),
+            peak_spread=spread,
         )
 
     def _list_notes(self, unlisted_types: Iterable[str]) -> Iterator[str]:

@@ -204,6 +204,23 @@ def test_the_powers_of_a_matrix_in_its_exponential_are_named() -> None:
     assert memory.missing == ("the workspace of linalg_matrix_exp of unknown size (1 call)",)
 
 
+def test_what_a_kernel_in_python_makes_is_unknown() -> None:
+    """8 x 4 floats go in and 4 come out; the nine copies of them between are seen nowhere."""
+
+    @torch.library.custom_op("profilerkit_bytes_inside::sum_copies", mutates_args=())
+    def sum_copies(x: torch.Tensor) -> torch.Tensor:
+        return torch.cat([x] * 9).sum(0)
+
+    @sum_copies.register_fake
+    def _(x: torch.Tensor) -> torch.Tensor:
+        return x.new_empty(x.shape[1:])
+
+    memory = BACKEND.trace(Call(lambda self, x: sum_copies(x)), ModelInputs(torch.ones(8, 4))).memory
+    assert memory.peak_bytes() == 4 * (8 * 4 + 4)
+    name = "the workspace of profilerkit_bytes_inside::sum_copies of unknown size (1 call)"
+    assert memory.missing == (name,)
+
+
 def test_the_gradient_of_a_bias_on_cuda_needs_its_buffer(monkeypatch: pytest.MonkeyPatch) -> None:
     """4,096 rows of 1,024 in half: the sum over the rows, its buffer above it, with a device that is made up."""
     monkeypatch.setattr(bytes_inside, "_count_processors", lambda device: (132, 2048))

@@ -43,7 +43,7 @@ def test_a_real_run_replays_it(replayed: list[str]) -> None:
 
     trace = BACKEND.trace(Call(run, layer=nn.Linear(4, 4)), ModelInputs(ones(2, 4)))
     assert (trace.method, trace.uncounted) == ("a real run", {"torch.cuda.CUDAGraph.replay": 1})
-    assert replayed == ["replayed"]
+    assert set(replayed) == {"replayed"}, "twice where the first pass has imported torch's compiler"
 
 
 def test_a_step_of_training_says_it_too(replayed: list[str]) -> None:

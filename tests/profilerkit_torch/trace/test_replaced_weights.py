@@ -13,6 +13,7 @@ from torch import nn
 from torch.nn import functional
 
 from profilerkit import profile
+from profilerkit.trace.bounds import Bounds
 
 WIDTH, LAYERS = 64, 5
 WEIGHT = WIDTH * WIDTH * 4
@@ -85,6 +86,23 @@ def test_weights_that_leave_the_device_lower_no_peak_before_them() -> None:
     memory = trace_complete(nn.Sequential(*layers), ones(4, WIDTH)).memory
     assert memory.peak_bytes() == LAYERS * WEIGHT + 2 * BATCH
     assert min(memory.live_bytes) == 0, "no fewer than without any weights"
+
+
+@pytest.mark.parametrize("name", ["data", "buffer"])
+def test_a_real_run_cannot_free_the_weights_of_the_user(name: str) -> None:
+    """The old weights stay for the user, which is said: a run without us has the new one and two activations."""
+    make, _ = LAYER[name]
+
+    class Asking(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x if float(x.sum()) else -x
+
+    report = profile(nn.Sequential(Asking(), make()), ones(4, WIDTH), metrics=["memory_footprint"])
+    status = report.status("memory_footprint")
+    in_a_run = WEIGHT + 2 * BATCH
+    assert status.value == in_a_run + WEIGHT
+    assert status.bounds == Bounds(in_a_run, in_a_run + WEIGHT)
+    assert "16,384 bytes of weights that the model replaces" in " ".join(status.missing)
 
 
 def test_the_model_has_its_own_weights_back() -> None:
