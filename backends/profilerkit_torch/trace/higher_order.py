@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from profilerkit.backend_kit.branch_memory import Window
 from profilerkit.costs import Cost, Shape
 
 from ..compat.operators import HigherOrderOperator, find_python_kernel, find_triton_kernel
 from ..costs import attention
 from ..untouched.temporary_settings import disable_compiling
 from .control_flow import run_condition, run_loop, run_scan
-from .excerpts import record_call, record_into
+from .excerpts import record_apart, record_call, record_into
 
 if TYPE_CHECKING:
     from .recorder import Recorder
@@ -27,6 +28,10 @@ __all__ = ["call_directly", "is_control_flow", "run_higher_order"]
 
 Handler = Callable[["Recorder", HigherOrderOperator, Any, Any], Any]
 
+_ALL_SCORES = (
+    "flex_attention is counted as the one kernel that torch.compile makes of it; where that is not used it makes all "
+    "scores, several times"
+)
 _CONTROL = ("cond", "while_loop", "scan", "map_impl", "strict_mode", "hints_wrapper")
 
 
@@ -95,6 +100,10 @@ def _run_flex_attention(recorder: Recorder, func: HigherOrderOperator, args: Any
     """Count the dense product, whatever the blocks of the mask, and what the modification does to each score."""
     query, key, value, modify, blocks = args[:5]
     buffers = args[7] if len(args) > 7 else kwargs.get("score_mod_other_buffers", ())
+    as_written = None
+    if find_python_kernel(func) is not None:
+        as_written, _ = record_apart(recorder, lambda: _run_kernel(recorder, func, args, kwargs))
+        del _
     result = recorder.run_whole(func, args, kwargs)
     output = result[0]
     cost = attention.attend(*(Shape(tensor.shape) for tensor in (query, key, value, output)))
@@ -108,6 +117,9 @@ def _run_flex_attention(recorder: Recorder, func: HigherOrderOperator, args: Any
     cost = Cost(cost.macs, cost.flops + scores * modification.flops)
     is_masked = getattr(blocks[-1], "__name__", "") != "noop_mask"  # which torch gives where the model gives none
     recorder.record(str(func), cost, args[:3], result, is_masked=is_masked)
+    if as_written is not None:
+        index, most = len(recorder.operators) - 1, as_written.base + as_written.find_peaks().high
+        recorder.windows.append(Window(index, index + 1, recorder.live_bytes[-1], most, _ALL_SCORES))
     return result
 
 
