@@ -81,12 +81,12 @@ def is_wrapper_class(kind: type) -> bool:
 
 
 def list_wrapped(tensor: torch.Tensor) -> list[torch.Tensor]:
-    """Return the tensors that a wrapper is made of, those inside them too; of any other tensor none."""
+    """Return the tensors that a wrapper is made of, of wrappers inside it theirs; of any other tensor none."""
     if not is_wrapper_class(type(tensor)):
         return []
     names, _ = tensor.__tensor_flatten__()  # type: ignore[attr-defined]
     parts = [getattr(tensor, name) for name in names]
-    return [*parts, *(inner for part in parts for inner in list_wrapped(part))]
+    return [inner for part in parts for inner in list_wrapped(part) or [part]]
 
 
 def is_twin(tensor: torch.Tensor, alias: torch.Tensor) -> bool:

@@ -14,7 +14,7 @@ from profilerkit import ModelInputs, NotOfferedError
 from profilerkit.backend import DeviceLike, RunOptions
 from profilerkit.trace.cross_check import MeasuredPeak
 
-from ..model.tensors import has_storage
+from ..model.tensors import has_storage, list_wrapped
 from ..trace.live_bytes import LiveBytes
 from ..untouched.caller_context import apart
 from ..untouched.mutable_inputs import list_input_tensors
@@ -51,7 +51,8 @@ def _count_input_bytes(inputs: ModelInputs, target: torch.device) -> int:
     for tensor in list_input_tensors(inputs):
         size = tensor.numel() * tensor.element_size()
         if tensor.device.type == target.type and has_storage(tensor):
-            there.add(tensor, size)
+            for part in list_wrapped(tensor) or [tensor]:
+                there.add(part, part.numel() * part.element_size())
         else:
             moved[id(tensor)] = size
     return there.total + sum(moved.values())

@@ -50,8 +50,9 @@ _CASTING_OPERATORS = frozenset(
     )
 )
 _RECURRENT = ("lstm", "gru", "rnn_tanh", "rnn_relu", "_cudnn_rnn", "_cudnn_rnn_backward")
-#: It takes more powers of a matrix the larger its numbers are.
-_BY_VALUES = ("linalg_matrix_exp",)
+#: One takes more powers of a matrix the larger its numbers are.
+#: The other runs whole for nested tensors alone, and makes all scores.
+_BY_VALUES = ("linalg_matrix_exp", "_scaled_dot_product_attention_math")
 #: Of a reduction on CUDA: the threads of a block at most, and those of a warp.
 _MOST_THREADS, _WARP = 512, 32
 #: The bytes of a partial sum, and of a counter.

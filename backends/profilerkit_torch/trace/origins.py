@@ -23,6 +23,7 @@ from profilerkit.unfinished import is_unfinished, make_unfinished_error
 from ..compat.modes import unseen_by_functions
 from ..compat.operators import HigherOrderOperator, find_operator
 from ..compat.tensors import FakeTensor, storage_address
+from ..model.tensors import list_wrapped
 from ..untouched.write_guard import written_by
 from .live_bytes import LiveBytes
 from .newcomers import Newcomers, find_key
@@ -195,4 +196,6 @@ def _is_array(value: Any) -> bool:
 
 
 def _list_tensors(results: Any) -> tuple[torch.Tensor, ...]:
-    return tuple(values_in(results, torch.is_tensor))
+    """Return the tensors among results; of a wrapper those inside it, which operators have made."""
+    tensors = values_in(results, torch.is_tensor)
+    return tuple(part for tensor in tensors for part in list_wrapped(tensor) or [tensor])

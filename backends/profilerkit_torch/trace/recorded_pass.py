@@ -15,10 +15,11 @@ from profilerkit import ModelInputs
 from profilerkit.trace.bounds import PeakSpread
 from profilerkit.trace.records import LayerCall, LayerRecord, ModelTrace, distinct
 
+from ..costs import is_plain
 from ..model.inventory import Inventory, is_lazy
 from ..model.keras_preparation import build_without_values, fill_variables, is_unbuilt
 from ..model.stored_bytes import count_stored_bytes
-from ..model.tensors import list_with_values, storage_key
+from ..model.tensors import PLAIN_TYPES, list_with_values, storage_key
 from ..untouched.caller_context import as_caller
 from ..untouched.mutable_inputs import InputObjects
 from ..untouched.preservation import preserve
@@ -92,7 +93,7 @@ class RecordedPass:
             standing = self._put_stand_ins()
             recorder = self._make_recorder(standing)
             try:
-                alive = count_alive(recorder, standing)
+                alive = count_alive(recorder, standing, self.stand_ins.mode)
                 self._prepare_answers(recorder, standing)
                 standing.substitutes.clear()  # a weight that the model replaces is freed
                 with self._watch(recorder):
@@ -191,8 +192,9 @@ class RecordedPass:
         if self.stand_ins.lack_values or spread is None or spread.below is None:
             return spread
         held = set(map(storage_key, Inventory(self._model).tensors))
-        replaced = {storage_key(alias): alias for _, alias in self.inventory.aliases}
-        count = sum(count_stored_bytes(alias) for key, alias in replaced.items() if key not in held)
+        before = {storage_key(alias): alias for _, alias in self.inventory.aliases if type(alias) in PLAIN_TYPES}
+        lost = [alias for key, alias in before.items() if key not in held and is_plain(alias)]
+        count = sum(map(count_stored_bytes, lost))
         if not count:
             return spread
         return replace(spread, below=spread.below + count, reasons=(*spread.reasons, _REPLACED.format(count=count)))

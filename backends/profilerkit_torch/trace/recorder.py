@@ -108,6 +108,8 @@ class Recorder(WatchingMode, PassRecord):
         self.plans: PlanStore = PlanStore({}, {})
         #: Operators that return views of their only tensor.
         self._views: set[int] = set()
+        #: What operators run with in place of what inputs wrap that nothing stands in for.
+        self.input_twins: list[torch.Tensor] = []
         #: Gets what is about to be written to, where it is not active as a mode itself.
         self.guard: WriteGuard | None = None
 

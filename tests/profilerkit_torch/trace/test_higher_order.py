@@ -174,14 +174,14 @@ def test_flex_attention_of_grouped_queries_counts_by_the_queries() -> None:
 
 
 def test_the_memory_of_flex_attention_is_between_a_kernel_and_all_scores() -> None:
-    """One kernel has queries, output and two numbers for each query, and a mask of one block, which is four int32.
+    """One kernel has queries, output, a number or two for each query, and a mask of one block, which is four int32.
 
     Where torch makes no kernel it has all scores as well, several times.
     """
     model = Call(lambda self, q: flex_attention(q, q, q))
     report = profile(model, ones(1, 2, 16, 8), metrics=["memory_footprint", "measured_memory"])
     status, activation, rows = report.status("memory_footprint"), 2 * 16 * 8 * 4, 2 * 16 * 4
-    assert status.value == 2 * activation + 2 * rows + 4 * 4
+    assert status.value - 2 * activation - 4 * 4 in (rows, 2 * rows), "newer releases return the largest score too"
     assert status.bounds == Bounds(status.value, report["measured_memory"])
     assert report["measured_memory"] > status.value + 3 * 2 * 16 * 16 * 4
     assert "where that is not used it makes all scores" in " ".join(status.missing)

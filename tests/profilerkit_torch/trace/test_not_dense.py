@@ -206,11 +206,29 @@ def test_a_step_on_nested_tensors_counts_their_values_once() -> None:
 
 
 def test_a_step_on_nested_inputs_is_counted() -> None:
+    """Alive are the rows with three offsets, the output, its gradient, and the weight's."""
+    rows = 8 * 32 * 4
     samples = torch.nested.nested_tensor([torch.randn(3, 32), torch.randn(5, 32)], layout=torch.jagged)
-    report = profile(OnSamples(), samples, metrics=["training_macs"])
+    report = profile(OnSamples(), samples, metrics=["training_macs", "training_memory_parts"])
     assert report["training_macs"] == 2 * 8 * 32 * 32
+    parts = report["training_memory_parts"]
+    assert parts["inputs"] == rows + 3 * 8
+    names = ("activations", "gradients", "other")
+    assert sum(parts[name] for name in names) == 2 * rows + 32 * 32 * 4
 
 
+def test_what_a_wrapper_is_made_of_is_work_of_operators() -> None:
+    """Each half of the weight is multiplied, and the outputs are wrapped again, which is no work elsewhere."""
+    from torch.testing._internal.two_tensor import TwoTensor
+
+    layer = nn.Linear(32, 32, bias=False)
+    layer.weight = nn.Parameter(TwoTensor(torch.ones(32, 32), torch.ones(32, 32)))
+    report = profile(layer, torch.randn(8, 32), metrics=["macs", "memory_footprint"])
+    assert (report["macs"], report["memory_footprint"]) == (2 * 8 * 32 * 32, 4 * (2 * 32 * 32 + 3 * 8 * 32))
+    assert report.status("macs").completeness is report.status("memory_footprint").completeness is Completeness.COMPLETE
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
 def test_attention_on_nested_tensors_is_counted_in_a_step() -> None:
     """Of three and five tokens each pair has a product of query and key, and one with a value."""
 
@@ -225,6 +243,8 @@ def test_attention_on_nested_tensors_is_counted_in_a_step() -> None:
             attended: Any = nn.functional.scaled_dot_product_attention(heads, heads, heads)
             return attended.transpose(1, 2).values()
 
-    report = profile(Attention(), torch.randn(8, 32), metrics=["macs", "training_macs"])
+    report = profile(Attention(), torch.randn(8, 32), metrics=["macs", "training_macs", "memory_footprint"])
     assert report["macs"] == 8 * 32 * 32 + 2 * (3 * 3 + 5 * 5) * 32
+    (missing,) = report.status("memory_footprint").missing
+    assert missing.startswith("the workspace of _scaled_dot_product_attention_math"), "which makes all scores"
     assert report.status("training_macs").completeness is Completeness.COMPLETE
