@@ -100,9 +100,9 @@ def _run_flex_attention(recorder: Recorder, func: HigherOrderOperator, args: Any
     """Count the dense product, whatever the blocks of the mask, and what the modification does to each score."""
     query, key, value, modify, blocks = args[:5]
     buffers = args[7] if len(args) > 7 else kwargs.get("score_mod_other_buffers", ())
-    as_written = None
+    excerpt = None
     if find_python_kernel(func) is not None:
-        as_written, _ = record_apart(recorder, lambda: _run_kernel(recorder, func, args, kwargs))
+        excerpt, _ = record_apart(recorder, lambda: _run_kernel(recorder, func, args, kwargs))
         del _
     result = recorder.run_whole(func, args, kwargs)
     output = result[0]
@@ -117,8 +117,8 @@ def _run_flex_attention(recorder: Recorder, func: HigherOrderOperator, args: Any
     cost = Cost(cost.macs, cost.flops + scores * modification.flops)
     is_masked = getattr(blocks[-1], "__name__", "") != "noop_mask"  # which torch gives where the model gives none
     recorder.record(str(func), cost, args[:3], result, is_masked=is_masked)
-    if as_written is not None:
-        index, most = len(recorder.operators) - 1, as_written.base + as_written.find_peaks().high
+    if excerpt is not None:
+        index, most = len(recorder.operators) - 1, excerpt.base + excerpt.find_peaks().high
         recorder.windows.append(Window(index, index + 1, recorder.live_bytes[-1], most, _ALL_SCORES))
     return result
 

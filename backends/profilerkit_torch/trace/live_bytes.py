@@ -24,7 +24,7 @@ NOBODY = -2
 class _Watched(weakref.ref[Any]):
     """A storage that is alive."""
 
-    __slots__ = ("counted", "key", "made", "maker", "part", "seen", "suspicion", "weights")
+    __slots__ = ("counted", "heirs", "key", "made", "maker", "part", "seen", "suspicion", "weights")
 
     #: Its address.
     key: int
@@ -41,6 +41,8 @@ class _Watched(weakref.ref[Any]):
     maker: int
     #: Why its content may be of unknown origin: a `Suspicion`, or None.
     suspicion: Any
+    #: The storages of its twins on the meta device, which take its place when it is freed.
+    heirs: tuple[_Watched, ...]
 
 
 class LiveBytes:
@@ -80,9 +82,31 @@ class LiveBytes:
         while freed:
             watched = freed.popleft()
             del self._watched[watched.key]
-            self._total -= watched.counted + watched.weights
             self.parts[watched.part] -= watched.counted
             self.parts["weights"] -= watched.weights
+            self._total -= watched.counted + watched.weights
+            if watched.heirs:
+                self._hand_on(watched)
+
+    def _hand_on(self, freed: _Watched) -> None:
+        """Count a storage's bytes for the first of its twins that is alive: in a run they are one storage."""
+        heirs = self._list_alive(freed.heirs)
+        if heirs:
+            first, *rest = heirs
+            first.heirs = (*first.heirs, *rest)
+            first.counted += freed.counted
+            self._total += freed.counted
+            self.parts[first.part] += freed.counted
+
+    def _list_alive(self, storages: Iterable[_Watched]) -> list[_Watched]:
+        return [watched for watched in storages if self._watched.get(watched.key) is watched]
+
+    def add_twin(self, tensor: torch.Tensor, twin: torch.Tensor) -> None:
+        """Count a twin of a real tensor as nothing, or as the real one when that is freed: in a run they are one."""
+        self.add(twin, size=0)
+        watched, heir = self._find(tensor), self._find(twin)
+        if watched is not None and heir is not None:
+            watched.heirs = (*self._list_alive(watched.heirs), heir)
 
     def add_weight(self, tensor: torch.Tensor, made: bool) -> int:
         """Count a tensor of the model's as nothing, and less than nothing once it is freed; return as `add` does.
@@ -121,7 +145,7 @@ class LiveBytes:
             self.parts[self.part] += counted
         watched = self._watched[key] = _Watched(storage, self._freed.append)
         watched.key, watched.seen, watched.counted, watched.part = key, nbytes, counted, self.part
-        watched.made, watched.maker, watched.suspicion, watched.weights = made, maker, None, 0
+        watched.made, watched.maker, watched.suspicion, watched.weights, watched.heirs = made, maker, None, 0, ()
         return nbytes
 
     def _grow(self, watched: _Watched, by: int) -> None:

@@ -12,6 +12,7 @@ import torch
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from ..costs import require_plain
+from .live_bytes import LiveBytes
 from .operator_facts import tensors_among
 
 __all__ = ["OntoMeta", "move_to_start"]
@@ -24,10 +25,12 @@ class OntoMeta:
 
     Args:
         is_overwritten: Whether a real tensor has other values than in a run: it goes there too, among real ones alone.
+        live: Counts a tensor and its twin once: an operator that writes to one of them returns the twin.
     """
 
-    def __init__(self, is_overwritten: Callable[[torch.Tensor], bool]) -> None:
+    def __init__(self, is_overwritten: Callable[[torch.Tensor], bool], live: LiveBytes) -> None:
         self._is_overwritten = is_overwritten
+        self._live = live
         self._twins: Any = WeakTensorKeyDictionary()
 
     def move(self, args: Any, kwargs: Any) -> tuple[Any, Any]:
@@ -48,6 +51,7 @@ class OntoMeta:
             if twin is None:
                 twin = torch.empty_strided(value.size(), value.stride(), dtype=value.dtype, device=_META)
                 self._twins[value] = twin
+                self._live.add_twin(value, twin)
             return twin
         if isinstance(value, (list, tuple)):
             return type(value)(self._move(item) for item in value)

@@ -191,9 +191,9 @@ class RecordedPass:
         spread = recorder.peak_spread(input_bytes)
         if self.stand_ins.lack_values or spread is None or spread.below is None:
             return spread
-        held = set(map(storage_key, Inventory(self._model).tensors))
+        kept = set(map(storage_key, Inventory(self._model).tensors))
         before = {storage_key(alias): alias for _, alias in self.inventory.aliases if type(alias) in PLAIN_TYPES}
-        lost = [alias for key, alias in before.items() if key not in held and is_plain(alias)]
+        lost = [alias for key, alias in before.items() if key not in kept and is_plain(alias)]
         count = sum(map(count_stored_bytes, lost))
         if not count:
             return spread

@@ -99,7 +99,7 @@ class Recorder(WatchingMode, PassRecord):
         self.values: KnownValues | FakeValues = KnownValues() if on_meta else FakeValues()
         self._twins = self.values.twins
         self._sources = self.values.sources
-        self._onto_meta = OntoMeta(self.values.is_overwritten)
+        self._onto_meta = OntoMeta(self.values.is_overwritten, self.live)
         self.origins: Origins = Origins(self.live, self.values.stands_in if self.stands_in else None, self.miss_origin)
         #: Makes what is active while code of the model's runs, and answers what it asks of its stand-ins.
         self.questions: Callable[[], AbstractContextManager[Any]] = nullcontext
