@@ -11,7 +11,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from os import PathLike
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeGuard, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, cast, runtime_checkable
 
 from .backend import Backend, DeviceLike
 from .backend_kit.optimizers import OptimizerBytes
@@ -51,8 +51,8 @@ __all__ = [
     "Watches",
     "WatchesLayers",
     "abilities",
+    "find_capability",
     "fit_inputs",
-    "implements",
     "list_inapplicable",
     "read_declared_inputs",
     "require_capability",
@@ -380,11 +380,9 @@ def require_capability(
     (``profilerkit_capabilities``). Raises `NotOfferedError` if there is none, in the words of ``capabilities``. The
     parameter is typed as a callable, since type checkers refuse a class that cannot be instantiated as ``type[P]``.
     """
-    if implements(backend, protocol):
-        return backend
-    for extension in backend.extensions:
-        if implements(extension, protocol):
-            return extension
+    provider = find_capability(backend, protocol)
+    if provider is not None:
+        return provider
     requested: Any = protocol
     messages = {capability.protocol: capability.without for capability in capabilities}
     message = messages.get(requested, f"does not offer {requested.__name__}")
@@ -394,44 +392,54 @@ def require_capability(
 def abilities(backend: Backend, capabilities: Sequence[Capability] = CAPABILITIES) -> dict[str, bool]:
     """Return whether a backend, or a plugin for it, offers each capability that is listed, by what it offers."""
     return {
-        capability.offers: any(isinstance(part, capability.protocol) for part in (backend, *backend.extensions))
+        capability.offers: find_capability(backend, capability.protocol) is not None
         for capability in capabilities
         if capability.offers
     }
 
 
-def implements(backend: object, protocol: Callable[..., P]) -> TypeGuard[P]:
-    """Return whether a backend has every method of a protocol, as ``isinstance`` does.
+def find_capability(backend: Backend, protocol: Callable[..., P]) -> P | None:
+    """Return the backend, or the first of its extensions, that has every method of a protocol; None if none has.
 
     Every profile calls this several times, and ``isinstance`` would collect the protocol's methods each time.
     """
     requested: Any = protocol
     methods = _METHODS.get(requested)
-    if methods is None:  # a protocol of another package
-        return isinstance(backend, requested)
-    return all(getattr(backend, name, None) is not None for name in methods)
+    for part in (backend, *backend.extensions):
+        if methods is None:  # a protocol of another package
+            has_all = isinstance(part, requested)
+        else:
+            has_all = all(getattr(part, name, None) is not None for name in methods)
+        if has_all:
+            return cast("P", part)
+    return None
 
 
 def read_declared_inputs(backend: Backend, model: Any, batch_size: int | None) -> ModelInputs | None:
     """Return inputs as the model declares them; None if it declares none, or the backend cannot read declarations."""
-    return backend.example_inputs(model, batch_size) if implements(backend, DeclaresInputs) else None
+    provider = find_capability(backend, DeclaresInputs)
+    return None if provider is None else provider.example_inputs(model, batch_size)
 
 
 def fit_inputs(backend: Backend, model: Any, inputs: ModelInputs) -> ModelInputs:
     """Return the inputs in the layout that the model declares; unchanged if the backend does not support layouts."""
-    return backend.fit_inputs(model, inputs) if implements(backend, FitsInputs) else inputs
+    provider = find_capability(backend, FitsInputs)
+    return inputs if provider is None else provider.fit_inputs(model, inputs)
 
 
 def take_fingerprint(backend: Backend, model: Any, values: bool = True) -> object:
     """Return an object that changes when the model's parameters change; None if the backend cannot detect changes."""
-    return backend.fingerprint(model, values) if implements(backend, NoticesTraining) else None
+    provider = find_capability(backend, NoticesTraining)
+    return None if provider is None else provider.fingerprint(model, values)
 
 
 def list_inapplicable(backend: Backend, model: Any) -> Mapping[str, str]:
     """Return the names of status keys that do not apply to the model, with the backend's reasons."""
-    return backend.inapplicable(model) if implements(backend, LimitsMetrics) else {}
+    provider = find_capability(backend, LimitsMetrics)
+    return {} if provider is None else provider.inapplicable(model)
 
 
 def suspend_modes(backend: Backend) -> AbstractContextManager[None]:
     """Return the context for every computation of a profiler."""
-    return backend.apart() if implements(backend, KeepsApart) else nullcontext()
+    provider = find_capability(backend, KeepsApart)
+    return nullcontext() if provider is None else provider.apart()

@@ -13,7 +13,7 @@ from profilerkit.inputs import ModelInputs
 from profilerkit.piping.function import Keys
 from profilerkit.piping.input_source import find_batch_size
 from profilerkit.piping.outcome import qualify
-from profilerkit.protocols import RunsInRanks, implements
+from profilerkit.protocols import RunsInRanks, find_capability
 from profilerkit.times.sampling import Sampling, measure_interleaved
 from profilerkit.trace.cross_check import ObservedRun, Witnessed
 
@@ -203,7 +203,8 @@ def _require_equal_calls(sampling: Sampling, ranks: int) -> None:
 
 def _count_ranks(backend: Backend, model: Any) -> int:
     """Return in how many processes a model runs together."""
-    return backend.ranks(model) if implements(backend, RunsInRanks) else 1
+    runner = find_capability(backend, RunsInRanks)
+    return 1 if runner is None else runner.ranks(model)
 
 
 def _read_call(arguments: Mapping[str, Any], training: bool = False) -> TimedCall:

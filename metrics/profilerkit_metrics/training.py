@@ -10,7 +10,7 @@ from profilerkit.backend import Backend
 from profilerkit.backend_kit.optimizers import OptimizerBytes, optimizer_bytes
 from profilerkit.piping.function import Keys
 from profilerkit.piping.outcome import qualify
-from profilerkit.protocols import HoldsOptimizer, ReadsOptimizers
+from profilerkit.protocols import HoldsOptimizer, ReadsOptimizers, find_capability
 from profilerkit.trace.completeness import TracePart
 from profilerkit.trace.records import ModelTrace
 
@@ -197,12 +197,14 @@ def find_optimizer_bytes(backend: Backend, model: Any, trace: ModelTrace, optimi
     It is the one that is given, else the one that the model has; 0 bytes without any.
     """
     if optimizer is None:
-        state = backend.optimizer_state(model) if isinstance(backend, HoldsOptimizer) else 0
+        holder = find_capability(backend, HoldsOptimizer)
+        state = 0 if holder is None else holder.optimizer_state(model)
         return state if isinstance(state, str) else OptimizerBytes(state)
     if isinstance(optimizer, str):
         return optimizer_bytes(optimizer, trace.parameters_in_memory)
-    if isinstance(backend, ReadsOptimizers):
-        return backend.optimizer_bytes(optimizer, trace.parameters_in_memory)
+    reader = find_capability(backend, ReadsOptimizers)
+    if reader is not None:
+        return reader.optimizer_bytes(optimizer, trace.parameters_in_memory)
     return f"the state of {optimizer!r}: the {backend.name} backend reads no optimizers; give the name of one"
 
 

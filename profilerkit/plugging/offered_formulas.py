@@ -11,7 +11,7 @@ from ..backend import Backend
 from ..errors import RegistrationConflictError
 from ..process.containment import contained
 from ..process.locks import Lock
-from ..protocols import TakesCosts, implements, require_capability
+from ..protocols import TakesCosts, find_capability, require_capability
 from .manager import list_offers, manager
 from .sources import Offer, PluginInfo, conflict, tolerate, warn
 
@@ -117,7 +117,7 @@ def _contain(plugin: PluginInfo, op: Any, formula: Callable[..., Any]) -> Callab
 def _find_formulas(backend: Backend) -> dict[PluginInfo, Costs]:
     """Return the formulas that a backend has from plugins; the dict is the one that they are kept in."""
     # A backend that takes no formulas needs no entry for each instance, and its warning appears once.
-    if backend.shares_costs or not implements(backend, TakesCosts):
+    if backend.shares_costs or find_capability(backend, TakesCosts) is None:
         return _formulas.setdefault(backend.name, {})
     with _LOCK.block():
         if id(backend) not in _formulas:

@@ -12,7 +12,7 @@ from ..arguments.structures import is_tensor
 from ..backend import BACKEND, Backend
 from ..backend_kit.failures import name_backend
 from ..error_text import shown
-from ..protocols import OpensModels, implements
+from ..protocols import OpensModels, find_capability
 from .backends import backend_named
 from .offered_formulas import equip
 from .recognition import find_backend, suggest_model
@@ -69,8 +69,9 @@ def open_model(model: Any, backend: Backend | str | None = None, kind: type[Back
     path = _find_path(model)
     stamps = () if path is None else _read_stamps(path)  # before it is read: it may change meanwhile
     resolved = _find_backend(model, backend, kind)
-    if implements(resolved, OpensModels):
-        model = resolved.open_model(model)
+    opener = find_capability(resolved, OpensModels)
+    if opener is not None:
+        model = opener.open_model(model)
     with name_backend(resolved.name, "accepts"):
         is_accepted = resolved.accepts(model)
     if not is_accepted:

@@ -22,8 +22,8 @@ from profilerkit.protocols import (
     TimesLayers,
     Trains,
     Watches,
+    find_capability,
     fit_inputs,
-    implements,
     require_capability,
     suspend_modes,
     take_fingerprint,
@@ -161,7 +161,7 @@ def test_the_doctor_lists_the_protocols_of_a_backend(monkeypatch: pytest.MonkeyP
     )
 
 
-def test_implements_agrees_with_isinstance() -> None:
+def test_finding_a_capability_agrees_with_isinstance() -> None:
     class Some(FakeBackend):
         def fingerprint(self, model: Any, values: bool = True) -> object:
             return None
@@ -172,6 +172,6 @@ def test_implements_agrees_with_isinstance() -> None:
     by_instance = FakeBackend()
     by_instance.open_model = lambda model: model  # type: ignore[attr-defined]
     for backend, expected in ((Some(), {NoticesTraining, KeepsApart}), (by_instance, {OpensModels})):
-        answers = {capability.protocol: implements(backend, capability.protocol) for capability in CAPABILITIES}
-        assert answers == {protocol: isinstance(backend, protocol) for protocol in answers}
-        assert expected <= {protocol for protocol, answer in answers.items() if answer}
+        found = {capability.protocol: find_capability(backend, capability.protocol) for capability in CAPABILITIES}
+        assert found == {protocol: backend if isinstance(backend, protocol) else None for protocol in found}
+        assert expected <= {protocol for protocol, answer in found.items() if answer is not None}

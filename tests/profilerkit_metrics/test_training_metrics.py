@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from profilerkit import ModelInputs, ModelTrace, Profiler
+from profilerkit.backend_kit.optimizers import OptimizerBytes
 from profilerkit.testing import FakeBackend, FakeLayer, FakeModel, FakeTensor
 from profilerkit.trace.records import LayerRecord, MemoryTimeline, OpRecord, WeightRecord
 from profilerkit_metrics import ComputeTraining
+from profilerkit_metrics.training import find_optimizer_bytes
 
 WEIGHTS = (WeightRecord("weight", 0, 10, 40, "float32", True, shape=(5, 2)),)
 PARTS = {"inputs": 8, "activations": 30, "gradients": 40, "other": 22}
@@ -84,6 +86,17 @@ def test_that_no_optimizer_is_counted_is_said() -> None:
     assert said(make_profiler(Trained(trace())), "training_memory") == (140, "complete", (), note)
     assert said(make_profiler(Trained(trace()), optimizer="sgd"), "training_memory") == (140, "complete", (), "")
     assert said(make_profiler(Trained(trace(), state=60)), "training_memory") == (200, "complete", (), "")
+
+
+def test_an_optimizer_that_a_plugin_knows_is_counted() -> None:
+    class Added:
+        def optimizer_state(self, model: Any) -> int:
+            return 10_000_000
+
+    class Untold(FakeBackend):
+        extensions = (Added(),)
+
+    assert find_optimizer_bytes(Untold(), FakeModel(), trace(), None) == OptimizerBytes(10_000_000)
 
 
 def test_an_optimizer_given_at_the_call_goes_before_that_of_the_function() -> None:

@@ -14,7 +14,7 @@ from profilerkit.devices.catalog import device as device_named
 from profilerkit.devices.info import DeviceInfo
 from profilerkit.errors import ArgumentError
 from profilerkit.plugging.backends import backend_named
-from profilerkit.protocols import MeasuresCeilings, implements
+from profilerkit.protocols import MeasuresCeilings, find_capability
 from profilerkit.times.ceiling_work import CeilingWork, best_rates
 
 if TYPE_CHECKING:
@@ -123,8 +123,9 @@ def _require_cpu(report: Report) -> None:
 def _open_work(backend: Backend | str | None, num_threads: int | None) -> AbstractContextManager[Iterable[CeilingWork]]:
     """Return a context that yields the work of a backend; of numpy without one that has some."""
     chosen = backend_named(backend) if isinstance(backend, str) else backend
-    if chosen is not None and implements(chosen, MeasuresCeilings):
-        return chosen.ceiling_work(num_threads)
+    provider = None if chosen is None else find_capability(chosen, MeasuresCeilings)
+    if provider is not None:
+        return provider.ceiling_work(num_threads)
     return nullcontext(_list_numpy_work())
 
 

@@ -14,7 +14,7 @@ import msgspec
 from profilerkit.backend import Backend, RunOptions
 from profilerkit.devices.info import DeviceInfo
 from profilerkit.errors import InputError, ProfilerKitError
-from profilerkit.protocols import Trains, implements, require_capability
+from profilerkit.protocols import Trains, find_capability, require_capability
 from profilerkit.times.run import Run
 from profilerkit.times.sampling import Sampling, measure
 from profilerkit.trace.records import ModelTrace, OpRecord
@@ -199,7 +199,7 @@ def measure_networks(
         return ()
     # Without the networks of a calibration before: predictions would be corrected by their ratios already.
     uncorrected = replace(device, calibration={**(device.calibration or {}), "networks": []})
-    phases = ("forward", "training") if implements(backend, Trains) else ("forward",)
+    phases = ("forward",) if find_capability(backend, Trains) is None else ("forward", "training")
     runs = [(network, phase) for network in in_spread_order(listed, lambda item: item.family) for phase in phases]
     deadline = time.perf_counter() + seconds
     results: list[Network] = []

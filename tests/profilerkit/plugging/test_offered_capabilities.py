@@ -1,14 +1,16 @@
 """Capabilities that plugins add to backends that exist."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from plugin_fixtures import FAKE, make_offering
+from plugin_fixtures import FAKE, add_entry_point, make_offering
 
-from profilerkit import NotOfferedError, PluginWarning, profile
+from profilerkit import InputError, ModelInputs, NotOfferedError, PluginWarning, profile
 from profilerkit.plugging.offered_formulas import equip
 from profilerkit.protocols import HoldsOptimizer, NamesDevices, abilities, require_capability
-from profilerkit.testing import FakeBackend, FakeModel
+from profilerkit.testing import FakeBackend, FakeLayer, FakeModel, FakeTensor
 
 
 class Optimizer:
@@ -65,3 +67,43 @@ def test_a_class_in_place_of_an_object_is_left_out(install: Any, core: None) -> 
     ):
         backend = equip(FakeBackend())
     assert backend.extensions == ()
+
+
+class Various:
+    """Opens files, declares and fits inputs, refuses a metric, and counts the blocks around computations."""
+
+    def __init__(self) -> None:
+        self.blocks = 0
+
+    def open_model(self, model: Any) -> Any:
+        return FakeModel([FakeLayer("layer", macs=10)]) if isinstance(model, str) else model
+
+    def example_inputs(self, model: Any, batch_size: int | None = None) -> ModelInputs:
+        return ModelInputs(FakeTensor((3, 2)))
+
+    def fit_inputs(self, model: Any, inputs: ModelInputs) -> ModelInputs:
+        return ModelInputs(FakeTensor((2 * inputs.args[0].shape[0], 2)))
+
+    def inapplicable(self, model: Any) -> dict[str, str]:
+        return {"total_params": "it has none"}
+
+    @contextmanager
+    def apart(self) -> Iterator[None]:
+        self.blocks += 1
+        yield
+
+    def ranks(self, model: Any) -> int:
+        return 2
+
+
+def test_what_a_profile_asks_itself_is_asked_of_plugins_too(install: Any, core: None, entry_points: Any) -> None:
+    added = Various()
+    install("various", capabilities=lambda backend: [added])
+    add_entry_point(entry_points, "metrics", "profilerkit_metrics.plugin", "profilerkit", "0.1")
+    backend = FakeBackend()
+    report = profile("model.fake", backend=backend, metrics=["macs", "total_params"])
+    assert report["macs"] == 10 * 2 * 3
+    assert report.status("total_params").missing == ("does not apply to this model: it has none",)
+    assert added.blocks > 0
+    with pytest.raises(InputError, match="the model runs in 2 processes"):
+        profile(FakeModel(), backend=backend, metrics=["execution_time"], strict=True, num_iters=3)
