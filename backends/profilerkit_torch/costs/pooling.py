@@ -1,4 +1,4 @@
-"""Pooling, and looking up rows that are pooled: which operator goes to which formula."""
+"""Pooling, looking up rows that are pooled, and gradients, also of padding: which operator goes to which formula."""
 
 from __future__ import annotations
 
@@ -8,18 +8,16 @@ from typing import Any
 
 from profilerkit.costs import pooling
 
-from .registry import Cost, Shape, register_by_name, register_existing
-
-__all__ = ["count_covered", "count_window"]
+from .registry import Cost, Shape, register_by_name, register_existing, register_free, register_op_cost
 
 
-def count_window(kernel: int | Sequence[int], dimensions: int) -> int:
+def _count_window(kernel: int | Sequence[int], dimensions: int) -> int:
     """Return the elements of a window, whose one size may hold for all dimensions."""
     sizes = (kernel,) if isinstance(kernel, int) else tuple(kernel)
     return math.prod(sizes * dimensions if len(sizes) == 1 else sizes)
 
 
-def count_covered(x: Shape, pooled: Shape, dimensions: int) -> int:
+def _count_covered(x: Shape, pooled: Shape, dimensions: int) -> int:
     """Return the elements of all windows of an adaptive pooling."""
     lengths = zip(x[-dimensions:], pooled[-dimensions:], strict=True)
     return Shape(x[:-dimensions]).numel * pooling.adaptive_windows(lengths)
@@ -36,11 +34,11 @@ def _register_pooling(kind: str, dimensions: int) -> None:
 
     def pool(x: Shape, kernel: Any, *_: Any, out: Any, **__: Any) -> Cost:
         """One comparison or addition for each element of the window."""
-        return pooling.pool(_take_pooled(out).numel, count_window(kernel, dimensions), is_average)
+        return pooling.pool(_take_pooled(out).numel, _count_window(kernel, dimensions), is_average)
 
     def adaptive_pool(x: Shape, size: Any, *_: Any, out: Any, **__: Any) -> Cost:
         """One comparison or addition for each element of each window."""
-        return pooling.pool(count_covered(x, _take_pooled(out), dimensions), 1, is_average)
+        return pooling.pool(_count_covered(x, _take_pooled(out), dimensions), 1, is_average)
 
     name = f"{kind}_pool{dimensions}d"
     register_existing(pool, name)
@@ -60,3 +58,83 @@ def embedding_bag(
 ) -> Cost:
     """Return the cost for each element of each row that is looked up; mode 2 is the maximum."""
     return pooling.embedding_bag(indices.numel * weight[-1], per_sample_weights is not None, maximum=mode == 2)
+
+
+# Gradients: elements that were read several times get the sum, what was taken once is moved back, which is free -------
+
+
+register_free(
+    "aten",
+    """
+    select_backward slice_backward diagonal_backward _nested_select_backward masked_scatter_backward
+    _nested_sum_backward _sparse_sum_backward
+    """,
+)
+
+
+def _add_up(dy: Shape, *_: Any, out: Any, **__: Any) -> Cost:
+    """One addition for each element of the gradient."""
+    return pooling.pool_gradient(dy.numel)
+
+
+#: Places that are hit more than once: the maximum of several windows, a border that is repeated, a pixel.
+_ADDED_UP = """
+    max_pool2d max_pool2d_with_indices max_pool3d_with_indices mkldnn_max_pool2d mkldnn_max_pool3d
+    adaptive_max_pool2d adaptive_max_pool3d fractional_max_pool2d fractional_max_pool3d
+    reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d replication_pad2d replication_pad3d
+    upsample_nearest1d upsample_nearest2d upsample_nearest3d
+    _upsample_nearest_exact1d _upsample_nearest_exact2d _upsample_nearest_exact3d unfold
+"""
+for _name in _ADDED_UP.split():
+    register_op_cost(f"aten::{_name}_backward", _add_up)
+
+
+def _register_average_gradient(dimensions: int) -> None:
+    @register_op_cost(f"aten::avg_pool{dimensions}d_backward")
+    def average(dy: Shape, x: Shape, kernel: int | Sequence[int], *_: Any, out: Shape) -> Cost:
+        """One addition for each element of the window of each gradient."""
+        return pooling.pool_gradient(dy.numel * _count_window(kernel, dimensions))
+
+    def adaptive_average(dy: Shape, x: Shape, *, out: Shape) -> Cost:
+        """One addition for each element of each window."""
+        return pooling.pool_gradient(_count_covered(x, dy, dimensions))
+
+    register_op_cost(f"aten::_adaptive_avg_pool{dimensions}d_backward", adaptive_average)
+    if dimensions == 2:
+        register_op_cost("aten::mkldnn_adaptive_avg_pool2d_backward", adaptive_average)
+
+
+for _dimensions in (2, 3):
+    _register_average_gradient(_dimensions)
+
+
+@register_op_cost("aten::embedding_dense_backward")
+def embedding_gradient(dy: Shape, indices: Shape, rows: Any, padding: Any, scaled: bool, *, out: Shape) -> Cost:
+    """One addition for each element of the gradient, and a division where rows are scaled by how often they come."""
+    return pooling.embedding_gradient(dy.numel, bool(scaled))
+
+
+@register_by_name("aten::_embedding_bag_backward", "aten::_embedding_bag_dense_backward")
+def embedding_bag_gradient(
+    *,
+    dy: Shape,
+    indices: Shape,
+    scale_grad_by_freq: bool,
+    mode: int,
+    per_sample_weights: Shape | None = None,
+    out: Any,
+    **_: Any,
+) -> Cost:
+    """Return the cost: an addition for each element of each row that was looked up, a product where it was weighted.
+
+    Where the bag took the maximum (mode 2), one addition for each element of the gradient.
+    """
+    if mode == 2:
+        return pooling.embedding_gradient(dy.numel)
+    return pooling.embedding_gradient(indices.numel * dy[-1], bool(scale_grad_by_freq), per_sample_weights is not None)
+
+
+@register_op_cost("aten::_embedding_bag_per_sample_weights_backward")
+def embedding_bag_weights_gradient(dy: Shape, rows: Shape, indices: Shape, *_: Any, out: Shape) -> Cost:
+    """The product of each row that was looked up with its bag's gradient, and their sum: two for each element."""
+    return pooling.bag_weights_gradient(indices.numel * dy[-1])

@@ -9,13 +9,11 @@ from profilerkit.costs import recurrent
 
 from .registry import Cost, Formula, Shape, register_by_name, register_op_cost
 
-__all__ = ["MODES", "count_elements", "count_library_elements"]
-
 #: The kinds by the numbers that cuDNN, MIOpen and oneDNN know them by.
-MODES = ("rnn_relu", "rnn_tanh", "lstm", "gru")
+_MODES = ("rnn_relu", "rnn_tanh", "lstm", "gru")
 
 
-def count_elements(weights: Sequence[Shape], dimensions: int) -> int:
+def _count_elements(weights: Sequence[Shape], dimensions: int) -> int:
     """Return the elements of all weights with so many dimensions: matrices have two, biases one."""
     return sum(weight.numel for weight in weights if len(weight) == dimensions)
 
@@ -27,7 +25,7 @@ def _count_layers(kind: str, weights: Sequence[Shape], positions: int) -> Cost:
     rows = max(shape[0] for shape in matrices)
     cells = sum(shape[0] == rows for shape in matrices) // 2
     units = cells * (rows // recurrent.GATES[kind])
-    return recurrent.layers(kind, positions, count_elements(weights, 2), count_elements(weights, 1), units)
+    return recurrent.layers(kind, positions, _count_elements(weights, 2), _count_elements(weights, 1), units)
 
 
 def _make_padded_formula(kind: str) -> Formula:
@@ -60,12 +58,12 @@ def library_layers(
     *, x: Shape, weight: tuple[Shape, ...], weight_stride0: int, mode: int, hidden_size: int, out: Any, **_: Any
 ) -> Cost:
     """All layers and directions, with ``weight_stride0`` weights each; a packed sequence has a row for each step."""
-    matrices, biases = count_library_elements(weight, weight_stride0)
+    matrices, biases = _count_library_elements(weight, weight_stride0)
     cells = len(weight) // weight_stride0
-    return recurrent.layers(MODES[mode], _count_positions(x), matrices, biases, cells * hidden_size)
+    return recurrent.layers(_MODES[mode], _count_positions(x), matrices, biases, cells * hidden_size)
 
 
-def count_library_elements(weights: Sequence[Shape], per_cell: int) -> tuple[int, int]:
+def _count_library_elements(weights: Sequence[Shape], per_cell: int) -> tuple[int, int]:
     """Return the elements of all matrices and of all biases, by their places in each cell.
 
     Not by their dimensions: under autocast they are pieces of one buffer, each of them a single column. A cell has the
@@ -82,7 +80,7 @@ def count_library_elements(weights: Sequence[Shape], per_cell: int) -> tuple[int
 def onednn_layer(*, x: Shape, weight0: Shape, weight1: Shape, mode: int, has_biases: bool, out: Any, **_: Any) -> Cost:
     """One layer in one direction."""
     biases = (Shape((weight0[0],)),) * 2 if has_biases else ()
-    return _count_layers(MODES[mode], (weight0, weight1, *biases), _count_positions(x))
+    return _count_layers(_MODES[mode], (weight0, weight1, *biases), _count_positions(x))
 
 
 @register_op_cost("aten::_lstm_mps")
@@ -107,3 +105,78 @@ def _count_cell(kind: str, gates: Shape, state: Shape, biases: Sequence[Shape | 
     """Return the cost of one step after its products, to which each bias that there is is added."""
     added = sum(bias is not None for bias in biases)
     return recurrent.cell_after_products(kind, state.numel, gates.numel * added)
+
+
+# Gradients ------------------------------------------------------------------------------------------------------------
+
+
+def _count_all_gradients(kind: str, weights: Sequence[Shape], x: Shape, units: int) -> Cost:
+    """Return the cost of the gradients by inputs, states and weights: twice that of the forward pass."""
+    matrices, biases = _count_elements(weights, 2), _count_elements(weights, 1)
+    return recurrent.layers_gradient(kind, Shape(x[:-1]).numel, matrices, biases, units)
+
+
+@register_by_name("aten::mkldnn_rnn_layer_backward")
+def onednn_layer_gradient(
+    *,
+    x: Shape,
+    weight1: Shape,
+    weight2: Shape,
+    weight3: Shape,
+    weight4: Shape,
+    mode: int,
+    hidden_size: int,
+    has_biases: bool,
+    out: Any,
+    **_: Any,
+) -> Cost:
+    """One layer in one direction; this kernel returns every gradient always."""
+    weights = (weight1, weight2, weight3, weight4) if has_biases else (weight1, weight2)
+    return _count_all_gradients(_MODES[mode], weights, x, hidden_size)
+
+
+@register_by_name("aten::_cudnn_rnn_backward", "aten::miopen_rnn_backward")
+def library_gradient(
+    *,
+    x: Shape,
+    weight: Sequence[Shape],
+    weight_stride0: int,
+    hx: Shape,
+    mode: int,
+    hidden_size: int,
+    bidirectional: bool,
+    output_mask: Sequence[bool],
+    out: Any,
+    **_: Any,
+) -> Cost:
+    """All layers and directions; each has ``weight_stride0`` weights, the input's and the state's matrix first."""
+    by_input, by_state, _cells, by_weights = output_mask
+    positions, samples = Shape(x[:-1]).numel, hx[1]
+    omitted = 0
+    if not by_input:
+        first_layer = weight[: (1 + bidirectional) * weight_stride0]
+        omitted += sum(matrix.numel for matrix in first_layer[::weight_stride0]) * positions
+    if not by_state:
+        omitted += sum(matrix.numel for matrix in weight[1::weight_stride0]) * samples
+    matrices, biases = _count_library_elements(weight, weight_stride0)
+    units = len(weight) // weight_stride0 * hidden_size
+    return recurrent.layers_gradient(_MODES[mode], positions, matrices, biases, units, bool(by_weights), omitted)
+
+
+@register_by_name("aten::lstm_mps_backward")
+def metal_gradient(*, x: Shape, hx: Sequence[Shape], params: Sequence[Shape], out: Any, **_: Any) -> Cost:
+    """All layers and directions of an LSTM; this kernel returns every gradient always."""
+    cells, units = hx[1][0], hx[1][-1]
+    return _count_all_gradients("lstm", params, x, cells * units)
+
+
+@register_op_cost("aten::_thnn_fused_lstm_cell_backward_impl")
+def lstm_cell_gradient(dhy: Any, dcy: Any, cx: Shape, cy: Any, gates: Shape, has_bias: bool, *, out: Any) -> Cost:
+    """Return the cost of one step's gradients; the bias takes the sum of the gates'."""
+    return recurrent.lstm_cell_gradient(cx.numel, gates.numel * has_bias, dcy is not None)
+
+
+@register_op_cost("aten::_thnn_fused_gru_cell_backward")
+def gru_cell_gradient(dhy: Shape, gates: Any, has_bias: bool, *, out: Any) -> Cost:
+    """Return the cost of one step's gradients."""
+    return recurrent.gru_cell_gradient(dhy.numel, bool(has_bias))

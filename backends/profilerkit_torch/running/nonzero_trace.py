@@ -22,7 +22,7 @@ from ..trace.recorded_pass import RecordedPass
 from ..trace.records import layer_records
 from ..trace.stand_ins import REAL_RUN
 from ..trace.static_pass import trace_pass
-from ..trace.traceable import traceable
+from ..trace.tracing import traceable
 from ..untouched.mutable_inputs import on_device
 from .nonzero_work import NonzeroMode, WatchedPass
 from .zeros import require_values

@@ -35,8 +35,12 @@ from ..model.keras_preparation import adapt_to_keras
 from ..model.rank_shares import rank_share
 from ..model.scripted import frozen_weights, notes_on_scripts
 from ..model.weights import note_quantization
-from ..model.wrapped import give_wrapper
+from ..model.wrapped import give_wrapper, unwrap
+from ..model.wrapper_kinds import has_wrappers
+from ..untouched.caller_context import apart
 from ..untouched.mutable_inputs import on_device
+from ..untouched.preservation import preserve
+from ..untouched.temporary_settings import run_operator_by_operator
 from .conditions import conditions
 from .grad_modes import GRAD_MODES
 from .inference_pass import InferencePass
@@ -44,9 +48,8 @@ from .recorded_pass import RecordedPass
 from .records import layer_records
 from .stand_ins import REAL_RUN, make_fake_stand_ins, make_meta_stand_ins
 from .static_pass import LeftBehindError, has_values, trace_pass
-from .traceable import traceable
 
-__all__ = ["trace_model"]
+__all__ = ["trace_model", "traceable"]
 
 #: Calls of layers by their paths.
 Calls: TypeAlias = dict[str, list[LayerCall]]
@@ -84,6 +87,17 @@ def trace_model(
         conditions=_list_conditions(trace, model),
         operators=with_nodes(model, trace.operators),
     )
+
+
+@contextmanager
+def traceable(inventory: Inventory) -> Iterator[Inventory]:
+    """Yield what a model holds without its wrappers; at the end it is as it was."""
+    with apart(), run_operator_by_operator(inventory):
+        if not has_wrappers(inventory):
+            yield inventory
+            return
+        with preserve(inventory.model, inventory=inventory):
+            yield Inventory(unwrap(inventory.model, inventory.modules))
 
 
 def _trace_unwrapped(inventory: Inventory, inputs: ModelInputs | None, kinds: Sequence[InferencePass]) -> ModelTrace:
