@@ -14,6 +14,8 @@ from profilerkit.error_text import error_line
 from profilerkit_predict.language_models.growth import find_growth, needs_third_length
 from profilerkit_predict.language_models.records import CacheContents, CacheLayer
 
+from ..trace.grad_modes import GRAD_MODES
+from ..trace.inference_pass import InferencePass
 from ..trace.tracing import trace_model
 from .calls import Calls
 from .configurations import find_longest_context, find_most_attended
@@ -36,6 +38,12 @@ _THIRD_RECURRENT = 2 * _RECURRENT + 1
 _RECURRENT_SIZES = ("state_size", "ssm_state_size", "mamba_d_state", "attention_hidden_size")
 
 
+class _EnginePass(InferencePass):
+    """A pass of a serving engine, whose kernels never write the scores of attention, whatever device they are for."""
+
+    knows_kernels = False
+
+
 class Followed(NamedTuple):
     """What a model did: the trace of all its passes, and the calls with the contents of the cache after each."""
 
@@ -50,7 +58,8 @@ def follow(model: nn.Module, length: int, batch: int, steps: int) -> Followed:
     """
     calls = Calls(steps)
     tokens = torch.empty(batch, length, dtype=torch.int64, device="meta")
-    trace = trace_model(model, ModelInputs(tokens, *_make_sound(model, batch)).given_to(calls.run))
+    inputs = ModelInputs(tokens, *_make_sound(model, batch)).given_to(calls.run)
+    trace = trace_model(model, inputs, list(map(_EnginePass, GRAD_MODES)))
     if calls.error is not None:
         raise calls.error
     if trace.failure is not None or len(calls.contents) != steps + 1:

@@ -32,6 +32,8 @@ class InferencePass:
     recorder: ClassVar[type[Recorder]] = Recorder
     #: Whether the tensors must tell their device: torch takes some functions apart in a way of each device.
     needs_device = False
+    #: Whether the model would run on the kernels of its device; else they are not known.
+    knows_kernels: ClassVar[bool] = True
 
     def __init__(self, grad_mode: GradMode) -> None:
         self.grad_mode = grad_mode

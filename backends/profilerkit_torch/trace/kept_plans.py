@@ -71,7 +71,7 @@ _read_numbers = attrgetter(*(name for name in vars(convention) if name.isupper()
 
 
 def find_plans(device: torch.device | None) -> PlanStore:
-    """Return the plans for a trace on the meta device of a model that is on another one."""
+    """Return the plans for a trace on the meta device of a model that would run on another one."""
     if not are_as_shipped():  # a formula of the user's
         return PlanStore({}, {})
     return PlanStore(_plans.setdefault(_Shared(device, _read_numbers(convention)), {}), {})

@@ -148,8 +148,9 @@ class RecordedPass:
         recorder.origins.newcomers.has_values |= any(tensor.is_floating_point() for tensor in self._objects.tensors)
         leaves = (leaf for leaf in self._objects.leaves if isinstance(leaf, torch.Tensor))
         recorder.device = find_common_device([*self.inventory.tensors, *leaves])
+        recorder.kernels = recorder.device if self._kind.knows_kernels else None
         if recorder.on_meta:
-            recorder.plans = find_plans(recorder.device)
+            recorder.plans = find_plans(recorder.kernels)
             recorder.guard = self._guard  # no mode of its own: hardly anything that is written to there is the model's
         self._lives.append(recorder.live)
         return recorder

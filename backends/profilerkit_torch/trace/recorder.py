@@ -79,6 +79,8 @@ class Recorder(WatchingMode, PassRecord):
     has_unread = False
     #: The device of the model's tensors and inputs that have values; None where they are on several.
     device: torch.device | None = None
+    #: The device on whose kernels the model would run; None where that is not known.
+    kernels: torch.device | None = None
     #: The device of the model's first tensor, which may be the meta device.
     model_device: torch.device = torch.device("cpu")
 
@@ -267,7 +269,7 @@ class Recorder(WatchingMode, PassRecord):
             key = None  # other values may lead to another result
         plan = self.plans.find(key)
         if plan is None:
-            plan = make_plan(func, kind, args, kwargs, result, self.device)
+            plan = make_plan(func, kind, args, kwargs, result, self.kernels)
             self.plans.remember(func, key, plan)
         if self.stands_in and not is_answered and any(map(self.values.stands_in, tensors_in((args, result)))):
             self.values.follow(func, model_args, model_kwargs, result)

@@ -74,7 +74,7 @@ class Plan(Struct, frozen=True):
 
 
 def make_plan(func: Any, kind: Kind, args: Any, kwargs: Any, result: Any, device: torch.device | None) -> Plan:
-    """Return what there is to remember of an operator, from its first run; the device is that of the model."""
+    """Return what there is to remember of an operator, from its first run; the device is that of the kernels."""
     cost = op_cost(func, kind, args, kwargs, result)
     outputs = list(tensors_in(result))
     is_single = isinstance(result, torch.Tensor)

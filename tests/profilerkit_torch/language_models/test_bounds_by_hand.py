@@ -82,6 +82,16 @@ def test_an_indexer_reads_every_key_and_attention_the_chosen_ones() -> None:
     assert report.cost(1, 1, PROMPT).cache_read_bytes == 2 * 2 * ((16 + 4) * 4 + 8 * PROMPT)
 
 
+@pytest.mark.parametrize("dtype", ["bf16", "fp32"])
+def test_scores_that_an_engine_never_writes_are_no_activations(dtype: str) -> None:
+    """The CPU's kernel takes no values narrower than the queries: torch writes 8 heads * 512 * 512 scores of 4 bytes."""
+    sizes = {"q_lora_rank": 24, "kv_lora_rank": 16, "qk_rope_head_dim": 4, "qk_nope_head_dim": 8, "v_head_dim": 8}
+    heads = {"num_attention_heads": 8, "num_key_value_heads": 8, "first_k_dense_replace": 2}
+    config = configuration("DeepseekV3Config", **sizes, **heads, intermediate_size=64)
+    report: Any = llm(config, prompt=512, new=4, dtype=dtype)
+    assert report.facts.traced.prefill.activation_bytes < 8 * 512 * 512 * 4
+
+
 def deepseek_4() -> Any:
     kinds = ["heavily_compressed_attention", "compressed_sparse_attention"]
     return configuration("DeepseekV4Config", num_hidden_layers=2, layer_types=kinds, hidden_size=512)
