@@ -49,6 +49,7 @@ if TYPE_CHECKING:
         ModelChangedWarning,
         ModelFailedError,
         NotOfferedError,
+        PlacementError,
         PlanError,
         PluginFailedError,
         PluginWarning,
@@ -138,6 +139,7 @@ __all__ = [
     "NotOfferedError",
     "Noted",
     "OptionInfo",
+    "PlacementError",
     "PlacementInfo",
     "PlanError",
     "PluginFailedError",
@@ -190,9 +192,9 @@ _MODULES = module_of_each(
             BackendNotInstalledError BudgetError CostFormulaError DependencyCycleError
             DeviceFileError DeviceNotAvailableError DeviceNotKnownError FailureCode IncompleteStatusError
             InputError InvalidTraceError MissingArgumentError ModelChangedWarning ModelFailedError
-            NotOfferedError PlanError PluginFailedError PluginWarning ProfileFileError ProfilerBusyError
-            ProfilerKitError ProfilerKitWarning RegistrationConflictError RegistrationWarning ReportFileError
-            StoreError TracingError UnknownStatusError WithoutValuesError
+            NotOfferedError PlacementError PlanError PluginFailedError PluginWarning ProfileFileError
+            ProfilerBusyError ProfilerKitError ProfilerKitWarning RegistrationConflictError RegistrationWarning
+            ReportFileError StoreError TracingError UnknownStatusError WithoutValuesError
         """,
         ".hookspecs": "hookimpl",
         ".data_splits": "DataLoader ForwardPass ModelInputPattern",

@@ -34,6 +34,7 @@ __all__ = [
     "ModelChangedWarning",
     "ModelFailedError",
     "NotOfferedError",
+    "PlacementError",
     "PlanError",
     "PluginFailedError",
     "PluginWarning",
@@ -150,6 +151,13 @@ class InputError(ProfilerKitError, ValueError):
 
 class ArgumentError(InputError, TypeError):
     """An invalid value of an argument, raised before anything runs. It is a `ValueError` and a `TypeError`."""
+
+
+class PlacementError(ArgumentError):
+    """What is to be profiled in place of a model cannot be, such as a rank of a mesh that the model does not fit.
+
+    It may be known only once the model is built. No metric could be computed then, and the whole call raises it.
+    """
 
 
 class WithoutValuesError(InputError):

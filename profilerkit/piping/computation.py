@@ -24,6 +24,7 @@ from ..errors import (
     MissingArgumentError,
     ModelFailedError,
     NotOfferedError,
+    PlacementError,
     ProfilerKitError,
     WithoutValuesError,
 )
@@ -102,7 +103,8 @@ class Computation:
     def run(self, bindings: Iterable[Binding], model_name: str, strict: bool) -> Iterator[str]:
         """Compute bindings in turn and yield the name of each that is done; a failure is kept unless ``strict``.
 
-        With ``strict`` a value that is not complete raises `IncompleteStatusError`.
+        A `PlacementError` is raised: there is no model, and nothing could be computed. With ``strict`` a value that is
+        not complete raises `IncompleteStatusError`.
         """
         for binding in bindings:
             name = binding.key.NAME
@@ -111,7 +113,7 @@ class Computation:
                 if strict:
                     self._require_complete(status, model_name)
             except Exception as error:
-                if strict:
+                if strict or isinstance(error, PlacementError):
                     raise
                 self.fail(binding, error)
             yield name

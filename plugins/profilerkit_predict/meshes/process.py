@@ -6,11 +6,18 @@ import os
 import pickle
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from profilerkit import ModelFailedError, ModelInputs, ProfilerKitError, errors
+from profilerkit import (
+    InputError,
+    ModelFailedError,
+    ModelInputs,
+    ProfilerKitError,
+    errors,
+)
 from profilerkit.error_text import error_line
 from profilerkit.isolation.job import Job
 from profilerkit.isolation.job_file import read_job, require_started, write_job
@@ -30,8 +37,9 @@ _PROGRAM = f"from {__name__} import main; main()"
 def trace_in_process(model: RankModel, inputs: ModelInputs, backend: str) -> RankTrace:
     """Return a training step of a rank, traced in a process of its own.
 
-    Raises what the step raises there; `ModelFailedError` for an error of the user's code, and for a process that ends
-    without an answer. `InputError` where the model, or the function that spreads it, cannot be sent there.
+    Raises what the step raises there; `ModelFailedError` for an error of the model's code, and for a process that ends
+    without an answer. `InputError` where the model, or the function that spreads it, cannot be sent there, or where
+    that function raises.
     """
     require_started()
     environment = {**os.environ, **_require_tracer(backend).list_rank_variables(model.ranks)}
@@ -80,6 +88,18 @@ def _trace(model: RankModel, inputs: ModelInputs, backend: str) -> RankTrace:
     build, parallelize = model.build, model.parallelize
     if isinstance(parallelize, str) and parallelize not in SCHEMES:
         parallelize = load_function(parallelize)
+    if callable(parallelize):
+        parallelize = partial(_spread, parallelize)
     if isinstance(build, str):
         build = partial(load_model, build, model.trust)
     return _require_tracer(backend).trace_rank(replace(model, build=build, parallelize=parallelize), inputs)
+
+
+def _spread(parallelize: Callable[..., Any], model: Any, mesh: Any) -> Any:
+    """Call the user's function; what it raises is of the arguments: it may not fit the mesh."""
+    try:
+        return parallelize(model, mesh)
+    except (MemoryError, ProfilerKitError):
+        raise
+    except Exception as error:  # whatever the user's function raises
+        raise InputError(f"parallelize raised {type(error).__name__}: {error_line(error)}") from error

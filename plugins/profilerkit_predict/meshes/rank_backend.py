@@ -10,7 +10,7 @@ from typing import Any, ClassVar, TypeVar
 from profilerkit import Backend, ModelInputs, ModelTrace, NotOfferedError, TensorSpec
 from profilerkit.backend import DeviceLike
 from profilerkit.backend_kit.optimizers import OptimizerBytes
-from profilerkit.errors import ProfilerKitError
+from profilerkit.errors import InputError, PlacementError, ProfilerKitError
 from profilerkit.protocols import LimitsMetrics, ReadsOptimizers, Trains, require_capability
 from profilerkit.trace.records import LayerRecord, WeightRecord
 
@@ -54,6 +54,8 @@ class RankBackend(Backend, LimitsMetrics, ReadsOptimizers, Trains):
         """Trace a step; return its error where it fails, as it would fail in the same way once more."""
         try:
             return trace_in_process(model, inputs, self.inner.name)
+        except InputError as error:  # the function is not found, or does not fit the mesh
+            return PlacementError(str(error))
         except ProfilerKitError as error:
             return error
 
@@ -73,6 +75,8 @@ class RankBackend(Backend, LimitsMetrics, ReadsOptimizers, Trains):
             return unknown
         try:
             step = self.trace_step(model, inputs).trace
+        except PlacementError:
+            raise
         except ProfilerKitError as error:
             return replace(unknown, failure=error)
         indices = [index for index, operator in enumerate(step.operators) if operator.phase == "forward"]

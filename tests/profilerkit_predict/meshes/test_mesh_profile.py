@@ -156,8 +156,17 @@ def profile_strictly(build: Any, parallelize: Any, mesh: Any = MESH_OF_TWO, pass
 
 @pytest.mark.slow
 def test_error_of_the_users_function() -> None:
-    with pytest.raises(errors.ModelFailedError, match=r"raised KeyError: 'no such plan'"):
-        profile_strictly(networks.Net, networks.fail_to_shard)
+    """No metric could be computed, so that the call raises, strict or not."""
+    for strict in (True, False):
+        with pytest.raises(errors.PlacementError, match=r"parallelize raised KeyError: 'no such plan'"):
+            profile(networks.Net, networks.words(), mesh=MESH_OF_TWO, parallelize=networks.fail_to_shard, strict=strict)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("function", ["no_file.py:shard", f"{networks.__file__}:nothing"])
+def test_function_that_is_not_found(function: str) -> None:
+    with pytest.raises(errors.PlacementError, match="there is no file 'no_file.py'|has no 'nothing'"):
+        profile(networks.Net, networks.words(), mesh=MESH_OF_TWO, parallelize=function)
 
 
 @pytest.mark.slow

@@ -84,7 +84,7 @@ def test_an_indexer_reads_every_key_and_attention_the_chosen_ones() -> None:
 
 @pytest.mark.parametrize("dtype", ["bf16", "fp32"])
 def test_scores_that_an_engine_never_writes_are_no_activations(dtype: str) -> None:
-    """The CPU's kernel takes no values narrower than the queries: torch writes 8 heads * 512 * 512 scores of 4 bytes."""
+    """The CPU's kernel takes no values narrower than the queries: it writes 8 heads * 512 * 512 scores of 4 bytes."""
     sizes = {"q_lora_rank": 24, "kv_lora_rank": 16, "qk_rope_head_dim": 4, "qk_nope_head_dim": 8, "v_head_dim": 8}
     heads = {"num_attention_heads": 8, "num_key_value_heads": 8, "first_k_dense_replace": 2}
     config = configuration("DeepseekV3Config", **sizes, **heads, intermediate_size=64)
