@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies
 
 import torch
 
@@ -66,7 +69,7 @@ def _find_configuration(transformers: ModuleType, spec: str, name: str, trust: b
     if name in transformers.CONFIG_MAPPING:
         return transformers.AutoConfig.for_model(name)
     try:
-        return transformers.AutoConfig.from_pretrained(name, **remote)
+        return transformers.AutoConfig.from_pretrained(name, local_files_only=_is_without_network(), **remote)
     except MemoryError:
         raise
     except Exception as error:
@@ -75,6 +78,20 @@ def _find_configuration(transformers: ModuleType, spec: str, name: str, trust: b
             f"{spec!r}: there is no folder {name!r}, no type of model of that name (the nearest are {nearest}), and no "
             f"configuration of it can be had from the hub: {str(error).strip().splitlines()[0]}"
         ) from error
+
+
+def _is_without_network() -> bool:
+    """Return whether the name of the hub leads nowhere: the hub's library would try it again for half a minute."""
+    from huggingface_hub.constants import ENDPOINT
+
+    host = urlsplit(ENDPOINT).hostname
+    if host is None or getproxies():  # a proxy may know the name
+        return False
+    try:
+        socket.getaddrinfo(host, None)
+    except OSError:
+        return True
+    return False
 
 
 def _read_folder(spec: str, read_configuration: Callable[[], Any]) -> Any:
