@@ -73,12 +73,18 @@ class Check:
             return self.read(value)
         except (ArgumentError, MemoryError):
             raise
+        except _TooLargeError:
+            raise ArgumentError(f"{name}={shown(value)}: give at most {MOST:,}") from None
         except Exception:  # whatever the value is and does
             raise ArgumentError(f"{name}={shown(value)}: give {self.expected}") from None
 
     def or_none(self) -> Check:
         """Return the check for a parameter that may be None too."""
         return replace(self, optional=True)
+
+
+class _TooLargeError(ValueError):
+    """A whole number above `MOST`."""
 
 
 # What checks read, which raises ValueError for a value of another kind ------------------------------------------------
@@ -149,7 +155,9 @@ def at_least(least: int, expected: str | None = None) -> Check:
 
     def read(value: Any) -> int:
         number = operator.index(one_number(value))
-        if not least <= number <= MOST:
+        if number > MOST:
+            raise _TooLargeError
+        if number < least:
             raise ValueError
         return number
 

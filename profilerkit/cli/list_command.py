@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
@@ -13,6 +14,7 @@ from ..plugging import offers
 from ..plugging.backends import list_backends
 from ..plugging.manager import list_disabled_plugins, list_offers, list_plugins, manager
 from ..plugging.offered_formulas import op_costs
+from ..process.clean_output import terminal_columns
 from .examined_backends import examine_by_loading, examine_without_import
 from .printing import emit, say
 
@@ -24,6 +26,11 @@ if TYPE_CHECKING:
 __all__ = ["command", "find_location"]
 
 T = TypeVar("T")
+
+#: The columns of names, which the longest name of ours fills, and the fewest of texts.
+_NAME, _NARROWEST = 26, 24
+#: The columns of what is no terminal: a program reads an entry a line.
+_ONE_LINE = 100_000
 
 
 @click.command("list", help="List what plugins offer, and the package each comes from.")
@@ -193,8 +200,12 @@ class _Listing:
 
 
 def _print_entry(name: str, text: str) -> None:
-    """Print a line with a name, and a text beside it."""
-    emit(f"  {name:<22} {text}".rstrip())
+    """Print a name, and a text beside it: in one line, in a terminal in as many as it needs."""
+    room = max(terminal_columns(_ONE_LINE) - _NAME - 3, _NARROWEST)
+    first, *others = wrap(text, room, break_long_words=False, break_on_hyphens=False) or [""]
+    emit(f"  {name:<{_NAME}} {first}".rstrip())
+    for line in others:
+        emit(" " * (_NAME + 3) + line)
 
 
 def _summarize(kind: type) -> str:

@@ -66,6 +66,8 @@ def parse_batch_sizes(context: click.Context, parameter: click.Parameter, value:
         return None
     try:
         sizes = tuple(map(_read_batch_size, value.split(",")))
+    except ArgumentError as error:
+        raise click.BadParameter(str(error).removeprefix("batch_size=")) from None
     except ValueError:
         raise click.BadParameter(f"{value!r}: give a whole number from 1, or several: 1,8,32") from None
     return sizes if len(sizes) > 1 else sizes[0]

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..arguments.structures import require_shallow
 from ..backend import Backend
-from ..errors import ArgumentError, InputError
+from ..errors import ArgumentError, FailureCode, InputError, classify
 from ..input_shapes import DEFAULT_DTYPE, InputShapes, TensorSpec, parse_input_shape
 from ..inputs import ModelInputs, NoInputs
 from ..protocols import fit_inputs
@@ -64,7 +64,17 @@ def _make_random_inputs(shapes: InputShapes, backend: Backend, batch_size: int, 
     usual_dtype = DEFAULT_DTYPE if model is None else backend.usual_dtype(model)
 
     def make_tensor(spec: TensorSpec) -> Any:
-        return backend.random_tensor(replace(spec, dtype=usual_dtype) if spec.has_usual_dtype else spec, batch_size)
+        if spec.has_usual_dtype:
+            spec = replace(spec, dtype=usual_dtype)
+        try:
+            return backend.random_tensor(spec, batch_size)
+        except (MemoryError, RuntimeError) as error:  # C++ code of frameworks has a plain `RuntimeError`
+            if classify(error) is not FailureCode.MEMORY:
+                raise
+            raise ArgumentError(
+                f"there is no memory for a batch of {batch_size:,} inputs of shape {spec.shape}; give a smaller "
+                "batch_size"
+            ) from error
 
     named = {name: make_tensor(spec) for name, spec in shapes.named.items()}
     inputs = ModelInputs(*map(make_tensor, shapes.positional), **named)

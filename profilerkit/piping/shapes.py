@@ -46,7 +46,7 @@ def correct_error(
     correction works, the error itself is returned; that of a model names the two dtypes if its inputs have another
     floating-point dtype than it takes.
     """
-    if source is None or not isinstance(error, (InputError, ModelFailedError)):
+    if source is None or isinstance(error, ArgumentError) or not isinstance(error, (InputError, ModelFailedError)):
         return error
     for proposal in _list_proposals(source):
         if _is_taken(proposal, backend, model, function):

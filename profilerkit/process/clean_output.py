@@ -129,7 +129,8 @@ def discard(stream: TextIO) -> None:
 def _open_stream(saved: int | None, like: TextIO | None) -> TextIO | None:
     if saved is None or like is None:
         return None
-    return os.fdopen(saved, "w", encoding=like.encoding, errors=like.errors)
+    # With ``for_good`` nobody closes it, of which Python would warn if it owned the descriptor.
+    return os.fdopen(saved, "w", encoding=like.encoding, errors=like.errors, closefd=False)
 
 
 def _count_columns(saved: int | None) -> int | None:
@@ -151,3 +152,4 @@ def _restore_descriptor(stdout: TextIO | None, saved: int | None) -> None:
     if _streams.results is not None:
         with suppress(OSError):  # the reader has closed the pipe
             _streams.results.close()
+    os.close(saved)

@@ -37,6 +37,12 @@ _SPECIAL = {
 }
 #: Rows of a table that still fits a page; longer ones are broken over pages.
 _PAGE = 40
+#: The width of a line in TeX's own class of articles, in points: most others have wider ones.
+_LINE = 345
+#: The widths of a letter, of one in a term with capitals, and of the gap beside a column, in points.
+_LETTER, _CAPITAL, _GAP = 4.6, 5.0, 12
+#: What makes a table smaller: the size of its letters, how wide they are, and the gap beside a column.
+_SMALLER = [(name, width, 4) for name, width in (("footnotesize", 3.9), ("scriptsize", 3.65), ("tiny", 3.15))]
 
 
 def render(
@@ -63,8 +69,12 @@ def render(
 def table(grid: Grid) -> str:
     """Return a grid as a booktabs table with its title as the caption; a long one goes over several pages."""
     columns = "".join("r" if index in grid.numeric else "l" for index in range(len(grid.titles)))
+    size = _choose_size(grid)
+    if size:
+        columns = f"@{{}}{columns}@{{}}"  # without gaps at both ends
     if grid.kind == "descriptions":  # a term, and a text that takes several lines
-        columns = "lp{0.7\\linewidth}"
+        term = max(len(row[0]) for row in grid.rows) * _CAPITAL + 2 * _GAP
+        columns, size = f"lp{{{max(1 - term / _LINE, 0.4):.2f}\\linewidth}}", ""
     titles = tuple(title.replace("\n", " ") for title in grid.titles)
     head = f"{_write_row(titles)}\n\\midrule"
     depths = grid.depths or [0] * len(grid.rows)
@@ -72,13 +82,26 @@ def table(grid: Grid) -> str:
     caption = f"\\caption{{{escape(grid.title)}}}"
     if len(grid.rows) > _PAGE:
         return (
-            f"\\begin{{longtable}}{{{columns}}}\n{caption}\\\\\n\\toprule\n{head}\n\\endhead\n\\bottomrule\n\\endfoot\n"
-            f"{body}\n\\end{{longtable}}"
+            f"{{{size}\\begin{{longtable}}{{{columns}}}\n{caption}\\\\\n\\toprule\n{head}\n\\endhead\n\\bottomrule\n\\endfoot\n"
+            f"{body}\n\\end{{longtable}}}}"
         )
     return (
-        f"\\begin{{table}}[htbp]\n\\centering\n{caption}\n\\begin{{tabular}}{{{columns}}}\n\\toprule\n{head}\n{body}\n"
+        f"\\begin{{table}}[htbp]\n\\centering\n{caption}\n{size}\\begin{{tabular}}{{{columns}}}\n\\toprule\n{head}\n{body}\n"
         "\\bottomrule\n\\end{tabular}\n\\end{table}"
     )
+
+
+def _choose_size(grid: Grid) -> str:
+    """Return what makes a grid as small as it must be to fit a line; nothing for one that fits."""
+    depths = grid.depths or [0] * len(grid.rows)
+    cells = [tuple(title.replace("\n", " ") for title in grid.titles), *grid.rows]
+    indents = [0, *(2 * depth for depth in depths)]
+    firsts = max(indent + len(row[0]) for indent, row in zip(indents, cells, strict=True))
+    letters = firsts + sum(max(len(row[index]) for row in cells) for index in range(1, len(grid.titles)))
+    if letters * _LETTER + len(grid.titles) * _GAP <= _LINE:
+        return ""
+    fitting = (name for name, width, gap in _SMALLER if letters * width + len(grid.titles) * gap <= _LINE)
+    return f"\\{next(fitting, _SMALLER[-1][0])}\\setlength{{\\tabcolsep}}{{2pt}}\n"
 
 
 def _write_row(cells: tuple[str, ...], depth: int = 0) -> str:

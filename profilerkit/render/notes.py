@@ -132,7 +132,7 @@ def describe_batch(report: Report, named: bool = False) -> Iterable[str]:
     """Yield for which batch the values are, if that has a size; with the name of the report if requested."""
     if report.batch_size is not None:
         name = f"{report.name}: " if named else ""
-        yield f"{name}Values are for a batch of {report.batch_size}."
+        yield f"{name}Values are for a batch of {report.batch_size:,}."
 
 
 # Tables of layers and operators ---------------------------------------------------------------------------------------

@@ -118,7 +118,7 @@ def begin_with_state(notes: Part, report: Report) -> Notes:
     if report.batch_size is None:
         return Notes((f"{state}.", *lines))
     others = [line for line in lines if line not in describe_batch(report)]  # the new line says that already
-    return Notes((f"{state}, and for a batch of {report.batch_size}.", *others))
+    return Notes((f"{state}, and for a batch of {report.batch_size:,}.", *others))
 
 
 def _list_costs(report: Report, advice: bool) -> Iterator[RenderableType]:

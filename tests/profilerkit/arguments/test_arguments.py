@@ -42,7 +42,7 @@ MakeProfiler = Callable[..., Profiler]
         ({"batch_size": 2.5}, "batch_size=2.5: give a whole number from 1"),
         ({"batch_size": "8"}, "batch_size='8': give a whole number from 1"),
         ({"batch_size": []}, "batch_size is empty: give a whole number from 1, or several of them"),
-        ({"batch_size": 2**31}, "batch_size=2147483648: give a whole number from 1"),
+        ({"batch_size": 2**31}, "batch_size=2147483648: give at most 2,147,483,647"),
         ({"max_seconds": "1"}, "max_seconds='1': give a number above zero"),
         ({"max_seconds": math.nan}, "max_seconds=nan: give a number above zero"),
         ({"max_seconds": math.inf}, "max_seconds=inf: give a number above zero"),

@@ -162,8 +162,8 @@ def test_a_backend_that_cannot_be_loaded_says_so_in_its_line(install: Install, l
         [line] = find_lines(out, "broken")
         assert "broken backend" in line
         assert " ".join(str(error).split()) in line
-        assert find_lines(out, "fine") == ["fine                   finelib 1.2"]
-        assert find_lines(out, "drawn") == ["drawn                  lines"]
+        assert find_lines(out, "fine") == ["fine                       finelib 1.2"]
+        assert find_lines(out, "drawn") == ["drawn                      lines"]
         assert "the broken backend\n" not in out, "it has no functions to list"
 
 
@@ -174,7 +174,7 @@ def test_what_is_no_backend_is_said_in_its_line(install: Install, listed: List, 
     assert (code, err) == (0, "")
     [line] = find_lines(out, "hollow")
     assert f"cannot be used: its load returned {returned!r}, which is no Backend" in line
-    assert find_lines(out, "fine") == ["fine                   finelib 1.2"]
+    assert find_lines(out, "fine") == ["fine                       finelib 1.2"]
 
 
 def test_an_environment_that_fails_is_said_and_the_backend_is_listed_on(install: Install, listed: List) -> None:
@@ -182,9 +182,9 @@ def test_an_environment_that_fails_is_said_and_the_backend_is_listed_on(install:
     code, out, err = listed()
     assert (code, err) == (0, "")
     said = "environment() of the unsure backend failed: OSError: no driver: is it loaded?"
-    assert find_lines(out, "unsure") == [f"unsure                 {said}"]
+    assert find_lines(out, "unsure") == [f"unsure                     {said}"]
     assert "environment() of the vague backend failed: AttributeError" in find_lines(out, "vague")[0]
-    assert find_lines(out, "fine") == ["fine                   finelib 1.2"]
+    assert find_lines(out, "fine") == ["fine                       finelib 1.2"]
     assert "Status keys" in out.splitlines()
 
 
@@ -233,7 +233,7 @@ def test_two_functions_for_one_key_and_a_second_conflict(install: Install, liste
     assert code == 3
     assert err.startswith("Error: two plugins offer status key 'depth' to the fine backend: 'one' of a-pack 1.0 and")
     assert len(find_lines(out, "depth")) == 2, "both are shown"
-    assert find_lines(out, "hub") == ["hub                    hub:NAME"]
+    assert find_lines(out, "hub") == ["hub                        hub:NAME"]
 
     install("three", "c-pack", backends=make_offering(FINE), model_loaders=make_offering(loader))
     plugins.forget()
@@ -256,8 +256,8 @@ def test_what_is_no_status_key_is_left_out_and_said_once(install: Install, liste
     assert err.count("offers <class 'int'>, which is no StatusKey with a NAME") == 1
     assert "two plugins offer status key 'depth'" in err
     assert find_lines(out, "depth") == [
-        "depth                  How deep it is.",
-        "depth                  How deep it is to others.",
+        "depth                      How deep it is.",
+        "depth                      How deep it is to others.",
     ]
 
 
@@ -308,7 +308,7 @@ def test_a_backend_that_says_what_is_installed_is_loaded_for_the_long_list_alone
     install("one", "pack", backends=make_offering(quick), profiler_functions=lambda backend: _for(backend, "quick"))
     code, out, err = listed()
     assert (code, err) == (0, "")
-    assert find_lines(out, "quick") == ["quick                  quicklib 1.2, base 3"]
+    assert find_lines(out, "quick") == ["quick                      quicklib 1.2, base 3"]
     assert "Status keys\n  depth " in out
     code, out, err = listed("--verbose")
     assert (code, err) == (0, "")
@@ -364,6 +364,18 @@ def test_what_is_not_installed_is_said_in_its_line(install: Install, listed: Lis
     install("one", "pack", backends=make_offering(quick, FINE))
     code, out, err = listed()
     assert (code, err) == (0, "")
-    assert find_lines(out, "quick") == [f"quick                  {said}"]
+    assert find_lines(out, "quick") == [f"quick                      {said}"]
     assert "the quick backend\n" not in out, "it has no functions to list"
-    assert find_lines(out, "fine") == ["fine                   finelib 1.2"]
+    assert find_lines(out, "fine") == ["fine                       finelib 1.2"]
+
+
+def test_an_entry_is_a_line_of_its_own_but_in_a_terminal(
+    install: Install, listed: List, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    renderer = RendererInfo("tidy", lambda: str, "words " * 20)
+    install("forms", "forms", renderers=lambda: [renderer])
+    assert f"  {'tidy':<26} {'words ' * 20}".rstrip() in listed()[1].splitlines()
+    monkeypatch.setenv("COLUMNS", "60")
+    lines = [line for line in listed()[1].splitlines() if "words" in line]
+    # 60 columns have 31 beside the names, which hold five words of six.
+    assert lines == [f"  {'tidy':<26} {' '.join(['words'] * 5)}", *[" " * 29 + " ".join(["words"] * 5)] * 3]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from profilerkit import InputError, ModelFailedError, ModelInputs, Report, Run, RunOptions, profile
+from profilerkit import InputError, ModelFailedError, ModelInputs, Report, Run, RunOptions, TensorSpec, profile
 from profilerkit.backend import AS_IT_IS
 from profilerkit.testing import FakeBackend, FakeLayer, FakeModel, FakeTensor
 
@@ -140,3 +140,17 @@ def test_strict_raises_what_to_give() -> None:
         profile(image_model(), input_shape=(1, 3, 8, 8), backend=Backend(), strict=True)
     assert not isinstance(raised.value, ModelFailedError)
     assert raised.value.__cause__ is not None
+
+
+@pytest.mark.parametrize(
+    "refused", [MemoryError(), RuntimeError("can't allocate memory: you tried to allocate 64 bytes")]
+)
+def test_a_batch_that_memory_cannot_hold(refused: Exception) -> None:
+    class FullBackend(FakeBackend):
+        def random_tensor(self, spec: TensorSpec, batch_size: int) -> FakeTensor:
+            raise refused
+
+    report = profile(FakeModel([]), input_shape=(2, 4), batch_size=3000, backend=FullBackend(), metrics=["macs"])
+    assert report.statuses["macs"].missing == (
+        "there is no memory for a batch of 3,000 inputs of shape (2, 4); give a smaller batch_size",
+    )

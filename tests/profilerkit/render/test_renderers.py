@@ -19,7 +19,8 @@ from slow_ones import slow_ones
 from profilerkit import Comparison, Completeness, Report
 from profilerkit.foreign_text import visible
 from profilerkit.plugging.offers import list_renderers
-from profilerkit.render import render
+from profilerkit.render import latex, render
+from profilerkit.render.grids import Grid
 from profilerkit.results.saving import parse
 from profilerkit.trace.records import LayerTable
 
@@ -195,17 +196,13 @@ def test_a_model_nested_deeper_than_python_recurses() -> None:
     assert drawn.count("in: Net") == 1500
 
 
-@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no LaTeX here")
-@pytest.mark.parametrize("kind", ["hostile", "comparison", "long"])
-def test_latex_compiles(kind: str, tmp_path: Path) -> None:
-    result: Any = {"hostile": hostile(), "comparison": RESULTS["comparison"], "long": deep_report(300)}[kind]
-    drawn = render(result, "latex", details=True)
+def compile_latex(drawn: str, folder: Path) -> str:
+    """Return what LaTeX says of a page with a drawn result; fails where it refuses it."""
     preamble = "\\documentclass{article}\n\\usepackage{booktabs,longtable}\n\\begin{document}"
-    page = f"{preamble}\n{drawn}\\end{{document}}\n"
-    (tmp_path / "page.tex").write_text(page, encoding="utf-8")
+    (folder / "page.tex").write_text(f"{preamble}\n{drawn}\\end{{document}}\n", encoding="utf-8")
     done = subprocess.run(
         ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "-no-shell-escape", "page.tex"],
-        cwd=tmp_path,
+        cwd=folder,
         capture_output=True,
         text=True,
         errors="replace",
@@ -213,7 +210,37 @@ def test_latex_compiles(kind: str, tmp_path: Path) -> None:
         timeout=300,
     )
     assert done.returncode == 0, done.stdout[-2000:]
+    return done.stdout
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no LaTeX here")
+@pytest.mark.parametrize("kind", ["hostile", "comparison", "long"])
+def test_latex_compiles(kind: str, tmp_path: Path) -> None:
+    result: Any = {"hostile": hostile(), "comparison": RESULTS["comparison"], "long": deep_report(300)}[kind]
+    drawn = render(result, "latex", details=True)
+    compile_latex(drawn, tmp_path)
     assert (tmp_path / "page.pdf").stat().st_size > 1000
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no LaTeX here")
+@pytest.mark.parametrize("rows", [3, 60])
+def test_latex_of_a_wide_table_fits_the_page(rows: int, tmp_path: Path) -> None:
+    """A table of layers with settings: 100 letters in eight columns, where a line of an article has some 70."""
+    titles = ("Layer", "Type", "Settings", "Output shape", "Calls", "Params", "MACs", "FLOPs")
+    cells = ("self_attn", "NonDynamicallyQuantizableLinear", "in 64, out 128", "[1, 8, 128]", "1", "100.4 k", "811 k")
+    grid = Grid("Layers", titles, ((*cells, "1.665 M"),) * rows, frozenset(range(4, 8)), depths=(3,) * rows)
+    assert "Overfull" not in compile_latex(latex.table(grid), tmp_path)
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no LaTeX here")
+def test_latex_of_metrics_with_long_names_fits_the_page(tmp_path: Path) -> None:
+    grid = Grid(
+        "Metrics",
+        ("Metric", "Description"),
+        (("Relative Output Difference", "The largest " * 20),),
+        kind="descriptions",
+    )
+    assert "Overfull" not in compile_latex(latex.table(grid), tmp_path)
 
 
 def test_every_renderer_draws_a_vision_transformer() -> None:
