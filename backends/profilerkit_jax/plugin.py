@@ -28,7 +28,7 @@ def load() -> Backend:
 def profilerkit_backends() -> list[BackendInfo]:
     """Offer the JAX backend."""
     from .compat import TESTED, find_versions
-    from .model.recognition import FRAMEWORKS, is_model
+    from .model.recognition import FRAMEWORKS, claims
 
     return [
         BackendInfo(
@@ -36,7 +36,7 @@ def profilerkit_backends() -> list[BackendInfo]:
             frameworks=FRAMEWORKS,
             load=load,
             requirement="profilerkit[jax]",
-            claims=is_model,
+            claims=claims,
             installed=find_versions,
             tested=TESTED,
         )

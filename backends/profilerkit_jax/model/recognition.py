@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import functools
-from types import BuiltinFunctionType, FunctionType, MethodType
+from collections.abc import Mapping
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
+from profilerkit import BackendNotFoundError
 from profilerkit.backend_kit.keras_kinds import is_keras, keras_backend
 
 from .jax_model import JaxModel
 from .wrapped import is_equinox_wrapper
 
-__all__ = ["FRAMEWORKS", "find_kind", "is_model"]
+__all__ = ["FRAMEWORKS", "claims", "find_kind", "is_model"]
 
 #: The packages whose classes mark a model of JAX.
-FRAMEWORKS = ("profilerkit_jax", "jax", "jaxlib", "flax", "equinox", "keras")
+FRAMEWORKS = ("profilerkit_jax", "jax", "jaxlib", "flax", "equinox", "keras", "haiku", "builtins.function")
 #: The base class of the modules of each framework: the module that defines it, and its name.
 _CLASSES = {
     "flax.nnx": ("flax.nnx.module", "Module"),
@@ -47,3 +49,32 @@ def find_kind(model: Any) -> str:
 def is_model(model: Any) -> bool:
     """Return whether something is a model of JAX: a function, a module, or a `JaxModel`."""
     return bool(find_kind(model))
+
+
+def claims(model: Any) -> bool:
+    """Return whether something is a model of JAX by its type alone, which a plain function is not.
+
+    Raises `BackendNotFoundError` for what is of JAX, and is to be given in another form.
+    """
+    if type(model).__module__.partition(".")[0] == "haiku" and hasattr(model, "apply"):
+        raise BackendNotFoundError(
+            f"a {type(model).__name__} of Haiku is no model without its parameters; give profilerkit_jax.JaxModel("
+            "haiku.without_apply_rng(model).apply, params), with params = model.init(key, *inputs)"
+        )
+    if not isinstance(model, FunctionType):
+        return is_model(model)
+    if _names_jax(model.__code__, model.__globals__):
+        raise BackendNotFoundError(
+            f"{model.__name__} is a plain function, which is a model of no framework by itself; give jax.jit("
+            f"{model.__name__}), or backend='jax'; where its first argument has the parameters, "
+            f"profilerkit_jax.JaxModel({model.__name__}, params)"
+        )
+    return False
+
+
+def _names_jax(code: CodeType, names: Mapping[str, Any]) -> bool:
+    """Return whether the code of a function, or of one in it, names a module of JAX."""
+    modules = (names.get(name) for name in code.co_names)
+    if any(isinstance(module, ModuleType) and module.__name__.partition(".")[0] == "jax" for module in modules):
+        return True
+    return any(_names_jax(inner, names) for inner in code.co_consts if isinstance(inner, CodeType))

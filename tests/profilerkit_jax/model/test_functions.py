@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from profilerkit import ArgumentError, InputError, ModelInputs, WithoutValuesError, profile
+from profilerkit import ArgumentError, BackendNotFoundError, InputError, ModelInputs, WithoutValuesError, profile
 from profilerkit_jax import JaxModel, register_op_cost
 from profilerkit_jax.backend import JaxBackend
 
@@ -30,6 +30,31 @@ def mlp(params: Any, x: Any) -> Any:
 def parameters(*sizes: int) -> Any:
     pairs = pairwise(sizes)
     return {"layers": [{"weight": jnp.ones((m, n)), "bias": jnp.zeros(n)} for m, n in pairs]}
+
+
+class Transformed(NamedTuple):
+    """As Haiku's, of the same name in a module of that package."""
+
+    init: Any
+    apply: Any
+
+
+def test_a_plain_function_is_said_to_need_jit() -> None:
+    def outer(x: Any) -> Any:
+        return [jnp.tanh(row) for row in x]
+
+    for function in (mlp, outer):
+        name = function.__name__
+        with pytest.raises(BackendNotFoundError, match=rf"{name} is a plain function, .* give jax.jit\({name}\), or"):
+            profile(function, jnp.ones((3, 4)))
+    with pytest.raises(BackendNotFoundError, match="no backend recognizes a model of type builtins.function"):
+        profile(lambda x: x + 1, jnp.ones((3, 4)))
+
+
+def test_a_transformed_function_of_haiku_is_said_to_need_its_parameters(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Transformed, "__module__", "haiku._src.transform")
+    with pytest.raises(BackendNotFoundError, match=r"JaxModel\(haiku.without_apply_rng\(model\).apply, params\)"):
+        profile(Transformed(init=len, apply=len), jnp.ones((3, 4)))
 
 
 def test_a_function_with_its_parameters() -> None:
