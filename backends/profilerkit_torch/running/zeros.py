@@ -8,12 +8,14 @@ import torch
 from torch import nn
 from torch.nn.utils.parametrize import ParametrizationList
 
-from profilerkit import WithoutValuesError
+from profilerkit import NotOfferedError, WithoutValuesError
+from profilerkit.errors import error_summary
 
 from ..compat.modules import read_buffers, read_parameters
 from ..model.inventory import Inventory, is_lazy
 from ..model.keras_layers import holds_keras, list_reported_weights
 from ..model.modules import find_mirrors, list_modules
+from ..model.tensors import is_wrapper_class
 from ..untouched.caller_context import apart
 from .nonzero_work import Nonzero, count_nonzero
 
@@ -42,8 +44,23 @@ def _count_parameters(model: nn.Module) -> Collection[Nonzero]:
         for name, parameter in weights:
             if parameter is not None and (parameter.is_floating_point() or parameter.is_complex()):
                 weight = _apply_mask(module, name, parameter.detach())
-                counts[id(parameter)] = Nonzero(count_nonzero(weight).nonzero, weight.numel())
+                counts[id(parameter)] = Nonzero(_count_nonzero(weight), weight.numel())
     return counts.values()
+
+
+def _count_nonzero(weight: torch.Tensor) -> int:
+    """Return how many elements are not zero; raises `NotOfferedError` for a class of tensors that cannot tell."""
+    try:
+        return count_nonzero(weight).nonzero
+    except MemoryError:
+        raise
+    except Exception as error:
+        if not is_wrapper_class(type(weight)):
+            raise
+        raise NotOfferedError(
+            f"which elements of a {type(weight).__name__} are zero is not known: it has no dequantize(), and counting "
+            f"them raised {error_summary(error)}"
+        ) from error
 
 
 def _apply_mask(module: nn.Module, name: str, weight: torch.Tensor) -> torch.Tensor:

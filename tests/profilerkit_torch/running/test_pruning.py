@@ -11,7 +11,7 @@ from torch import nn
 from torch.ao.pruning.sparsifier.utils import FakeSparsity
 from torch.nn.utils import parametrize, prune
 
-from profilerkit import ModelInputs, WithoutValuesError, profile
+from profilerkit import Completeness, ModelInputs, WithoutValuesError, profile
 from profilerkit_torch import Cost, register_op_cost
 from profilerkit_torch.costs import scoped_costs
 
@@ -254,3 +254,32 @@ def test_integers_in_which_several_numbers_are_packed_count_in_full() -> None:
     with scoped_costs():
         register_op_cost("quantized_holes::product", lambda x, packed, *, out: Cost.of_macs(x.numel * 4))
         assert effective(model, x()) == 3 * 8 * 4
+
+
+class Wrapped(torch.Tensor):
+    """A class of tensors that wraps another, has no ``dequantize`` of its own, and knows no operators."""
+
+    inner: torch.Tensor
+
+    @staticmethod
+    def __new__(cls, inner: torch.Tensor) -> Wrapped:
+        made: Wrapped = torch.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=torch.float32)
+        made.inner = inner
+        return made
+
+    def __tensor_flatten__(self) -> tuple[list[str], None]:
+        return ["inner"], None
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func in (torch.ops.aten.detach.default, torch.ops.aten.alias.default):
+            return cls(args[0].inner)
+        raise NotImplementedError(f"no {func}")
+
+
+def test_zeros_of_tensors_that_cannot_tell_them_are_not_known() -> None:
+    layer = nn.Linear(4, 3, bias=False)
+    layer.weight = nn.Parameter(Wrapped(torch.zeros(3, 4, dtype=torch.int8)), requires_grad=False)
+    record = profile(layer, metrics=["sparsity"]).status("sparsity")
+    assert record.completeness is Completeness.UNAVAILABLE
+    assert "which elements of a Wrapped are zero is not known: it has no dequantize()" in record.missing[0]
