@@ -503,6 +503,7 @@ def test_bytes_alive_are_those_that_later_nodes_need() -> None:
 # What does not fit ----------------------------------------------------------------------------------------------------
 
 DENSE = make_model([helper.make_node("MatMul", ["x", "w"], ["y"])], {"x": (F, ["n", 3])}, {"w": np.ones((3, 5), F)})
+FIXED = make_model([helper.make_node("MatMul", ["x", "w:0"], ["y"])], {"x": (F, ["n", 3]), "w:0": (F, [3, 5])})
 TWO = make_model([helper.make_node("Add", ["a", "b"], ["y"])], {"a": (F, ["n", 3]), "b": (F, ["n", 3])})
 
 
@@ -519,7 +520,12 @@ TWO = make_model([helper.make_node("Add", ["a", "b"], ["y"])], {"a": (F, ["n", 3
         (DENSE, ModelInputs(z=X), "the model declares no input 'z'; its inputs are: 'x'"),
         (DENSE, ModelInputs(x="text"), "the input 'x' is 'text'; give an array for it"),
         (DENSE, ModelInputs(X).given_to(lambda model, x: x), "call= was given"),
-        (TWO, ModelInputs(X), "the input 'b' is missing; the model declares the inputs: 'a', 'b'"),
+        (TWO, ModelInputs(X), "the input 'b' is missing; the model declares the inputs: 'a', 'b'$"),
+        (
+            FIXED,
+            ModelInputs(X),
+            r"the input 'w:0' is missing; .* its shape is \(3, 5\) for every batch: if it is a constant that the export",
+        ),
         (TWO, ModelInputs(X, np.ones((4, 3), F)), "the size 'n' is 2 in the input 'a' and 4 in 'b'"),
     ],
 )

@@ -259,21 +259,21 @@ def test_integers_in_which_several_numbers_are_packed_count_in_full() -> None:
 class Wrapped(torch.Tensor):
     """A class of tensors that wraps another, has no ``dequantize`` of its own, and knows no operators."""
 
-    inner: torch.Tensor
+    held: torch.Tensor
 
     @staticmethod
     def __new__(cls, inner: torch.Tensor) -> Wrapped:
         made: Wrapped = torch.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=torch.float32)
-        made.inner = inner
+        made.held = inner
         return made
 
     def __tensor_flatten__(self) -> tuple[list[str], None]:
-        return ["inner"], None
+        return ["held"], None
 
     @classmethod
-    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # type: ignore[override]
         if func in (torch.ops.aten.detach.default, torch.ops.aten.alias.default):
-            return cls(args[0].inner)
+            return cls(args[0].held)
         raise NotImplementedError(f"no {func}")
 
 
