@@ -524,7 +524,7 @@ TWO = make_model([helper.make_node("Add", ["a", "b"], ["y"])], {"a": (F, ["n", 3
         (
             FIXED,
             ModelInputs(X),
-            r"the input 'w:0' is missing; .* its shape is \(3, 5\) for every batch: if it is a constant that the export",
+            r"the input 'w:0' is missing; .* its shape is \(3, 5\) for every batch: if it is a constant that",
         ),
         (TWO, ModelInputs(X, np.ones((4, 3), F)), "the size 'n' is 2 in the input 'a' and 4 in 'b'"),
     ],
