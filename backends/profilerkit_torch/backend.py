@@ -58,7 +58,7 @@ from .model.modules import set_inference_flags
 from .model.rank_shares import rank_share
 from .model.scripted import type_name
 from .model.structure import read_structure
-from .model.wrapped import inner_model
+from .model.wrapped import find_inner_model
 from .operator_timing.passes import measure_operator_times
 from .running import ceilings, devices, nonzero_trace, zeros
 from .running.measured_memory import measure_peak
@@ -148,7 +148,7 @@ class TorchBackend(
 
     def model_name(self, model: torch.nn.Module) -> str:
         """Return the name that a functional or sequential Keras model has, else that of the class in its wrappers."""
-        return str(model.name) if is_shipped(model) else type_name(inner_model(model))
+        return str(model.name) if is_shipped(model) else type_name(find_inner_model(model))
 
     def fingerprint(self, model: torch.nn.Module, values: bool = True) -> object:
         """Return what changes with the modules, their attributes and hooks, and with any of their tensors.

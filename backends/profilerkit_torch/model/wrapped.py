@@ -12,7 +12,7 @@ model that is spread over several in `rank_shares`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import update_wrapper
 from typing import Any
 
@@ -22,8 +22,9 @@ from torch import nn
 from profilerkit import ModelInputs
 
 from ..compat.modules import call_hooks, read_children, read_parameters
-from ..compat.wrappers import INNER_NAMES, list_original_parameters, list_shared_parameters
+from ..compat.wrappers import list_original_parameters, list_shared_parameters
 from .wrapper_kinds import (
+    DATA_PARALLEL_NAME,
     FLATTENED_NAME,
     SPREADING,
     find_inner_name,
@@ -34,30 +35,37 @@ from .wrapper_kinds import (
     list_flattened,
 )
 
-__all__ = ["give_wrapper", "inner_model", "unwrap"]
+__all__ = ["find_inner_model", "give_wrapper", "unwrap"]
 
 
-def inner_model(model: nn.Module) -> nn.Module:
-    """Return the module inside the wrappers that a model consists of."""
+def find_inner_model(model: nn.Module) -> nn.Module:
+    """Return the module inside the wrappers that a model consists of; a model that is no wrapper as it is."""
+    *_, inner = _list_nested(model)
+    return inner
+
+
+def _list_nested(model: nn.Module) -> Iterator[nn.Module]:
+    """Yield a model and, where it is a wrapper, what is inside of it, from the outside inwards."""
+    yield model
     name = find_inner_name(model)
     inside = None if name is None else read_children(model)[name]
-    return model if inside is None else inner_model(inside)
+    if inside is not None:
+        yield from _list_nested(inside)
 
 
 def give_wrapper(inputs: ModelInputs, model: nn.Module) -> ModelInputs:
-    """Return inputs whose function, where they have one, is called with the wrapper that the user gave as the model.
+    """Return inputs whose function, where they have one, is called with the data parallel wrapper of the model.
 
-    Only with that of data parallelism, of which it may read ``model.module``. Any other function gets the module
-    inside: a FullyShardedDataParallel is without its parameters by then, and what ``torch.compile`` returns has the
-    attributes of the module inside.
+    The function may read its ``model.module``, also where ``torch.compile`` has wrapped the wrapper, which hands such
+    names on. With a model that has none the function is called with the module inside.
     """
     function = inputs.function
-    is_data_parallel = find_inner_name(model) == INNER_NAMES["DataParallel"]  # DistributedDataParallel has it too
-    if function is None or not is_data_parallel:
+    wrapper = next((module for module in _list_nested(model) if find_inner_name(module) == DATA_PARALLEL_NAME), None)
+    if function is None or wrapper is None:
         return inputs
 
     def call(inside: nn.Module, *args: Any, **kwargs: Any) -> Any:
-        return function(model, *args, **kwargs)
+        return function(wrapper, *args, **kwargs)
 
     return inputs.given_to(update_wrapper(call, function))
 
@@ -72,13 +80,13 @@ def unwrap(model: nn.Module, modules: Sequence[nn.Module]) -> nn.Module:
         _unflatten(wrapper, flat)
     spread = [module for module in modules if is_spread(module)]
     if spread:
-        _gather(spread)
+        _restore_whole_parameters(spread)
         for module in modules:  # also those without parameters: a block whose inputs are spread, or its dropout
             _remove_hooks(module)
     for module in modules:
         children = read_children(module)
-        children.update({name: inner_model(child) for name, child in children.items() if child is not None})
-    return inner_model(model)
+        children.update({name: find_inner_model(child) for name, child in children.items() if child is not None})
+    return find_inner_model(model)
 
 
 def _unflatten(wrapper: nn.Module, flat: Any) -> None:
@@ -98,8 +106,8 @@ def _set_parameter(owner: nn.Module, name: str, parameter: nn.Parameter) -> None
     read_parameters(owner)[name] = parameter
 
 
-def _gather(modules: Sequence[nn.Module]) -> None:
-    """Give modules whole parameters instead of this rank's parts, and the classes from before ``fully_shard``."""
+def _restore_whole_parameters(modules: Sequence[nn.Module]) -> None:
+    """Give modules whole parameters, without values, in place of parts, and the classes from before ``fully_shard``."""
     parts: dict[int, Any] = {
         id(tensor): tensor for module in modules for tensor in read_parameters(module).values() if is_part(tensor)
     }

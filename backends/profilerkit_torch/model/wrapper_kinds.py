@@ -18,6 +18,7 @@ from ..compat.wrappers import INNER_NAMES, find_flat_parameter
 from .inventory import Inventory
 
 __all__ = [
+    "DATA_PARALLEL_NAME",
     "FLATTENED_NAME",
     "SPREADING",
     "find_inner_name",
@@ -31,6 +32,8 @@ __all__ = [
 
 #: Where the classes and hooks are from that gather and spread weights.
 SPREADING = ("torch.distributed.fsdp", "torch.distributed.tensor")
+#: Under which name DataParallel and DistributedDataParallel hold the module inside.
+DATA_PARALLEL_NAME = INNER_NAMES["DataParallel"]
 #: Under which name a FullyShardedDataParallel holds the module inside.
 FLATTENED_NAME = INNER_NAMES["FullyShardedDataParallel"]
 

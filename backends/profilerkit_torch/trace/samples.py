@@ -17,7 +17,7 @@ from profilerkit.process.cached import once_for_each
 
 from ..compat.modules import read_buffers, read_parameters
 from ..model.modules import list_layers
-from ..model.wrapped import inner_model
+from ..model.wrapped import find_inner_model
 from .tracing import trace_model
 
 __all__ = ["count_samples"]
@@ -40,7 +40,7 @@ def count_samples(model: nn.Module, inputs: ModelInputs, trace: ModelTrace | Non
     first dimension.
     """
     shapes = [tuple(leaf.shape) for leaf in inputs.leaves() if isinstance(leaf, torch.Tensor) and not leaf.is_nested]
-    layers = list_layers(inner_model(model))
+    layers = list_layers(find_inner_model(model))
     has_parameters = any(tensor is not None for _, module in layers for tensor in read_parameters(module).values())
     layouts = _find_layouts(layers, has_parameters)
     user_layers = [module for _, module in layers if not type(module).__module__.startswith("torch.nn.")]

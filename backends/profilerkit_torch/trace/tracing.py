@@ -101,10 +101,9 @@ def traceable(inventory: Inventory) -> Iterator[Inventory]:
 
 
 def _trace_unwrapped(inventory: Inventory, inputs: ModelInputs | None, kinds: Sequence[InferencePass]) -> ModelTrace:
+    given = None if inputs is None else give_wrapper(inputs, inventory.model)  # while the wrappers are there
     with traceable(inventory) as inside:
-        if inputs is None:
-            return _list_layers(inside)
-        return _try_kinds(inside, give_wrapper(inputs, inventory.model), kinds)
+        return _list_layers(inside) if given is None else _try_kinds(inside, given, kinds)
 
 
 def _list_conditions(trace: ModelTrace, model: nn.Module) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from torch import nn
 
 from profilerkit import InputError, ModelInputs, ModelTrace, profile
 from profilerkit_torch import TorchBackend
-from profilerkit_torch.model.wrapped import inner_model
+from profilerkit_torch.model.wrapped import find_inner_model
 
 LINEAR = 2 * 8 * 8  # MACs of an 8 x 8 linear layer for two samples
 
@@ -157,6 +157,14 @@ def test_a_function_gets_the_wrapper_it_was_written_for() -> None:
     assert report["macs"] == 2 * 2 * LINEAR
 
 
+@pytest.mark.parametrize("wrap", [lambda model: model, compile_model])
+def test_a_function_reads_the_module_inside_data_parallel(wrap: Any) -> None:
+    """What ``torch.compile`` returns hands on the names of the wrapper inside it."""
+    model = wrap(nn.DataParallel(Block()))
+    report = profile(model, x(), call=lambda model, x: model.module.twice(x), metrics=["macs", "effective_macs"])
+    assert report["macs"] == report["effective_macs"] == 2 * 2 * LINEAR
+
+
 def test_nothing_is_compiled_while_a_compiled_model_is_counted() -> None:
     compilations: list[Any] = []
 
@@ -186,8 +194,8 @@ def test_only_wrappers_are_looked_through() -> None:
             self.module = nn.Linear(8, 8)
 
     model = DataParallel()
-    assert inner_model(model) is model
-    assert inner_model(nn.DataParallel(nn.DataParallel(model))) is model
+    assert find_inner_model(model) is model
+    assert find_inner_model(nn.DataParallel(nn.DataParallel(model))) is model
 
 
 # Scripted and traced modules ------------------------------------------------------------------------------------
