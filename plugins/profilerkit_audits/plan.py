@@ -30,7 +30,8 @@ from .plan_values import (
     check_names,
     check_setting,
     check_texts,
-    list_settings,
+    find_setting,
+    list_setting_keys,
     read_matrix,
     require_known,
 )
@@ -150,8 +151,7 @@ class Plan:
 
 def _list_common() -> tuple[str, ...]:
     """Return the keys that may stand at the top of a plan, for all models, and in a model."""
-    settings = list_settings()
-    return *dict.fromkeys((*settings, *settings.values())), *SAMPLING, *LIMITS, *SELECTION
+    return *list_setting_keys(), *SAMPLING, *LIMITS, *SELECTION
 
 
 def _require_entries(models: Any) -> Sequence[Any]:
@@ -199,9 +199,9 @@ def _read_entry(entry: Any, common: Mapping[str, Any], where: str, number: int) 
 
 
 def _leave_out_replaced(common: Mapping[str, Any], entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the common values without the settings of a model: its ``batch_size`` replaces ``batch_sizes`` too."""
-    replaced = {key for names in list_settings().items() if not entry.keys().isdisjoint(names) for key in names}
-    return {key: value for key, value in common.items() if key not in replaced}
+    """Return the common values without the settings of a model: its ``input_shape`` replaces ``input_shapes`` too."""
+    replaced = set(map(find_setting, entry))
+    return {key: value for key, value in common.items() if find_setting(key) not in replaced}
 
 
 @contextmanager

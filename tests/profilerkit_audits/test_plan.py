@@ -70,7 +70,10 @@ def test_the_same_in_python(tmp_path: Path) -> None:
             r"model 1 \(net\.py:build\): input_shape: 'x' is no shape; .*; or a list, \[3, 224, 224\]",
         ),
         (LEAST.replace('["macs"]', "[]"), r"model 1 \(net\.py:build\): metrics is empty"),
-        (LEAST + "batch_size = 1\nbatch_sizes = [2]\n", "batch_size and batch_sizes are the same setting"),
+        (LEAST + "batch_sizes = [2]\n", r"unknown key 'batch_sizes'; did you mean 'batch_size'\?"),
+        (LEAST + "input_shapes = [[8]]\n", "input_shape and input_shapes are the same setting"),
+        (LEAST.replace("[8]", "{shape = 5}"), r"input_shape: shape = 5 is no list of sizes; write \{shape = \[128\]\}"),
+        (LEAST.replace("[8]", '{shape = "3,32"}'), r"input_shape: shape = '3,32' is no list of sizes"),
         (LEAST + '[budgets]\nmacs = "<= 5 zz"\nflops = "hm"\n', r"zoo\.toml: flops = 'hm' is no limit"),
         (LEAST.replace("[[models]]", "[[model]]"), r"unknown key 'model'; did you mean 'models'\?"),
         ("metrics = ['macs']\n", "has no models"),
@@ -114,8 +117,12 @@ def test_the_matrix_is_the_product_of_its_settings(tmp_path: Path) -> None:
 
 
 def test_a_setting_of_a_model_replaces_that_of_the_plan_in_either_number(tmp_path: Path) -> None:
-    cases = list_settings(tmp_path, {"spec": "a.py:b", "batch_sizes": [2]}, {"spec": "c.py:d"}, batch_size=[1, 3])
+    cases = list_settings(tmp_path, {"spec": "a.py:b", "batch_size": 2}, {"spec": "c.py:d"}, batch_size=[1, 3])
     assert [case["batch_size"] for _, case in cases] == [2, 1, 3]
+    shapes = list_settings(
+        tmp_path, {"spec": "a.py:b", "input_shape": [4]}, {"spec": "c.py:d"}, input_shapes=[[5], [6]]
+    )
+    assert [case["input_shape"] for _, case in shapes] == [[4], [5], [6]]
 
 
 def test_equal_cases_are_one(tmp_path: Path) -> None:
