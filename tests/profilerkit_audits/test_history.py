@@ -181,6 +181,15 @@ def command(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, s
     return int(end.value.code or 0), captured.out, captured.err
 
 
+@pytest.mark.parametrize("option", [("--dry-run",), ("--rerun", "all"), ("--engine", "local"), ("--address", "x")])
+@pytest.mark.parametrize("shown", [("--diff", "last~1", "last"), ("--check", "last")])
+def test_what_runs_nothing_takes_no_option_of_running(
+    shown: tuple[str, ...], option: tuple[str, ...], store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _, err = command(capsys, "audit", *shown, *option, "--store", str(tmp_path / "runs.db"))
+    assert (code, f"{shown[0]} runs nothing; leave out {option[0]}" in err) == (2, True)
+
+
 def test_commands(store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     where = ("--store", str(tmp_path / "runs.db"))
     code, out, _ = command(capsys, "history", "net.py:f", "--metric", "macs", *where, "--format", "json")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from profilerkit.cli import INTERRUPTED, NOT_KEPT, emit, say
 from profilerkit.cli.options import TypedOption, choose_form
@@ -20,7 +21,12 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
-FORMS = ("console", "json", "markdown", "junit")
+#: The forms of rows, of --diff and of --check.
+_ROW_FORMS = ("console", "json")
+_DIFF_FORMS = (*_ROW_FORMS, "markdown")
+_CHECK_FORMS = ("console", "markdown", "junit")
+#: The options of running, which --diff and --check do not do.
+_OF_RUNNING = ("dry_run", "rerun", "engine", "address")
 
 
 @click.command("audit")
@@ -44,7 +50,8 @@ FORMS = ("console", "json", "markdown", "junit")
 )
 @click.option("--dry-run", is_flag=True, help="Print what would run and an estimate of the time, and run nothing.")
 @choose_form(
-    *FORMS, help="Format of the printed rows: console or json; of --diff also markdown, of --check markdown or junit."
+    *dict.fromkeys((*_DIFF_FORMS, *_CHECK_FORMS)),
+    help="Format of the printed rows: console or json; of --diff also markdown, of --check markdown or junit.",
 )
 @click.option("--diff", nargs=2, metavar="OLD NEW", help="Run nothing; show what moved between two runs of the store.")
 @click.option("--check", metavar="RUN", help="Run nothing; check a run of the store against a budget.")
@@ -54,7 +61,12 @@ FORMS = ("console", "json", "markdown", "junit")
     metavar="FILE",
     help="The budget of --check, a TOML file; by default the budgets of the run's plan.",
 )
-@click.option("--strict", is_flag=True, help="Exit with 1 if a row is not complete, or exceeds a budget of the plan.")
+@click.option(
+    "--strict",
+    is_flag=True,
+    help="Exit with 1 also if a row is not complete; with --diff if a value got worse or was lost; with --check if a "
+    "limit is not certainly kept.",
+)
 @click.option("-q", "--quiet", is_flag=True, help="Print neither rows nor progress, only errors.")
 def command(
     plan: str | None,
@@ -76,6 +88,8 @@ def command(
     """
     if diff and (check is not None or budget is not None):
         raise click.UsageError("give --diff, or --check with its --budget")
+    if diff or check is not None:
+        _require_no_running("--diff" if diff else "--check")
     if diff:
         _show_diff(_choose_store(plan, options["store"]), diff, form, quiet, strict)
         return
@@ -84,7 +98,7 @@ def command(
         return
     if plan is None:
         raise click.UsageError("Missing argument 'PLAN'.")
-    if form not in FORMS[:2]:
+    if form not in _ROW_FORMS:
         raise click.BadParameter(f"{form!r}: rows are printed as console or json", param_hint="--format")
     if budget is not None:
         raise click.UsageError("--budget is for --check; the budgets of an audit stand in its plan")
@@ -97,6 +111,14 @@ def command(
     if not quiet:
         _print_result(finished, form)
     _end(audit, finished, strict)
+
+
+def _require_no_running(option: str) -> None:
+    """Raise `click.UsageError` for an option that says how models are run, beside one that runs nothing."""
+    context = click.get_current_context()
+    for name in _OF_RUNNING:
+        if context.get_parameter_source(name) is not ParameterSource.DEFAULT:
+            raise click.UsageError(f"{option} runs nothing; leave out --{name.replace('_', '-')}")
 
 
 def _choose_store(plan: str | None, store: str | None) -> str:
@@ -167,7 +189,7 @@ def _end(audit: Audit, finished: AuditResult, strict: bool) -> None:
 
 def _show_diff(store: str, runs: tuple[str, str], form: str, quiet: bool, strict: bool) -> None:
     """Print what moved between two runs; with ``strict`` leave with 1 if something became worse."""
-    _require_form(form, ("console", "json", "markdown"), "--diff")
+    _require_form(form, _DIFF_FORMS, "--diff")
     with report_errors("--diff"):
         from ..changes import diff_runs, draw_changes, write_causes
 
@@ -185,7 +207,7 @@ def _show_diff(store: str, runs: tuple[str, str], form: str, quiet: bool, strict
 
 def _show_check(store: str, run: str, budget: str | None, form: str, quiet: bool, strict: bool) -> None:
     """Print which limits a run keeps; leave with 1 if one is broken."""
-    _require_form(form, ("console", "markdown", "junit"), "--check")
+    _require_form(form, _CHECK_FORMS, "--check")
     with report_errors("--check"):
         from profilerkit_budgets import Budget
 
