@@ -114,7 +114,7 @@ class Walk:
         constant = is_made_of_constants(node, [value.constant for value in inputs])
         outputs = [self.make_value(output, constant=constant) for output in node.outputs()]
         values.update({(node.get_name(), index): value for index, value in enumerate(outputs)})
-        if kind == "Constant":
+        if kind in ("Constant", "Result", "Assign"):  # the last two only say where a value goes
             return
         if constant:
             self.constants += 1
@@ -122,7 +122,7 @@ class Walk:
             self._walk_branches(node, inputs, outputs, values, times)
         elif list_inner(node):
             self._walk_loop(node, inputs, outputs, times)
-        elif kind not in ("Result", "Assign"):  # which only say where a value goes
+        else:
             self._note(node, inputs, outputs, times)
 
     def _note(self, node: Any, inputs: Sequence[Value], outputs: Sequence[Value], times: int) -> None:

@@ -121,6 +121,14 @@ def test_weights_of_float16_are_stored_so(tmp_path: Path) -> None:
     assert (report["total_params"], report["model_size"], report["macs"]) == (48, 96, 96)
 
 
+def test_a_stored_constant_that_is_returned_is_no_operator() -> None:
+    x = ops.parameter([1, 4], np.float32)
+    product = ops.matmul(x, ops.constant(np.ones((4, 4), np.float32)), False, False)
+    model = openvino.Model([ops.result(product), ops.result(ops.constant(np.ones(3, np.float32)))], [x])
+    report = profile(model, np.ones((1, 4), np.float32), metrics=["macs"])
+    assert (report["macs"], report.notes) == (16, ())
+
+
 def test_a_constant_that_two_layers_use_is_one_weight() -> None:
     given, shared = ops.parameter([2, 8], np.float32), ops.constant(np.ones((8, 8), np.float32))
     first = linear(given, shared, "__module.first/aten::linear/MatMul")

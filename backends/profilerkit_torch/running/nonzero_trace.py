@@ -33,9 +33,9 @@ __all__ = ["trace_nonzero"]
 def trace_nonzero(model: nn.Module, inputs: ModelInputs) -> ModelTrace:
     """Return the trace of a real run whose operators do no work with weights that are zero."""
     require_values(model)
-    given = give_wrapper(inputs, model)  # while the wrappers are there
+    called = give_wrapper(inputs, model)  # while the wrappers are there
     with traceable(Inventory(model)) as inside:
-        return _trace(inside, given)
+        return _trace(inside, called)
 
 
 def _trace(inventory: Inventory, inputs: ModelInputs) -> ModelTrace:

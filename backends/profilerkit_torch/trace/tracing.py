@@ -101,9 +101,9 @@ def traceable(inventory: Inventory) -> Iterator[Inventory]:
 
 
 def _trace_unwrapped(inventory: Inventory, inputs: ModelInputs | None, kinds: Sequence[InferencePass]) -> ModelTrace:
-    given = None if inputs is None else give_wrapper(inputs, inventory.model)  # while the wrappers are there
+    called = None if inputs is None else give_wrapper(inputs, inventory.model)  # while the wrappers are there
     with traceable(inventory) as inside:
-        return _list_layers(inside) if given is None else _try_kinds(inside, given, kinds)
+        return _list_layers(inside) if called is None else _try_kinds(inside, called, kinds)
 
 
 def _list_conditions(trace: ModelTrace, model: nn.Module) -> tuple[str, ...]:
