@@ -276,9 +276,9 @@ def reference_of_metrics() -> str:
 
 def arguments_of_functions() -> str:
     """Return each argument that the functions of the metrics take from a caller, with what its ``Args:`` say of it."""
+    from profilerkit.piping.function import PROVIDED
     from profilerkit.piping.intrinsic import INTRINSIC
     from profilerkit.piping.options import BUNDLES
-    from profilerkit.piping.usable import PROVIDED
 
     offered = own_functions()
     functions = (*BUNDLES, *INTRINSIC, *offered)

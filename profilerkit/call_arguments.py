@@ -10,8 +10,7 @@ from .arguments.names import foreign_hint
 from .backend import DEVICE
 from .error_text import shown
 from .errors import ArgumentError
-from .piping.function import ProfilerFunction
-from .piping.usable import why_no_function
+from .piping.function import ProfilerFunction, why_no_function
 
 __all__ = ["read_functions", "read_names", "read_run_arguments", "require_no_foreign_input"]
 

@@ -10,7 +10,9 @@ from types import ModuleType
 from typing import Any, NamedTuple, TypeAlias
 
 from profilerkit import ProfilerFunction, StatusKey
-from profilerkit.piping.usable import PROVIDED
+from profilerkit.piping.function import Need
+from profilerkit.piping.intrinsic import INTRINSIC
+from profilerkit.piping.registry import Registry
 from profilerkit.process.modules import import_modules
 
 __all__ = ["default_functions", "find_public_names", "import_metric_modules", "status_keys"]
@@ -33,17 +35,11 @@ _Source: TypeAlias = ProfilerFunction | type[ProfilerFunction]
 
 
 class _Default(NamedTuple):
-    """A function that profilers may have by default.
-
-    Attributes:
-        source: What `_make_function` makes it of.
-        keys: The names of its status keys.
-        order: What sorts it among the others; see `default_functions`.
-    """
+    """A function that profilers may have by default, what it is made of, and the names of its status keys."""
 
     source: _Source
+    function: ProfilerFunction
     keys: frozenset[str]
-    order: tuple[int, ...]
 
 
 def import_metric_modules() -> list[ModuleType]:
@@ -67,7 +63,7 @@ def default_functions() -> list[ProfilerFunction]:
     A function is left out if another one computes all its keys, and more. The order is by these questions:
 
     1. Is it computed always, or on demand?
-    2. Does it follow from the trace, use the model, or follow from other metrics?
+    2. What does it need of the model? What needs nothing of it comes last.
     3. How many keys has it? Those with most keys come first, so that a new metric does not move the established ones,
        whatever its file is called.
     """
@@ -99,7 +95,14 @@ def _find_defaults(folders: tuple[str, ...]) -> tuple[_Default, ...]:
     """Return the default functions of the package in these folders, in order."""
     candidates = [_describe(source) for module in _import_modules(folders) for source in _list_sources(module)]
     defaults = [candidate for candidate in candidates if not any(candidate.keys < other.keys for other in candidates)]
-    return tuple(sorted(defaults, key=lambda default: default.order))
+    registry = Registry()
+    registry.bind_on_demand(*INTRINSIC, *(default.function for default in defaults))
+
+    def rank(default: _Default) -> tuple[int, ...]:
+        need = max(map(registry.find_need, default.keys))
+        return default.function.ON_DEMAND, need or len(Need), -len(default.keys)
+
+    return tuple(sorted(defaults, key=rank))
 
 
 def _list_sources(module: ModuleType) -> Iterator[_Source]:
@@ -112,8 +115,7 @@ def _list_sources(module: ModuleType) -> Iterator[_Source]:
 
 def _describe(source: _Source) -> _Default:
     function = _make_function(source)
-    keys = frozenset(key.NAME for key in function.list_keys())
-    return _Default(source, keys, order=(function.ON_DEMAND, _rank(function), -len(keys)))
+    return _Default(source, function, frozenset(key.NAME for key in function.list_keys()))
 
 
 def _make_function(source: _Source) -> ProfilerFunction:
@@ -136,11 +138,3 @@ def _needs_no_arguments(cls: type) -> bool:
     parameters = inspect.signature(cls).parameters.values()
     optional = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     return all(parameter.default is not parameter.empty or parameter.kind in optional for parameter in parameters)
-
-
-def _rank(function: ProfilerFunction) -> int:
-    """Return 0 for what follows from the trace, 1 for what uses the model, 2 for what follows from other metrics."""
-    parameters = function.parameters().keys()
-    if not parameters.isdisjoint(PROVIDED):
-        return 1
-    return 0 if "trace" in parameters else 2

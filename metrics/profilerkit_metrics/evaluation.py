@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from inspect import Parameter
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from profilerkit import (
     ArgumentError,
@@ -26,6 +26,7 @@ from profilerkit.arguments.checks import Check, several, text
 from profilerkit.backend import Backend, DeviceLike
 from profilerkit.data_splits import DataLoader
 from profilerkit.error_text import shown
+from profilerkit.piping.function import Need
 from profilerkit.piping.intrinsic import find_split
 from profilerkit.piping.outcome import is_number, qualify
 
@@ -141,6 +142,8 @@ class ComputeEvalMetric(ExternalProfilerFunction):
             ``better`` of the function, which all evaluation functions of the backends have. Without any of them,
             comparisons show the difference, and do not call it better or worse.
     """
+
+    NEED: ClassVar[Need | None] = Need.RUN
 
     def __init__(
         self,

@@ -13,7 +13,7 @@ from profilerkit.devices import device
 from profilerkit.error_text import error_line
 from profilerkit.inputs import ModelInputs
 from profilerkit.isolation.limits import parse_bytes
-from profilerkit.piping.function import Keys
+from profilerkit.piping.function import Keys, Need
 from profilerkit.piping.input_source import find_batch_size
 from profilerkit.piping.outcome import Noted
 from profilerkit.piping.quantity import Scale, scale_value
@@ -91,7 +91,7 @@ class ComputeLargestBatch(ProfilerFunction):
     COMPUTED_WITH: ClassVar[tuple[str, ...]] = ("fit_in",)
     ON_DEMAND: ClassVar[bool] = True
     ONLY_THROUGH_BACKEND: ClassVar[bool] = True
-    TRACES_ALONE: ClassVar[bool] = True
+    NEED: ClassVar[Need | None] = Need.MODEL
 
     def __call__(self, profiler: Profiler, model: Any, backend: Backend, fit_in: Any = None) -> Any:
         """Return the number of samples; 0 if not even one fits.
@@ -120,7 +120,7 @@ class ComputeLargestTrainingBatch(ProfilerFunction):
     COMPUTED_WITH: ClassVar[tuple[str, ...]] = ("fit_in",)
     ON_DEMAND: ClassVar[bool] = True
     ONLY_THROUGH_BACKEND: ClassVar[bool] = True
-    TRACES_ALONE: ClassVar[bool] = True
+    NEED: ClassVar[Need | None] = Need.MODEL
 
     def __call__(
         self, profiler: Profiler, model: Any, backend: Backend, fit_in: Any = None, optimizer: Any = None

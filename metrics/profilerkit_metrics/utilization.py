@@ -128,6 +128,7 @@ class ComputeMfu(ProfilerFunction):
 
     KEYS: ClassVar[Keys] = (Mfu,)
     ON_DEMAND: ClassVar[bool] = True
+    ONLY_THROUGH_BACKEND: ClassVar[bool] = True
 
     def __call__(
         self,
@@ -165,6 +166,7 @@ class ComputeTrainingUtilization(ProfilerFunction):
 
     KEYS: ClassVar[Keys] = (TrainingMfu, TrainingHfu)
     ON_DEMAND: ClassVar[bool] = True
+    ONLY_THROUGH_BACKEND: ClassVar[bool] = True
 
     def __call__(
         self,
@@ -191,6 +193,7 @@ class ComputeMbu(ProfilerFunction):
 
     KEYS: ClassVar[Keys] = (Mbu,)
     ON_DEMAND: ClassVar[bool] = True
+    ONLY_THROUGH_BACKEND: ClassVar[bool] = True
 
     def __call__(
         self,

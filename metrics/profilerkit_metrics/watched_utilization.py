@@ -81,6 +81,7 @@ class ComputeWatchedUtilization(ProfilerFunction):
 
     KEYS: ClassVar[Keys] = (StepMfu, StepHfu)
     ON_DEMAND: ClassVar[bool] = True
+    ONLY_THROUGH_BACKEND: ClassVar[bool] = True
 
     def __call__(
         self,

@@ -18,8 +18,8 @@ from typing import Any
 from profilerkit.errors import FailureCode, PlanError, nearest
 from profilerkit.isolation.job import Job
 from profilerkit.isolation.limits import Limits
-from profilerkit.isolation.ordering import Risk, find_risk
 from profilerkit.isolation.unreached import list_default_metrics, register_for_any_backend
+from profilerkit.piping.function import Need
 from profilerkit.plugging import offers
 from profilerkit.plugging.backends import backends
 from profilerkit.plugging.manager import list_plugins
@@ -240,4 +240,4 @@ def is_run_for(metrics: Sequence[str] | None, leave_out: Sequence[str] = ()) -> 
     registry = register_for_any_backend()
     requested = list_default_metrics(registry) if metrics is None else metrics
     names = [name for name in requested if name not in leave_out]
-    return any(name not in registry or find_risk(name, registry) is Risk.RUNS_MODEL for name in names)
+    return any(name not in registry or registry.find_need(name) is Need.RUN for name in names)

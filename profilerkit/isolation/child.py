@@ -20,20 +20,20 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError, ProfilerKitError, ProfilerKitWarning, UnknownStatusError, classify
 from ..inputs import NoInputs
-from ..piping.function import JointFunction
+from ..piping.function import JointFunction, Need
 from ..piping.outcome import Completeness, Outcome
 from ..piping.status import Metric
 from .channel import Channel
 from .job import Job
 from .job_file import read_job
-from .ordering import Risk, find_risk, group_by_function
 from .turns import take_turns
 
 if TYPE_CHECKING:
+    from ..piping.registry import Binding, Registry
     from ..profiler import Profiler
     from ..results.report import Report, StatusRecord
 
-__all__ = ["NOT_REACHED", "run_job", "serve"]
+__all__ = ["NOT_REACHED", "group_by_function", "run_job", "serve"]
 
 #: The reason of a metric that is not computed yet, until the caller knows why it never was.
 NOT_REACHED = "not reached"
@@ -133,7 +133,7 @@ def _send_warnings(channel: Channel) -> Iterator[None]:
 
 
 def _profile(channel: Channel, job: Job) -> None:
-    """Load the model, and compute its metrics in the order of their risk."""
+    """Load the model, and compute its metrics in the order of what they need of it."""
     from ..api import profile
     from ..piping.requests import read_request
     from ..plugging.placing import place_model, split_arguments
@@ -163,6 +163,23 @@ def _profile(channel: Channel, job: Job) -> None:
     work.plan()
     work.count_without_running()
     work.compute()
+
+
+def group_by_function(names: Sequence[str], registry: Registry) -> list[list[str]]:
+    """Return the names of keys in the order in which they are computed, those of one function together.
+
+    What needs most of the model comes last, as a run can do harm: then all else is known. Of what runs the model,
+    measurements that several models make in turn come first.
+    """
+    groups: dict[int, list[Binding]] = {}
+    for binding in (registry[name] for name in names):
+        groups.setdefault(id(binding.function), []).append(binding)
+
+    def rank(group: Sequence[Binding]) -> tuple[Need, bool]:
+        first = group[0]
+        return registry.find_need(first.key.NAME), not isinstance(first.function, JointFunction)
+
+    return [[binding.key.NAME for binding in group] for group in sorted(groups.values(), key=rank)]
 
 
 class Work:
@@ -204,7 +221,7 @@ class Work:
 
     def count_without_running(self) -> None:
         """Send the results of the layers alone, which are known even if the model cannot be traced."""
-        groups = [group for group in self.groups if find_risk(group[0], self.registry) is Risk.LEAST]
+        groups = [group for group in self.groups if self.registry.find_need(group[0]) <= Need.TRACE]
         names = [name for group in groups for name in group]
         twin = self.profiler.clone()
         without_inputs = {**self.job.arguments, "inputs": NoInputs(InputError(NOT_REACHED))}
@@ -234,7 +251,7 @@ class Work:
         """Send what is computed next; where models take turns, a function that runs the model waits for its turn."""
         missing = self._find_missing()
         self.channel.send(doing=[name for name in group if name in missing])
-        if self.waits and find_risk(group[0], self.registry) is Risk.RUNS_MODEL:
+        if self.waits and self.registry.find_need(group[0]) is Need.RUN:
             self.channel.send(turn=self._name_joint(group))
             while not self.channel.receive().get("go"):
                 pass

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from ..backend import Backend
+from ..piping.function import Need
 from ..piping.outcome import Completeness, Outcome
 from ..piping.registry import Registry
 from ..piping.status import Metric
@@ -43,7 +44,8 @@ def make_unreached_report(name: str, metrics: Iterable[str] | None, static: bool
     """
     if metrics is None:
         registry = register_for_any_backend()
-        metrics = [key for key in list_default_metrics(registry) if not (static and registry.runs_the_model(key))]
+        defaults = list_default_metrics(registry)
+        metrics = [key for key in defaults if not (static and registry.find_need(key) is Need.RUN)]
     declared = {offer.item.NAME: offer.item for offer in list_status_keys() if issubclass(offer.item, Metric)}
     unreached = Outcome(None, Completeness.UNAVAILABLE, ("not reached",))
     records = {key: StatusRecord.of(_make_metric(key, declared.get(key)).with_outcome(unreached)) for key in metrics}

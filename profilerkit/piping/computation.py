@@ -34,7 +34,7 @@ from ..protocols import list_inapplicable
 from ..trace.completeness import TracePart
 from ..trace.records import ModelTrace
 from .cross_check import ComparedRuns
-from .function import ProfilerFunction, describe
+from .function import PROVIDED, ProfilerFunction, describe
 from .gaps import inherit_gaps
 from .intrinsic import Trace
 from .memory import Memory
@@ -44,7 +44,6 @@ from .remembered import Remembered, Resolved
 from .requests import first_of_several
 from .returned import read_outcomes
 from .status import Metric, StatusKey
-from .usable import PROVIDED
 
 __all__ = [
     "Computation",
@@ -209,7 +208,7 @@ class Computation:
         self._path.append(binding.key.NAME)
         try:
             with nullcontext() if binding.plugin is None else contained(binding.plugin, describe(function)):
-                if function.ONLY_THROUGH_BACKEND or resolved.values.keys().isdisjoint(PROVIDED):
+                if not function.handles_model():
                     return function.invoke(resolved.values)
                 with self.provided["backend"].preserve(self.provided["model"]):
                     return function.invoke(resolved.values)

@@ -9,24 +9,65 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import IntEnum
 from inspect import Parameter
 from typing import Any, ClassVar, NamedTuple, TypeAlias, TypeVar
 
 from ..arguments.checks import Check
 from ..error_text import shown
+from ..errors import ArgumentError
 from .status import StatusKey
 
-__all__ = ["ArgumentBundle", "JointFunction", "KeyLike", "Keys", "ProfilerFunction", "describe", "is_variadic"]
+__all__ = [
+    "PROVIDED",
+    "RESERVED",
+    "ArgumentBundle",
+    "JointFunction",
+    "KeyLike",
+    "Keys",
+    "Need",
+    "ProfilerFunction",
+    "describe",
+    "is_variadic",
+    "require_usable",
+    "why_no_function",
+]
 
 #: A status key: a class, or a configured instance.
 KeyLike: TypeAlias = "StatusKey | type[StatusKey]"
 #: What ``KEYS`` may be.
 Keys: TypeAlias = "KeyLike | Iterable[KeyLike]"
 
+#: What every profiler provides by name; no status key may be called so.
+PROVIDED = ("model", "data_splits", "backend", "profiler")
+#: Parameters of the profiler's own methods, which could never reach a function.
+RESERVED = frozenset({"name", "recompute", "print_mode", "short_print", "strict"})
+#: What hands the model, or the user's own loaders, to the code of a function.
+_HANDLES = frozenset({"model", "data_splits", "profiler"})
+#: What a function that uses the model through the backend takes only to run it.
+_RUN_WITH = frozenset({"inputs", "data_splits", "sampling", "profiler"})
+
 #: The name by which a subclass may define its keys too.
 _SINGULAR = "get_bounded_status_key"
 
 T = TypeVar("T")
+
+
+class Need(IntEnum):
+    """What a function needs of the model; a later member includes the earlier ones.
+
+    ``static=True`` computes what needs less than `RUN`, and a separate process computes in this order, as a model may
+    hang or crash when it runs.
+    """
+
+    #: Nothing but arguments of the caller.
+    NOTHING = 0
+    #: What a trace has: layers, operators, shapes.
+    TRACE = 1
+    #: The model itself, such as its attributes and weights. It does not run.
+    MODEL = 2
+    #: A run of the model.
+    RUN = 3
 
 
 class ProfilerFunction(ABC):
@@ -57,8 +98,8 @@ class ProfilerFunction(ABC):
     COMPUTED_WITH: ClassVar[tuple[str, ...]] = ()
     #: Whether it uses the model only through methods of the backend, which restore the model themselves.
     ONLY_THROUGH_BACKEND: ClassVar[bool] = False
-    #: Whether it traces the model and never runs it, although it takes a profiler.
-    TRACES_ALONE: ClassVar[bool] = False
+    #: What it needs of the model, if its parameters do not say so; see `find_need`.
+    NEED: ClassVar[Need | None] = None
     #: What arguments of the caller may be, by the names of parameters of ``__call__``.
     CHECKS: ClassVar[Mapping[str, Check]] = {}
     #: The status keys that it adds to the report of a watched training loop; see `Profiler.watch`.
@@ -99,6 +140,26 @@ class ProfilerFunction(ABC):
     def parameters(self) -> Mapping[str, Parameter]:
         """Return the parameters that the profiler passes, by name."""
         return self._signature().parameters
+
+    def find_need(self) -> Need:
+        """Return what the function itself needs of the model: ``NEED``, or what its parameters tell.
+
+        A function that is handed the model may run it, unless it says otherwise. What the status keys among its
+        parameters need comes on top of this; see `Registry.find_need`.
+        """
+        if self.NEED is not None:
+            return self.NEED
+        names = self.parameters().keys()
+        if self.handles_model() or not _RUN_WITH.isdisjoint(names):
+            return Need.RUN
+        return Need.MODEL if "model" in names else Need.NOTHING
+
+    def handles_model(self) -> bool:
+        """Return whether code of its own, not of the backend, may use the model or the user's data.
+
+        The model is guarded while it runs, and its values may depend on all values of the weights.
+        """
+        return not self.ONLY_THROUGH_BACKEND and not _HANDLES.isdisjoint(self.parameters())
 
     def _signature(self) -> inspect.Signature:
         """Return the signature of ``__call__``, which is read once for each class, or one that the instance has."""
@@ -147,6 +208,8 @@ class JointFunction(ProfilerFunction):
     ``self.alone(...)`` with its arguments by name.
     """
 
+    NEED: ClassVar[Need | None] = Need.RUN
+
     def alone(self, **arguments: Any) -> Any:
         """Return the result of `measure_together` for one model."""
         return self.measure_together([arguments])[0]
@@ -179,6 +242,45 @@ def describe(function: ProfilerFunction) -> str:
     if inner is None:
         return type(function).__name__
     return f"{type(function).__name__}({getattr(inner, '__name__', type(inner).__name__)})"
+
+
+def require_usable(function: Any) -> None:
+    """Raise for a function that no profiler can take.
+
+    Raises `ArgumentError` for what is no `ProfilerFunction`, and `TypeError` for a function whose arguments cannot be
+    passed by name, or that takes or computes a name which the profiler itself uses.
+    """
+    if not isinstance(function, ProfilerFunction):
+        raise ArgumentError(f"cannot register {shown(function)}: {why_no_function(function)}")
+    if not function.can_pipe():
+        raise TypeError(
+            f"cannot register {describe(function)}: arguments are passed by name, which *args and **kwargs in its "
+            "signature make ambiguous; name its parameters"
+        )
+    reserved = sorted(RESERVED & function.parameters().keys())
+    if reserved:
+        raise TypeError(
+            f"{describe(function)} has a parameter {reserved[0]!r}, which the methods of a profiler, such as "
+            "compute_status, take themselves and cannot pass on; rename the parameter"
+        )
+    if not isinstance(function.NEED, Need | None):
+        raise TypeError(f"{describe(function)} has NEED = {shown(function.NEED)}; give a member, such as Need.MODEL")
+    for key in function.list_keys():
+        if key.NAME in PROVIDED:
+            raise TypeError(
+                f"{describe(function)}: a status key cannot be called {key.NAME!r}, every profiler provides that"
+            )
+
+
+def why_no_function(value: Any) -> str:
+    """Say why a value is no function of a profiler's, and what to do."""
+    if isinstance(value, type) and issubclass(value, ProfilerFunction):
+        return f"it is a class; give an instance, {value.__name__}()"
+    if isinstance(getattr(value, "NAME", None), str):
+        return "it is a metric, no ProfilerFunction; ask for it with metrics=, and register what computes it"
+    if callable(value):
+        return "it is no ProfilerFunction; wrap it: ComputeEvalMetric(function), or ExternalProfilerFunction"
+    return "it is no ProfilerFunction; give instances, such as ComputeEvalMetric(get_accuracy)"
 
 
 class _Kept(NamedTuple):

@@ -16,7 +16,7 @@ from ..protocols import CountsNonzero, Trains, fit_inputs, read_declared_inputs,
 from ..trace.ignoring import IGNORED, Ignored, without_layers
 from ..trace.records import ModelTrace
 from ..trace.validation import validate
-from .function import Keys, ProfilerFunction
+from .function import Keys, Need, ProfilerFunction
 from .input_source import InputSource, resize
 from .shapes import correct_error
 from .status import StatusKey
@@ -72,6 +72,7 @@ class ComputeInputs(ProfilerFunction):
         "split": text("the name of a data split, such as 'test'").or_none(),
         "call": CALL,
     }
+    NEED: ClassVar[Need | None] = Need.NOTHING
 
     def __init__(self, source: InputSource | None = None) -> None:
         self.source = source
@@ -161,6 +162,7 @@ class ComputeTrace(ProfilerFunction):
 
     KEYS: ClassVar[Keys] = (Trace,)
     CHECKS: ClassVar[Mapping[str, Check]] = {"ignore": IGNORED}
+    NEED: ClassVar[Need | None] = Need.TRACE
     ONLY_THROUGH_BACKEND: ClassVar[bool] = True
 
     def __init__(self, inputs: ComputeInputs) -> None:
@@ -208,6 +210,7 @@ class ComputeTrainingTrace(ProfilerFunction):
     """Traces one training step."""
 
     KEYS: ClassVar[Keys] = (TrainingTrace,)
+    NEED: ClassVar[Need | None] = Need.TRACE
     ONLY_THROUGH_BACKEND: ClassVar[bool] = True
 
     def __call__(self, model: Any, backend: Backend, inputs: Any, ignore: Ignored = ()) -> ModelTrace:
@@ -220,6 +223,7 @@ class ComputeNonzeroTrace(ProfilerFunction):
     """Traces one forward pass, without the work on weights that are zero; the model may be run."""
 
     KEYS: ClassVar[Keys] = (NonzeroTrace,)
+    NEED: ClassVar[Need | None] = Need.MODEL
     ONLY_THROUGH_BACKEND: ClassVar[bool] = True
 
     def __call__(self, model: Any, backend: Backend, inputs: Any, ignore: Ignored = ()) -> ModelTrace:

@@ -10,12 +10,11 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from ..protocols import take_fingerprint
-from .function import ProfilerFunction
+from .function import PROVIDED, ProfilerFunction
 from .outcome import Completeness
 from .registry import Binding, Registry
 from .remembered import Remembered, Resolved
 from .status import StatusKey
-from .usable import PROVIDED
 
 __all__ = ["Memory"]
 
@@ -126,7 +125,7 @@ class Memory:
         """
         if self._once:
             return _State(_NOT_READ, _NOT_READ)
-        values = not (function.ONLY_THROUGH_BACKEND or function.parameters().keys().isdisjoint(PROVIDED))
+        values = function.handles_model()
         if values not in self._fingerprints:
             self._fingerprints[values] = take_fingerprint(self._provided["backend"], self._provided["model"], values)
         return _State(self._fingerprints[values], resolved.contents(function))

@@ -11,17 +11,18 @@ from ..error_text import shown
 from ..errors import ArgumentError
 from ..trace.completeness import TracePart
 from .comparative import Comparative
-from .function import ProfilerFunction, is_variadic
+from .function import PROVIDED, RESERVED, Need, ProfilerFunction, is_variadic
 from .intrinsic import INTRINSIC
 from .options import BUNDLES
 from .quantity import Scale
 from .status import Metric
-from .usable import PROVIDED, RESERVED
 
 __all__ = ["PlainMetric", "metric"]
 
 _TEXT = instance(str, "a text")
 _PART = Check(f"one of {', '.join(repr(part.value) for part in TracePart)}", TracePart).or_none()
+_NEEDS = {need.name.lower(): need for need in Need}
+_NEED = Check(f"one of {', '.join(map(repr, _NEEDS))}", _NEEDS.__getitem__).or_none()
 #: What else the documentation of a metric says.
 _FACTS = ("formula", "omissions", "source")
 
@@ -34,10 +35,13 @@ class PlainMetric(ProfilerFunction):
         key: The class of its metric.
     """
 
-    def __init__(self, func: Callable[..., Any], key: type[Metric], on_demand: bool = False) -> None:
+    def __init__(
+        self, func: Callable[..., Any], key: type[Metric], on_demand: bool = False, need: Need | None = None
+    ) -> None:
         self.func: Callable[..., Any] = func
         self.key: type[Metric] = key
         self.ON_DEMAND = on_demand  # type: ignore[misc]
+        self.NEED = need  # type: ignore[misc]
         self.__name__: str = func.__name__
         self.__qualname__ = func.__qualname__
         self.__module__, self.__doc__ = func.__module__, func.__doc__
@@ -80,6 +84,7 @@ def metric(
     scale: Scale = Scale.NONE,
     derived_from: TracePart | str | None = None,
     on_demand: bool = False,
+    need: str | None = None,
     **facts: str,
 ) -> Callable[[Callable[..., Any]], PlainMetric]:
     """Turn a function into a metric. Its parameters name status keys, or arguments of the caller.
@@ -103,6 +108,9 @@ def metric(
         derived_from: The part of the trace that the value depends on, such as "operators", if the function takes
             ``trace``.
         on_demand: If True, the metric is computed only if it is requested by name.
+        need: What the function needs of the model: "nothing", "trace", "model" if it reads the model and does not run
+            it, or "run". With ``static=True`` a metric that runs the model is left out. Default: "run" if the function
+            takes ``model``, ``data_splits``, ``profiler`` or ``inputs``.
         **facts: Any of ``formula``, ``omissions`` and ``source``, for the documentation of the metric.
 
     Raises:
@@ -124,14 +132,15 @@ def metric(
         "DERIVED_FROM": _PART("derived_from", derived_from),
         **{fact.upper(): _TEXT(fact, value) for fact, value in facts.items()},
     }
-    is_on_demand, text = FLAG("on_demand", on_demand), _TEXT("description", description)
+    is_on_demand, own_need = FLAG("on_demand", on_demand), _NEED("need", need)
+    text = _TEXT("description", description)
 
     def make_metric(func: Callable[..., Any]) -> PlainMetric:
         _require_pipeable(name, func)
         doc = text or inspect.getdoc(func) or f"What {func.__name__} returns."
         title = "".join(word.title() for word in name.split("_"))
         key: type[_PlainKey] = type(title, (_PlainKey,), {**attributes, "__doc__": doc, "__module__": func.__module__})
-        plain = PlainMetric(func, key, is_on_demand)
+        plain = PlainMetric(func, key, is_on_demand, own_need)
         key.function = plain
         return plain
 

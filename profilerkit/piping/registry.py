@@ -18,16 +18,10 @@ from ..arguments.names import status_name
 from ..errors import RegistrationConflictError, RegistrationWarning, UnknownStatusError, nearest
 from ..process.containment import NamedPlugin
 from ..process.user_lines import find_stack_level
-from .function import ArgumentBundle, ProfilerFunction, describe
+from .function import PROVIDED, ArgumentBundle, Need, ProfilerFunction, describe, require_usable
 from .status import StatusKey
-from .usable import PROVIDED, require_usable
 
 __all__ = ["Binding", "Registry", "is_bundle"]
-
-#: What a function takes that runs the model.
-_RUN_WITH = frozenset({"inputs", "data_splits", "sampling", "profiler", "batch_sizes"})
-#: Status keys that are found without running the model, wherever that is possible.
-_TRACES = frozenset({"trace", "training_trace", "nonzero_trace"})
 
 
 @dataclass(frozen=True)
@@ -187,45 +181,38 @@ class Registry:
 
     def list_reaching_arguments(self, names: Iterable[str]) -> set[str]:
         """Return the names of the arguments of the functions of status keys, and of all that these need."""
-        return self._reach([self._bindings[name].function for name in names], lambda source: True)
+        functions = [self._bindings[name].function for name in names]
+        return _list_parameters(self._list_behind(functions, lambda source: True))
 
-    def runs_the_model(self, name: str) -> bool:
-        """Return whether the model is run for a status key beyond the trace: to time it, to measure it, or on data.
-
-        A function says so in its signature: it takes inputs, data splits, a profiler, or what is computed with these.
-        One whose profiler only traces says so by ``TRACES_ALONE``.
-        """
-        binding = self[name]
-        if binding.key.NAME in _TRACES or binding.function.TRACES_ALONE:
-            return False
-        needed = self._reach(
-            [binding.function], lambda source: source.key.NAME not in _TRACES and not is_bundle(source.function)
-        )
-        return not _RUN_WITH.isdisjoint({binding.key.NAME, *needed})
+    def find_need(self, name: str) -> Need:
+        """Return what a status key needs of the model: the most that its function needs, or one behind it."""
+        return max(function.find_need() for function in self._list_behind([self[name].function], lambda source: True))
 
     def _list_arguments(self, functions: Iterable[ProfilerFunction]) -> set[str]:
-        return self._reach(functions, lambda source: is_bundle(source.function))
+        """Return the names of the parameters of functions, and of the bundles that they take."""
+        return _list_parameters(self._list_behind(functions, is_bundle))
 
-    def _reach(self, functions: Iterable[ProfilerFunction], is_followed: Callable[[Binding], bool]) -> set[str]:
-        """Return the names of the parameters of functions, and of the functions behind them.
+    def _list_behind(
+        self, functions: Iterable[ProfilerFunction], is_followed: Callable[[ProfilerFunction], bool]
+    ) -> list[ProfilerFunction]:
+        """Return functions, and those that compute the status keys among their parameters, and so on.
 
-        Where a parameter is a status key, ``is_followed`` says whether the parameters of the function that computes it
-        belong to the result too.
+        Those for which ``is_followed`` is False are left out.
         """
         waiting = [*functions]
-        visited: set[int] = set()
-        names: set[str] = set()
+        result: dict[int, ProfilerFunction] = {}
         while waiting:
             function = waiting.pop()
-            if id(function) in visited:
+            if id(function) in result:
                 continue
-            visited.add(id(function))
-            for parameter in function.parameters().values():
-                names.add(parameter.name)
-                source = self.find_source(parameter)
-                if source is not None and is_followed(source):
-                    waiting.append(source.function)
-        return names
+            result[id(function)] = function
+            sources = [self.find_source(parameter) for parameter in function.parameters().values()]
+            waiting += [source.function for source in sources if source is not None and is_followed(source.function)]
+        return [*result.values()]
+
+
+def _list_parameters(functions: Iterable[ProfilerFunction]) -> set[str]:
+    return {name for function in functions for name in function.parameters()}
 
 
 def is_bundle(function: ProfilerFunction) -> bool:

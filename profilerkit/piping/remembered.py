@@ -8,9 +8,8 @@ from typing import Any
 
 from ..process.contents import list_contents
 from ..trace.records import ModelTrace
-from .function import ProfilerFunction
+from .function import PROVIDED, ProfilerFunction
 from .status import StatusKey
-from .usable import PROVIDED
 
 __all__ = ["Remembered", "Resolved"]
 

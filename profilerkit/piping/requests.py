@@ -12,10 +12,9 @@ from ..arguments.names import argument_hint, foreign_hint
 from ..count_text import list_some
 from ..errors import ArgumentError, ArgumentWarning, nearest
 from ..process.user_lines import find_stack_level
-from .function import ProfilerFunction
+from .function import PROVIDED, RESERVED, Need, ProfilerFunction
 from .registry import Registry, is_bundle
 from .status import Metric
-from .usable import PROVIDED, RESERVED
 
 __all__ = ["Preference", "Request", "first_of_several", "read_arguments", "read_request", "select_keys"]
 
@@ -57,7 +56,7 @@ def read_request(
     preferred = {name for name, value in arguments.items() if isinstance(value, Preference)}
     read = read_arguments(arguments, registries, strict, caller)
     if static:
-        return Request([_select_static_keys(registry, names, read) for registry in registries], read)
+        return Request([_select_static_keys(registry, names, read, strict) for registry in registries], read)
     requested = [select_keys(registry, names, read) for registry in registries]
     if not read:
         return Request(requested, {})
@@ -223,17 +222,37 @@ def select_keys(registry: Registry, names: Iterable[str] | None, arguments: Mapp
     return list(dict.fromkeys(requested))
 
 
-def _select_static_keys(registry: Registry, names: Iterable[str] | None, arguments: Mapping[str, Any]) -> list[str]:
+def _select_static_keys(
+    registry: Registry, names: Iterable[str] | None, arguments: Mapping[str, Any], strict: bool
+) -> list[str]:
     """Return the status keys for which nothing is run: of all metrics of the tables, unless some are named.
 
-    Those that an argument asks for are among them. Raises `ArgumentError` for a named one that runs the model.
+    Those that an argument asks for are among them. Raises `ArgumentError` for a named one that runs the model. A
+    function of the user's that is left out because it may run the model is named; if ``strict``, it is an error.
     """
     named = None if names is None else [registry[name].key.NAME for name in names]
-    running = [name for name in named or () if registry.runs_the_model(name)]
+    running = [name for name in named or () if registry.find_need(name) is Need.RUN]
     if running:
         raise ArgumentError(
             f"static=True runs nothing, and {', '.join(running)} needs the model to run; leave out one of both"
+            f"{_explain_assumption(registry, running)}"
         )
-    chosen = select_keys(registry, named, arguments)
-    metrics = [name for name in chosen if isinstance(registry[name].key, Metric) and not registry.runs_the_model(name)]
-    return list(dict.fromkeys([*(named or ()), *metrics]))  # a key that is named need not be a metric
+    chosen = [name for name in select_keys(registry, named, arguments) if isinstance(registry[name].key, Metric)]
+    left_out = [name for name in chosen if registry.find_need(name) is Need.RUN]
+    assumption = _explain_assumption(registry, left_out)
+    if assumption:
+        _refuse_or_warn(f"static=True leaves out what may run the model{assumption}", strict)
+    static = [name for name in chosen if name not in left_out]
+    return list(dict.fromkeys([*(named or ()), *static]))  # a key that is named need not be a metric
+
+
+def _explain_assumption(registry: Registry, names: Iterable[str]) -> str:
+    """Say which of the functions of these keys are taken to run the model only because they can; "" if none is."""
+    functions = {name: registry[name].function for name in names}
+    assumed = [name for name, function in functions.items() if function.NEED is None and function.handles_model()]
+    if not assumed:
+        return ""
+    return (
+        f": {', '.join(assumed)} can run it, since the function takes the model or its data; if it never does, say "
+        '@metric(..., need="model"), or NEED = Need.MODEL in the class'
+    )

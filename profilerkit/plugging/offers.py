@@ -14,12 +14,11 @@ from typing import NamedTuple
 
 from ..backend import Backend
 from ..errors import RegistrationConflictError, UnknownStatusError
-from ..piping.function import ProfilerFunction, describe
+from ..piping.function import ProfilerFunction, describe, require_usable
 from ..piping.intrinsic import INTRINSIC
 from ..piping.options import BUNDLES
 from ..piping.registry import Registry
 from ..piping.status import StatusKey
-from ..piping.usable import require_usable
 from ..protocols import Capability
 from .extension import LoaderInfo, RendererInfo
 from .manager import forget_loaded, list_offers, manager

@@ -13,7 +13,7 @@ from time_limits import run_python
 
 import profilerkit_metrics
 from profilerkit import Profiler, profile
-from profilerkit.piping.usable import require_usable
+from profilerkit.piping.function import require_usable
 from profilerkit.plugging import offers
 from profilerkit.testing import FakeBackend, FakeLayer, FakeModel, FakeTensor
 from profilerkit_metrics import ComputeComplexity, Macs, discovery
@@ -74,7 +74,9 @@ def test_a_new_file_is_a_new_default_metric() -> None:
         FakeModel([FakeLayer("a", params=5, macs=20)]), FakeTensor((1, 3)), backend=FakeBackend(), num_iters=1
     )
     assert report["macs_per_weight"] == 4
-    assert list(report)[-1] == "macs_per_weight", "what follows from other metrics stands after them"
+    last = list(report)[-4:]
+    assert {*last[:2]} == {"macs_per_weight", "operator_count"}, "after the established counts"
+    assert last[2:] == ["execution_time", "throughput"], "before what runs the model"
 
 
 @pytest.mark.usefixtures("newcomer")

@@ -26,11 +26,11 @@ from profilerkit import (
     Report,
 )
 from profilerkit.isolation.channel import REPORT, Channel, FrameReader, decode
-from profilerkit.isolation.child import NOT_REACHED, Work, serve
+from profilerkit.isolation.child import NOT_REACHED, Work, group_by_function, serve
 from profilerkit.isolation.job import Job
-from profilerkit.isolation.ordering import Risk, find_risk, group_by_function
 from profilerkit.isolation.turns import take_turns
 from profilerkit.isolation.unreached import register_for_any_backend
+from profilerkit.piping.function import Need
 from profilerkit.results.saving import parse
 from profilerkit.testing import FakeBackend, FakeClock, FakeLayer, FakeModel, FakeTensor
 from profilerkit.times.sampling import Sampling, measure, measure_interleaved
@@ -149,6 +149,8 @@ class Static(ProfilerFunction):
 
 
 class UsesTheModel(ProfilerFunction):
+    NEED = Need.MODEL
+
     def get_bounded_status_keys(self) -> type[Metric]:
         return key("uses")
 
@@ -160,7 +162,7 @@ class Runs(ProfilerFunction):
     def get_bounded_status_keys(self) -> type[Metric]:
         return key("runs")
 
-    def __call__(self, model: Any, device: Any = None) -> int:
+    def __call__(self, model: Any) -> int:
         return 3
 
 
@@ -195,20 +197,19 @@ def make_profiler(*functions: ProfilerFunction) -> Profiler:
 def test_whatever_measures_is_known_to_run_the_model() -> None:
     """It waits for its turn, and is no count: energy, whose function takes no option by itself, as much as a time."""
     registry = register_for_any_backend()
-    names = [binding.key.NAME for binding in registry if registry.runs_the_model(binding.key.NAME)]
-    assert {"energy", "power", "first_call_time", "execution_time", "mfu"} <= set(names)
-    assert {find_risk(name, registry) for name in names} == {Risk.RUNS_MODEL}
+    names = ["energy", "power", "first_call_time", "execution_time", "mfu"]
+    assert {registry.find_need(name) for name in names} == {Need.RUN}
 
 
 def test_what_may_fail_worse_comes_later() -> None:
     registry = make_profiler(Derived(), Runs(), Jointly(), UsesTheModel(), Static())._registry
     names = ["derived", "runs", "jointly", "uses", "static"]
-    assert {name: find_risk(name, registry) for name in names} == {
-        "static": Risk.LEAST,
-        "uses": Risk.USES_MODEL,
-        "derived": Risk.RUNS_MODEL,
-        "runs": Risk.RUNS_MODEL,
-        "jointly": Risk.RUNS_MODEL,
+    assert {name: registry.find_need(name) for name in names} == {
+        "static": Need.TRACE,
+        "uses": Need.MODEL,
+        "derived": Need.RUN,
+        "runs": Need.RUN,
+        "jointly": Need.RUN,
     }
     groups = group_by_function(names, registry)
     assert groups == [["static"], ["uses"], ["jointly"], ["derived"], ["runs"]]

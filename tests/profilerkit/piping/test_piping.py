@@ -115,7 +115,7 @@ def test_every_alias_is_a_parameter_as_the_name_is(model: FakeModel, make_profil
         assert profiler.compute_status(own) is profiler.compute_status(name)
         assert profiler.compute_status(option) == 7
         assert profiler.compute_status(own, **{alias: 5}) == 5  # type: ignore[arg-type]
-        assert profiler._registry.runs_the_model(own) is profiler._registry.runs_the_model(name)
+        assert profiler._registry.find_need(own) is profiler._registry.find_need(name)
 
 
 def test_a_circle_is_printed(model: FakeModel, make_profiler: MakeProfiler) -> None:
