@@ -88,7 +88,14 @@ def trace_work(
     return ModelTrace(
         layers=layer_records(scopes.types, weights, calls, settings),
         operators=tuple(
-            make_record(op, chain[-1], op_reads, node=names[op.node] if names else None, is_masked=op.is_masked)
+            make_record(
+                op,
+                chain[-1],
+                op_reads,
+                node=names[op.node] if names else None,
+                is_masked=op.is_masked,
+                multiplied=op.product_dtype,
+            )
             for op, chain, op_reads in zip(executed, chains, reads, strict=True)
         ),
         memory=MemoryTimeline(
@@ -207,9 +214,15 @@ def make_record(
     node: tuple[str, str] | None = None,
     phase: str = "forward",
     is_masked: bool = False,
+    multiplied: str | None = None,
 ) -> OpRecord:
-    """Return what reports say of one operator, in a call of a layer; the other arguments are fields of `OpRecord`."""
+    """Return what reports say of one operator, in a call of a layer; the other arguments are fields of `OpRecord`.
+
+    ``multiplied`` is the dtype that a product multiplies where its inputs and outputs do not tell.
+    """
     infos = tuple(value.info for value in op.outputs)
+    if op.macs and multiplied is None:
+        multiplied = product_dtype([value.info.dtype for value in op.inputs], infos[0].dtype)
     return OpRecord(
         operator=op.operator,
         layer=scope.path,
@@ -221,7 +234,7 @@ def make_record(
         outputs=infos,
         phase=phase,
         is_masked=is_masked,
-        product_dtype=product_dtype([value.info.dtype for value in op.inputs], infos[0].dtype) if op.macs else None,
+        product_dtype=multiplied,
         node=node,
         reads=reads,
         missing=op.missing,

@@ -61,6 +61,7 @@ class Executed:
         flops: Floating-point operations of all its runs together.
         missing: What is not counted of it, in words; empty where all is.
         is_masked: Whether it is attention of which a mask takes scores away.
+        product_dtype: The dtype that a product multiplies where its inputs and outputs do not tell; otherwise None.
     """
 
     operator: str
@@ -72,6 +73,7 @@ class Executed:
     flops: int = 0
     missing: str = ""
     is_masked: bool = False
+    product_dtype: str | None = None
 
 
 class Countable(Protocol):

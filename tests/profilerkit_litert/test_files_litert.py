@@ -115,6 +115,17 @@ def test_weights_of_four_bits_take_half_a_byte() -> None:
     assert [(weight.dtype, weight.count, weight.bytes) for weight in trace.parameters] == [("int4", 8, 4)]
 
 
+@pytest.mark.parametrize(
+    ("weight", "dtype"), [(np.ones((2, 4), np.int8), "int8"), (np.ones((2, 4), F), "float32")], ids=["dynamic", "float"]
+)
+def test_a_kernel_of_dynamic_range_multiplies_integers(weight: Any, dtype: str) -> None:
+    """It quantizes its floats while it runs, and returns floats: 3 * 4 * 2 products."""
+    scales = [0.1] if weight.dtype == np.int8 else []
+    model = LiteRTModel(write(product(weight=weight, scales=scales)))
+    report = profile(model, ModelInputs(np.ones((3, 4), F)), metrics=["macs_by_dtype"])
+    assert report["macs_by_dtype"] == {dtype: 3 * 4 * 2}
+
+
 def test_weights_in_half_precision_are_unpacked_before_the_first_run() -> None:
     """The DEQUANTIZE of a constant counts as nothing, and the weight belongs to the layer that multiplies with it."""
     builder = GraphBuilder()

@@ -33,6 +33,8 @@ _MOST_OPERATORS = 100_000
 _LARGEST = 4096
 #: Operators that unpack weights, which LiteRT does once.
 _UNPACKING = ("DENSIFY", "DEQUANTIZE")
+#: The dtypes of weights of dynamic range, which kernels multiply as int8.
+_PACKED = ("int8", "uint8", "int4", "int2")
 #: Operators whose result does not follow from what they read.
 _UNKNOWABLE = ("MULTINOMIAL", "RANDOM_STANDARD_NORMAL", "RANDOM_UNIFORM", "READ_VARIABLE", "VAR_HANDLE")
 #: Operators that make sizes: what these are follows from the file and the inputs' shapes, whatever the operator reads.
@@ -186,7 +188,10 @@ class Walk:
         """Note an operator that runs; ``cost`` is that of one run, and ``missing`` says what is not counted."""
         macs, flops = cost.times(visit.times)
         name = visit.operator.name
-        done = Executed(name, self.node, visit.operands, outputs, visit.times, macs, flops, missing)
+        multiplied = "int8" if macs and _quantizes_floats(visit.operands, outputs) else None
+        done = Executed(
+            name, self.node, visit.operands, outputs, visit.times, macs, flops, missing, product_dtype=multiplied
+        )
         self.work.executed.append(done)
 
     def make_outputs(self, visit: Visit, results: Sequence[Result] = ()) -> list[Value]:
@@ -203,6 +208,12 @@ class Walk:
             is_known_size = name in _SIZES and array is not None
             outputs.append(self.make_value(tensor, sizes, constant=is_constant or is_known_size, array=array))
         return outputs
+
+
+def _quantizes_floats(operands: Sequence[Value], outputs: Sequence[Value]) -> bool:
+    """Return whether a kernel quantizes its floats while it runs and multiplies integers, as its weights are."""
+    dtypes = {value.dtype for value in operands}
+    return not dtypes.isdisjoint(_PACKED) and outputs[0].dtype == "float32"
 
 
 def _describe_call(visit: Visit) -> LiteRTCall:
