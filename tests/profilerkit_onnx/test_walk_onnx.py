@@ -51,6 +51,17 @@ def test_the_standard_may_be_named_in_each_node() -> None:
     assert (trace.macs, trace.missing) == (2 * 12 * 5, ())
 
 
+def test_a_range_to_a_number_in_a_row_is_as_long_as_to_the_number() -> None:
+    """The standard's own body of AffineGrid has one: 5 numbers as a matrix of 5 x 1 with one of 1 x 7."""
+    nodes = [
+        helper.make_node("Range", ["zero", "limit", "one"], ["steps"]),
+        helper.make_node("Unsqueeze", ["steps", "axes"], ["column"]),
+        helper.make_node("MatMul", ["column", "x"], ["y"]),
+    ]
+    numbers = {"zero": F(0), "limit": np.array([5], F), "one": F(1), "axes": np.array([1])}
+    assert trace_graph(make_model(nodes, {"x": np.ones((1, 7), F)}, numbers), x=np.ones((1, 7), F)).macs == 5 * 7
+
+
 # Functions ------------------------------------------------------------------------------------------------------------
 
 

@@ -71,7 +71,7 @@ def _infer_by_name(
     """Return the types of a node's outputs by their names; ``values`` are its inputs by theirs."""
     types = {name: value.type for name, value in values.items()}
     data = {
-        name: numpy_helper.from_array(value.array, name)
+        name: numpy_helper.from_array(_as_number(value.array) if node.op_type == "Range" else value.array, name)
         for name, value in values.items()
         if value.array is not None and _tells_sizes(value.array)
     }
@@ -95,6 +95,11 @@ def _add_defaults(node: NodeProto, schema: defs.OpSchema) -> NodeProto:
     copy.CopyFrom(node)
     copy.attribute.extend(defaults)
     return copy
+
+
+def _as_number(array: Array) -> Array:
+    """Return one element without dimensions: runtimes take one in a row, as the standard's own AffineGrid has it."""
+    return array.reshape(()) if array.size == 1 else array
 
 
 def _tells_sizes(array: Array) -> bool:
