@@ -1,4 +1,8 @@
-"""The casts of weights that autocast keeps until the caller's block ends: no leftovers of a pass."""
+"""Casts of weights that autocast keeps.
+
+In a block of autocast torch keeps the cast of each weight until the block ends. Where the caller has begun the block,
+such casts are alive after a pass, and must not be reported as tensors that the model has left behind.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +21,19 @@ _TO_COPY = find_operator("aten._to_copy.default")
 
 
 class KeptCasts:
-    """Notes which casts, and which weights that the graphs of casts hold, stay after a pass in a block of autocast."""
+    """Notes which casts stay after a pass, with the weights that they were made of, which their graphs hold.
 
-    def __init__(self, live: LiveBytes, stands_in: bool) -> None:
+    Args:
+        live: The storages that are alive.
+        has_stand_ins: Whether tensors without values stand in for the weights. Those that stay must not keep the
+            gradients that the pass has computed.
+    """
+
+    def __init__(self, live: LiveBytes, has_stand_ins: bool) -> None:
         #: Whether the pass is in such a block of the caller's.
         self.are_kept: bool = is_any_autocast_enabled() and torch.is_autocast_cache_enabled()
         self._live = live
-        self._stands_in = stands_in
+        self._has_stand_ins = has_stand_ins
         self._weights: list[weakref.ref[torch.Tensor]] = []
 
     def note(self, func: Any, args: Any, result: Any) -> None:
@@ -32,7 +42,7 @@ class KeptCasts:
             return
         self._live.mark_as_kept(result)
         self._live.mark_as_kept(args[0])
-        if self._stands_in:
+        if self._has_stand_ins:
             self._weights.append(weakref.ref(args[0]))
 
     def forget_gradients(self) -> None:

@@ -1,6 +1,6 @@
-"""Tensors moved to the meta device, or off it: a real tensor among meta ones has a twin there in its place.
+"""Arguments of an operator on the meta device: a real tensor among meta ones is replaced by one without values there.
 
-A model may make tensors itself, or get integers, that keep their values.
+Some tensors are real in a pass on the meta device: those that the model makes itself, and integers among its inputs.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ class OntoMeta:
     """Moves arguments to the meta device; a real tensor has one twin there for as long as it is alive.
 
     Args:
-        is_overwritten: Whether a real tensor has other values than in a run: it goes there too, among real ones alone.
+        is_overwritten: Returns whether unknown values were written to a real tensor. An operator that reads it runs on
+            the meta device even if all its arguments are real, as its result is not known.
         live: Counts a tensor and its twin once: an operator that writes to one of them returns the twin.
     """
 
@@ -34,9 +35,11 @@ class OntoMeta:
         self._twins: Any = WeakTensorKeyDictionary()
 
     def move(self, args: Any, kwargs: Any) -> tuple[Any, Any]:
-        """Return the arguments of an operator, all on the meta device if one of them is; otherwise as they are."""
-        are_meta = [tensor.is_meta for tensor in tensors_among(args, kwargs)]
-        if not any(are_meta) and not any(map(self._is_overwritten, tensors_among(args, kwargs))):
+        """Return the arguments of an operator, all on the meta device if one of them must be; otherwise as they are."""
+        tensors = list(tensors_among(args, kwargs))
+        are_meta = [tensor.is_meta for tensor in tensors]
+        must_move = any(are_meta) or any(map(self._is_overwritten, tensors))
+        if not must_move:
             return args, kwargs
         if kwargs.get("device") is not None:
             kwargs = {**kwargs, "device": _META}

@@ -1,7 +1,8 @@
-"""Questions that a model asks of its tensors, which stand-ins would answer wrongly: of devices, values and addresses.
+"""The mode in which a model's own code runs on tensors without values, which stand in for its own.
 
-Each is a call of a function of torch's, which a mode sees. `device_questions` and `value_questions` say what handles
-which call; here is the mode, with what tells of new memory and of autograd.
+Calls such as ``x.device``, ``x.item()`` and ``x.data_ptr()`` would give other answers there than in a run. Each has a
+handler, which gives the answer of a run, notes that there is none, or refuses the pass. Those that ask for a device are
+in `device_questions`, those that ask for values in `value_questions`; here are those of new memory and of autograd.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ if TYPE_CHECKING:
     from ..untouched.write_guard import WriteGuard
     from .recorder import Recorder
 
-__all__ = ["Questions", "can_ask", "has_type_question"]
+__all__ = ["Questions", "has_type_question", "runs_other_code"]
 
 _TENSOR: Any = torch.Tensor
-#: What makes memory that nothing is written to.
+#: Functions that return memory which they do not write to.
 _MAKERS: tuple[Any, ...] = (
     *(torch.empty, torch.empty_like, torch.empty_strided, torch.empty_permuted),
     *(_TENSOR.new_empty, _TENSOR.new_empty_strided),
@@ -39,8 +40,8 @@ _PLAIN_INDICES = frozenset((int, slice, type(None), type(Ellipsis), torch.Tensor
 _TYPE_NAMES = frozenset(kind.__name__ for kind in tensor_classes)
 
 
-def can_ask(inventory: Inventory) -> bool:
-    """Return whether code that is not torch's runs in a call of a model: in classes of others, or hooks."""
+def runs_other_code(inventory: Inventory) -> bool:
+    """Return whether a call of a model runs code that is not torch's, of other classes or hooks: only that may ask."""
     if any(is_wrapper_class(type(tensor)) for tensor in inventory.tensors):
         return True
     if any(GLOBAL_CALL_HOOKS) or not all(kind.__module__.startswith("torch.nn.") for kind in inventory.kinds):
@@ -56,9 +57,9 @@ def has_type_question(names: frozenset[str]) -> bool:
 
 
 class Questions(PassMode):
-    """While it is active, the model's questions get the answers of a run, or the recorder notes them.
+    """The mode: it sees each call of a function of torch's by the model's code, and handles those that ask.
 
-    A mode is off while it handles a call: what torch's own functions ask their tensors is not seen.
+    It is off while it handles a call, so that what torch's own functions ask of their tensors is not seen.
 
     Args:
         recorder: Of the pass.
@@ -76,11 +77,11 @@ class Questions(PassMode):
             _TENSOR.new: self._make_new,
             **ValueQuestions(recorder, self._devices, guard).list_handlers(),
         }
-        if recorder.stands_in:
+        if recorder.stands_in:  # a real run makes such tensors with their values
             self._handlers |= dict.fromkeys((_TENSOR.__getitem__, _TENSOR.__setitem__), self._index)
-        if recorder.on_meta:
+        if recorder.on_meta:  # other stand-ins have the device of a run
             self._handlers |= self._devices.list_handlers()
-        if recorder.below_autograd:
+        if recorder.below_autograd:  # no tensor has a graph there, and none is a view
             self._handlers |= {**dict.fromkeys(VIEW_QUESTIONS, self._refuse_view), make_dual: self._refuse_dual}
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -91,7 +92,7 @@ class Questions(PassMode):
         handle = self._handlers.get(func)
         if handle is not None:
             return handle(Call(func, args, kwargs or {}))
-        if any(map(is_wrapper_class, types)) and are_subclasses_asked():  # its code has questions of its own
+        if any(map(is_wrapper_class, types)) and are_subclasses_asked():  # torch calls the code of the subclass first
             return NotImplemented
         if not kwargs:
             return func(*args)
@@ -100,13 +101,13 @@ class Questions(PassMode):
     # What no operator shows -------------------------------------------------------------------------------------------
 
     def _make_empty(self, call: Call) -> Any:
-        """Make memory that nothing is written to, and note it: code that is not torch's may fill it unseen."""
+        """Make memory without writing to it, and note it: code that is not torch's may fill it unseen."""
         result = call.func(*call.args, **self._devices.redirect(call.kwargs))
         self._recorder.origins.note_empty(result)
         return result
 
     def _make_new(self, call: Call) -> Any:
-        """Make a tensor of the type of another by ``x.new(...)``: of a list of values, or empty."""
+        """Make a tensor of the type of another by ``x.new(...)``: of a list of values, or of a size, without values."""
         tensor, *values = call.args
         has_values = len(values) == 1 and isinstance(values[0], (list, tuple)) and not isinstance(values[0], torch.Size)
         if not has_values:

@@ -34,7 +34,7 @@ from .inference_pass import InferencePass
 from .kept_plans import find_plans
 from .layers import LayerStack
 from .live_bytes import LiveBytes
-from .questions import Questions, can_ask
+from .questions import Questions, runs_other_code
 from .recorder import Recorder
 from .records import layer_records
 from .stand_ins import StandIns
@@ -160,7 +160,7 @@ class RecordedPass:
         function = self.inputs.function
         if recorder.stands_in:
             share_values(recorder, standing, self.inventory.buffers)
-            if function is None and not can_ask(self.inventory):
+            if function is None and not runs_other_code(self.inventory):
                 return
         questions = Questions(recorder, recorder.device if recorder.on_meta else None, self._guard)
         namespaces = find_namespaces(self.inventory, function)
