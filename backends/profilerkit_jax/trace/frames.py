@@ -71,25 +71,39 @@ class _OpenScope(NamedTuple):
     instance: int
 
 
+class _LayerScope(NamedTuple):
+    """A scope that is a layer: its name, and the path that the name holds; None for a scope of the user's."""
+
+    name: str
+    path: str | None
+
+
 class Frames:
-    """Finds the frame of each equation, and numbers the calls.
+    """Finds the frame of each equation, and numbers the calls of layers.
 
     Args:
         layers: The paths of the layers that the model has itself.
         doubled: The names of scopes that the framework itself opens around layers: linen's, by name or class; Keras'.
-
-    Attributes:
-        user_scopes: The paths of the scopes of the user's, in the order in which they were met.
     """
 
     def __init__(self, layers: Container[str] = (), doubled: Container[str] = ()) -> None:
-        self.user_scopes: dict[str, None] = {}
         self._layers = layers
         self._doubled = doubled
-        self._calls: Counter[str] = Counter({"": 1})
-        self._scopes: dict[_OpenScope, Scope] = {}
+        self._user_scopes: dict[str, None] = {}
+        #: By path, how many calls of a layer there were: of the model itself one, which is around all.
+        self._counts: Counter[str] = Counter({"": 1})
+        #: The call that each scope has opened.
+        self._calls: dict[_OpenScope, Scope] = {}
+        #: By path, the latest call of a layer: equations of the backward pass belong to it.
         self._latest: dict[str, Scope] = {"": Scope("")}
-        self._last_opened: dict[int, list[_OpenScope]] = {}
+        #: By the number of a walk, the scopes around the equation before: a scope of the user's, whose name holds no
+        #: number of a call, is the same call for as long as equation follows equation.
+        self._before: dict[int, list[_OpenScope]] = {}
+
+    @property
+    def user_scopes(self) -> tuple[str, ...]:
+        """The paths of the scopes of the user's, in the order in which they were met."""
+        return tuple(self._user_scopes)
 
     def find_frame(self, around: Frame, stack: Sequence[ScopeName], instance: int) -> Frame:
         """Return the frame of an equation.
@@ -101,29 +115,36 @@ class Frames:
         """
         is_backward = around.is_backward or any(scope.is_transform and scope.name == "transpose" for scope in stack)
         is_recomputed = around.is_recomputed or any(scope.name == _RECOMPUTED for scope in stack)
+        before = self._before.get(instance, [])
         chain, opened = list(around.chain), list[_OpenScope]()
-        before = self._last_opened.get(instance, [])
         for depth, (name, layer) in enumerate(self._list_layers(stack)):
             scope = _OpenScope(chain[-1], name, instance)
-            if layer is None:  # a scope of the user's has no number: it goes on as long as equation follows equation
-                path = self._name_user_scope(chain[-1].path, name)
-                is_same_call = depth < len(before) and before[depth] == scope
+            path = self._name_user_scope(chain[-1].path, name) if layer is None else layer
+            if is_backward and path in self._latest:
+                call = self._latest[path]
+            elif scope in self._calls and (layer is not None or before[depth : depth + 1] == [scope]):
+                call = self._calls[scope]
             else:
-                path, is_same_call = layer, True
-            chain.append(self._find_call(scope, path, is_same_call, is_backward))
+                call = self._open_call(scope, path)
+            chain.append(call)
             opened.append(scope)
-        self._last_opened[instance] = opened
+        self._before[instance] = opened
         return Frame(tuple(chain), is_backward, is_recomputed)
 
-    def _list_layers(self, stack: Sequence[ScopeName]) -> Iterator[tuple[str, str | None]]:
-        """Yield the scopes that are layers inside of the model, each with the path that it holds; None for a user's."""
+    def _open_call(self, scope: _OpenScope, path: str) -> Scope:
+        call = self._calls[scope] = self._latest[path] = Scope(path, self._counts[path])
+        self._counts[path] += 1
+        return call
+
+    def _list_layers(self, stack: Sequence[ScopeName]) -> Iterator[_LayerScope]:
+        """Yield the scopes in a stack that are layers inside of the model, the outermost first."""
         for name, is_transform in stack:
             if is_transform:
                 continue
-            layer = read_layer(name)
-            is_of_user = layer is None and not self._is_of_library(name)
-            if layer or is_of_user:
-                yield name, layer
+            path = read_layer(name)
+            is_model = path == ""  # its call is around all
+            if not is_model and (path is not None or not self._is_of_library(name)):
+                yield _LayerScope(name, path)
 
     def _is_of_library(self, name: str) -> bool:
         """Return whether a library opens such a scope: ``jnp.einsum`` by its equation, Equinox and Flax by a class.
@@ -135,19 +156,12 @@ class Frames:
         return name in self._doubled or name.partition(".")[0] in self._doubled
 
     def _name_user_scope(self, around: str, name: str) -> str:
-        """Return the path of a scope of the user's, which differs from that of every layer of the model."""
+        """Return the path of a scope of the user's, which differs from that of every layer of the model.
+
+        A dot would divide the path. So the scopes "a.b" and "a_b" at one place are one layer.
+        """
         name = name.replace(".", "_")
         path = f"{around}.{name}" if around else name
         path = f"{path}:scope" if path in self._layers else path
-        self.user_scopes.setdefault(path)
+        self._user_scopes.setdefault(path)
         return path
-
-    def _find_call(self, opened: _OpenScope, path: str, is_same_call: bool, is_backward: bool) -> Scope:
-        """Return the call of a layer; the backward pass belongs to its latest one, and opens none of its own."""
-        if is_backward and path in self._latest:
-            return self._latest[path]
-        scope = self._scopes.get(opened) if is_same_call else None
-        if scope is None:
-            scope = self._scopes[opened] = self._latest[path] = Scope(path, self._calls[path])
-            self._calls[path] += 1
-        return scope

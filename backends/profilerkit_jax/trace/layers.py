@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -63,7 +63,7 @@ def _set_times(calls: Sequence[LayerCall], turns: Sequence[int]) -> list[LayerCa
     return [replace(call, times=turns[index] if index < len(turns) else 1) for index, call in enumerate(calls)]
 
 
-def order_types(subject: Subject, called_types: Mapping[str, str], user_scopes: Iterable[str]) -> dict[str, str]:
+def order_types(subject: Subject, called_types: Mapping[str, str], user_scopes: Sequence[str]) -> dict[str, str]:
     """Return the type of each layer by its path, the model first; every layer around a layer is among them.
 
     They stand in the order of their first calls, those that are not called last: Flax sorts attributes by name where it
@@ -74,7 +74,6 @@ def order_types(subject: Subject, called_types: Mapping[str, str], user_scopes: 
         called_types: The types of the layers that were called, in the order of their first calls.
         user_scopes: The paths of the scopes of the user's.
     """
-    user_scopes = list(user_scopes)
     all_types = {**subject.types, **dict.fromkeys(user_scopes, NAMED_SCOPE), **called_types}
     keeps_own_order = subject.kind == "keras"
     first, then = (subject.types, called_types) if keeps_own_order else (called_types, subject.types)
