@@ -27,7 +27,7 @@ from .store_addresses import hide_password
 if TYPE_CHECKING:
     from .running import AuditResult
 
-__all__ = ["NOT_IN_KEY", "shorten", "shorten_store", "summarize"]
+__all__ = ["NOT_IN_KEY", "find_differing_settings", "shorten", "shorten_store", "summarize"]
 
 #: What is said beside rows that are reused.
 NOT_IN_KEY = "files and environment variables that a model's code reads are not compared: after a change, --rerun all"
@@ -137,7 +137,7 @@ def _draw_costs(named: Sequence[str], rows: Sequence[Row]) -> Grid | None:
     if not metrics:
         return None
     ranked = _rank_rows(counted, metrics[0])
-    settings = _find_differing_settings(rows)
+    settings = find_differing_settings(rows)
     names = ["Model", "Settings"] if settings else ["Model"]
     titles = [*names, *map(_fold_title, metrics)]
     order = f"by {' '.join(split_words(metrics[0]))}"
@@ -187,7 +187,7 @@ def _choose_metrics(named: Sequence[str], numbers: Collection[str]) -> list[str]
     return [*(name for name in named or _USUAL if name in numbers), *scores]
 
 
-def _find_differing_settings(rows: Sequence[Row]) -> list[str]:
+def find_differing_settings(rows: Sequence[Row]) -> list[str]:
     """Return the settings that are not the same in all rows."""
     names = dict.fromkeys(name for row in rows for name in row.settings)
     return [name for name in names if len({str(row.settings.get(name)) for row in rows}) > 1]

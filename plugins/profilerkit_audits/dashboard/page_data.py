@@ -24,6 +24,7 @@ from profilerkit_pages.page_parts import pack
 from ..hiding import hide_text
 from ..machines import shorten_commit, shorten_moment
 from ..rows import Row
+from ..summary import find_differing_settings
 from .subjects import Subject
 
 __all__ = ["make_page_data"]
@@ -48,6 +49,8 @@ def make_page_data(
     newest = [subject.newest for subject in subjects]
     metrics = dict.fromkeys(name for subject in subjects for row in subject.rows for name in row.values)
     columns = {name: pack([read(row) for row in newest]) for name, read in context.readers().items()}
+    differing = find_differing_settings(newest)
+    columns["differing"] = pack([context.text(_describe_settings(_choose_settings(row, differing))) for row in newest])
     columns["seconds"] = [row.seconds for row in newest]
     columns["peak_bytes"] = [row.peak_bytes for row in newest]
     columns["busy"] = [row.conditions.get("busy") for row in newest]
@@ -111,6 +114,10 @@ class _Context:
             "machine": _number_alike([row.machine for row in rows]),
             "values": _list_values(subject),
         }
+
+
+def _choose_settings(row: Row, names: Sequence[str]) -> dict[str, Any]:
+    return {name: row.settings[name] for name in names if name in row.settings}
 
 
 def _describe_settings(settings: Mapping[str, Any]) -> str:

@@ -112,6 +112,14 @@ def test_times_of_two_machines_are_two_rows() -> None:
     assert subject.newest.status is RowStatus.FAILED
 
 
+def test_the_settings_that_rows_do_not_share_stand_beside_their_models() -> None:
+    base = Row("net.py:build", "k", RowStatus.COMPLETE, settings={"batch_size": 1, "input_shape": [3]})
+    rows = [base, replace(base, key="l", settings={"batch_size": 2, "input_shape": [3]}), replace(base, spec="other")]
+    columns = make_page_data(group_rows(rows), {}, private=True)["columns"]
+    assert sorted(unpack(columns["differing"])) == ["batch_size 1", "batch_size 1", "batch_size 2"]
+    assert "batch_size 2, input_shape [3]" in unpack(columns["settings"])
+
+
 def test_the_id_of_a_row_stays_when_its_code_and_versions_change() -> None:
     base = Row("net.py:build", "k", RowStatus.COMPLETE, settings={"batch_size": 1})
     (before,) = group_rows([base])

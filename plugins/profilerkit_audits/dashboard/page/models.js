@@ -1,11 +1,11 @@
 // The models of an audit as rows, as dashboard/page_data.py has written them, and what they are called.
 
-const TITLES = { spec: "Model", status: "Status", backend: "Backend", settings: "Settings", reason: "Reason", name: "Name", model_type: "Class", failure: "Failure", created: "Created", machine: "Machine", commit: "Commit", seconds: "Took", peak_bytes: "Peak of the process", busy: "Machine busy" };
+const TITLES = { spec: "Model", status: "Status", backend: "Backend", differing: "Settings", settings: "All settings", reason: "Reason", name: "Name", model_type: "Class", failure: "Failure", created: "Created", machine: "Machine", commit: "Commit", seconds: "Took", peak_bytes: "Peak of the process", busy: "Machine busy" };
 /** The columns in their order around the metrics; the last ones are not shown at first, and on a phone no others than its. */
-const BEFORE = ["status", "reason", "backend"];
-const AFTER = ["settings", "seconds", "peak_bytes"];
-const MORE = ["name", "model_type", "failure", "created", "machine", "commit", "busy"];
-const PHONE = ["macs", "total_params", "execution_time", "reason"];
+const BEFORE = ["differing", "status", "reason", "backend"];
+const AFTER = ["seconds", "peak_bytes"];
+const MORE = ["settings", "name", "model_type", "failure", "created", "machine", "commit", "busy"];
+const PHONE = ["differing", "macs", "total_params", "execution_time", "reason"];
 const NUMBERS = { seconds: ["s", "time"], peak_bytes: ["B", "iec"], busy: ["", "none"] };
 const SEARCHED = ["backend", "settings", "status", "failure", "reason", "model_type", "name"];
 
@@ -39,9 +39,11 @@ function commonStart(names) {
 }
 const START = commonStart(texts.spec);
 const shortName = (row) => texts.spec[row].slice(START.length) || texts.spec[row];
+/** The name beside a point: with the settings where there are several models of it. */
+const pointName = (row) => [shortName(row), texts.differing[row]].filter(Boolean).join(", ");
 
-/** How a model is called in a sentence: its spec, and its settings where it has some. */
-const labelOf = (row) => (texts.settings[row] ? `${texts.spec[row]} (${texts.settings[row]})` : texts.spec[row]);
+/** How a model is called in a sentence: its spec, and its settings that not all models have. */
+const labelOf = (row) => (texts.differing[row] ? `${texts.spec[row]} (${texts.differing[row]})` : texts.spec[row]);
 
 /** The machine's versions that differ between two rows of a history, as `torch 2.12 to 2.13`. */
 function changedVersions(before, after) {
