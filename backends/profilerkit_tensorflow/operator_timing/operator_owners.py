@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import tensorflow as tf
 
-from ..trace.gradient_names import find_traced_name, forward_names
+from ..trace.gradient_names import forward_names
 from ..trace.graph_access import forward_function
 from ..trace.ownership import Owner, Ownership
 from .function_bodies import Body, find_called
@@ -34,9 +34,6 @@ class OperatorOwners:
 
     def __init__(self, ownership: Ownership) -> None:
         self._ownership = ownership
-        graphs = [call.graph for call in ownership.calls]
-        self._traced = set(map(id, graphs))
-        self._traced_by_name = {find_traced_name(graph): graph for graph in graphs}
         #: The owners of the forward operators right inside each name scope, by body: those of one graph that runs in
         #: two places differ.
         self._scopes: dict[Body, dict[str, list[Owner]]] = {}
@@ -70,11 +67,8 @@ class OperatorOwners:
         return scopes
 
     def _find_forward_owner(self, name: str, body: Body) -> Owner:
-        """Return the owner of a forward operator; in a copy of a branch's graph, that in the traced graph."""
-        graph = body.graph
-        if id(graph) not in self._traced:
-            graph = self._traced_by_name.get(find_traced_name(graph), graph)
-        return self._ownership.find(graph, name, body.owner)
+        """Return the owner of a forward operator."""
+        return self._ownership.find(body.graph, name, body.owner)
 
     def _assign_gradients(self, body: Body) -> dict[str, Owner]:
         """Return the owners of all operators of a body that compute gradients, by name.
