@@ -14,6 +14,7 @@ from .keras_kinds import is_keras, is_legacy_keras, is_shipped
 from .private_names import field, make_refusal
 
 __all__ = [
+    "OF_CALLS",
     "direct_layers",
     "flat_layers",
     "hides_its_cell",
@@ -56,6 +57,8 @@ _NOT_CALLED = frozenset(
         *("optimizer", "_optimizer", "_metrics", "_loss_tracker", "_compile_loss", "_compile_metrics"),
     )
 )
+#: What Keras keeps in a layer about its calls: of no matter to what it will do.
+OF_CALLS: frozenset[str] = frozenset({"_called", "_losses", "_loss_ids", "_tracker"})
 
 
 def flat_layers(model: Any) -> list[Any]:

@@ -72,8 +72,8 @@ class Contents:
     """Writes down what values hold, one after the other, into the flat list ``written``; each object is followed once.
 
     Args:
-        special: Called with each value that is neither plain nor a container, and with this object. It may write down
-            the value in its own way, and returns whether it has.
+        special: Called with each value that is not plain, and with this object. It may write down the value in its own
+            way, and returns whether it has.
         reads_globals: Whether the global variables that the code of a function names belong to it, as those that it
             closes over always do. Functions of Python and of installed packages are exempt.
     """
@@ -92,9 +92,11 @@ class Contents:
         kind = type(value)
         if kind in _PLAIN:
             self.written += (kind, value)
+        elif self._special is not None and self._special(value, self):
+            return
         elif isinstance(value, _CONTAINERS):
             self._add_container(value, kind, depth)
-        elif self._special is None or not self._special(value, self):
+        else:
             self._add_object(value, kind, depth)
 
     def add_attributes(self, attributes: Mapping[str, Any], depth: float = _DEPTH) -> None:

@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from profilerkit.backend_kit.keras_kinds import is_keras
-from profilerkit.backend_kit.keras_layers import keras_bookkeeping
+from profilerkit.backend_kit.keras_layers import OF_CALLS, keras_bookkeeping
 from profilerkit.process.contents import Contents, Identity
 from profilerkit.process.object_facts import list_slots
 
@@ -32,8 +32,6 @@ _MODULES = {
 _VARIABLES = ("KerasVariable", "Variable")
 #: What Flax keeps in a module about itself: in which trace it was made, and where it is bound.
 _LEFT_OUT = frozenset({"_id", "_parent_ref", "_pytree__nodes", "_pytree__state", "_state", "parent", "scope"})
-#: What Keras keeps in a layer about its calls.
-_LEFT_OUT_OF_KERAS = frozenset({"_called", "_lock", "_losses", "_loss_ids", "_tracker"})
 
 
 def read_structure(model: Any, values: bool = True) -> list[Any]:
@@ -87,9 +85,7 @@ class _Walk:
             module = self._waiting.pop()
             self.contents.written.append(Identity(module))
             self.contents.add_class(type(module))
-            left_out = _LEFT_OUT
-            if is_keras(module):
-                left_out = _LEFT_OUT_OF_KERAS | keras_bookkeeping(module)
+            left_out = OF_CALLS | keras_bookkeeping(module) if is_keras(module) else _LEFT_OUT
             attributes = vars(module)
             self.contents.add_attributes({name: attributes[name] for name in attributes if name not in left_out})
 

@@ -49,7 +49,7 @@ from .users_code import (
     read_names,
 )
 
-__all__ = ["HeldState", "Visit"]
+__all__ = ["NOT_FOLLOWED", "HeldState", "Visit"]
 
 _BUILT_IN = ("builtins", "abc", "typing", "collections", "functools", "enum", "wrapt", "dataclasses", "threading")
 #: The number of steps that other objects and containers are followed from a layer or module.
@@ -58,7 +58,7 @@ _DEPTH = 4
 _LONGEST_FOLLOWED = 1000
 _types = tf.types.experimental
 #: Types with attributes that no model changes.
-_NOT_FOLLOWED: tuple[type, ...] = (
+NOT_FOLLOWED: tuple[type, ...] = (
     *(types.ModuleType, BaseException, enum.Enum, Signature, logging.Logger, threading.Thread, weakref.ref),
     *(np.ndarray, np.generic, tf.Tensor, tf.RaggedTensor, tf.SparseTensor, tf.IndexedSlices),
     *(_types.TraceType, _types.AtomicFunction, tf.Graph, tf.Operation, tf.DType, tf.TensorShape, tf.TypeSpec),
@@ -135,7 +135,7 @@ class HeldState:
         for base, follow in self._list_visits():
             if issubclass(kind, base):
                 return Visit(follow, is_of_a_framework(kind))
-        if issubclass(kind, _NOT_FOLLOWED) or (kind.__name__ in _NEVER_CHANGE and name_package(kind) in FRAMEWORKS):
+        if issubclass(kind, NOT_FOLLOWED) or (kind.__name__ in _NEVER_CHANGE and name_package(kind) in FRAMEWORKS):
             return None
         slots = tuple(slot.__name__ for slot in list_slots(kind))
         if not (kind.__dictoffset__ or slots or issubclass(kind, threading.local)):
