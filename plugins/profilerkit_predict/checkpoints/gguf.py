@@ -22,6 +22,8 @@ Value = int | float | bool | str | tuple[int | float | bool, ...]
 #: The formats of numbers in metadata, by their type; 8 is a text, 9 an array.
 _NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 _TEXT, _ARRAY = 8, 9
+#: The bytes before the metadata: "GGUF", the version, and how many tensors and values there are.
+_START = struct.calcsize("<4sIQQ")
 #: The most bytes of a name or key, dimensions of a tensor, and tensors and values of a file.
 _LONGEST_NAME, _MOST_DIMENSIONS, _MOST_ENTRIES = 65_535, 4, 1_000_000
 _SPLIT = re.compile(r"(.*)-\d{5}-of-(\d{5})\.gguf")
@@ -77,35 +79,38 @@ class _Header:
     """Reads a header from its beginning to its end; each length is compared with the bytes that are left."""
 
     def __init__(self, path: Path, file: BinaryIO) -> None:
-        self.path, self.file, self.left = path, file, path.stat().st_size
-        self.size = self.left
+        self.path = path
+        self.file = file
+        self.size: int = path.stat().st_size
+        self.bytes_left: int = self.size
 
     def read(self) -> GgufFile:
-        if self.left < 24 or self._take(4) != b"GGUF":
+        if self.bytes_left < _START or self._take(4) != b"GGUF":
             raise InputError(f"{self.path} is no GGUF file: it does not begin with GGUF")
         (version,) = self._unpack("I")
         if version not in (2, 3):
             raise InputError(f"{self.path} is GGUF of version {version}; versions 2 and 3 of little endian are read")
         tensor_count, value_count = self._unpack("QQ")
         if max(tensor_count, value_count) > _MOST_ENTRIES:
-            raise self._damage(f"{tensor_count:,} tensors and {value_count:,} values")
+            raise self._make_error(f"{tensor_count:,} tensors and {value_count:,} values")
         metadata = dict(self._read_pair() for _ in range(value_count))
         alignment = metadata.get("general.alignment", 32)
-        if type(alignment) is not int or alignment <= 0:
-            raise self._damage(f"general.alignment {alignment!r}")
+        if not isinstance(alignment, int) or isinstance(alignment, bool) or alignment <= 0:
+            raise self._make_error(f"general.alignment {alignment!r}")
         tensors = tuple(self._read_tensor() for _ in range(tensor_count))
         if len({tensor.name for tensor in tensors}) != len(tensors):
-            raise self._damage("two tensors of one name")
-        require_no_overlap(self.path, tensors, max(0, self.left - (self.left - self.size) % alignment))
+            raise self._make_error("two tensors of one name")
+        padding = -(self.size - self.bytes_left) % alignment  # the values begin at a multiple of the alignment
+        require_no_overlap(self.path, tensors, max(0, self.bytes_left - padding))
         return GgufFile(self.path, metadata, tensors)
 
-    def _damage(self, what: str) -> InputError:
+    def _make_error(self, what: str) -> InputError:
         return InputError(f"{self.path} is damaged: its header has {what}")
 
     def _take(self, count: int) -> bytes:
-        if count > self.left:
-            raise self._damage(f"{count:,} bytes where the file has {self.left:,} more")
-        self.left -= count
+        if count > self.bytes_left:
+            raise self._make_error(f"{count:,} bytes where the file has {self.bytes_left:,} more")
+        self.bytes_left -= count
         return self.file.read(count)
 
     def _unpack(self, form: str) -> tuple[int, ...]:
@@ -116,10 +121,10 @@ class _Header:
         return self._take(length).decode("utf-8", "replace")
 
     def _read_name(self) -> str:
-        name = self._read_text()
-        if not 0 < len(name) <= _LONGEST_NAME:
-            raise self._damage(f"a name of {len(name):,} characters")
-        return name
+        (length,) = self._unpack("Q")
+        if not 0 < length <= _LONGEST_NAME:
+            raise self._make_error(f"a name of {length:,} bytes")
+        return self._take(length).decode("utf-8", "replace")
 
     def _read_pair(self) -> tuple[str, Value]:
         key = self._read_name()
@@ -130,10 +135,10 @@ class _Header:
 
     def _read_numbers(self, key: str, kind: int, count: int) -> tuple[int | float | bool, ...]:
         if kind not in _NUMBERS:
-            raise self._damage(f"{key!r} of an unknown type {kind}")
+            raise self._make_error(f"{key!r} of an unknown type {kind}")
+        if count > self.bytes_left:
+            raise self._make_error(f"{key!r} with {count:,} values")
         form = f"<{count}{_NUMBERS[kind]}"
-        if count > self.left:
-            raise self._damage(f"{key!r} with {count:,} values")
         return struct.unpack(form, self._take(struct.calcsize(form)))
 
     def _read_array(self, key: str) -> Value:
@@ -141,8 +146,8 @@ class _Header:
         kind, count = self._unpack("IQ")
         if kind != _TEXT:
             return self._read_numbers(key, kind, count)
-        if 8 * count > self.left:
-            raise self._damage(f"{key!r} with {count:,} texts")
+        if 8 * count > self.bytes_left:
+            raise self._make_error(f"{key!r} with {count:,} texts")
         for _ in range(count):
             (length,) = self._unpack("Q")
             self._take(length)
@@ -152,12 +157,12 @@ class _Header:
         name = self._read_name()
         (dimensions,) = self._unpack("I")
         if dimensions > _MOST_DIMENSIONS:
-            raise self._damage(f"a tensor {name!r} of {dimensions:,} dimensions")
+            raise self._make_error(f"a tensor {name!r} of {dimensions:,} dimensions")
         shape = self._unpack(f"{dimensions}Q")[::-1]
         kind, start = self._unpack("IQ")
         if kind not in GGML_TYPES:
             raise InputError(f"{self.path} has a tensor {name!r} of a type {kind} whose bytes are not known here")
-        form, elements = GGML_TYPES[kind], math.prod(shape)
-        if elements % form.elements:
-            raise self._damage(f"a tensor {name!r} of {elements:,} elements, not whole blocks of {form.elements}")
-        return StoredTensor(name, shape, form.name, start, elements // form.elements * form.bytes)
+        block, elements = GGML_TYPES[kind], math.prod(shape)
+        if elements % block.elements:
+            raise self._make_error(f"a tensor {name!r} of {elements:,} elements, not whole blocks of {block.elements}")
+        return StoredTensor(name, shape, block.name, start, elements // block.elements * block.bytes)

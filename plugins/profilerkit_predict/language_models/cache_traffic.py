@@ -15,48 +15,56 @@ __all__ = ["CacheTraffic", "count_cache_traffic"]
 
 
 class CacheTraffic(NamedTuple):
-    """Bytes of a cache that a step reads, and those that it writes; ``shared`` are those read of a prefix of all."""
+    """Bytes of a cache that a step reads, and those that it writes."""
 
     read: float
     written: float
-    shared: float = 0.0
 
 
-def count_cache_traffic(cache: EngineCache, pieces: Iterable[Piece], tensor: int = 1) -> CacheTraffic:
-    """Return the bytes that a step reads and writes, of one of so many devices that share the heads.
+class _SequenceTraffic(NamedTuple):
+    """Bytes that a step reads and writes for one sequence; ``shared`` are those that it reads of a common prefix."""
+
+    read: float
+    written: float
+    shared: float
+
+
+def count_cache_traffic(cache: EngineCache, pieces: Iterable[Piece], tensor_parallel: int = 1) -> CacheTraffic:
+    """Return the bytes that a step reads and writes on one of ``tensor_parallel`` devices, which share the heads.
 
     A prefix that sequences share is read once.
     """
     read = written = most_shared = 0.0
     for piece in pieces:
-        of_one = _count_sequence_traffic(cache, piece, tensor)
-        read += piece.sequences * (of_one.read - of_one.shared)
-        written += piece.sequences * of_one.written
-        most_shared = max(most_shared, of_one.shared)
-    return CacheTraffic(read + most_shared, written, most_shared)
+        sequence = _count_sequence_traffic(cache, piece, tensor_parallel)
+        read += piece.sequences * (sequence.read - sequence.shared)
+        written += piece.sequences * sequence.written
+        most_shared = max(most_shared, sequence.shared)
+    return CacheTraffic(read + most_shared, written)
 
 
-def _count_sequence_traffic(cache: EngineCache, piece: Piece, tensor: int) -> CacheTraffic:
-    """Return the bytes of one sequence of a piece. An encoder's prompt adds one token to the part that grows."""
+def _count_sequence_traffic(cache: EngineCache, piece: Piece, tensor_parallel: int) -> _SequenceTraffic:
     is_first, has_encoder = not piece.cached, cache.facts.is_encoder_decoder
-    before = 0 if is_first else cache.count_tokens(piece.cached)
-    new = 1 if has_encoder else piece.new_tokens
+    tokens_before = 0 if is_first else cache.count_tokens(piece.cached)
+    # The prompt is the encoder's, and begins the decoder with one token; each further step adds one as well.
+    new_tokens = 1 if has_encoder else piece.new_tokens
     read = written = shared = 0.0
     for part in cache.parts:
-        devices = part.count_sharing(tensor)
-        entries = part.entries_read(before)
+        devices = part.count_sharing(tensor_parallel)
+        entries = part.entries_read(tokens_before)
         constant = _count_constant_traffic(part, is_first, has_encoder)
+        added = _count_added_entries(part, tokens_before, new_tokens)
         read += (part.bytes_per_entry * entries + constant.read) / devices
-        written += (part.bytes_per_entry * _count_added_entries(part, before, new) + constant.written) / devices
+        written += (part.bytes_per_entry * added + constant.written) / devices
         shared += part.bytes_per_entry * min(cache.count_shared_entries(part), entries) / devices
-    return CacheTraffic(read, written, shared)
+    return _SequenceTraffic(read, written, shared)
 
 
 def _count_constant_traffic(part: CacheLayer, is_first: bool, has_encoder: bool) -> CacheTraffic:
-    """Return what a step reads and writes of what has a constant size, which the first step of a sequence makes.
+    """Return what a step reads and writes of what has a constant size, which the first step of a sequence writes.
 
-    It is a state, of which each later step makes another one; of a model with an encoder, what the cross attention
-    reads of the prompt.
+    With an encoder these are the keys and values of cross attention, which each later step reads. Otherwise it is a
+    state, which each later step reads and writes.
     """
     if is_first:
         return CacheTraffic(0, part.constant_bytes)
@@ -64,9 +72,11 @@ def _count_constant_traffic(part: CacheLayer, is_first: bool, has_encoder: bool)
 
 
 def _count_added_entries(part: CacheLayer, before: int, new: int) -> int:
-    """Return how many entries a step writes that adds so many tokens to those before.
+    """Return how many entries a step writes that adds ``new`` tokens to those before.
 
-    A window of the last tokens is full and written over. Entries of several tokens are written as they fill.
+    Where each token has an entry, it writes as many entries as tokens, also in a window that is full. An entry of
+    several tokens is written once it is full. Of tokens that wait to be ``stride``, those beyond a multiple of it wait.
     """
-    has_entry_of_each_token = part.stride == 1 or part.waits
-    return part.entries(new) if has_entry_of_each_token else part.entries(before + new) - part.entries(before)
+    if part.stride == 1 or part.waits:
+        return part.entries(new)
+    return part.entries(before + new) - part.entries(before)

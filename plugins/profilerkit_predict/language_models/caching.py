@@ -35,10 +35,17 @@ class CacheBytes:
 
 
 def count_cache_bytes(
-    before: CacheContents, after: CacheContents, layers: tuple[CacheLayer, ...], block_size: int
+    contents: CacheContents, one_token_later: CacheContents, layers: tuple[CacheLayer, ...], block_size: int
 ) -> CacheBytes:
-    """Return the bytes of a cache by its contents and those one token later; ``layers`` tell which parts grow."""
-    tokens, batch = before.context, before.batch
-    paged = sum(layer.count_paged_bytes(tokens, block_size) for layer in layers) * batch
-    slope = (after.logical_bytes - before.logical_bytes) // batch
-    return CacheBytes(tokens, batch, before.logical_bytes, before.allocated_bytes, paged, block_size, before, slope)
+    """Return the bytes of a cache by its contents; ``layers`` tell which parts grow, and so are in blocks."""
+    context, batch = contents.context, contents.batch
+    return CacheBytes(
+        context,
+        batch,
+        logical=contents.logical_bytes,
+        allocated=contents.allocated_bytes,
+        paged=sum(layer.count_paged_bytes(context, block_size) for layer in layers) * batch,
+        block_size=block_size,
+        contents=contents,
+        bytes_per_token=(one_token_later.logical_bytes - contents.logical_bytes) // batch,
+    )

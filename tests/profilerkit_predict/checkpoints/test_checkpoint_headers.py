@@ -190,7 +190,7 @@ def tensor(name: str = "a", shape: tuple[int, ...] = (4,), kind: int = 0, start:
         (header(version=3 << 24), "is GGUF of version 50331648"),
         (header(tensors=2**40), "1,099,511,627,776 tensors"),
         (header(values=1), "8 bytes where the file has 0 more"),
-        (header(values=1, rest=struct.pack("<Q", 2**60)), "bytes where the file has 0 more"),
+        (header(values=1, rest=struct.pack("<Q", 2**60)), "a name of 1,152,921,504,606,846,976 bytes"),
         (header(values=1, rest=gguf_text("k") + struct.pack("<I", 99)), "'k' of an unknown type 99"),
         (header(values=1, rest=gguf_text("k") + struct.pack("<IIQ", 9, 9, 1)), "'k' of an unknown type 9"),
         (header(values=1, rest=gguf_text("k") + struct.pack("<IIQ", 9, 4, 2**60)), "'k' with 1,152,921"),
