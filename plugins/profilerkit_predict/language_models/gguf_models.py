@@ -20,19 +20,21 @@ from .records import CacheGrowth, ExecutionModel, LatentAttention, Law, MatrixSh
 
 __all__ = ["find_gguf_facts"]
 
-#: Tensors of a layer that are read whole and multiply each token, by the names of llama.cpp.
+#: Tensors of a layer that are read whole and multiply each token, by the names of llama.cpp: those of attention, also
+#: latent attention (``attn_q_a``, ``attn_kv_a_mqa``, ...), of feed-forward layers and shared experts (``_shexp``), and
+#: the projection with which a layer that predicts further tokens begins (``nextn``).
 _MATRICES = re.compile(
     r"attn_(q|k|v|qkv|output|gate|q_a|q_b|kv_a_mqa|kv_b|k_b|v_b)|ffn_(gate|up|down|gate_inp)(_shexp)?|"
     r"ffn_gate_up(_shexp)?|nextn\.eh_proj"
 )
 #: Those that are of experts.
 _EXPERTS = re.compile(r"ffn_(gate|up|down|gate_up)_exps")
-#: Those that are added or scale: norms, sinks, biases of a router.
+#: Those that are added or scale: norms, sinks, biases of a router, tables of rotary embeddings, a scale of a layer.
 _OTHERS = re.compile(
     r"(\w+_)?norm(_2)?|nextn\.(enorm|hnorm|shared_head_norm)|attn_sinks|exp_probs_b|rope_(freqs|factors_long|factors_short)|layer_output_scale"
 )
 _CACHE_NOTE = "the cache is taken to be in {dtype}, as llama.cpp keeps it unless it is told otherwise"
-_OTHERS_NOTE = "layers that predict further tokens and have other tensors than the first of them are not counted"
+_FURTHER_NOTE = "layers that predict further tokens and have other tensors than the first of them are not counted"
 _ACTIVATIONS_NOTE = "a file does not tell the memory of activations: what fits leaves them out"
 
 
@@ -79,7 +81,7 @@ def _add_own_heads(file: GgufFile, sizes: GgufSizes, facts: ModelFacts) -> Model
     """
     layers: defaultdict[str, list[StoredTensor]] = defaultdict(list)
     for tensor in filter(sizes.is_left_out, file.tensors):
-        layers[tensor.name.split(".")[1]].append(tensor)
+        layers[_read_layer(tensor)].append(tensor)
     tensors = layers.get(str(sizes.blocks))
     if not tensors:
         return facts
@@ -99,9 +101,14 @@ def _add_own_heads(file: GgufFile, sizes: GgufSizes, facts: ModelFacts) -> Model
         work=Work(tuple(_list_terms(parts, attention, latent)), latent),
         cache=CacheGrowth(tuple(cache_layers[-1:])),
         matrices=(),
-        notes=(_OTHERS_NOTE,) if alike < len(layers) else (),
+        notes=(_FURTHER_NOTE,) if alike < len(layers) else (),
     )
     return replace(facts, own_heads=first, own_head_count=alike)
+
+
+def _read_layer(tensor: StoredTensor) -> str:
+    """Return the number of a tensor's layer, as it stands in its name: "3" in "blk.3.attn_q.weight"."""
+    return tensor.name.split(".")[1]
 
 
 def _describe(layer: Iterable[StoredTensor]) -> set[tuple[str, tuple[int, ...], str]]:
@@ -157,7 +164,7 @@ def _sum_parts(weights: Iterable[_Weight], sizes: GgufSizes, is_tied: bool) -> I
         members[part].append(tensor)
     for part in sorted(members, key=lambda part: (part.kind, part.dtype)):
         tensors = members[part]
-        layers = len({tensor.name.split(".")[1] for tensor in tensors}) if part.routing is not None else 1
+        layers = len(set(map(_read_layer, tensors))) if part.routing is not None else 1
         elements = sum(tensor.elements for tensor in tensors)
         stored_bytes = sum(tensor.bytes for tensor in tensors)
         yield replace(part, elements=elements, bytes=stored_bytes, layers=layers)
@@ -196,6 +203,8 @@ def _list_terms(
         return
     pairs: Counter[Term] = Counter()
     for layer in attention:
-        pairs[Term(Law.PAIR, 0, layer.window, is_chunked=layer.is_chunked)] += layer.heads * (layer.key + layer.value)
+        pairs[Term(Law.PAIR, 0, layer.window, is_chunked=layer.is_chunked)] += layer.heads * (
+            layer.key_size + layer.value_size
+        )
     for term, rate in pairs.items():
         yield replace(term, rate=rate)

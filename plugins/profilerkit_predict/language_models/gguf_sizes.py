@@ -1,4 +1,7 @@
-"""The sizes of a language model by the metadata of its GGUF file, as llama.cpp's loaders of models read them."""
+"""The sizes of a language model by the metadata of its GGUF file, read as llama.cpp reads them.
+
+The rules for each architecture are those of ``load_hparams`` in its ``src/llama-model.cpp``.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +17,20 @@ from .records import CacheLayer, LatentAttention, ModelSizes, Routing
 
 __all__ = ["AttentionLayer", "GgufSizes"]
 
-#: Of how many layers the last one attends to all tokens and the others have a window, by llama.cpp,
-#: which takes an integer of the metadata instead of it where there is one.
-_PERIODS = {"gemma2": 2, "gemma3": 6, "gpt-oss": 2, "plamo3": 8}
-_PERIODS |= dict.fromkeys(("cohere2", "exaone4", "olmo2", "afmoe", "llama4"), 4)
-#: The window that llama.cpp takes where metadata name none; of Exaone 4 see `GgufSizes._find_window`.
+#: The period of layers with full attention: of so many layers the last one attends to all tokens, and the others have a
+#: window. An integer in the metadata of such an architecture takes its place.
+_PERIODS = {
+    "gemma2": 2,
+    "gpt-oss": 2,
+    "afmoe": 4,
+    "cohere2": 4,
+    "exaone4": 4,
+    "llama4": 4,
+    "olmo2": 4,
+    "gemma3": 6,
+    "plamo3": 8,
+}
+#: The window where metadata name none; of Exaone 4 see `GgufSizes._find_window`.
 _WINDOWS = {"gemma2": 4096, "exaone4": 4096, "llama4": 8192}
 #: Architectures whose windows are chunks.
 _CHUNKED = ("llama4",)
@@ -29,18 +41,18 @@ class AttentionLayer:
     """The attention of a layer.
 
     Attributes:
-        heads: Heads of queries.
-        groups: Heads of keys and values, which are in the cache.
-        key: The size of a key.
-        value: The size of a value.
+        heads: The number of query heads.
+        kv_heads: The number of heads of keys and values, which are in the cache.
+        key_size: The elements of a key.
+        value_size: The elements of a value.
         window: How many tokens it attends to at most; None for all.
-        is_chunked: Whether these are those of a token's own chunk.
+        is_chunked: Whether a token attends to those of its own chunk alone, which are ``window`` tokens.
     """
 
     heads: int
-    groups: int
-    key: int
-    value: int
+    kv_heads: int
+    key_size: int
+    value_size: int
     window: int | None
     is_chunked: bool
 
@@ -48,11 +60,12 @@ class AttentionLayer:
 class GgufSizes:
     """The sizes that the metadata of a file have, compared with the shapes of its tensors.
 
+    Its methods raise `InputError` where a size is missing or differs, and so does a file of no model that generates
+    text.
+
     Attributes:
         architecture: The architecture, by its name in llama.cpp.
         blocks: How many layers make the next token; those behind them predict further ones.
-
-    Raises `InputError` for a file of no model that generates text, and wherever a size is missing or differs.
     """
 
     def __init__(self, file: GgufFile) -> None:
@@ -88,10 +101,13 @@ class GgufSizes:
     def describe(self) -> ModelSizes:
         """Return the sizes that limits, shares and links follow from."""
         longest, width = self._find("context_length"), self._find("embedding_length")
-        return ModelSizes(longest, width, self.blocks, self._count_sums_of_a_layer())
+        return ModelSizes(longest, width, self.blocks, self._count_all_reduces())
 
-    def _count_sums_of_a_layer(self) -> int:
-        """Return how often devices that cut a layer add up what they have: once without a norm between its parts."""
+    def _count_all_reduces(self) -> int:
+        """Return how many all-reduces tensor parallelism needs in a layer.
+
+        One where attention and feed-forward run in parallel: then no norm stands between them. Otherwise two.
+        """
         norms = ("ffn_norm.weight", "post_attention_norm.weight")
         return 2 if any(name.endswith(norms) for name in self._shapes) else 1
 
@@ -113,35 +129,38 @@ class GgufSizes:
         window = self._find_window()
         for block in range(self.blocks):
             heads = self._read_of_layer("attention.head_count", block)
-            groups = self._read_of_layer("attention.head_count_kv", block, heads)
-            if not heads or not groups:
+            kv_heads = self._read_of_layer("attention.head_count_kv", block, heads)
+            if not heads or not kv_heads:
                 raise self._refuse(f"layer {block} without attention")
             is_windowed = window is not None and self._has_window(block)
             key = self._find_length("key", is_windowed) or width // heads
             value = self._find_length("value", is_windowed) or width // heads
             self._compare(f"blk.{block}.attn_q.weight", 0, heads * key)
-            self._compare(f"blk.{block}.attn_k.weight", 0, groups * key)
-            self._compare(f"blk.{block}.attn_v.weight", 0, groups * value)
-            self._compare(f"blk.{block}.attn_qkv.weight", 0, (heads + groups) * key + groups * value)
+            self._compare(f"blk.{block}.attn_k.weight", 0, kv_heads * key)
+            self._compare(f"blk.{block}.attn_v.weight", 0, kv_heads * value)
+            self._compare(f"blk.{block}.attn_qkv.weight", 0, (heads + kv_heads) * key + kv_heads * value)
             self._compare(f"blk.{block}.attn_output.weight", 1, heads * value)
             yield AttentionLayer(
-                heads,
-                groups,
-                key,
-                value,
+                heads=heads,
+                kv_heads=kv_heads,
+                key_size=key,
+                value_size=value,
                 window=window if is_windowed else None,
                 is_chunked=is_windowed and self.architecture in _CHUNKED,
             )
 
-    def list_cache_layers(self, item: int, latent: LatentAttention | None) -> Iterator[CacheLayer]:
-        """Yield how the cache of each layer grows, with elements of so many bytes."""
+    def list_cache_layers(self, element_bytes: int, latent: LatentAttention | None) -> Iterator[CacheLayer]:
+        """Yield how the cache of each layer grows."""
         if latent is not None:
-            yield CacheLayer("latents", latent.layers * (latent.rank + latent.rope) * item, heads=1)
+            yield CacheLayer("latents", latent.layers * (latent.rank + latent.rope) * element_bytes, heads=1)
             return
         for block, layer in enumerate(self.list_layers()):
-            entry = layer.groups * (layer.key + layer.value) * item
             yield CacheLayer(
-                f"layers.{block}", entry, window=layer.window, heads=layer.groups, is_chunked=layer.is_chunked
+                f"layers.{block}",
+                layer.kv_heads * (layer.key_size + layer.value_size) * element_bytes,
+                window=layer.window,
+                heads=layer.kv_heads,
+                is_chunked=layer.is_chunked,
             )
 
     def _find_length(self, name: str, is_windowed: bool) -> int | None:
@@ -150,9 +169,13 @@ class GgufSizes:
         return of_windows or self._find(f"attention.{name}_length")
 
     def _find_window(self) -> int | None:
-        """Return the window of the layers that have one in llama.cpp; None if no layer has."""
+        """Return the window of the layers that have one in llama.cpp; None if no layer has.
+
+        It uses none for Phi 3, and for the small model of Exaone 4, whatever their metadata say: the large one has 64
+        layers.
+        """
         if self.architecture == "phi3" or (self.architecture == "exaone4" and self.blocks != 64):
-            return None  # llama.cpp uses none, whatever the metadata say
+            return None
         window = self._find("attention.sliding_window")
         if window is None:
             window = _WINDOWS.get(self.architecture)
