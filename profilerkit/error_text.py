@@ -9,7 +9,7 @@ from typing import Any
 
 from .foreign_text import visible
 
-__all__ = ["error_line", "find_raising_line", "list_causes", "shown"]
+__all__ = ["error_line", "find_importing_line", "find_raising_line", "list_causes", "shown"]
 
 _COLORS = re.compile(r"\x1b\[[0-9;]*m")
 #: Names that TensorFlow gives to the nodes of a graph, and the end of an eager operator's message.
@@ -97,8 +97,21 @@ def shown(value: Any) -> str:
 
 def find_raising_line(error: BaseException) -> str:
     """Return where Python code raised an error, ``line 3 of my_package.plugin``; an empty text if it was not raised."""
-    lines = [f"line {line} of {frame.f_globals.get('__name__')}" for frame, line in walk_tb(error.__traceback__)]
-    return lines[-1] if lines else ""
+    return next(reversed(_list_lines(error)), "")
+
+
+def find_importing_line(error: BaseException) -> str:
+    """Return the line of the innermost module whose import an error ended; an empty text for any other error."""
+    return next(reversed(_list_lines(error, "<module>")), "")
+
+
+def _list_lines(error: BaseException, code: str = "") -> list[str]:
+    """Return the lines on the way to where an error was raised, or those of code of a name alone."""
+    return [
+        f"line {line} of {frame.f_globals.get('__name__')}"
+        for frame, line in walk_tb(error.__traceback__)
+        if code in ("", frame.f_code.co_name)
+    ]
 
 
 def list_causes(error: BaseException | None, *, implicit: bool = True) -> list[BaseException]:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
 from importlib import import_module
 from types import ModuleType
 from typing import Any, NamedTuple, TypeAlias
 
 from profilerkit import ProfilerFunction, StatusKey
-from profilerkit.piping.function import Need
+from profilerkit.piping.function import Need, require_usable
 from profilerkit.piping.intrinsic import INTRINSIC
 from profilerkit.piping.registry import Registry
-from profilerkit.process.modules import import_modules
+from profilerkit.plugging.sources import warn
+from profilerkit.process.containment import plugin_error_text
+from profilerkit.process.modules import find_module_names
 
 __all__ = ["default_functions", "find_public_names", "import_metric_modules", "status_keys"]
 
@@ -42,19 +44,35 @@ class _Default(NamedTuple):
     keys: frozenset[str]
 
 
+class _File(NamedTuple):
+    """A module of the package, its public status keys and functions by name, and those that may be defaults."""
+
+    module: ModuleType
+    members: dict[str, Any]
+    defaults: tuple[_Default, ...]
+
+
 def import_metric_modules() -> list[ModuleType]:
-    """Import every module of the package that defines metrics."""
-    return _import_modules(_find_folders())
+    """Import every module of the package that defines metrics; one that cannot be is left out, with a warning."""
+    return [file.module for file in _read_files(_find_folders())]
 
 
 def find_public_names() -> dict[str, str]:
     """Return the module of each status key and function, by its name."""
-    return {name: module.__name__ for module in import_metric_modules() for name in _find_members(module)}
+    return {name: file.module.__name__ for file in _read_files(_find_folders()) for name in file.members}
 
 
 def status_keys() -> list[type[StatusKey]]:
-    """Return every status key with a name of its own: not those that get their names when they are made."""
-    return list(_find_status_keys(_find_folders()))
+    """Return every status key with a name of its own: not those that get their names when they are made.
+
+    They are the public ones, and those of public functions.
+    """
+    members = [member for file in _read_files(_find_folders()) for member in file.members.values()]
+    classes = [member for member in members if isinstance(member, type) and issubclass(member, StatusKey)]
+    function_keys = [
+        type(key) for member in members if isinstance(member, ProfilerFunction) for key in member.list_keys()
+    ]
+    return [key for key in dict.fromkeys([*classes, *function_keys]) if "NAME" in vars(key)]
 
 
 def default_functions() -> list[ProfilerFunction]:
@@ -67,33 +85,7 @@ def default_functions() -> list[ProfilerFunction]:
     3. How many keys has it? Those with most keys come first, so that a new metric does not move the established ones,
        whatever its file is called.
     """
-    return [_make_function(default.source) for default in _find_defaults(_find_folders())]
-
-
-def _find_folders() -> tuple[str, ...]:
-    """Return the folders of the package: while these are the same, it is searched once for all profilers."""
-    return tuple(import_module(_PACKAGE).__path__)
-
-
-def _import_modules(folders: Iterable[str]) -> list[ModuleType]:
-    return list(import_modules(_PACKAGE, folders, but=_OTHERS).values())
-
-
-@lru_cache(maxsize=4)
-def _find_status_keys(folders: tuple[str, ...]) -> tuple[type[StatusKey], ...]:
-    """Return the status keys of the package in these folders: the public ones, and those of public functions."""
-    members = [member for module in _import_modules(folders) for member in _find_members(module).values()]
-    classes = [member for member in members if isinstance(member, type) and issubclass(member, StatusKey)]
-    function_keys = [
-        type(key) for member in members if isinstance(member, ProfilerFunction) for key in member.list_keys()
-    ]
-    return tuple(key for key in dict.fromkeys([*classes, *function_keys]) if "NAME" in vars(key))
-
-
-@lru_cache(maxsize=4)
-def _find_defaults(folders: tuple[str, ...]) -> tuple[_Default, ...]:
-    """Return the default functions of the package in these folders, in order."""
-    candidates = [_describe(source) for module in _import_modules(folders) for source in _list_sources(module)]
+    candidates = [default for file in _read_files(_find_folders()) for default in file.defaults]
     defaults = [candidate for candidate in candidates if not any(candidate.keys < other.keys for other in candidates)]
     registry = Registry()
     registry.bind_on_demand(*INTRINSIC, *(default.function for default in defaults))
@@ -102,19 +94,42 @@ def _find_defaults(folders: tuple[str, ...]) -> tuple[_Default, ...]:
         need = max(map(registry.find_need, default.keys))
         return default.function.ON_DEMAND, need or len(Need), -len(default.keys)
 
-    return tuple(sorted(defaults, key=rank))
+    return [_make_function(default.source) for default in sorted(defaults, key=rank)]
 
 
-def _list_sources(module: ModuleType) -> Iterator[_Source]:
-    """Yield the public functions of a module, and the classes that make one without arguments."""
-    for member in _find_members(module).values():
+def _find_folders() -> tuple[str, ...]:
+    """Return the folders of the package: while these are the same, it is searched once for all profilers."""
+    return tuple(import_module(_PACKAGE).__path__)
+
+
+@lru_cache(maxsize=4)
+def _read_files(folders: tuple[str, ...]) -> tuple[_File, ...]:
+    """Read the files of the package in these folders; one that is wrong is left out, with a warning that names it."""
+    files: list[_File] = []
+    for name in find_module_names(folders, but=_OTHERS):
+        try:
+            module = import_module(f"{_PACKAGE}.{name}")
+            members = _find_members(module)
+            files.append(_File(module, members, tuple(map(_describe, _list_sources(members)))))
+        except MemoryError:
+            raise
+        except Exception as error:
+            warn(f"the metrics of {_PACKAGE}/{name}.py are left out: {plugin_error_text(error)}; mend that file")
+    return tuple(files)
+
+
+def _list_sources(members: dict[str, Any]) -> Iterator[_Source]:
+    """Yield the functions among the members of a module, and the classes that make one without arguments."""
+    for member in members.values():
         is_function = isinstance(member, ProfilerFunction)
         if is_function or (issubclass(member, ProfilerFunction) and _needs_no_arguments(member)):
             yield member
 
 
 def _describe(source: _Source) -> _Default:
+    """Return what is known of a default function; raises for one that no profiler can take."""
     function = _make_function(source)
+    require_usable(function)
     return _Default(source, function, frozenset(key.NAME for key in function.list_keys()))
 
 
@@ -123,8 +138,15 @@ def _make_function(source: _Source) -> ProfilerFunction:
 
 
 def _find_members(module: ModuleType) -> dict[str, Any]:
-    """Return the public status keys and functions of a module by name: classes, and instances such as ``@metric``'s."""
-    public = {name: getattr(module, name) for name in module.__all__}
+    """Return the public status keys and functions of a module by name: classes, and instances such as ``@metric``'s.
+
+    Without ``__all__`` these are all that are defined there, and whose names do not begin with an underscore.
+    """
+    names = getattr(module, "__all__", None)
+    if names is None:
+        origins = {name: getattr(value, "__module__", "") for name, value in vars(module).items()}
+        names = [name for name, origin in origins.items() if origin == module.__name__ and not name.startswith("_")]
+    public = {name: getattr(module, name) for name in names}
     return {name: value for name, value in public.items() if _is_member(value)}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Protocol
 
-from ..error_text import list_causes
+from ..error_text import find_importing_line, list_causes
 from ..errors import PluginFailedError, ProfilerKitError
 
 __all__ = [
@@ -74,10 +74,14 @@ class contained:
 
 
 def plugin_error_text(error: BaseException) -> str:
-    """Return an error as its type and message; for an error that `contained` has converted, those of the original."""
+    """Return an error as its type and message, and the file that cannot be imported if it was raised by an import.
+
+    For an error that `contained` has converted, these are those of the original.
+    """
     if isinstance(error, PluginFailedError) and error.__cause__ is not None:
         error = error.__cause__
-    return f"{type(error).__name__}: {error}"
+    where = find_importing_line(error)
+    return f"{type(error).__name__}: {error}{f' ({where})' if where else ''}"
 
 
 def describe_origin(error: BaseException) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Container, Iterable
 from importlib import import_module
 from types import ModuleType
 
-__all__ = ["import_modules"]
+__all__ = ["find_module_names", "import_modules"]
 
 
 def import_modules(package: str, path: Iterable[str], but: Container[str] = ()) -> dict[str, ModuleType]:
@@ -18,5 +18,9 @@ def import_modules(package: str, path: Iterable[str], but: Container[str] = ()) 
         path: Where its modules are: ``__path__``.
         but: The names of modules that are left out, and not imported.
     """
-    names = sorted(module.name for module in pkgutil.iter_modules(path))
-    return {name: import_module(f"{package}.{name}") for name in names if name not in but}
+    return {name: import_module(f"{package}.{name}") for name in find_module_names(path, but)}
+
+
+def find_module_names(path: Iterable[str], but: Container[str] = ()) -> list[str]:
+    """Return the names of the modules in some folders, in order, without those in ``but``."""
+    return sorted(module.name for module in pkgutil.iter_modules(path) if module.name not in but)

@@ -59,9 +59,14 @@ def _names(tree: ast.Module) -> Iterator[tuple[int, str]]:
 
 
 def _functions(path: Path) -> Iterator[tuple[str, list[str]]]:
-    """Yield where a file defines a function, and the words of its name; those of the tests themselves are sentences."""
+    """Yield where a file defines a function, and the words of its name.
+
+    Those of the tests themselves are sentences, and those of metrics are the names of values.
+    """
     for node in walk(read_tree(path)):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and not node.name.startswith("test_"):
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) or node.name.startswith("test_"):
+            continue
+        if not any(ast.unparse(decorator).startswith("metric(") for decorator in node.decorator_list):
             yield f"{path}:{node.lineno} {node.name}", node.name.strip("_").split("_")
 
 
@@ -99,7 +104,8 @@ def test_functions_are_verbs(name: str) -> None:
 
 def test_what_says_nothing_is_seen(tmp_path: Path) -> None:
     path = tmp_path / "module.py"
-    path.write_text("found = 1\ndef counted_macs(given): ...\ndef shape_of(): ...\ndef feed(): ...\n")
+    metric = "@metric('nesting_depth')\ndef nesting_depth(trace): ...\n"
+    path.write_text(f"found = 1\ndef counted_macs(given): ...\ndef shape_of(): ...\ndef feed(): ...\n{metric}")
     assert sorted(name.rpartition(" ")[2] for name in unclear_names(path)) == ["found", "given"]
     assert [name.rpartition(" ")[2] for name in list_participles(path)] == ["counted_macs"]
     assert [name.rpartition(" ")[2] for name in list_endings(path)] == ["shape_of"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import doctest
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
 
@@ -12,7 +12,7 @@ import pytest
 from time_limits import run_python
 
 import profilerkit_metrics
-from profilerkit import Profiler, profile
+from profilerkit import PluginWarning, Profiler, Report, profile
 from profilerkit.piping.function import require_usable
 from profilerkit.plugging import offers
 from profilerkit.testing import FakeBackend, FakeLayer, FakeModel, FakeTensor
@@ -51,18 +51,62 @@ class ComputeMacsPerWeight(ProfilerFunction):
 
 
 @pytest.fixture
-def newcomer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    (tmp_path / "a_newcomer.py").write_text(NEWCOMER, encoding="utf-8")
-    monkeypatch.setattr(profilerkit_metrics, "__path__", [*profilerkit_metrics.__path__, str(tmp_path)])
+def add_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
+    """Return a function that adds a file with a text to the package."""
+
+    def add(text: str) -> None:
+        (tmp_path / "a_newcomer.py").write_text(text, encoding="utf-8")
+        monkeypatch.setattr(profilerkit_metrics, "__path__", [*profilerkit_metrics.__path__, str(tmp_path)])
+
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     names = profilerkit_metrics.__dict__
     before = set(names)
     offers.forget()  # plugins are asked once
-    yield
+    yield add
     offers.forget()
     for name in {*names} - before:
         del names[name]
     sys.modules.pop("profilerkit_metrics.a_newcomer", None)
+
+
+@pytest.fixture
+def newcomer(add_file: Callable[[str], None]) -> None:
+    add_file(NEWCOMER)
+
+
+def profile_net(*metrics: str) -> Report:
+    model = FakeModel([FakeLayer("a", params=5, macs=20)])
+    return profile(model, FakeTensor((1, 3)), backend=FakeBackend(), metrics=list(metrics))
+
+
+def test_a_file_needs_no_list_of_its_names(add_file: Callable[[str], None]) -> None:
+    without = "\n".join(line for line in NEWCOMER.splitlines() if not line.startswith("__all__"))
+    add_file(f"{without}\n_other = metric('other')(lambda macs: macs)\n")
+    report = profile_net("macs_per_weight", "operator_count", "total_params")
+    assert [report[key] for key in ("macs_per_weight", "operator_count", "total_params")] == [4, 1, 5]
+    assert not hasattr(profilerkit_metrics, "_other")
+    assert "other" not in {key.NAME for key in discovery.status_keys()}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("@metric('deep', better='lowest')\ndef deep(trace): ...", "ArgumentError: better='lowest': give .*"),
+        ("@metric('deep', derived_from='all')\ndef deep(trace): ...", r"ArgumentError: .*\(line 2 of .*a_newcomer\)"),
+        ("@metric('deep', colour='red')\ndef deep(trace): ...", "ArgumentError: metric takes no argument 'colour'.*"),
+        ("@metric('deep')\ndef deep(*trace): ...", "ArgumentError: .*"),
+        ("import no_such_package", "ModuleNotFoundError: No module named 'no_such_package'.*"),
+        ("__all__ = ['deep']", "AttributeError: .* has no attribute 'deep'"),
+        ("x = (", "SyntaxError: .*"),
+        ("class Deep(ProfilerFunction):\n    def __call__(self, trace): ...", "TypeError: .*"),
+    ],
+)
+def test_a_wrong_file_takes_away_its_own_metrics_alone(add_file: Callable[[str], None], text: str, said: str) -> None:
+    add_file(f"from profilerkit import ProfilerFunction, metric\n{text}\n")
+    with pytest.warns(
+        PluginWarning, match=f"^the metrics of profilerkit_metrics/a_newcomer.py are left out: {said}; mend that file$"
+    ):
+        assert profile_net("macs")["macs"] == 20
 
 
 @pytest.mark.usefixtures("newcomer")
