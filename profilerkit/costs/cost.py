@@ -10,7 +10,17 @@ from ..errors import CostFormulaError
 from ..process.containment import describe_origin, plugin_error_text
 from .numbers import Numbers, complex_is_counted, constants
 
-__all__ = ["UNCOUNTED", "Cost", "Formula", "PerElement", "Shape", "apply_formula", "evaluate_formula", "per_element"]
+__all__ = [
+    "UNCOUNTED",
+    "Cost",
+    "Formula",
+    "PerElement",
+    "Shape",
+    "apply_formula",
+    "describe_fault",
+    "evaluate_formula",
+    "per_element",
+]
 
 P = ParamSpec("P")
 
@@ -104,7 +114,7 @@ def evaluate_formula(
 ) -> Cost:
     """Return what a formula returns of an operator on such numbers.
 
-    Raises `CostFormulaError` where the formula returns no `Cost`, or raises an error that it may not raise.
+    Raises `CostFormulaError` where the formula returns no `Cost` of counts, or raises an error that it may not raise.
     """
     try:
         cost = apply_formula(formula, numbers)
@@ -118,6 +128,20 @@ def evaluate_formula(
             f"the cost formula of {what} raised {plugin_error_text(error)}; "
             f"it was called with {shown_call()}{blame and f'; {blame}'}"
         ) from error
-    if not isinstance(cost, Cost):
-        raise CostFormulaError(f"the cost formula of {what} returned {cost!r}, which is no Cost")
+    fault = describe_fault(cost)
+    if fault:
+        raise CostFormulaError(f"the cost formula of {what} {fault}")
     return cost
+
+
+def describe_fault(cost: object) -> str:
+    """Return what is wrong with what a formula returned; an empty text for a `Cost` of counts.
+
+    >>> describe_fault(Cost(0, 512.0))
+    'returned Cost(macs=0, flops=512.0), which is no Cost of whole numbers that are 0 or more'
+    """
+    if not isinstance(cost, Cost):
+        return f"returned {cost!r}, which is no Cost"
+    if all(hasattr(number, "__index__") and number >= 0 for number in cost):
+        return ""
+    return f"returned {cost!r}, which is no Cost of whole numbers that are 0 or more"

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Set
 from typing import Any
 
 from ..backend import Backend
+from ..costs.cost import describe_fault
 from ..errors import RegistrationConflictError
 from ..process.containment import contained
 from ..process.locks import Lock
@@ -109,7 +110,11 @@ def _contain(plugin: PluginInfo, op: Any, formula: Callable[..., Any]) -> Callab
     @functools.wraps(formula)
     def call_formula(*args: Any, **kwargs: Any) -> Any:
         with contained(plugin, f"the cost formula of {op}"):
-            return formula(*args, **kwargs)
+            cost = formula(*args, **kwargs)
+            fault = describe_fault(cost)
+            if fault:
+                raise TypeError(f"it {fault}")
+            return cost
 
     return call_formula
 

@@ -10,11 +10,12 @@ from plugin_fixtures import FAKE, make_offering
 
 from profilerkit import (
     BackendInfo,
+    CostFormulaError,
     PluginWarning,
     Profiler,
     RegistrationConflictError,
 )
-from profilerkit.costs import Cost, CostRegistry
+from profilerkit.costs import Cost, CostRegistry, evaluate_formula
 from profilerkit.plugging import offered_formulas
 from profilerkit.plugging.manager import manager
 from profilerkit.plugging.offered_formulas import op_costs as costs_of_plugins
@@ -78,6 +79,17 @@ def test_a_backend_that_no_plugin_offers_gets_them_too(install: Any, priced: Bac
     Profiler(FakeModel(), backend=Priced()) if given == "instance" else Mine(FakeModel())
     assert list(Priced.costs) == ["attend"]
     assert Priced.costs["attend"]() == Cost(0, 0)
+
+
+def test_a_plugin_is_named_whose_formula_returns_no_counts(install: Any, priced: BackendInfo) -> None:
+    install("mine", "my-costs", backends=make_offering(priced), op_costs=lambda: {"attend": lambda: Cost(-3, 0)})
+    Profiler(FakeModel())
+    said = (
+        r"^the cost formula of attend raised TypeError: it returned Cost\(macs=-3, flops=0\), which is no Cost of "
+        r"whole numbers that are 0 or more; it was called with \(\); raised by plugin 'mine' of my-costs 1.0; to do "
+    )
+    with pytest.raises(CostFormulaError, match=said):
+        evaluate_formula("attend", Priced.costs["attend"], lambda: "()")
 
 
 def test_two_plugins_that_offer_a_formula_for_one_operator(install: Any, priced: BackendInfo) -> None:
