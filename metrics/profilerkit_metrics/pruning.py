@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from profilerkit import Comparative, Metric, ProfilerFunction, Scale, Unavailable, metric
 from profilerkit.backend import Backend
+from profilerkit.errors import BackendFailedError
 from profilerkit.piping.function import Keys
 from profilerkit.piping.outcome import qualify
 from profilerkit.protocols import ReadsWeights, require_capability
@@ -71,6 +72,9 @@ class ComputeSparsity(ProfilerFunction):
         The values are read from the model itself, so layers that ``ignore=`` leaves out are part of the share.
         """
         zeros, elements = require_capability(backend, ReadsWeights).zero_weights(model)
+        if not 0 <= zeros <= elements:
+            source = f"zero_weights() of the {backend.name} backend, or of a plugin for it,"
+            raise BackendFailedError(f"{source} returned {zeros} zeros among {elements} elements")
         if not elements:
             return Unavailable("the model has no floating-point parameters")
         share = zeros / elements

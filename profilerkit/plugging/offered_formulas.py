@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 import weakref
 from collections.abc import Callable, Mapping, Set
@@ -9,10 +10,11 @@ from typing import Any
 
 from ..backend import Backend
 from ..costs.cost import describe_fault
+from ..error_text import shown
 from ..errors import RegistrationConflictError
 from ..process.containment import contained
 from ..process.locks import Lock
-from ..protocols import TakesCosts, find_capability, require_capability
+from ..protocols import Capability, TakesCosts, find_capability, require_capability
 from .manager import list_offers, manager
 from .sources import Offer, PluginInfo, conflict, tolerate, warn
 
@@ -90,16 +92,31 @@ def _extend(backend: Backend) -> None:
     hook = "profilerkit_capabilities"
     if backend.extensions or manager().find_implementations(hook):
         offered = list_offers(hook, object, backend=backend)
-        backend.extensions = tuple(offer.item for offer in offered if not _is_class(offer, hook))
+        for offer in offered:
+            fault = _describe_fault(offer.item)
+            if fault:
+                warn(f"hook {hook} of plugin {offer.plugin} offers {fault}")
+        backend.extensions = tuple(offer.item for offer in offered if not isinstance(offer.item, type))
 
 
-def _is_class(offer: Offer[object], hook: str) -> bool:
-    """Return whether a class is offered, whose methods lack an object; warn of it."""
-    if not isinstance(offer.item, type):
-        return False
-    name = offer.item.__name__
-    warn(f"hook {hook} of plugin {offer.plugin} offers the class {name}, which is left out; return an object, {name}()")
-    return True
+def _describe_fault(item: object) -> str:
+    """Return what keeps what is offered from adding a capability, as a class without an object does; else nothing."""
+    if isinstance(item, type):
+        return f"the class {item.__name__}, which is left out; return an object, {item.__name__}()"
+    protocols = [offer.item.protocol for offer in list_offers("profilerkit_protocols", Capability)]
+    public = {name for name in dir(item) if not name.startswith("_")}
+    known: set[str] = set()
+    for protocol in protocols:
+        methods: frozenset[str] = getattr(protocol, "__abstractmethods__", frozenset())
+        known |= methods
+        if methods & public and methods - public:
+            return f"{shown(item)}, which has no method {min(methods - public)!r} of {protocol.__name__}"
+    for name in sorted(public - known):
+        for likely in difflib.get_close_matches(name, known - public, n=1, cutoff=0.8):
+            return f"{shown(item)} with {name!r}, which no capability has; did you mean {likely!r}?"
+    if not any(isinstance(item, protocol) for protocol in protocols):
+        return f"{shown(item)}, which has the methods of no capability; profilerkit.protocols has them"
+    return ""
 
 
 def _contain(plugin: PluginInfo, op: Any, formula: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,15 +1,16 @@
 """Capabilities that plugins add to backends that exist."""
 
+from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import pytest
 from plugin_fixtures import FAKE, add_entry_point, make_offering
 
 from profilerkit import InputError, ModelInputs, NotOfferedError, PluginWarning, profile
 from profilerkit.plugging.offered_formulas import equip
-from profilerkit.protocols import HoldsOptimizer, NamesDevices, abilities, require_capability
+from profilerkit.protocols import Capability, HoldsOptimizer, NamesDevices, abilities, require_capability
 from profilerkit.testing import FakeBackend, FakeLayer, FakeModel, FakeTensor
 
 
@@ -26,7 +27,7 @@ def test_a_capability_that_a_backend_lacks_comes_from_a_plugin(install: Any, cor
 
     def capabilities(backend: Any) -> list[object]:
         asked.append(backend.name)
-        return [object(), Optimizer(12)]
+        return [Various(), Optimizer(12)]
 
     install("states", capabilities=capabilities)
     backend = equip(FakeBackend())
@@ -107,3 +108,51 @@ def test_what_a_profile_asks_itself_is_asked_of_plugins_too(install: Any, core: 
     assert added.blocks > 0
     with pytest.raises(InputError, match="the model runs in 2 processes"):
         profile(FakeModel(), backend=backend, metrics=["execution_time"], strict=True, num_iters=3)
+
+
+class Zeros:
+    def zero_weights(self, model: Any) -> tuple[int, int]:
+        return 50, 32
+
+
+class Misspelt(Optimizer):
+    def zero_weigths(self, model: Any) -> tuple[int, int]:
+        return 3, 12
+
+
+class Half:
+    def weigh(self, model: Any) -> int:
+        return 1
+
+
+@runtime_checkable
+class Weighs(Protocol):
+    @abstractmethod
+    def weigh(self, model: Any) -> int: ...
+    @abstractmethod
+    def measure(self, model: Any) -> int: ...
+
+
+@pytest.mark.parametrize(
+    ("item", "said"),
+    [
+        (Misspelt(12), "with 'zero_weigths', which no capability has; did you mean 'zero_weights'"),
+        (object(), "which has the methods of no capability; profilerkit.protocols has them"),
+        (Half(), "which has no method 'measure' of Weighs"),
+    ],
+)
+def test_an_object_that_lacks_a_method_is_named(install: Any, core: None, item: object, said: str) -> None:
+    install("states", "my-states", capabilities=make_offering(item))
+    install("weighing", protocols=make_offering(Capability(Weighs, "weights", "weighs nothing")))
+    with pytest.warns(
+        PluginWarning, match=f"^hook profilerkit_capabilities of plugin 'states' of my-states 1.0 offers .*{said}"
+    ):
+        equip(FakeBackend())
+
+
+def test_more_zeros_than_weights_are_refused(install: Any, core: None, entry_points: Any) -> None:
+    install("zeros", capabilities=make_offering(Zeros()))
+    add_entry_point(entry_points, "metrics", "profilerkit_metrics.plugin", "profilerkit", "0.1")
+    record = profile(FakeModel(), backend=FakeBackend(), metrics=["sparsity"]).status("sparsity")
+    assert record.value is None
+    assert "returned 50 zeros among 32 elements" in record.missing[0]
