@@ -17,7 +17,7 @@ import torch
 from trace_tools import STATIC, tiny_layers
 
 from profilerkit import ProfilerKitError, Report, profile
-from profilerkit.plugging.offers import list_renderers
+from profilerkit.plugging.renderers import list_forms
 
 from .options import Options
 from .tables import Table
@@ -36,7 +36,7 @@ def measure(options: Options) -> dict[str, Table]:
     profile(tiny_layers(1), x, metrics=STATIC)  # what is imported at the first call
     spent, report = _time_call(lambda: profile(model, x, metrics=STATIC))
     seconds = {f"static profile of {number:,} layers": spent}
-    for form in sorted({offer.item.name for offer in list_renderers()}):
+    for form in sorted(list_forms()):
         try:
             spent, text = _time_call(partial(report.to_text, form=form))
         except ProfilerKitError:  # of layer times, which a static profile does not have

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from profilerkit.errors import NotOfferedError, by_likeness
 from profilerkit.plugging.extension import EngineInfo
-from profilerkit.plugging.manager import list_offers, load_offer
-from profilerkit.plugging.sources import require_unique
+from profilerkit.plugging.manager import find_offer, list_infos, load_offer
 
 if TYPE_CHECKING:
     from .cases import Case
@@ -72,19 +71,17 @@ def find_engine(name: str) -> type[Engine]:
     Raises `NotOfferedError` for an unknown name, and if it cannot be loaded; `RegistrationConflictError` if two plugins
     offer engines of the same name.
     """
-    offers = require_unique("engine", list_offers("profilerkit_engines", EngineInfo))
-    engines = {offer.item.name: offer for offer in offers}
-    if name not in engines:
-        raise NotOfferedError(
-            f"there is no engine {name!r}; there are, nearest first: {', '.join(by_likeness(name, engines))}"
-        )
+    offer = find_offer(EngineInfo, name)
+    if offer is None:
+        names = by_likeness(name, [other.item.name for other in list_infos(EngineInfo)])
+        raise NotOfferedError(f"there is no engine {name!r}; there are, nearest first: {', '.join(names)}")
     try:
-        engine: type[Engine] = load_offer("engine", engines[name], _is_engine, "is no engine")
+        engine: type[Engine] = load_offer(offer, _is_engine, "is no engine")
     except NotOfferedError as error:
         missing = error.__cause__
         if not isinstance(missing, ImportError):
             raise
-        requirement = engines[name].item.requirement
+        requirement = offer.item.requirement
         raise NotOfferedError(
             f"the engine {name!r} cannot be used: {missing}; install it with: pip install '{requirement}'"
         ) from missing

@@ -16,7 +16,8 @@ import msgspec
 
 from profilerkit.errors import FailureCode, PlanError, ProfilerKitError, by_likeness, classify
 from profilerkit.isolation.interpreters import make_command
-from profilerkit.plugging.offers import list_loaders
+from profilerkit.plugging.extension import LoaderInfo
+from profilerkit.plugging.manager import find_offer, list_infos
 from profilerkit.plugging.python_loaders import is_in_file, is_in_module, list_definitions
 
 from .module_files import find_module
@@ -136,7 +137,7 @@ def _is_match(public: str, pattern: str) -> bool:
 
 
 def _find_loaders_with_names() -> list[str]:
-    return [offer.item.name for offer in list_loaders() if offer.item.names is not None]
+    return [offer.item.name for offer in list_infos(LoaderInfo) if offer.item.names is not None]
 
 
 @lru_cache(maxsize=100)
@@ -159,8 +160,8 @@ def _list_library(prefix: str) -> Listing:
 def ask_loader(prefix: str) -> Listing:
     """Return what a loader lists, or the problem, in this process."""
     try:
-        names = next(offer.item.names for offer in list_loaders() if offer.item.name == prefix)
-        return Listing(() if names is None else tuple(sorted(names())))
+        offer = find_offer(LoaderInfo, prefix)
+        return Listing(() if offer is None or offer.item.names is None else tuple(sorted(offer.item.names())))
     except Exception as error:  # whatever the library does
         text = str(error) if isinstance(error, ProfilerKitError) else f"{type(error).__name__}: {error}"
         return Listing((), text, classify(error))

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from profilerkit.plugging.extension import LoaderInfo
-from profilerkit.plugging.offers import list_loaders
+from profilerkit.plugging.manager import list_infos
 from profilerkit.plugging.python_loaders import is_in_file, is_in_module, parse_python
 
 from .module_files import Module, find_own_module
@@ -77,7 +77,7 @@ def _find_saved(spec: str, folder: Path) -> Path | None:
 
 def _find_loaders(spec: str) -> Iterator[LoaderInfo]:
     """Yield the loaders that accept a text."""
-    for offer in list_loaders():
+    for offer in list_infos(LoaderInfo):
         with suppress(Exception):
             if offer.item.accepts(spec):
                 yield offer.item

@@ -26,11 +26,12 @@ def models(context: click.Context, parameter: click.Parameter, incomplete: str) 
 
     A library that is not installed offers nothing.
     """
-    from ..plugging.offers import list_loaders
+    from ..plugging.extension import LoaderInfo
+    from ..plugging.manager import list_infos
 
     library, colon, _ = incomplete.partition(":")
     with results_alone():
-        loaders = [offer.item for offer in list_loaders() if offer.item.names is not None]
+        loaders = [offer.item for offer in list_infos(LoaderInfo) if offer.item.names is not None]
         if colon:
             names = [name for name in _list_names(loaders, library) if name.startswith(incomplete)]
             return list(map(CompletionItem, names[:_MOST]))

@@ -11,8 +11,8 @@ import click
 
 from ..errors import RegistrationConflictError
 from ..plugging import offers
-from ..plugging.backends import list_backends
-from ..plugging.manager import list_disabled_plugins, list_offers, list_plugins, manager
+from ..plugging.extension import Info
+from ..plugging.manager import find_offer, list_disabled_plugins, list_infos, list_offers, list_plugins, manager
 from ..plugging.offered_formulas import op_costs
 from ..process.clean_output import terminal_columns
 from .examined_backends import examine_by_loading, examine_without_import
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["command", "find_location"]
 
 T = TypeVar("T")
+InfoT = TypeVar("InfoT", bound=Info)
 
 #: The columns of names, which the longest name of ours fills, and the fewest of texts.
 _NAME, _NARROWEST = 26, 24
@@ -80,6 +81,16 @@ class _Listing:
             self.note_conflict(error)
             return list_all()
 
+    def list_named(self, kind: type[InfoT]) -> list[Offer[InfoT]]:
+        """Return what is offered of a kind; if plugins offer the same name, note that."""
+        offered = list_infos(kind)
+        for name in dict.fromkeys(offer.item.name for offer in offered):
+            try:
+                find_offer(kind, name)
+            except RegistrationConflictError as error:
+                self.note_conflict(error)
+        return offered
+
     def note_conflict(self, error: RegistrationConflictError) -> None:
         self.conflicts.setdefault(str(error), error)
 
@@ -127,7 +138,7 @@ class _Listing:
         """
         from ..plugging.extension import BackendInfo
 
-        offered = self.collect(list_backends, lambda: list_offers("profilerkit_backends", BackendInfo))
+        offered = self.list_named(BackendInfo)
         self.print_title("Backends")
         usable: dict[str, Backend] = {}
         for offer in offered:
@@ -185,10 +196,8 @@ class _Listing:
     def print_renderers_and_loaders(self) -> None:
         from ..plugging.extension import LoaderInfo, RendererInfo
 
-        renderers = self.collect(offers.list_renderers, lambda: list_offers("profilerkit_renderers", RendererInfo))
-        self.print_section("Renderers", renderers)
-        loaders = self.collect(offers.list_loaders, lambda: list_offers("profilerkit_model_loaders", LoaderInfo))
-        self.print_section("Model loaders", loaders)
+        self.print_section("Renderers", [offer for offer in self.list_named(RendererInfo) if offer.item.is_text])
+        self.print_section("Model loaders", self.list_named(LoaderInfo))
 
     def print_formulas(self, backend: Backend) -> None:
         formulas = [(plugin, op, formula) for plugin, costs in op_costs(backend) for op, formula in costs.items()]

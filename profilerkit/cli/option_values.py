@@ -88,10 +88,10 @@ def check_form(context: click.Context, parameter: click.Parameter, value: str) -
 
 def complete_forms(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     """Return the forms that begin so."""
-    from ..plugging.offers import list_renderers
+    from ..plugging.renderers import list_forms
 
     with results_alone():
-        return [offer.item.name for offer in list_renderers() if offer.item.name.startswith(incomplete)]
+        return [name for name in list_forms() if name.startswith(incomplete)]
 
 
 def complete_metrics(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:

@@ -65,11 +65,14 @@ def load_plugins() -> None:
     What is imported here no copy imports again.
     """
     from ..plugging.backends import backends, load
-    from ..plugging.offers import default_functions, list_loaders, list_renderers, list_status_keys
+    from ..plugging.extension import LoaderInfo, RendererInfo
+    from ..plugging.manager import list_infos
+    from ..plugging.offers import default_functions, list_status_keys
 
     with suppress(Exception):  # whatever a plugin does wrong is said where it is used
-        for declare in (list_loaders, list_renderers, list_status_keys):
-            declare()
+        for kind in (LoaderInfo, RendererInfo):
+            list_infos(kind)
+        list_status_keys()
         for info in backends():
             plugin_package = info.load.__module__.partition(".")[0]  # is imported, whatever else is
             frameworks = {*info.frameworks, *info.preload} - {plugin_package}

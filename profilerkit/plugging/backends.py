@@ -7,16 +7,16 @@ from ..backend_kit.tested_releases import declare_tested, describe_untested
 from ..errors import BackendNotFoundError, BackendNotInstalledError, by_likeness
 from ..process.containment import contained, plugin_error_text
 from .extension import API_VERSION, OLDEST_API_VERSION, BackendInfo
-from .manager import describe_disabled, list_offers
+from .manager import describe_disabled, find_offer, list_infos
 from .offered_formulas import equip
-from .sources import Offer, PluginInfo, require_unique
+from .sources import Offer, PluginInfo
 
 __all__ = ["backend_named", "backends", "list_backends", "load", "not_installed"]
 
 
 def list_backends() -> list[Offer[BackendInfo]]:
-    """Return the backends of all plugins; raises `RegistrationConflictError` for two of the same name."""
-    return require_unique("backend", list_offers("profilerkit_backends", BackendInfo))
+    """Return the backends of all plugins; two may have the same name."""
+    return list_infos(BackendInfo)
 
 
 def backends() -> tuple[BackendInfo, ...]:
@@ -26,22 +26,25 @@ def backends() -> tuple[BackendInfo, ...]:
 
 def backend_named(name: str) -> Backend:
     """Return a backend by its name."""
-    by_name = {offer.item.name: offer for offer in list_backends()}
-    if name not in by_name:
-        listing = ", ".join(by_likeness(name, by_name)) or "none"
+    offer = find_offer(BackendInfo, name)
+    if offer is None:
+        listing = ", ".join(by_likeness(name, [info.name for info in backends()])) or "none"
         raise BackendNotFoundError(f"no backend {name!r}; installed, nearest first: {listing}{describe_disabled()}")
-    return load(by_name[name].item, by_name[name].plugin)
+    return load(offer.item, offer.plugin)
 
 
 def load(info: BackendInfo, plugin: PluginInfo | None = None) -> Backend:
     """Import a backend's framework and return the backend, with the cost formulas that plugins offer for it.
 
-    ``plugin`` is the plugin that offers the backend; if it is None, the plugin is looked up.
+    ``plugin`` is the plugin that offers the backend; if it is None, the plugin is looked up,
+    and `RegistrationConflictError` raised if two plugins offer one of that name.
 
     Raises `BackendNotInstalledError` if the framework or the plugin raises anything, and if the backend is written for
     an unsupported version of the interface.
     """
-    plugin = plugin or _find_plugin(info)
+    if plugin is None:
+        offer = find_offer(BackendInfo, info.name)
+        plugin = offer.plugin if offer else None
     if not OLDEST_API_VERSION <= info.api_version <= API_VERSION:
         raise _make_version_error(info, plugin)
     declare_tested(info.name, info.tested)
@@ -92,13 +95,3 @@ def _make_unusable_error(info: BackendInfo, plugin: PluginInfo | None, reason: s
         f"the {info.name} backend{source} cannot be used: {reason}; {mismatch}{'; ' if mismatch else ''}reinstall or "
         f"update it with: pip install --upgrade '{info.requirement}'{remedy}"
     )
-
-
-def _find_plugin(info: BackendInfo) -> PluginInfo | None:
-    """Return the plugin that offers a backend; None if no plugin does."""
-    # A hook may return new objects at each call, so equal facts count too.
-    facts = (info.name, info.frameworks, info.requirement)
-    for offer in list_offers("profilerkit_backends", BackendInfo):
-        if offer.item is info or (offer.item.name, offer.item.frameworks, offer.item.requirement) == facts:
-            return offer.plugin
-    return None

@@ -9,8 +9,8 @@ import click
 
 from ..process.containment import contained
 from .extension import CommandInfo, OptionInfo
-from .manager import list_offers, load_offer, manager
-from .sources import Offer, PluginInfo, require_unique
+from .manager import find_offer, list_infos, load_offer, manager
+from .sources import Offer, PluginInfo
 
 if TYPE_CHECKING:
     from ..results.report import Report
@@ -21,7 +21,7 @@ __all__ = ["find_plugin", "list_commands", "load_command", "load_options", "read
 def list_commands() -> dict[str, CommandInfo]:
     """Return what plugins say of their commands, by name; of two with one name the first."""
     commands: dict[str, CommandInfo] = {}
-    for offer in list_offers("profilerkit_commands", CommandInfo):
+    for offer in list_infos(CommandInfo):
         commands.setdefault(offer.item.name, offer.item)
     return commands
 
@@ -31,18 +31,13 @@ def load_command(name: str) -> click.Command | None:
 
     Raises `NotOfferedError` if it cannot be loaded, and `RegistrationConflictError` if two plugins offer it.
     """
-    named = [offer for offer in list_offers("profilerkit_commands", CommandInfo) if offer.item.name == name]
-    if not named:
-        return None
-    offer = require_unique("command", named)[0]
-    command: click.Command = load_offer("command", offer, _is_command, "is no command")
-    return command
+    offer = find_offer(CommandInfo, name)
+    return None if offer is None else load_offer(offer, _is_command, "is no command")
 
 
 def find_plugin(name: str | None) -> PluginInfo | None:
     """Return the plugin that offers a command; None if none does."""
-    offered = list_offers("profilerkit_commands", CommandInfo)
-    return next((offer.plugin for offer in offered if offer.item.name == name), None)
+    return next((offer.plugin for offer in list_infos(CommandInfo) if offer.item.name == name), None)
 
 
 def _is_command(loaded: object) -> bool:
@@ -93,8 +88,8 @@ def _load_offered_options() -> list[_OfferedOption]:
 
 
 def _import_options() -> list[_OfferedOption]:
-    offers = list_offers("profilerkit_options", OptionInfo)
-    return [_OfferedOption(load_offer("option", offer, _is_option, "is no option"), offer) for offer in offers]
+    offers = list_infos(OptionInfo)
+    return [_OfferedOption(load_offer(offer, _is_option, "is no option"), offer) for offer in offers]
 
 
 def _is_option(loaded: object) -> bool:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
-from ..arguments.checks import at_least, texts
+from ..arguments.checks import FLAG, Check, at_least, instance, mapping, text, texts, to_call
+from ..error_text import shown
 from ..errors import InputError
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ __all__ = [
     "CommandInfo",
     "EngineInfo",
     "FigureInfo",
+    "Info",
     "LoadedModel",
     "LoaderInfo",
     "OptionInfo",
@@ -43,8 +45,47 @@ API_VERSION = 1
 OLDEST_API_VERSION = 1
 
 
+def _check(check: Check) -> dict[str, Check]:
+    """Return the metadata of a field with the check of its value."""
+    return {"check": check}
+
+
+def _read_command_load(value: Any) -> Any:
+    if not callable(value) or hasattr(value, "make_context"):  # a command itself, which runs when it is called
+        raise ValueError
+    return value
+
+
+_NAME = _check(text("its name, a text that is not empty"))
+_LOAD = _check(to_call("a function that imports and returns it, such as lambda: ..."))
+_WORDS = _check(instance(str, "a text"))
+_MODULES = _check(texts("names as a tuple of texts, such as ('torch',)"))
+
+
 @dataclass(frozen=True)
-class BackendInfo:
+class Info:
+    """What a plugin offers by name. Raises `ArgumentError` for a value that a field cannot have.
+
+    Attributes:
+        HOOK: The hook that such an object is offered through.
+        WHAT: What it is, for messages.
+    """
+
+    HOOK: ClassVar[str]
+    WHAT: ClassVar[str]
+    name: str = field(metadata=_NAME)
+
+    def __init_subclass__(cls, hook: str, what: str) -> None:
+        cls.HOOK, cls.WHAT = hook, what
+
+    def __post_init__(self) -> None:
+        for one_field in fields(self):
+            title = f"{one_field.name} of {self.WHAT} {shown(self.name)}"
+            one_field.metadata["check"](title, getattr(self, one_field.name))
+
+
+@dataclass(frozen=True)
+class BackendInfo(Info, hook="profilerkit_backends", what="backend"):
     """The description of a backend, which is loaded when it is needed.
 
     Args:
@@ -65,34 +106,36 @@ class BackendInfo:
             ``{"torch": ("2.10", "2.13")}``. If another one is installed, errors of the backend say so.
         preload: The modules that an audit imports once for many models of this backend, in an interpreter that is
             forked for each; empty for a framework that does not survive a fork, and if it is fast to import.
-
-    Raises `ArgumentError` if ``frameworks`` or ``suffixes`` is not a tuple of texts, and if ``api_version`` is not a
-    positive integer.
     """
 
-    name: str
-    frameworks: tuple[str, ...]
-    load: Callable[[], Backend]
-    requirement: str
-    claims: Callable[[Any], bool] = field(default=lambda model: True)
-    installed: Callable[[], Mapping[str, str]] | None = None
-    api_version: int = API_VERSION
-    suffixes: tuple[str, ...] = ()
-    preload: tuple[str, ...] = ()
-    tested: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        which = f"the {self.name} backend"
-        version = f"the version of the interface that {which} is written for as a number, such as {API_VERSION}"
-        packages = f"the packages, modules or classes of {which} as a tuple of texts, such as ('torch',)"
-        suffixes = f"the suffixes of the files that {which} opens as a tuple of texts, such as ('.onnx',)"
-        at_least(1, version)("api_version", self.api_version)
-        texts(packages)("frameworks", self.frameworks)
-        texts(suffixes, ".")("suffixes", self.suffixes)
+    frameworks: tuple[str, ...] = field(
+        metadata=_check(texts("packages, modules or classes as a tuple of texts, such as ('torch',)"))
+    )
+    load: Callable[[], Backend] = field(metadata=_LOAD)
+    requirement: str = field(metadata=_check(text("what to install, such as 'profilerkit[torch]'")))
+    claims: Callable[[Any], bool] = field(
+        default=lambda model: True, metadata=_check(to_call("a function that takes a model"))
+    )
+    installed: Callable[[], Mapping[str, str]] | None = field(
+        default=None, metadata=_check(to_call("a function that returns versions by package, or None").or_none())
+    )
+    api_version: int = field(
+        default=API_VERSION,
+        metadata=_check(
+            at_least(1, f"the version of the interface that the backend is written for as a number, as {API_VERSION}")
+        ),
+    )
+    suffixes: tuple[str, ...] = field(
+        default=(), metadata=_check(texts("the suffixes of its files as a tuple of texts, such as ('.onnx',)", "."))
+    )
+    preload: tuple[str, ...] = field(default=(), metadata=_MODULES)
+    tested: Mapping[str, tuple[str, str]] = field(
+        default_factory=dict, metadata=_check(mapping("the oldest and the newest release by package"))
+    )
 
 
 @dataclass(frozen=True)
-class RendererInfo:
+class RendererInfo(Info, hook="profilerkit_renderers", what="renderer"):
     """An output form of reports, by name: ``profilerkit profile --format NAME``.
 
     ``load`` imports and returns the renderer: a function that takes a `Report` or a `Comparison` and returns text. If
@@ -100,23 +143,21 @@ class RendererInfo:
     it returns another object, such as a figure, and no command offers it as a format.
     """
 
-    name: str
-    load: Callable[[], Renderer]
-    description: str = ""
-    is_text: bool = True
+    load: Callable[[], Renderer] = field(metadata=_LOAD)
+    description: str = field(default="", metadata=_WORDS)
+    is_text: bool = field(default=True, metadata=_check(FLAG))
 
 
 @dataclass(frozen=True)
-class FigureInfo:
+class FigureInfo(Info, hook="profilerkit_figures", what="figure"):
     """A kind of figure by name: ``report.plot(NAME)``.
 
     ``load`` imports and returns the function that draws it: it takes a `Report` or a `Comparison`, and its own options
     by name, and returns a ``matplotlib.figure.Figure``.
     """
 
-    name: str
-    load: Callable[[], Callable[..., Any]]
-    description: str = ""
+    load: Callable[[], Callable[..., Any]] = field(metadata=_LOAD)
+    description: str = field(default="", metadata=_WORDS)
 
 
 @dataclass(frozen=True)
@@ -133,7 +174,7 @@ class LoadedModel:
 
 
 @dataclass(frozen=True)
-class LoaderInfo:
+class LoaderInfo(Info, hook="profilerkit_model_loaders", what="model loader"):
     """A way to load a model that is named by a text.
 
     ``accepts`` returns whether the loader handles a text, without importing anything heavy. ``load`` returns the model,
@@ -150,18 +191,19 @@ class LoaderInfo:
             each model; none that starts threads or opens a device.
     """
 
-    name: str
-    accepts: Callable[[str], bool]
-    load: Callable[..., Any]
-    description: str
-    names: Callable[[], Iterable[str]] | None = None
-    packages: tuple[str, ...] = ()
-    frameworks: tuple[str, ...] = ()
-    preload: tuple[str, ...] = ()
+    accepts: Callable[[str], bool] = field(metadata=_check(to_call("a function that takes a text")))
+    load: Callable[..., Any] = field(metadata=_check(to_call("a function that takes a text and returns a model")))
+    description: str = field(metadata=_WORDS)
+    names: Callable[[], Iterable[str]] | None = field(
+        default=None, metadata=_check(to_call("a function that returns texts, or None").or_none())
+    )
+    packages: tuple[str, ...] = field(default=(), metadata=_MODULES)
+    frameworks: tuple[str, ...] = field(default=(), metadata=_MODULES)
+    preload: tuple[str, ...] = field(default=(), metadata=_MODULES)
 
 
 @dataclass(frozen=True)
-class EngineInfo:
+class EngineInfo(Info, hook="profilerkit_engines", what="engine"):
     """An engine by name: ``profilerkit audit --engine NAME``.
 
     Args:
@@ -172,14 +214,13 @@ class EngineInfo:
         requirement: The package to install if loading fails.
     """
 
-    name: str
-    load: Callable[[], type[Any]]
-    description: str = ""
-    requirement: str = "profilerkit[audit]"
+    load: Callable[[], type[Any]] = field(metadata=_LOAD)
+    description: str = field(default="", metadata=_WORDS)
+    requirement: str = field(default="profilerkit[audit]", metadata=_WORDS)
 
 
 @dataclass(frozen=True)
-class CommandInfo:
+class CommandInfo(Info, hook="profilerkit_commands", what="command"):
     """A command by name: ``profilerkit NAME``.
 
     Args:
@@ -189,14 +230,17 @@ class CommandInfo:
         examples: Lines that users may type, shown below the command's help.
     """
 
-    name: str
-    load: Callable[[], click.Command]
-    description: str
-    examples: tuple[str, ...] = ()
+    load: Callable[[], click.Command] = field(
+        metadata=_check(Check("a function that returns the command, such as lambda: command", _read_command_load))
+    )
+    description: str = field(metadata=_WORDS)
+    examples: tuple[str, ...] = field(
+        default=(), metadata=_check(texts("lines as a tuple of texts, such as ('profilerkit doctor',)"))
+    )
 
 
 @dataclass(frozen=True)
-class OptionInfo:
+class OptionInfo(Info, hook="profilerkit_options", what="option"):
     """An option that a plugin adds to the command ``profile``: for what it does with the report, or an argument.
 
     Args:
@@ -208,14 +252,15 @@ class OptionInfo:
         argument: The argument of `profilerkit.profile` that the value is, instead of a use.
     """
 
-    name: str
-    load: Callable[[], click.Option]
-    load_use: Callable[[], Callable[[Any, Report, str], None]] | None = None
-    argument: str = ""
+    load: Callable[[], click.Option] = field(metadata=_LOAD)
+    load_use: Callable[[], Callable[[Any, Report, str], None]] | None = field(
+        default=None, metadata=_check(to_call("a function that returns another one, or None").or_none())
+    )
+    argument: str = field(default="", metadata=_WORDS)
 
 
 @dataclass(frozen=True)
-class PlacementInfo:
+class PlacementInfo(Info, hook="profilerkit_placements", what="placement"):
     """Arguments of `profilerkit.profile` by which something else is profiled in place of the model: one rank of many.
 
     Args:
@@ -226,9 +271,8 @@ class PlacementInfo:
             its backend.
     """
 
-    name: str
-    arguments: tuple[str, ...]
-    load: Callable[[], Callable[[Any, Any, Mapping[str, Any], bool], tuple[Any, Backend]]]
+    arguments: tuple[str, ...] = field(metadata=_check(texts("names of arguments as a tuple of texts")))
+    load: Callable[[], Callable[[Any, Any, Mapping[str, Any], bool], tuple[Any, Backend]]] = field(metadata=_LOAD)
 
 
 def import_later(path: str) -> Callable[[], Any]:

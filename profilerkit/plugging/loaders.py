@@ -83,9 +83,9 @@ def find_loader(spec: str) -> Offer[LoaderInfo]:
 
     Raises `InputError` if no loader accepts the text, or if the loaders of several packages do.
     """
-    from .offers import list_loaders
+    from .manager import list_infos
 
-    offered = list_loaders()
+    offered = list_infos(LoaderInfo)
     accepting = [offer for offer in offered if _accepts(offer, spec)]
     if not accepting:
         raise InputError(_explain_refusal(spec, offered))

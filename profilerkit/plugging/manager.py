@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..error_text import shown
 from ..errors import NotOfferedError
@@ -12,9 +12,10 @@ from ..process.containment import contained, plugin_error_text
 from ..process.locks import Lock
 from ..process.randomness import keep_random_state
 from ..process.restoring import undone_in_child
+from .extension import Info
 from .hook_manager import Manager
 from .installed_plugins import load_installed, rank
-from .sources import Offer, PluginInfo, warn
+from .sources import Offer, PluginInfo, conflict, warn
 
 if TYPE_CHECKING:
     from ..results.comparison import Comparison
@@ -23,15 +24,19 @@ if TYPE_CHECKING:
 __all__ = [
     "announce",
     "describe_disabled",
+    "find_offer",
     "forget_loaded",
     "is_limited_to_own_plugins",
     "limit_to_own_plugins",
     "list_disabled_plugins",
+    "list_infos",
     "list_offers",
     "list_plugins",
     "load_offer",
     "manager",
 ]
+
+InfoT = TypeVar("InfoT", bound=Info)
 
 _LOCK = Lock()
 #: The loaded plugins: all of them (False), and profilerkit's own only (True).
@@ -125,6 +130,24 @@ def _ask_for_offers(hook: str, kind: type, arguments: Mapping[str, Any]) -> list
     ]
 
 
+def list_infos(kind: type[InfoT]) -> list[Offer[InfoT]]:
+    """Return what plugins offer of a kind; two of them may have the same name: see `find_offer`."""
+    return list_offers(kind.HOOK, kind)
+
+
+def find_offer(
+    kind: type[InfoT], name: str, is_wanted: Callable[[InfoT], bool] = lambda info: True
+) -> Offer[InfoT] | None:
+    """Return what a plugin offers of a kind by a name; None if no plugin offers one that is wanted.
+
+    Raises `RegistrationConflictError` if two plugins do. Whoever asks for another name does not meet that error.
+    """
+    offers = [offer for offer in list_infos(kind) if offer.item.name == name and is_wanted(offer.item)]
+    if len(offers) > 1:
+        raise conflict(f"{kind.WHAT} {name!r}", offers[0].plugin, offers[1].plugin)
+    return offers[0] if offers else None
+
+
 def announce(report: Report | Comparison) -> None:
     """Notify every plugin of a result; an error of a plugin becomes a warning, so that the result is not lost."""
     manager().hook.profilerkit_report_created(report=report)
@@ -141,13 +164,13 @@ def _is_instance(item: Any, kind: type, hook: str, plugin: PluginInfo) -> bool:
 
 
 def load_offer(
-    what: str, offer: Offer[Any], is_right: Callable[[object], bool] = callable, problem: str = "cannot be called"
+    offer: Offer[Any], is_right: Callable[[object], bool] = callable, problem: str = "cannot be called"
 ) -> Any:
-    """Return what the ``load`` of an offer returns; ``what`` it is stands in errors.
+    """Return what the ``load`` of an offer returns.
 
     Raises `NotOfferedError` if it raises, or returns what is not right: ``problem`` says why.
     """
-    name, plugin = f"{what} {offer.item.name!r}", offer.plugin
+    name, plugin = f"{offer.item.WHAT} {offer.item.name!r}", offer.plugin
     try:
         with keep_random_state(), contained(plugin, f"loading {name}"):
             loaded = offer.item.load()

@@ -105,14 +105,14 @@ def _describe_fault(item: object) -> str:
         return f"the class {item.__name__}, which is left out; return an object, {item.__name__}()"
     protocols = [offer.item.protocol for offer in list_offers("profilerkit_protocols", Capability)]
     public = {name for name in dir(item) if not name.startswith("_")}
-    known: set[str] = set()
+    all_methods: set[str] = set()
     for protocol in protocols:
         methods: frozenset[str] = getattr(protocol, "__abstractmethods__", frozenset())
-        known |= methods
+        all_methods |= methods
         if methods & public and methods - public:
             return f"{shown(item)}, which has no method {min(methods - public)!r} of {protocol.__name__}"
-    for name in sorted(public - known):
-        for likely in difflib.get_close_matches(name, known - public, n=1, cutoff=0.8):
+    for name in sorted(public - all_methods):
+        for likely in difflib.get_close_matches(name, all_methods - public, n=1, cutoff=0.8):
             return f"{shown(item)} with {name!r}, which no capability has; did you mean {likely!r}?"
     if not any(isinstance(item, protocol) for protocol in protocols):
         return f"{shown(item)}, which has the methods of no capability; profilerkit.protocols has them"

@@ -20,19 +20,16 @@ from ..piping.options import BUNDLES
 from ..piping.registry import Registry
 from ..piping.status import StatusKey
 from ..protocols import Capability
-from .extension import LoaderInfo, RendererInfo
 from .manager import forget_loaded, list_offers, manager
 from .offered_formulas import forget_formulas
-from .sources import Offer, PluginInfo, conflict, require_unique, tolerate, warn
+from .sources import Offer, PluginInfo, conflict, tolerate, warn
 
 __all__ = [
     "default_functions",
     "forget",
     "list_capabilities",
     "list_known_names",
-    "list_loaders",
     "list_profiler_functions",
-    "list_renderers",
     "list_status_keys",
     "name_of_metric",
 ]
@@ -41,17 +38,6 @@ __all__ = [
 def list_capabilities() -> tuple[Capability, ...]:
     """Return the capabilities that plugins ask backends for, those of the core first."""
     return tuple(offer.item for offer in list_offers("profilerkit_protocols", Capability))
-
-
-def list_renderers() -> list[Offer[RendererInfo]]:
-    """Return the text renderers of all plugins; raises `RegistrationConflictError` for two of the same name."""
-    offered = require_unique("renderer", list_offers("profilerkit_renderers", RendererInfo))
-    return [offer for offer in offered if offer.item.is_text]
-
-
-def list_loaders() -> list[Offer[LoaderInfo]]:
-    """Return the model loaders of all plugins; raises `RegistrationConflictError` for two of the same name."""
-    return require_unique("model loader", list_offers("profilerkit_model_loaders", LoaderInfo))
 
 
 def list_status_keys(leave_out: Collection[str] = ()) -> list[Offer[type[StatusKey]]]:
@@ -85,8 +71,8 @@ def default_functions(
     not to be changed.
 
     Raises `RegistrationConflictError` if two plugins offer the same status key, unless it is in ``leave_out`` or
-    ``computed_already`` (the keys of the user's own functions). Raises it for two renderers or loaders of one name too,
-    before anything is measured. Raises `UnknownStatusError` for a name in ``leave_out`` that no plugin offers.
+    ``computed_already`` (the keys of the user's own functions). Raises `UnknownStatusError` for a name in ``leave_out``
+    that no plugin offers.
     """
     defaults = manager().answer_once(("functions", type(backend)), partial(_read_defaults, backend))
     _require_offered(leave_out, [*computed_already, *defaults.names])
@@ -109,9 +95,7 @@ class _Defaults(NamedTuple):
 
 
 def _read_defaults(backend: Backend) -> _Defaults:
-    """Ask the plugins what they offer for a backend; raises for two renderers or loaders of one name."""
-    list_renderers()
-    list_loaders()
+    """Ask the plugins what they offer for a backend."""
     functions = list_profiler_functions(backend)
     declarations = manager().answer_once("status keys", _read_status_keys)
     computed = [key.NAME for offer in functions for key in offer.item.list_keys()]

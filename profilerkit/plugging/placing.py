@@ -7,15 +7,15 @@ from typing import Any
 
 from ..backend import Backend
 from .extension import PlacementInfo
-from .manager import list_offers, load_offer
-from .sources import require_unique
+from .manager import list_infos, load_offer
+from .sources import conflict
 
 __all__ = ["list_placing_arguments", "place_model", "split_arguments"]
 
 
 def list_placing_arguments() -> list[str]:
     """Return the names of the arguments that place a model."""
-    return [name for offer in _offers() for name in offer.item.arguments]
+    return [name for offer in list_infos(PlacementInfo) for name in offer.item.arguments]
 
 
 def split_arguments(arguments: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -30,15 +30,13 @@ def place_model(
 ) -> tuple[Any, Backend | str | None]:
     """Return what is profiled in place of a model, and its backend; without arguments that say so, both as they are.
 
-    Raises what the plugin raises for arguments that cannot be.
+    Raises what the plugin raises for arguments that cannot be; `RegistrationConflictError` for those of two plugins.
     """
-    for offer in _offers() if placing else ():
-        arguments = {name: value for name, value in placing.items() if name in offer.item.arguments}
-        if arguments:
-            placed: tuple[Any, Backend] = load_offer("placement", offer)(model, backend, arguments, trust)
-            return placed
-    return model, backend
-
-
-def _offers() -> Any:
-    return require_unique("placement", list_offers("profilerkit_placements", PlacementInfo))
+    asked = [offer for offer in list_infos(PlacementInfo) if not placing.keys().isdisjoint(offer.item.arguments)]
+    if len(asked) > 1:
+        raise conflict(f"what is profiled for {', '.join(placing)}", asked[0].plugin, asked[1].plugin)
+    if not asked:
+        return model, backend
+    arguments = {name: value for name, value in placing.items() if name in asked[0].item.arguments}
+    placed: tuple[Any, Backend] = load_offer(asked[0])(model, backend, arguments, trust)
+    return placed

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 from ..backend import Backend
 from ..error_text import shown
 from ..errors import BackendNotFoundError, BackendNotInstalledError, RegistrationConflictError
-from .backends import list_backends, load
+from .backends import backend_named, list_backends
 from .extension import BackendInfo, LoaderInfo
 from .loaded_files import in_plain_names
-from .manager import describe_disabled, list_offers
+from .manager import describe_disabled, list_infos
 from .sources import Offer, ask_plugin
 from .unread_formats import describe_unread
 
@@ -59,7 +59,7 @@ def _find_backend_of_path(path: str | os.PathLike[str], offered: Sequence[Offer[
     suffix = Path(os.fspath(path)).suffix
     for offer in offered:
         if suffix in offer.item.suffixes:
-            return load(offer.item, offer.plugin)
+            return backend_named(offer.item.name)
     raise _explain_unrecognized_path(path, offered)
 
 
@@ -92,7 +92,7 @@ def _load_all(claiming: Sequence[Offer[BackendInfo]]) -> list[_Loaded]:
     errors: list[BackendNotInstalledError] = []
     for offer in claiming:
         try:
-            loaded.append(_Loaded(offer, load(offer.item, offer.plugin)))
+            loaded.append(_Loaded(offer, backend_named(offer.item.name)))
         except BackendNotInstalledError as error:
             errors.append(error)
     if errors and not loaded:
@@ -174,8 +174,7 @@ def _list_installed(offered: Iterable[Offer[BackendInfo]]) -> str:
 
 def _is_loadable(text: str) -> bool:
     """Return whether a model loader takes a text."""
-    offered = list_offers("profilerkit_model_loaders", LoaderInfo)
     return any(
         ask_plugin(offer.plugin, f"model loader {offer.item.name!r}", partial(offer.item.accepts, text))
-        for offer in offered
+        for offer in list_infos(LoaderInfo)
     )

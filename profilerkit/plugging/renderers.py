@@ -15,15 +15,14 @@ from ..error_text import shown
 from ..errors import ArgumentError, NotOfferedError, PluginFailedError, by_likeness
 from ..process.containment import contained
 from .extension import Renderer, RendererInfo
-from .manager import describe_disabled, list_offers, load_offer
-from .offers import list_renderers
-from .sources import Offer, require_unique
+from .manager import describe_disabled, find_offer, list_infos, load_offer
+from .sources import Offer
 
 if TYPE_CHECKING:
     from ..results.comparison import Comparison
     from ..results.report import Report
 
-__all__ = ["SUFFIXES", "draw_html_fragment", "find_form", "rank_suffixes", "render", "renderer"]
+__all__ = ["SUFFIXES", "draw_html_fragment", "find_form", "list_forms", "rank_suffixes", "render", "renderer"]
 
 #: The form of text that a suffix of files stands for, without its dot, where the suffix is not the form's name.
 SUFFIXES = {"txt": "summary", "md": "markdown", "tex": "latex", "htm": "html"}
@@ -46,7 +45,7 @@ def renderer(form: str, *, is_text: bool = True) -> Renderer:
     Raises `NotOfferedError` if no plugin offers the form or its renderer cannot be loaded, and
     `RegistrationConflictError` if two plugins offer it.
     """
-    draw: Renderer = load_offer("renderer", _find_offer(form, is_text))
+    draw: Renderer = load_offer(_find_offer(form, is_text))
     return draw
 
 
@@ -64,12 +63,12 @@ def find_form(path: str | PathLike[str]) -> str | None:
     """Return the form of text that the suffix of a file stands for, such as "html"; None where it stands for none."""
     suffix = _read_suffix(path).lower()
     form = SUFFIXES.get(suffix, suffix)
-    return form if form in _list_forms_of_text() else None
+    return form if form in list_forms() else None
 
 
 def rank_suffixes(path: str | PathLike[str]) -> list[str]:
     """Return the suffixes that stand for a form of text, with their dots, those most like that of a file first."""
-    suffixes = sorted({*_list_forms_of_text(), *SUFFIXES})
+    suffixes = sorted({*list_forms(), *SUFFIXES})
     return [f".{suffix}" for suffix in by_likeness(_read_suffix(path), suffixes)]
 
 
@@ -78,18 +77,18 @@ def _read_suffix(path: str | PathLike[str]) -> str:
     return Path(os.fsdecode(path)).suffix.removeprefix(".")
 
 
-def _list_forms_of_text() -> list[str]:
-    return [offer.item.name for offer in list_renderers()]
+def list_forms() -> list[str]:
+    """Return the names of the forms of text."""
+    return [offer.item.name for offer in list_infos(RendererInfo) if offer.item.is_text]
 
 
 def _find_offer(form: str, is_text: bool) -> Offer[RendererInfo]:
     """Return what a plugin offers under the name of a form; raises `NotOfferedError` where none offers it."""
     form = _FORM("form", form)
-    offered = list_offers("profilerkit_renderers", RendererInfo)
-    named = [offer for offer in offered if offer.item.name == form and offer.item.is_text is is_text]
-    if named:
-        return require_unique("renderer", named)[0]
-    forms = by_likeness(form, [offer.item.name for offer in offered if offer.item.is_text is is_text])
+    offer = find_offer(RendererInfo, form, lambda info: info.is_text is is_text)
+    if offer is not None:
+        return offer
+    forms = by_likeness(form, [other.item.name for other in list_infos(RendererInfo) if other.item.is_text is is_text])
     installed = ", ".join(forms) if forms else "none: reinstall profilerkit, its entry points are missing"
     raise NotOfferedError(f"no renderer {form!r}; installed, nearest first: {installed}{describe_disabled()}")
 
@@ -103,7 +102,7 @@ def render(result: Report | Comparison, form: str = "summary", **options: Any) -
     if not isinstance(getattr(result, "reports", None), tuple):
         raise ArgumentError(f"{shown(result)} is no result: give a Report or a Comparison")
     offer = _find_offer(form, is_text=True)
-    draw: Renderer = load_offer("renderer", offer)
+    draw: Renderer = load_offer(offer)
     accepted = _choose_options(draw, options)
     with contained(offer.plugin, f"renderer {form!r}", wrapped=True):
         drawn = draw(result, **accepted)

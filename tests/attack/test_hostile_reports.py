@@ -14,13 +14,13 @@ from attack_sampling import WHOLE, sample
 from hostile import HOSTILE, full_comparison, full_report, places, reseal, spoilt
 
 from profilerkit import Comparison, Report, ReportFileError
-from profilerkit.plugging.offers import list_renderers
+from profilerkit.plugging.builtin import profilerkit_renderers
 from profilerkit.render import render
 from profilerkit.results.saving import parse, to_json
 from profilerkit.trace.layer_paths import count_depth
 from profilerkit_pages.figures import kinds as figure_kinds
 
-FORMS = sorted(offer.item.name for offer in list_renderers() if offer.plugin.name == "core")
+FORMS = sorted(info.name for info in profilerkit_renderers() if info.is_text)
 WAYS = [*HOSTILE, "left out", "many times", "turned round", "last left out"]
 #: A page has its scripts; LaTeX writes some letters in twenty; a table that goes on below itself has its lines again.
 MOST_OVER, MOST_TIMES = 200_000, 60

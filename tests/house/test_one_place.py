@@ -172,7 +172,7 @@ REMEMBERED = {
     "profilerkit/times/conditions.py": {"_name_process", "_resource"},  # the number of this process; takes nothing
     "profilerkit/times/median.py": {"find_median_interval"},  # samples, 32 of them
     "profilerkit_openvino/runs.py": {"open_runtime"},  # takes nothing
-    "profilerkit_metrics/discovery.py": {"_find_defaults", "_find_status_keys"},  # the folders of the package
+    "profilerkit_metrics/discovery.py": {"_read_files"},  # the folders of the package
     "profilerkit/piping/quantity.py": {"_factor"},  # numbers, at most 1024
     "profilerkit/process/environment.py": {"_cpu_model"},  # takes nothing
     "profilerkit_torch/trace/control_flow.py": {"_count_steps_for_shapes"},  # takes nothing

@@ -11,7 +11,7 @@ from typing import Any
 from time_limits import join
 
 from profilerkit import Profiler, Report, load
-from profilerkit.plugging.offers import list_renderers
+from profilerkit.plugging.renderers import list_forms
 from profilerkit.render import render
 
 __all__ = ["in_a_thread", "in_every_form", "use_in_every_way"]
@@ -39,7 +39,7 @@ def in_every_form(report: Report) -> list[Any]:
     with tempfile.TemporaryDirectory() as folder:
         report.save(Path(folder) / "report.json")
         found = load(Path(folder) / "report.json")
-    shown = [render(report, offer.item.name, details=True) for offer in list_renderers()]
+    shown = [render(report, form, details=True) for form in list_forms()]
     return [*shown, found.to_dict(), report._repr_html_()]
 
 

@@ -13,8 +13,7 @@ from profilerkit.arguments.checks import Check, positive, several, text
 from profilerkit.arguments.names import argument_hint
 from profilerkit.errors import ArgumentError, by_likeness
 from profilerkit.plugging.extension import FigureInfo
-from profilerkit.plugging.manager import list_offers, load_offer
-from profilerkit.plugging.sources import Offer, require_unique
+from profilerkit.plugging.manager import find_offer, list_infos, load_offer
 from profilerkit.process.containment import contained
 
 from .batch_sweep import batch_sweep
@@ -34,13 +33,7 @@ __all__ = ["Ceilings", "batch_sweep", "draw", "icicle", "kinds", "latency", "lay
 
 def kinds() -> list[str]:
     """Return the names of all kinds of figures, those of plugins too."""
-    return list(_find_offers())
-
-
-def _find_offers() -> dict[str, Offer[FigureInfo]]:
-    """Return what plugins offer by name; raises `RegistrationConflictError` for two of the same name."""
-    offers = require_unique("figure", list_offers("profilerkit_figures", FigureInfo))
-    return {offer.item.name: offer for offer in offers}
+    return list(dict.fromkeys(offer.item.name for offer in list_infos(FigureInfo)))
 
 
 def _read_size(value: Any) -> tuple[float, float]:
@@ -72,16 +65,16 @@ def draw(result: Report | Comparison, kind: str, *, figsize: tuple[float, float]
     Raises `ArgumentError` for an unknown kind or option, `ValueError` if the report lacks what the figure shows,
     `ImportError` if matplotlib is missing, and `PluginFailedError` if the figure is of another package and raises.
     """
-    offers = _find_offers()
-    if text("the name of a kind of figure, such as 'icicle'")("kind", kind) not in offers:
-        raise ArgumentError(f"no figure {kind!r}; there are, nearest first: {', '.join(by_likeness(kind, offers))}")
-    function = load_offer("figure", offers[kind])
+    offer = find_offer(FigureInfo, text("the name of a kind of figure, such as 'icicle'")("kind", kind))
+    if offer is None:
+        raise ArgumentError(f"no figure {kind!r}; there are, nearest first: {', '.join(by_likeness(kind, kinds()))}")
+    function = load_offer(offer)
     parameters = inspect.signature(function).parameters
     accepted = [*list(parameters)[1:], "figsize"]
     for name in sorted(options.keys() - parameters.keys()):
         raise ArgumentError(f"figure {kind!r} takes no option {name!r}; {argument_hint(name, accepted, _INSTEAD)}")
     size = None if figsize is None else _SIZE("figsize", figsize)
-    with contained(offers[kind].plugin, f"figure {kind!r}", wrapped=True):
+    with contained(offer.plugin, f"figure {kind!r}", wrapped=True):
         figure = function(result, **options)
     if size is not None:
         figure.set_size_inches(*size)

@@ -176,7 +176,7 @@ def test_check_prints_its_findings_alone(tmp_path: Path, monkeypatch: pytest.Mon
 @pytest.mark.parametrize(
     ("command", "asked"),
     [
-        (["list"], "profilerkit.cli.list_command.list_backends"),
+        (["list"], "profilerkit.cli.list_command.list_infos"),
         (["doctor"], "profilerkit.plugging.backends.backends"),
         (["profile", "x.py:y", "--format", "csv"], "profilerkit.render.renderer"),
         (["check", "x.py:y", "--limit", "macs <= 1"], "profilerkit.plugging.offers.list_status_keys"),
@@ -195,10 +195,11 @@ def test_completions_come_without_what_plugins_print(monkeypatch: Any, capsys: A
     from profilerkit import Metric
     from profilerkit.cli import option_values
     from profilerkit.plugging import offers as plugins
+    from profilerkit.plugging import renderers
 
-    offer = types.SimpleNamespace(item=type("Macs", (Metric,), {"NAME": "macs", "name": "json"}))
-    for name in ("list_status_keys", "list_renderers"):
-        monkeypatch.setattr(plugins, name, lambda: (sys.stdout.write("plugin\n"), [offer])[1])
+    offer = types.SimpleNamespace(item=type("Macs", (Metric,), {"NAME": "macs"}))
+    monkeypatch.setattr(plugins, "list_status_keys", lambda: (sys.stdout.write("plugin\n"), [offer])[1])
+    monkeypatch.setattr(renderers, "list_forms", lambda: (sys.stdout.write("plugin\n"), ["json"])[1])
     completing: Any = (None, None, "")
     assert option_values.complete_metrics(*completing) == ["macs"]
     assert option_values.complete_forms(*completing) == ["json"]

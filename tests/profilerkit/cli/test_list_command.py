@@ -241,6 +241,7 @@ def test_two_functions_for_one_key_and_a_second_conflict(install: Install, liste
     assert code == 3
     assert [line.partition(": '")[0] for line in err.splitlines()] == [
         "Error: two plugins offer backend 'fine'",
+        "Error: two plugins offer status key 'depth' to the fine backend",
         "Error: two plugins offer model loader 'hub'",
     ]
     assert len(find_lines(out, "hub")) == 2

@@ -38,6 +38,7 @@ from profilerkit.plugging.hook_manager import Manager
 from profilerkit.plugging.manager import list_disabled_plugins, list_plugins
 from profilerkit.plugging.manager import manager as plugin_manager
 from profilerkit.plugging.offered_formulas import equip
+from profilerkit.plugging.renderers import renderer
 from profilerkit.plugging.sources import Offer
 from profilerkit.process.containment import collect_notes
 from profilerkit.testing import FakeBackend, FakeModel
@@ -393,7 +394,7 @@ def test_a_conflict_with_a_plugin_of_code_names_both(install: Any, core: None) -
     plugin_manager().register(code, name="mine")
     both = "'a' of one 1.0 and 'mine' of no package (registered by code)"
     with pytest.raises(RegistrationConflictError) as caught:
-        plugins.list_renderers()
+        renderer("x")
     assert str(caught.value) == f"two plugins offer renderer 'x': {both}; leave out the code that registers 'mine'"
     with pytest.raises(
         InputError, match="several model loaders take 'hub:x': .*; leave out the code that registers 'mi"
@@ -403,7 +404,7 @@ def test_a_conflict_with_a_plugin_of_code_names_both(install: Any, core: None) -
     plugin_manager().register(make_plugin(renderers=make_drawing("y", "y")), name="twice")
     message = r"^plugin 'twice' of no package .* offers renderer 'y' twice; change the code that registers it$"
     with pytest.raises(RegistrationConflictError, match=message):
-        plugins.list_renderers()
+        renderer("y")
 
 
 # Cost formulas -------------------------------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ from profilerkit.plugging.backends import backend_named, backends
 from profilerkit.plugging.manager import describe_disabled, limit_to_own_plugins, list_disabled_plugins, list_plugins
 from profilerkit.plugging.manager import manager as plugin_manager
 from profilerkit.plugging.recognition import find_backend
+from profilerkit.plugging.renderers import list_forms, renderer
 from profilerkit.testing import FakeModel
 
 # Loading --------------------------------------------------------------------------------------------------------------
@@ -83,7 +84,7 @@ def test_a_plugin_with_a_wrong_parameter_is_not_registered(install: Any) -> None
     with pytest.warns(PluginWarning, match="plugin 'wrong' of odd 1.0 cannot be loaded .PluginValidationError"):
         assert backends() == ()
     assert list_plugins() == ()
-    assert plugins.list_renderers() == []
+    assert list_forms() == []
 
 
 def test_a_hook_implementation_may_have_another_name(install: Any) -> None:
@@ -189,12 +190,12 @@ def test_disabling_an_unknown_plugin_is_a_warning(install: Any, monkeypatch: pyt
 
 def test_own_plugins_only_and_then_all_of_them(install: Any, core: None) -> None:
     install("mine", "my-pack", renderers=make_offering(RendererInfo("mine", lambda: str)))
-    names = [offer.item.name for offer in plugins.list_renderers()]
+    names = list_forms()
     with limit_to_own_plugins():
-        own = [offer.item.name for offer in plugins.list_renderers()]
+        own = list_forms()
         assert [plugin.name for plugin in list_disabled_plugins()] == ["mine"]
     assert {"table", "json"} <= set(own)
-    assert [offer.item.name for offer in plugins.list_renderers()] == names == [*own, "mine"]
+    assert list_forms() == names == [*own, "mine"]
 
 
 def test_plugins_of_the_same_name_are_disabled_by_their_package(
@@ -207,7 +208,7 @@ def test_plugins_of_the_same_name_are_disabled_by_their_package(
     install("same", "my-one", **taking)
     install("Same", "my-two", **taking | {"model_loaders": make_offering(loader("hubs", "hub"))})
     with pytest.raises(RegistrationConflictError, match="switch one plugin off: PROFILERKIT_DISABLE_PLUGINS=my-two$"):
-        plugins.list_renderers()
+        renderer("x")
     with pytest.raises(InputError, match="switch one off: PROFILERKIT_DISABLE_PLUGINS=my-two$"):
         loaders.load_model("hub:net")
     monkeypatch.setenv("PROFILERKIT_DISABLE_PLUGINS", "my-two")

@@ -3,11 +3,13 @@
 from collections.abc import Callable
 from typing import Any
 
+import click
 import pytest
 from hook_plugins import loader, make_plugin
 from plugin_fixtures import FAKE, ComputeDepth, Depth, info, make_offering
 
 from profilerkit import (
+    InputError,
     Metric,
     PluginWarning,
     Profiler,
@@ -22,12 +24,25 @@ from profilerkit import (
 )
 from profilerkit.plugging import loaders
 from profilerkit.plugging import offers as plugins
-from profilerkit.plugging.backends import backends
-from profilerkit.plugging.manager import manager
+from profilerkit.plugging.backends import backend_named, backends
+from profilerkit.plugging.commands import load_command
+from profilerkit.plugging.extension import (
+    CommandInfo,
+    EngineInfo,
+    FigureInfo,
+    LoaderInfo,
+    OptionInfo,
+    PlacementInfo,
+)
+from profilerkit.plugging.manager import find_offer, list_infos, manager
 from profilerkit.plugging.offered_formulas import equip
+from profilerkit.plugging.renderers import list_forms
 from profilerkit.render import renderer
 from profilerkit.testing import FakeBackend, FakeModel
+from profilerkit_audits.engine import Engine, find_engine
+from profilerkit_pages.figures import draw, kinds
 
+COMMAND = CommandInfo("weigh", lambda: click.Command("weigh"), "Weigh a model.")
 HOOKS = [name for name in vars(hookspecs) if name.startswith("profilerkit_")]
 
 
@@ -112,6 +127,8 @@ def test_an_item_of_the_wrong_kind_is_left_out(install: Any, hook: str, item: An
     with pytest.warns(PluginWarning, match=f"hook profilerkit_{hook} of plugin 'wrong' of odd 1.0 {'.*' + message}"):
         functions = plugins.default_functions(FakeBackend()).functions()
         backends()
+        list_forms()
+        list_infos(LoaderInfo)
     assert [type(function) for function in functions] == [ComputeDepth]
 
 
@@ -129,10 +146,12 @@ def test_every_hook_has_a_docstring_of_one_line() -> None:
 @pytest.mark.parametrize(
     ("hook", "item", "what", "find"),
     [
-        ("backends", info("mine", "x"), "backend 'mine'", backends),
-        ("renderers", RendererInfo("latex", lambda: str), "renderer 'latex'", plugins.list_renderers),
+        ("backends", info("mine", "x"), "backend 'mine'", lambda: backend_named("mine")),
         ("renderers", RendererInfo("latex", lambda: str), "renderer 'latex'", lambda: renderer("latex")),
-        ("model_loaders", loader("hub", "hub:"), "model loader 'hub'", lambda: loaders.load_model("hub:net")),
+        ("model_loaders", loader("hub", "hub:"), "model loader 'hub'", lambda: find_offer(LoaderInfo, "hub")),
+        ("engines", EngineInfo("fast", lambda: Engine), "engine 'fast'", lambda: find_engine("fast")),
+        ("figures", FigureInfo("pie", lambda: print), "figure 'pie'", lambda: find_offer(FigureInfo, "pie")),
+        ("commands", COMMAND, "command 'weigh'", lambda: load_command("weigh")),
     ],
 )
 def test_two_plugins_of_one_name_are_an_error_that_names_both(
@@ -152,14 +171,52 @@ def test_two_plugins_of_one_name_are_an_error_that_names_both(
     find()
 
 
-def test_a_conflict_of_renderers_or_loaders_is_reported_before_anything_is_measured(install: Any) -> None:
-    model = FakeModel()
-    latex = make_offering(RendererInfo("latex", lambda: str))
-    install("a", "one", backends=make_offering(FAKE), renderers=latex)
-    install("b", "two", renderers=latex)
-    with pytest.raises(RegistrationConflictError, match="two plugins offer renderer 'latex'"):
-        profile(model)
-    assert model.calls == 0
+def test_a_name_that_two_plugins_offer_stops_nobody_who_asks_for_another(install: Any, core: None) -> None:
+    twice = {
+        "backends": make_offering(info("mine", "x")),
+        "renderers": make_offering(RendererInfo("latex", lambda: str)),
+        "model_loaders": make_offering(loader("hub", "hub:")),
+        "figures": make_offering(FigureInfo("icicle", lambda: print)),
+        "commands": make_offering(COMMAND),
+    }
+    install("a", "one", **twice)
+    install("b", "two", **twice)
+    install("c", "three", backends=make_offering(FAKE))
+    report = profile(FakeModel(), name="net")
+    assert renderer("json")(report)
+    assert "roofline" in kinds()
+    assert load_command("doctor") is not None
+    for ask in (lambda: renderer("latex"), lambda: load_command("weigh"), lambda: draw(report, "icicle")):
+        with pytest.raises(RegistrationConflictError, match="two plugins offer .*: '.*' of .* and '.*' of "):
+            ask()
+    with pytest.raises(InputError, match="several model loaders take 'hub:net': 'hub' .plugin 'a'.* and 'hub' .plugin"):
+        loaders.load_model("hub:net")
+
+
+@pytest.mark.parametrize(
+    ("kind", "arguments", "said"),
+    [
+        (CommandInfo, (3, print, ""), "name of command 3=3: give its name, a text that is not empty;"),
+        (CommandInfo, ("weigh", click.Command("weigh"), ""), "load of command 'weigh'=.* such as lambda: command;"),
+        (CommandInfo, ("weigh", print, "", "text"), "examples of command 'weigh'='text': give lines as a tuple"),
+        (CommandInfo, ("weigh", print, None), "description of command 'weigh'=None: give a text;"),
+        (RendererInfo, (3, print), "name of renderer 3=3: give its name"),
+        (RendererInfo, ("", print), "name of renderer ''='': give its name"),
+        (RendererInfo, ("x", "json:dumps"), "load of renderer 'x'='json:dumps': give a function that"),
+        (FigureInfo, ("x", 3), "load of figure 'x'=3: give a function that"),
+        (LoaderInfo, ("x", None, str, ""), "accepts of model loader 'x'=None: give a function that takes a text;"),
+        (OptionInfo, ("--x", click.Option(["--x"])), "load of option '--x'=.*: give a function that"),
+        (PlacementInfo, ("x", "mesh", print), "arguments of placement 'x'='mesh': give names of arguments as a tuple"),
+    ],
+)
+def test_a_field_that_is_wrong_is_named_with_the_package(
+    install: Any, core: None, kind: Any, arguments: tuple[Any, ...], said: str
+) -> None:
+    install("wrong", "odd", **{kind.HOOK: lambda: [kind(*arguments)]})
+    with pytest.warns(
+        PluginWarning, match=f"^hook {kind.HOOK} of plugin 'wrong' of odd 1.0 raised ArgumentError: {said}"
+    ):
+        list_infos(kind)
 
 
 def test_one_plugin_that_offers_a_name_twice(install: Any) -> None:
@@ -167,7 +224,7 @@ def test_one_plugin_that_offers_a_name_twice(install: Any) -> None:
     with pytest.raises(
         RegistrationConflictError, match="plugin 'a' of one 1.0 offers renderer 'x' twice; update or un"
     ):
-        plugins.list_renderers()
+        renderer("x")
 
 
 def test_two_plugins_that_offer_one_status_key(install: Any) -> None:

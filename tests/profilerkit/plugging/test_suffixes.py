@@ -48,7 +48,7 @@ def test_a_path_that_a_model_loader_takes_is_to_be_loaded_first(install: Any) ->
 
 @pytest.mark.parametrize("suffixes", [".mine", ("mine",), (3,)])
 def test_suffixes_are_a_tuple_of_texts_with_a_dot(suffixes: Any) -> None:
-    with pytest.raises(ArgumentError, match="give the suffixes of the files that the opening backend opens as a tuple"):
+    with pytest.raises(ArgumentError, match="give the suffixes of its files as a tuple"):
         make_opening(suffixes=suffixes)
 
 

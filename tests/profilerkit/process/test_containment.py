@@ -13,7 +13,6 @@ from profilerkit import (
     BackendInfo,
     BackendNotInstalledError,
     CostFormulaError,
-    LoaderInfo,
     Metric,
     ModelFailedError,
     NotOfferedError,
@@ -21,15 +20,15 @@ from profilerkit import (
     PluginWarning,
     Profiler,
     ProfilerFunction,
-    RendererInfo,
     compare,
     profile,
 )
 from profilerkit.costs import Cost, evaluate_formula
 from profilerkit.plugging import offers as plugins
 from profilerkit.plugging.backends import backend_named, backends
+from profilerkit.plugging.extension import LoaderInfo, RendererInfo
 from profilerkit.plugging.loaders import load_model
-from profilerkit.plugging.manager import announce, manager
+from profilerkit.plugging.manager import announce, find_offer, list_infos, manager
 from profilerkit.plugging.offered_formulas import equip
 from profilerkit.plugging.recognition import find_backend
 from profilerkit.plugging.sources import PluginInfo
@@ -99,7 +98,10 @@ def test_a_module_that_raises_at_import_is_left_out(
     install("fine", "zz-fine", backends=make_offering(info("mine", "profilerkit")))
     with pytest.warns(PluginWarning) as warned:
         assert find_backend(FakeModel()).name == "mine"
-    assert is_warned(warned.list, f"plugin 'bad' of worse 1.0 cannot be loaded ({error_text}) and is left out")
+    assert is_warned(
+        warned.list,
+        f"plugin 'bad' of worse 1.0 cannot be loaded ({error_text} (line 1 of escaping_plugin)) and is left out",
+    )
     assert is_warned(warned.list, WAY_OUT)
 
 
@@ -110,8 +112,8 @@ def test_a_module_that_raises_at_import_is_left_out(
         ("profiler_functions", lambda: plugins.default_functions(FakeBackend())),
         ("status_keys", plugins.list_status_keys),
         ("op_costs", lambda: equip(FakeBackend())),
-        ("renderers", plugins.list_renderers),
-        ("model_loaders", plugins.list_loaders),
+        ("renderers", lambda: list_infos(RendererInfo)),
+        ("model_loaders", lambda: list_infos(LoaderInfo)),
         ("configure", manager),
         ("report_created", lambda: announce("a report")),  # type: ignore[arg-type]
     ],
@@ -301,7 +303,9 @@ def test_every_kind_of_interruption_is_raised_unchanged(kind: type[BaseException
 
 def test_an_interruption_says_nothing_of_profilerkits_own_plugins() -> None:
     """The user called what was running then; to leave out "core" or the backend is no advice."""
-    own = next(offer.plugin for offer in plugins.list_renderers() if offer.item.name == "table")
+    offer = find_offer(RendererInfo, "table")
+    assert offer is not None
+    own = offer.plugin
     assert own.is_own
     with pytest.raises(KeyboardInterrupt) as caught, contained(own, "renderer 'console'"):
         raise KeyboardInterrupt

@@ -18,7 +18,7 @@ from slow_ones import slow_ones
 
 from profilerkit import Comparison, Completeness, Report
 from profilerkit.foreign_text import visible
-from profilerkit.plugging.offers import list_renderers
+from profilerkit.plugging.builtin import profilerkit_renderers
 from profilerkit.render import latex, render
 from profilerkit.render.grids import Grid
 from profilerkit.results.saving import parse
@@ -26,7 +26,7 @@ from profilerkit.trace.records import LayerTable
 
 GOLDEN = Path(__file__).parent / "golden"
 #: The forms that are text and say all that a report says; a browser test of its own looks at pages.
-FORMS = [offer.item.name for offer in list_renderers() if offer.plugin.name == "core"]
+FORMS = [info.name for info in profilerkit_renderers() if info.is_text]
 
 
 RESULTS: dict[str, Report | Comparison] = {"report": TEACHER, "comparison": Comparison(TEACHER, (STUDENT,))}
