@@ -11,7 +11,7 @@ import click
 
 from ..errors import RegistrationConflictError
 from ..plugging import offers
-from ..plugging.extension import Info
+from ..plugging.extension import Named
 from ..plugging.manager import find_offer, list_disabled_plugins, list_infos, list_offers, list_plugins, manager
 from ..plugging.offered_formulas import op_costs
 from ..process.clean_output import terminal_columns
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["command", "find_location"]
 
 T = TypeVar("T")
-InfoT = TypeVar("InfoT", bound=Info)
+InfoT = TypeVar("InfoT", bound=Named)
 
 #: The columns of names, which the longest name of ours fills, and the fewest of texts.
 _NAME, _NARROWEST = 26, 24

@@ -9,8 +9,7 @@ from typing import TypeAlias
 
 from ..error_text import shown
 from ..errors import DeviceNotKnownError, RegistrationConflictError, by_likeness
-from ..plugging.manager import list_offers
-from ..plugging.sources import require_unique
+from ..plugging.manager import find_offer, list_infos
 from .info import DeviceInfo
 from .reading import devices_in, read_device
 
@@ -31,11 +30,9 @@ def devices() -> tuple[DeviceInfo, ...]:
     """Return every device that can be named, by name.
 
     A device in a folder of ``PROFILERKIT_DEVICES`` replaces one of plugins with the same name. Raises
-    `RegistrationConflictError` if two plugins, or two of those folders, have a device of the same name.
+    `RegistrationConflictError` if two of those folders have a device of the same name; of two plugins, `device` does.
     """
-    offered = require_unique("device", list_offers("profilerkit_devices", DeviceInfo))
-    by_name = {offer.item.name: offer.item for offer in offered}
-    by_name.update(_read_folders())
+    by_name = {offer.item.name: offer.item for offer in list_infos(DeviceInfo)} | _read_folders()
     return tuple(by_name[name] for name in sorted(by_name))
 
 
@@ -51,7 +48,8 @@ def device(name: DeviceInfoLike) -> DeviceInfo:
     'h100-sxm'
 
     Capitals, spaces, hyphens and underscores make no difference. Raises `DeviceNotKnownError` for an unknown name, with
-    the nearest, and `DeviceFileError` for a file that holds no device.
+    the nearest, `DeviceFileError` for a file that holds no device, and `RegistrationConflictError` for a name that two
+    plugins have a device of.
     """
     if isinstance(name, DeviceInfo):
         return name
@@ -72,7 +70,10 @@ def device(name: DeviceInfoLike) -> DeviceInfo:
             f"no device {shown(name)}; the nearest of {len(infos)} are: {', '.join(nearest_names)}; or give the path "
             f"of a TOML file, or a folder of them in {FOLDERS}"
         )
-    return matching[0]
+    info = matching[0]
+    if any(offer.item is info for offer in list_infos(DeviceInfo)):  # and no folder replaces it
+        find_offer(DeviceInfo, info.name)
+    return info
 
 
 def _read_folders() -> dict[str, DeviceInfo]:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar
 
 from ..error_text import shown
 from ..errors import ArgumentError, nearest
@@ -114,6 +114,9 @@ class DeviceInfo:
         facts: What else is recorded: versions, conditions of a measurement.
         calibration: The tables of a calibrated device, as its file has them; predictions read them.
     """
+
+    HOOK: ClassVar[str] = "profilerkit_devices"
+    WHAT: ClassVar[str] = "device"
 
     name: str
     title: str = ""

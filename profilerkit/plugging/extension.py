@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
 from ..arguments.checks import FLAG, Check, at_least, instance, mapping, text, texts, to_call
 from ..error_text import shown
@@ -27,6 +27,7 @@ __all__ = [
     "Info",
     "LoadedModel",
     "LoaderInfo",
+    "Named",
     "OptionInfo",
     "PlacementInfo",
     "Renderer",
@@ -62,14 +63,24 @@ _WORDS = _check(instance(str, "a text"))
 _MODULES = _check(texts("names as a tuple of texts, such as ('torch',)"))
 
 
-@dataclass(frozen=True)
-class Info:
-    """What a plugin offers by name. Raises `ArgumentError` for a value that a field cannot have.
+class Named(Protocol):
+    """What a plugin offers by name.
 
     Attributes:
         HOOK: The hook that such an object is offered through.
         WHAT: What it is, for messages.
     """
+
+    HOOK: ClassVar[str]
+    WHAT: ClassVar[str]
+
+    @property
+    def name(self) -> str: ...
+
+
+@dataclass(frozen=True)
+class Info:
+    """What a plugin offers by name, and loads. Raises `ArgumentError` for a value that a field cannot have."""
 
     HOOK: ClassVar[str]
     WHAT: ClassVar[str]

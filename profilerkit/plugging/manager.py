@@ -12,7 +12,7 @@ from ..process.containment import contained, plugin_error_text
 from ..process.locks import Lock
 from ..process.randomness import keep_random_state
 from ..process.restoring import undone_in_child
-from .extension import Info
+from .extension import Named
 from .hook_manager import Manager
 from .installed_plugins import load_installed, rank
 from .sources import Offer, PluginInfo, conflict, warn
@@ -36,7 +36,7 @@ __all__ = [
     "manager",
 ]
 
-InfoT = TypeVar("InfoT", bound=Info)
+InfoT = TypeVar("InfoT", bound=Named)
 
 _LOCK = Lock()
 #: The loaded plugins: all of them (False), and profilerkit's own only (True).

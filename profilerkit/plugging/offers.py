@@ -126,7 +126,9 @@ def _find_declared_twice(declarations: Iterable[Offer[type[StatusKey]]]) -> dict
         name = offer.item.NAME
         first = first_by_name.setdefault(name, offer)
         if first.item is not offer.item:
-            conflicts.setdefault(name, str(conflict(f"status key {name!r}", first.plugin, offer.plugin)))
+            is_same = first.plugin == offer.plugin
+            where = f" (in {first.item.__module__} and in {offer.item.__module__})" if is_same else ""
+            conflicts.setdefault(name, str(conflict(f"status key {name!r}{where}", first.plugin, offer.plugin)))
     return conflicts
 
 

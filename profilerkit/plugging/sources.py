@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from ..errors import PluginWarning, RegistrationConflictError
 from ..process.containment import contained, plugin_error_text
@@ -22,7 +22,6 @@ __all__ = [
     "conflict",
     "make_code_source",
     "normal_name",
-    "require_unique",
     "tolerate",
     "warn",
 ]
@@ -87,6 +86,8 @@ class PluginInfo:
     @property
     def repair(self) -> str:
         """How to fix the plugin, if the fault is in it."""
+        if self.is_own:
+            return "rename one of them, or reinstall profilerkit"
         return "change the code that registers it" if self.is_by_code else "update or uninstall that package"
 
     def __str__(self) -> str:
@@ -154,16 +155,6 @@ def tolerate(
 def warn(message: str) -> None:
     """Warn with a `PluginWarning`, at the line outside of profilerkit and pluggy that led to it."""
     warnings.warn(message, PluginWarning, stacklevel=find_stack_level())
-
-
-def require_unique(what: str, offered: list[Offer[Any]]) -> list[Offer[Any]]:
-    """Return the offers; raises `RegistrationConflictError` if two have the same name."""
-    claims: dict[str, Offer[Any]] = {}
-    for offer in offered:
-        first = claims.setdefault(offer.item.name, offer)
-        if first is not offer:
-            raise conflict(f"{what} {offer.item.name!r}", first.plugin, offer.plugin)
-    return offered
 
 
 def conflict(what: str, first: PluginInfo, second: PluginInfo, further: str = "") -> RegistrationConflictError:

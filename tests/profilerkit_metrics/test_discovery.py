@@ -12,7 +12,7 @@ import pytest
 from time_limits import run_python
 
 import profilerkit_metrics
-from profilerkit import PluginWarning, Profiler, Report, profile
+from profilerkit import PluginWarning, Profiler, RegistrationConflictError, Report, profile
 from profilerkit.piping.function import require_usable
 from profilerkit.plugging import offers
 from profilerkit.testing import FakeBackend, FakeLayer, FakeModel, FakeTensor
@@ -86,6 +86,16 @@ def test_a_file_needs_no_list_of_its_names(add_file: Callable[[str], None]) -> N
     assert [report[key] for key in ("macs_per_weight", "operator_count", "total_params")] == [4, 1, 5]
     assert not hasattr(profilerkit_metrics, "_other")
     assert "other" not in {key.NAME for key in discovery.status_keys()}
+
+
+def test_a_name_that_is_taken_in_the_package_is_said_with_both_files(add_file: Callable[[str], None]) -> None:
+    add_file("from profilerkit import metric\n@metric('macs')\ndef count(trace): return 3\n")
+    with pytest.raises(
+        RegistrationConflictError,
+        match=r"offers status key 'macs' \(in profilerkit_metrics.static and in profilerkit_metrics.a_newcomer\) "
+        "twice; rename one of them, or reinstall profilerkit",
+    ):
+        profile_net("macs")
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,8 @@ from profilerkit import (
     hookspecs,
     profile,
 )
+from profilerkit.devices.catalog import device
+from profilerkit.devices.info import DeviceInfo
 from profilerkit.plugging import loaders
 from profilerkit.plugging import offers as plugins
 from profilerkit.plugging.backends import backend_named, backends
@@ -152,6 +154,7 @@ def test_every_hook_has_a_docstring_of_one_line() -> None:
         ("engines", EngineInfo("fast", lambda: Engine), "engine 'fast'", lambda: find_engine("fast")),
         ("figures", FigureInfo("pie", lambda: print), "figure 'pie'", lambda: find_offer(FigureInfo, "pie")),
         ("commands", COMMAND, "command 'weigh'", lambda: load_command("weigh")),
+        ("devices", DeviceInfo("toy"), "device 'toy'", lambda: device("Toy")),
     ],
 )
 def test_two_plugins_of_one_name_are_an_error_that_names_both(
@@ -178,6 +181,7 @@ def test_a_name_that_two_plugins_offer_stops_nobody_who_asks_for_another(install
         "model_loaders": make_offering(loader("hub", "hub:")),
         "figures": make_offering(FigureInfo("icicle", lambda: print)),
         "commands": make_offering(COMMAND),
+        "devices": make_offering(DeviceInfo("toy")),
     }
     install("a", "one", **twice)
     install("b", "two", **twice)
@@ -186,6 +190,7 @@ def test_a_name_that_two_plugins_offer_stops_nobody_who_asks_for_another(install
     assert renderer("json")(report)
     assert "roofline" in kinds()
     assert load_command("doctor") is not None
+    assert device("h100").name == "h100-sxm"
     for ask in (lambda: renderer("latex"), lambda: load_command("weigh"), lambda: draw(report, "icicle")):
         with pytest.raises(RegistrationConflictError, match="two plugins offer .*: '.*' of .* and '.*' of "):
             ask()
