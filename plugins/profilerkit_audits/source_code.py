@@ -18,8 +18,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from profilerkit.plugging.extension import LoaderInfo
-from profilerkit.plugging.manager import list_infos
+from profilerkit.plugging.loaders import list_accepting
 from profilerkit.plugging.python_loaders import is_in_file, is_in_module, parse_python
 
 from .module_files import Module, find_own_module
@@ -50,7 +49,7 @@ def read_code(spec: str, folder: Path) -> SourceCode:
     - Of a saved model, ``net.onnx``, or a folder, ``hf:FOLDER``: the bytes of the files.
     - Of a model of a library: the names of its packages alone.
     """
-    loaders = list(_find_loaders(spec))
+    loaders = [offer.item for offer in list_accepting(spec)]
     preload = next((loader.preload for loader in loaders if loader.preload), ())
     source = spec.rpartition(":")[0]
     if is_in_file(spec):
@@ -73,14 +72,6 @@ def _find_saved(spec: str, folder: Path) -> Path | None:
     """Return the file or folder that a text names, whole or behind a colon; None where it names none."""
     names = [spec, spec.partition(":")[2]]
     return next((folder / name for name in names if name and (folder / name).exists()), None)
-
-
-def _find_loaders(spec: str) -> Iterator[LoaderInfo]:
-    """Yield the loaders that accept a text."""
-    for offer in list_infos(LoaderInfo):
-        with suppress(Exception):
-            if offer.item.accepts(spec):
-                yield offer.item
 
 
 # Imports --------------------------------------------------------------------------------------------------------------

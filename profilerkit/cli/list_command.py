@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = ["command", "find_location"]
 
-T = TypeVar("T")
 InfoT = TypeVar("InfoT", bound=Named)
 
 #: The columns of names, which the longest name of ours fills, and the fewest of texts.
@@ -72,14 +71,6 @@ class _Listing:
         self.conflicts: dict[str, RegistrationConflictError] = {}
         #: The status keys that functions compute, by name and plugin.
         self.keys: dict[tuple[str, str], _ComputedKey] = {}
-
-    def collect(self, list_checked: Callable[[], T], list_all: Callable[[], T]) -> T:
-        """Return what is offered; if plugins offer the same, note that, and return what each of them offers."""
-        try:
-            return list_checked()
-        except RegistrationConflictError as error:
-            self.note_conflict(error)
-            return list_all()
 
     def list_named(self, kind: type[InfoT]) -> list[Offer[InfoT]]:
         """Return what is offered of a kind; if plugins offer the same name, note that."""
@@ -183,14 +174,13 @@ class _Listing:
 
     def print_declared_keys(self) -> None:
         """Print each status key that plugins declare, whether or not a function here computes it."""
-
-        def list_all() -> list[Offer[Any]]:  # without the check for names that several plugins declare
-            claims = list_offers("profilerkit_status_keys", type)
-            return offers.list_status_keys(leave_out=[getattr(offer.item, "NAME", "") for offer in claims])
-
-        offered = self.collect(offers.list_status_keys, list_all)
+        try:
+            offers.list_status_keys()
+        except RegistrationConflictError as error:
+            self.note_conflict(error)
         self.print_title("Status keys")
-        for offer in offered:
+        names = [getattr(offer.item, "NAME", "") for offer in list_offers("profilerkit_status_keys", type)]
+        for offer in offers.list_status_keys(leave_out=names):
             self.print_line(offer.item.NAME, _summarize(offer.item), offer.plugin, offer.item)
 
     def print_renderers_and_loaders(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from ..errors import (
 )
 from ..process.containment import contained
 from .extension import LoaderInfo
+from .manager import describe_disabled, list_infos
 from .python_loaders import list_definitions, load_from_file, load_from_module
 from .search_path import path_restored
 from .sources import ask_plugin
@@ -25,7 +27,7 @@ from .unread_formats import describe_unread
 if TYPE_CHECKING:
     from .sources import Offer
 
-__all__ = ["find_loader", "load_model"]
+__all__ = ["find_loader", "list_accepting", "load_model"]
 
 
 def load_model(spec: str, trust: bool = False) -> Any:
@@ -83,22 +85,26 @@ def find_loader(spec: str) -> Offer[LoaderInfo]:
 
     Raises `InputError` if no loader accepts the text, or if the loaders of several packages do.
     """
-    from .manager import list_infos
-
-    offered = list_infos(LoaderInfo)
-    accepting = [offer for offer in offered if _accepts(offer, spec)]
+    accepting = list_accepting(spec)
     if not accepting:
-        raise InputError(_explain_refusal(spec, offered))
+        raise InputError(_explain_refusal(spec))
     external = [offer for offer in accepting if offer.item.load not in (load_from_module, load_from_file)]
     if len(external) > 1:
         raise InputError(_explain_conflict(spec, external))
     return (external or accepting)[0]
 
 
-def _explain_refusal(spec: str, offered: Sequence[Offer[LoaderInfo]]) -> str:
-    """Return what to give in place of a text that no loader accepts."""
-    from .manager import describe_disabled
+def list_accepting(spec: str) -> list[Offer[LoaderInfo]]:
+    """Return the loaders that accept a text; one that raises does not, with a warning."""
+    return [
+        offer
+        for offer in list_infos(LoaderInfo)
+        if ask_plugin(offer.plugin, f"model loader {offer.item.name!r}", partial(offer.item.accepts, spec))
+    ]
 
+
+def _explain_refusal(spec: str) -> str:
+    """Return what to give in place of a text that no loader accepts."""
     file = spec.rstrip(":")
     if file.endswith(".py"):
         names = list_definitions(Path(file))
@@ -109,7 +115,9 @@ def _explain_refusal(spec: str, offered: Sequence[Offer[LoaderInfo]]) -> str:
             return f"{spec!r} is a file that cannot be read as Python; mend it, and {advice}"
         listing = "; its classes and functions are: " + ", ".join(f"{file}:{name}" for name in names) if names else ""
         return f"{spec!r} is a file, and no model in it; {advice}{listing}"
-    *ways, last = [offer.item.description for offer in offered] or ["(no plugin offers a way to load one)"]
+    *ways, last = [offer.item.description for offer in list_infos(LoaderInfo)] or [
+        "(no plugin offers a way to load one)"
+    ]
     listed = f"{', '.join(ways)} or {last}" if ways else last
     return describe_unread(spec) or f"{_describe_spec(spec)}; give {listed}{describe_disabled()}"
 
@@ -139,7 +147,3 @@ def _takes_trust(load: Callable[..., Any]) -> bool:
         return "trust" in inspect.signature(load).parameters
     except (TypeError, ValueError):  # a function written in C may have no signature
         return False
-
-
-def _accepts(offer: Offer[LoaderInfo], spec: str) -> bool:
-    return ask_plugin(offer.plugin, f"model loader {offer.item.name!r}", lambda: offer.item.accepts(spec))

@@ -13,9 +13,10 @@ from ..backend import Backend
 from ..error_text import shown
 from ..errors import BackendNotFoundError, BackendNotInstalledError, RegistrationConflictError
 from .backends import backend_named, list_backends
-from .extension import BackendInfo, LoaderInfo
+from .extension import BackendInfo
 from .loaded_files import in_plain_names
-from .manager import describe_disabled, list_infos
+from .loaders import list_accepting
+from .manager import describe_disabled
 from .sources import Offer, ask_plugin
 from .unread_formats import describe_unread
 
@@ -122,13 +123,13 @@ def _explain_unrecognized_path(
     unread = describe_unread(path)
     if unread:
         return BackendNotFoundError(unread)
-    if isinstance(path, str) and ":" in path and _is_loadable(path):  # "hf:bert", and no path
+    if isinstance(path, str) and ":" in path and list_accepting(path):  # "hf:bert", and no path
         return BackendNotFoundError(
             f"{path!r} is a text that a model loader takes, as on the command line; load the model first: "
             f"load_model({path!r}) of profilerkit.plugging.loaders"
         )
     loading = "a path needs"
-    if _is_loadable(os.fsdecode(path)):
+    if list_accepting(os.fsdecode(path)):
         loading = f"load it first, load_model({os.fspath(path)!r}) of profilerkit.plugging.loaders, or give"
     return BackendNotFoundError(
         f"the path {os.fspath(path)!r} does not say of which framework the model is; {loading} backend=..., "
@@ -170,11 +171,3 @@ def _list_installed(offered: Iterable[Offer[BackendInfo]]) -> str:
     """Return the names of the backends for an error message, and the plugins that are disabled."""
     names = ", ".join(offer.item.name for offer in offered)
     return f"{names or 'none: reinstall profilerkit, its entry points are missing'}{describe_disabled()}"
-
-
-def _is_loadable(text: str) -> bool:
-    """Return whether a model loader takes a text."""
-    return any(
-        ask_plugin(offer.plugin, f"model loader {offer.item.name!r}", partial(offer.item.accepts, text))
-        for offer in list_infos(LoaderInfo)
-    )

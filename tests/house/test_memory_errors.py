@@ -19,12 +19,10 @@ _KEPT = "it is kept as the failure of one part, and said with it; the other part
 _SAID = "its text is what the command shows of this part"
 _ENDS = "the process ends, or says it to another one"
 _PUTS_BACK = "the rest is put back before it is raised"
-_DECLARED = "what a loader declares is asked for again where it is used"
 #: The places that take every error, and why; by the file and the function.
 _ALLOWED = {
     "plugins/profilerkit_audits/listing.py ask_loader": _SAID,
     "plugins/profilerkit_audits/outcomes.py": _KEPT,
-    "plugins/profilerkit_audits/source_code.py _find_loaders": _DECLARED,
     "profilerkit/cli/completing.py": "the completion of a shell shows nothing then",
     "profilerkit/cli/doctor_command.py": _SAID,
     "profilerkit/cli/examined_backends.py": _SAID,
