@@ -135,9 +135,9 @@ class Walk:
             all_work = Branch.of([(self.paths[self.node], macs, flops)])
             self.work.choices.append(Choice((all_work, Branch({})), 0, _LENGTHS.format(node.get_friendly_name())))
         hides = name == "ScaledDotProductAttention" and _hides_scores(node, inputs)
-        self.work.executed.append(Executed(name, self.node, inputs, outputs, times, macs, flops, missing, hides))
+        self.work.append(Executed(name, self.node, inputs, outputs, times, macs, flops, missing, hides))
 
-    def _walk_body(self, graph: Any, values: Values, times: int) -> Body[Value]:
+    def _walk_body(self, graph: Any, values: Values, times: int) -> Body[Work, Value]:
         """Go over a graph inside a node; return what it does, without adding it, and what it returns."""
         with note_apart(self) as work:
             for node in graph.get_ordered_ops():
@@ -148,6 +148,7 @@ class Walk:
         self, node: Any, inputs: Sequence[Value], outputs: Sequence[Value], values: Values, times: int
     ) -> None:
         """Go over both branches of an ``If``; count the one that a constant condition takes, else the dearer one."""
+        self.work.hold(Executed("If", self.node, inputs, ()))
         bodies = [self._walk_branch(node, index, inputs, times) for index in range(len(list_inner(node)))]
         condition = read_constant(node.input_value(0).get_node())
         if condition is not None:
@@ -160,7 +161,7 @@ class Walk:
         for index, (output, result) in enumerate(zip(outputs, counted.outputs, strict=True)):
             values[node.get_name(), index] = Value(result.number, False, output.info, output.shape, output.bytes)
 
-    def _walk_branch(self, node: Any, index: int, inputs: Sequence[Value], times: int) -> Body[Value]:
+    def _walk_branch(self, node: Any, index: int, inputs: Sequence[Value], times: int) -> Body[Work, Value]:
         """Go over one branch of an ``If``; what it returns has the order of the node's outputs."""
         graph = list_inner(node)[index]
         parameters = graph.get_parameters()
@@ -191,15 +192,15 @@ class Walk:
             if (parameter.get_name(), 0) not in same_in_all_turns
         }
         times_of_body = times * turns.counted
-        self.work.executed.append(Executed(name, self.node, inputs, tuple(made_for_a_turn.values()), times_of_body))
+        self.work.append(Executed(name, self.node, inputs, tuple(made_for_a_turn.values()), times_of_body))
         body = self._walk_body(graph, {**same_in_all_turns, **made_for_a_turn}, times_of_body)
         work = body.work
         if turns.doubt:
             work = self._count_first(node, Body(work, ()), Body(Work(), ()), turns.doubt)
         self.work.add_loop(work)
-        self.work.executed.append(Executed(name, self.node, body.outputs, outputs, times, missing=turns.missing))
+        self.work.append(Executed(name, self.node, body.outputs, outputs, times, missing=turns.missing))
 
-    def _count_first(self, node: Any, first: Body[Value], second: Body[Value], reason: str) -> Work:
+    def _count_first(self, node: Any, first: Body[Work, Value], second: Body[Work, Value], reason: str) -> Work:
         """Return the work of a node that runs one of two bodies: that of the first; ``reason`` says why this one."""
         return count_first(first, second, self.node, self.paths[self.node], reason.format(node.get_friendly_name()))
 

@@ -1,175 +1,100 @@
-"""How much the peak of the bytes alive depends on branches of which nobody knows which is taken.
+"""The bytes alive in a program with branches of which nobody knows which is taken.
 
-One branch of each condition is counted, and the others are put in its place one after the other. A part of the timeline
-that depends on a branch is a *window*, in which the peak lies between two numbers.
+The branches that are counted make one timeline. Between which ends its peak lies is told by two further programs: each
+branch is tried with the whole program around it, and the one that keeps the least, or the most, alive is taken.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ..trace.bounds import PeakSpread
+from .program_parts import Fork, Loop, Parts, Taken, lay_out
 
-__all__ = ["Fork", "Side", "Window", "peak_ends", "peak_spread", "spread_of_forks"]
+__all__ = ["BranchedMemory", "measure_memory"]
 
-#: A timeline is worked out anew for each side of a fork; beyond so many operators in all of them, nothing is said.
-_MOST_OPERATORS = 200_000
+#: The whole program is laid out for each side of each fork; beyond so many operators in all, nothing is said.
+_MOST_OPERATORS = 100_000
 
-#: Ranges of operators, each from its first one to the one behind its last.
-Spans = Sequence[tuple[int, int]]
-#: Returns the bytes alive while each operator runs, of operators and the ranges of them that run more than once.
-Timeline = Callable[[Sequence[Any], Spans], Sequence[int]]
-
-
-@dataclass(frozen=True)
-class Window:
-    """A part of a timeline, [start, end), that depends on a branch: its peak lies between ``low`` and ``high``."""
-
-    start: int
-    end: int
-    low: int
-    high: int
-    reason: str
-
-    def shift(self, by: int) -> Window:
-        """Return the window of a timeline to which values have been added in front, or from which some are taken."""
-        return replace(self, start=self.start + by, end=self.end + by)
+#: Returns the bytes alive while each operator runs, of operators and the ranges of those that run more than once.
+Timeline = Callable[[Sequence[Any], Sequence[tuple[int, int]]], Sequence[int]]
 
 
-@dataclass(frozen=True)
-class Side:
-    """What one branch does: its operators, and where among them something runs more than once, or branches again.
+class BranchedMemory(NamedTuple):
+    """The bytes alive while each counted operator runs, and how much their peak may differ."""
 
-    Spans and forks count from the first of its own operators.
-    """
-
-    operators: Sequence[Any] = ()
-    spans: Spans = ()
-    forks: Sequence[Fork] = ()
+    live_bytes: tuple[int, ...]
+    peak_spread: PeakSpread
 
 
-@dataclass(frozen=True)
-class Fork:
-    """Where one of several branches runs: the index of the first operator, the counted branch, and the others."""
+def measure_memory(parts: Parts[Any], timeline: Timeline, input_bytes: int = 0) -> BranchedMemory:
+    """Return the bytes alive in a program, and how much less or more their peak may be with other branches taken.
 
-    start: int
-    counted: Side
-    others: Sequence[Side]
-    reason: str
-
-    @property
-    def end(self) -> int:
-        """The index behind the last operator of the counted branch."""
-        return self.start + len(self.counted.operators)
-
-    def shift(self, by: int) -> Fork:
-        """Return the fork of a list of operators in front of which others have been put."""
-        return replace(self, start=self.start + by)
-
-
-class PeakEnds(NamedTuple):
-    """The least and the most bytes that a peak may have."""
-
-    low: int
-    high: int
-
-
-def peak_ends(live_bytes: Sequence[int], input_bytes: int, windows: Sequence[Window]) -> PeakEnds:
-    """Return the least and the most bytes that the peak of a timeline may have; ``windows`` do not overlap."""
-    inside = {index for window in windows for index in range(window.start, window.end)}
-    always = max((input_bytes, *(alive for index, alive in enumerate(live_bytes) if index not in inside)))
-    return PeakEnds(
-        low=max((always, *(window.low for window in windows))), high=max((always, *(window.high for window in windows)))
-    )
-
-
-def peak_spread(live_bytes: Sequence[int], input_bytes: int, windows: Sequence[Window]) -> PeakSpread:
-    """Return how much the peak of a timeline may differ; ``windows`` do not overlap.
-
-    >>> peak_spread((5, 9, 9, 4), 2, [Window(1, 3, 3, 12, "a condition")])
-    PeakSpread(below=4, above=3, reasons=('a condition',))
-    """
-    peak = max((input_bytes, *live_bytes))
-    low, high = peak_ends(live_bytes, input_bytes, windows)
-    if low == high:
-        return PeakSpread()
-    reasons = dict.fromkeys(window.reason for window in windows if window.high > max(window.low, low))
-    return PeakSpread(peak - low, high - peak, tuple(reasons))
-
-
-def spread_of_forks(
-    operators: Sequence[Any], spans: Spans, forks: Sequence[Fork], timeline: Timeline, input_bytes: int = 0
-) -> PeakSpread:
-    """Return how much the peak may differ by which side of each fork is taken.
-
-    The operators of each side make the values that what follows reads. Nothing is known of the peak where that would
-    take too long.
+    Nothing is known of the peak where that would take too long.
 
     Here each operator is the number of bytes that are alive while it runs: 9 and then 7 on the counted side.
 
-    >>> fork = Fork(1, Side([9, 7]), [Side([3])], "a condition")
-    >>> spread_of_forks([5, 9, 7, 4], (), [fork], lambda operators, spans: operators)
-    PeakSpread(below=4, above=0, reasons=('a condition',))
+    >>> fork = Fork([[9, 7], [3]], "a condition")
+    >>> measure_memory([5, fork, 4], lambda operators, loops: operators)
+    BranchedMemory(live_bytes=(5, 9, 7, 4), peak_spread=PeakSpread(below=4, above=0, reasons=('a condition',)))
     """
+
+    def list_alive(taken: Taken) -> list[int]:
+        program = lay_out(parts, taken)
+        alive = timeline(program.operators, program.loops)
+        return [size for index, size in enumerate(alive) if index not in program.holds]
+
+    def rank(taken: Taken) -> list[int]:
+        """Return what is alive, the most first: programs of equal peaks differ in what comes next."""
+        return sorted(list_alive(taken), reverse=True)
+
+    def find_peak(taken: Taken) -> int:
+        return max((input_bytes, *list_alive(taken)))
+
+    counted = tuple(list_alive({}))
+    forks = list(_list_forks(parts))
     if not forks:
-        return PeakSpread()
-    if sum(map(_count_timelines, forks)) * len(operators) > _MOST_OPERATORS:
-        return PeakSpread(None, None, tuple(dict.fromkeys(fork.reason for fork in forks)))
-    windows = _find_windows(operators, spans, forks, timeline)
-    return peak_spread(timeline(operators, spans), input_bytes, windows)
+        return BranchedMemory(counted, PeakSpread())
+    everywhere = list(_list_all_forks(forks))
+    programs = sum(len(fork.sides) for fork in everywhere)
+    if programs * len(counted) > _MOST_OPERATORS or not all(fork.is_alike for fork in everywhere):
+        return BranchedMemory(counted, PeakSpread(None, None, _list_reasons(forks)))
+    least, most = (_choose_sides(forks, {}, choose, rank) for choose in (min, max))
+    low, peak, high = map(find_peak, (least, {}, most))
+    raising = [fork for fork in forks if low < high and find_peak(_choose_sides([fork], least, max, rank)) > low]
+    return BranchedMemory(counted, PeakSpread(peak - low, high - peak, _list_reasons(raising)))
 
 
-def _count_timelines(fork: Fork) -> int:
-    sides = (fork.counted, *fork.others)
-    return len(sides) + sum(_count_timelines(inner) for side in sides for inner in side.forks)
+def _list_reasons(forks: Iterable[Fork[Any]]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(fork.reason for fork in forks))
 
 
-def _find_windows(
-    operators: Sequence[Any], spans: Spans, forks: Sequence[Fork], timeline: Timeline, start: int = 0
-) -> list[Window]:
-    """Return the window of each fork, counted as the forks are.
-
-    The forks of a side count from that side's first operator. Its index among ``operators`` is ``start``.
-    """
-    windows = []
+def _choose_sides(
+    forks: Iterable[Fork[Any]], taken: Taken, choose: Callable[..., Taken], rank: Callable[[Taken], list[int]]
+) -> Taken:
+    """Return which side each fork takes, those inside the sides included; the other forks do as ``taken`` says."""
     for fork in forks:
-        placed = fork.shift(start)
-        ends = [_find_ends(operators, spans, placed, side, timeline) for side in (fork.counted, *fork.others)]
-        low, high = min(end.low for end in ends), max(end.high for end in ends)
-        windows.append(Window(fork.start, fork.end, low, high, fork.reason))
-    return windows
+        trials = [
+            _choose_sides(_list_forks(side), {**taken, fork: index}, choose, rank)
+            for index, side in enumerate(fork.sides)
+        ]
+        taken = choose(trials, key=rank)
+    return taken
 
 
-def _find_ends(operators: Sequence[Any], spans: Spans, fork: Fork, side: Side, timeline: Timeline) -> PeakEnds:
-    """Return the least and the most that the peak may be while one side of a fork runs; 0 where it does nothing."""
-    program = _put_in_place(operators, spans, fork, side)
-    alive = timeline(program.operators, program.spans)[fork.start : fork.start + len(side.operators)]
-    windows = _find_windows(program.operators, program.spans, side.forks, timeline, fork.start)
-    return peak_ends(alive, 0, windows)
+def _list_forks(parts: Parts[Any]) -> Iterator[Fork[Any]]:
+    """Yield the forks of a program, without those inside their sides."""
+    for part in parts:
+        if isinstance(part, Fork):
+            yield part
+        elif isinstance(part, Loop):
+            yield from _list_forks(part.parts)
 
 
-class _Program(NamedTuple):
-    """Operators, and the ranges of them that run more than once."""
-
-    operators: Sequence[Any]
-    spans: Spans
-
-
-def _put_in_place(operators: Sequence[Any], spans: Spans, fork: Fork, side: Side) -> _Program:
-    """Return a program with one side of a fork in the place of the counted one."""
-    grown = len(side.operators) - len(fork.counted.operators)
-    spans_of_counted = {(start + fork.start, end + fork.start) for start, end in fork.counted.spans}
-    moved = []
-    for start, end in spans:
-        if (start, end) in spans_of_counted:
-            continue
-        if start >= fork.end:  # a span behind the fork moves
-            moved.append((start + grown, end + grown))
-        elif end > fork.start:  # one around it changes its length
-            moved.append((start, end + grown))
-        else:
-            moved.append((start, end))
-    spans_of_side = [(start + fork.start, end + fork.start) for start, end in side.spans]
-    return _Program([*operators[: fork.start], *side.operators, *operators[fork.end :]], [*moved, *spans_of_side])
+def _list_all_forks(forks: Iterable[Fork[Any]]) -> Iterator[Fork[Any]]:
+    """Yield forks, and those inside their sides."""
+    for fork in forks:
+        yield fork
+        for side in fork.sides:
+            yield from _list_all_forks(_list_forks(side))

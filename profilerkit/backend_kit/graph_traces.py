@@ -14,7 +14,7 @@ from typing import Protocol, TypeVar
 from ..count_text import format_count
 from ..trace.dtypes import product_dtype
 from ..trace.records import MemoryTimeline, ModelTrace, OpRecord
-from .branch_memory import spread_of_forks
+from .branch_memory import measure_memory
 from .graph_work import HANDING_ON, Countable, Executed, GraphValue, Work
 from .live_bytes import Step, live_bytes
 from .named_layers import Scopes
@@ -81,10 +81,11 @@ def trace_work(
     chains = [scopes.chains[op.node] for op in executed]
     calls = layer_calls(executed, chains, inputs, outputs, scopes.chains)
     reads = list_reads(executed, inputs)
-    measure = partial(
+    timeline = partial(
         measure_live_bytes, inputs=inputs, outputs=outputs, find_sources=partial(_find_viewed, views=views)
     )
     input_bytes = sum(value.bytes for value in inputs)
+    memory = measure_memory(work.parts, timeline, input_bytes)
     return ModelTrace(
         layers=layer_records(scopes.types, weights, calls, settings),
         operators=tuple(
@@ -101,7 +102,7 @@ def trace_work(
         memory=MemoryTimeline(
             weight_bytes=count_weight_bytes(weights),
             input_bytes=input_bytes,
-            live_bytes=measure(executed, work.spans),
+            live_bytes=memory.live_bytes,
             note="along the order of the graph; a runtime may order and reuse otherwise",
             unsized=Counter(op.operator for op in executed for value in op.outputs if value.shape is None),
         ),
@@ -109,7 +110,7 @@ def trace_work(
         method=method,
         notes=tuple(notes),
         choices=tuple(work.choices),
-        peak_spread=spread_of_forks(executed, work.spans, work.forks, measure, input_bytes),
+        peak_spread=memory.peak_spread,
     )
 
 

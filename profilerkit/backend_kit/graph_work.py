@@ -7,13 +7,13 @@ branches around it; `graph_traces.trace_work` makes the trace of it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 from ..trace.bounds import Branch, Choice
-from .branch_memory import Fork, Side
+from .program_parts import Fork, Hold, Loop, list_counted
 from .scoped_calls import ScopedValue
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "RunningOrder",
     "Work",
     "count_first",
+    "make_fork",
     "note_apart",
 ]
 
@@ -44,7 +45,15 @@ class GraphValue(ScopedValue, Protocol):
         """The bytes that it takes; 0 where its shape is not known."""
 
 
-V = TypeVar("V", bound=GraphValue)
+class Numbered(Protocol):
+    """A value that is known by its number."""
+
+    @property
+    def number(self) -> int: ...
+
+
+V = TypeVar("V", bound=Numbered)
+G = TypeVar("G", bound=GraphValue)
 
 
 @dataclass(eq=False)
@@ -94,34 +103,38 @@ class RunningOrder(Generic[Op, C]):
     """Operators in the order in which they run, and where among them are loops, and branches of which one runs.
 
     Attributes:
-        executed: The operators, in order.
-        spans: Where in ``executed`` loops begin and end.
+        parts: Operators, loops, forks, and what holds values until there, in order.
         choices: Where the model does one of several things, and which one is not known.
-        forks: The same, for the bytes alive.
         missed: What is not counted beside the operators, with its calls: what only branches have that are not counted
             themselves, and loops that run nobody knows how often.
     """
 
-    executed: list[Op] = field(default_factory=list)
-    spans: list[tuple[int, int]] = field(default_factory=list)
+    parts: list[Op | Hold[Op] | Loop[Op] | Fork[Op]] = field(default_factory=list)
     choices: list[C] = field(default_factory=list)
-    forks: list[Fork] = field(default_factory=list)
     missed: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def executed(self) -> tuple[Op, ...]:
+        """The operators that are counted, in order."""
+        return tuple(list_counted(self.parts))
+
+    def append(self, op: Op) -> None:
+        """Add the operator that runs next."""
+        self.parts.append(op)
+
+    def hold(self, op: Op) -> None:
+        """Keep alive until here what an operator reads that is not counted."""
+        self.parts.append(Hold(op))
 
     def add(self, other: Self) -> None:
         """Add what runs next."""
-        start = len(self.executed)
-        self.executed += other.executed
-        self.spans += [(start + begin, start + end) for begin, end in other.spans]
+        self.parts += other.parts
         self.choices += other.choices
-        self.forks += [fork.shift(start) for fork in other.forks]
         self.missed += other.missed
 
     def add_loop(self, body: Self) -> None:
         """Add what runs next, and may run more than once."""
-        start = len(self.executed)
-        self.add(body)
-        self.spans.append((start, len(self.executed)))
+        self.add(replace(body, parts=[Loop(body.parts)]))
 
     @property
     def price(self) -> tuple[int, int]:
@@ -136,10 +149,6 @@ class RunningOrder(Generic[Op, C]):
                 missing[op.missing] += max(op.times, 1)
         return missing
 
-    def as_side(self, *further: Op) -> Side:
-        """Return it as one side of a fork; the operators ``further`` run after it."""
-        return Side((*self.executed, *further), tuple(self.spans), tuple(self.forks))
-
 
 @dataclass
 class Work(RunningOrder[Executed, Choice]):
@@ -150,15 +159,15 @@ class Work(RunningOrder[Executed, Choice]):
         return Branch.of(((path, op.macs, op.flops) for op in self.executed), self.choices)
 
 
+W = TypeVar("W", bound=RunningOrder[Any, Any])
+
+
 @dataclass(frozen=True)
-class Body(Generic[V]):
+class Body(Generic[W, V]):
     """What a graph inside an operator does, and the values that it returns."""
 
-    work: Work
+    work: W
     outputs: Sequence[V]
-
-
-W = TypeVar("W", bound=RunningOrder[Any, Any])
 
 
 class NotesWork(Protocol[W]):
@@ -177,7 +186,47 @@ def note_apart(walk: NotesWork[W]) -> Iterator[W]:
         walk.work = work_so_far
 
 
-def count_first(first: Body[V], second: Body[V], node: int, path: str, reason: str) -> Work:
+def make_fork(
+    counted: Body[W, V],
+    others: Sequence[Body[W, V]],
+    reason: str,
+    hand_on: Callable[[V, V], Op],
+) -> Fork[Op]:
+    """Return the fork at which one of several bodies runs.
+
+    Args:
+        counted: The body that is counted.
+        others: The bodies that may run instead; they return their values as those of the counted one.
+        reason: Why it is not known which one runs, and which one is counted.
+        hand_on: Makes an operator that returns one value as another one, in the same buffer.
+    """
+    sides, are_alike = [counted.work.parts], True
+    for other in others:
+        pairs = _pair_results(counted, other)
+        are_alike = are_alike and pairs is not None
+        sides.append([*other.work.parts, *(hand_on(value, result) for value, result in pairs or ())])
+    return Fork(sides, reason, are_alike)
+
+
+def _pair_results(counted: Body[W, V], other: Body[W, V]) -> list[tuple[V, V]] | None:
+    """Return the values of a body that are handed on in place of those of the counted one, each with the latter.
+
+    None where the counted body returns a value that it has not made, or returns one twice, and the other body has
+    another value in its place: both are alive behind them, where operators name only one.
+    """
+    made = {value.number for op in counted.work.executed for value in op.outputs}
+    pairs = []
+    for value, result in zip(other.outputs, counted.outputs, strict=True):
+        if value.number == result.number:
+            continue
+        if result.number not in made:
+            return None
+        made.remove(result.number)
+        pairs.append((value, result))
+    return pairs
+
+
+def count_first(first: Body[Work, G], second: Body[Work, G], node: int, path: str, reason: str) -> Work:
     """Return the work of an operator that runs one of two bodies: that of the first, and how the second one differs.
 
     Args:
@@ -187,15 +236,16 @@ def count_first(first: Body[V], second: Body[V], node: int, path: str, reason: s
         path: The path of the operator's layer.
         reason: Why it is not known which one runs, and which one is counted.
     """
-    handing_on = [
-        Executed(HANDING_ON, node, (value,), (result,))
-        for value, result in zip(second.outputs, first.outputs, strict=True)
-        if value is not result
-    ]
     branches = first.work.as_branch(path), second.work.as_branch(path)
+    fork = make_fork(
+        first,
+        [second],
+        reason,
+        hand_on=lambda value, result: Executed(HANDING_ON, node, (value,), (result,)),
+    )
     return replace(
         first.work,
+        parts=[fork],
         choices=first.work.choices if branches[0] == branches[1] else [Choice(branches, 0, reason)],
-        forks=[Fork(0, first.work.as_side(), [second.work.as_side(*handing_on)], reason)],
         missed=first.work.missed + (second.work.count_missing() - first.work.count_missing()),
     )

@@ -13,6 +13,7 @@ from litert_models import GraphBuilder, options, write_model
 
 from profilerkit import ModelInputs
 from profilerkit.trace import ModelTrace
+from profilerkit.trace.bounds import PeakSpread
 from profilerkit_litert import LiteRTBackend, LiteRTModel
 
 F = np.float32
@@ -76,6 +77,43 @@ def test_of_two_branches_the_dearer_is_counted() -> None:
     bounds = trace.bounds("macs")
     assert (bounds.low, bounds.high) == (48, 3 * 48)
     assert "the condition of an IF in 'the model' depends on values" in trace.choices[0].reason
+
+
+@pytest.mark.parametrize("given", [True, False, None])
+def test_what_any_branch_may_read_is_alive_until_the_if(given: bool | None) -> None:
+    """At the second sum: x (48 bytes), ten copies and their sum, eight copies and their sum, and what is given."""
+    graphs = Graphs()
+    main, x = graphs.main, graphs.main.input("x", (-1, 4))
+    axes = main.constant("axes", np.array([0, 1], np.int32))
+
+    def copy(number: int) -> int:
+        copies: int = main.add("CONCATENATION", [x] * number, (-1, 4), options=options("Concatenation", axis=0))
+        return copies
+
+    def read(index: int) -> int:
+        def body(builder: GraphBuilder) -> dict[str, int]:
+            arguments = [builder.input("x", (-1, 4)), builder.input("ten", (-1, 4))]
+            last = builder.constant("axes", np.array([0, 1], np.int32))
+            source = arguments[index] if index else products(builder, arguments[0], 1)
+            return {"y": builder.add("SUM", [source, last], ())}
+
+        return graphs.graph(body)
+
+    given_choice = None if given is None else main.input("choice", (), "bool")
+    ten = copy(10)
+    first = main.add("SUM", [ten, axes], ())
+    second = main.add("SUM", [copy(8), axes], ())
+    threshold = main.constant("threshold", np.zeros((), F))
+    choice = main.add("GREATER", [first, threshold], (), dtype="bool") if given_choice is None else given_choice
+    chosen = options("If", thenSubgraphIndex=read(0), elseSubgraphIndex=read(1))
+    made = main.add("IF", [choice, x, ten], (), options=chosen)
+    made = main.add("ADD", [made, first], (), options=options("Add"))
+    result = main.add("ADD", [made, second], (), options=options("Add"))
+    inputs = {"x": X} if given is None else {"x": X, "choice": np.asarray(given)}
+    trace = graphs.trace(result, **inputs)
+    given_bytes = 0 if given is None else 1
+    assert trace.memory.peak_bytes(include_weights=False) == 48 + given_bytes + 480 + 4 + 384 + 4
+    assert trace.peak_spread == PeakSpread()
 
 
 def test_a_choice_inside_a_branch_that_is_known() -> None:

@@ -321,7 +321,7 @@ def test_a_value_that_grows_from_run_to_run_has_no_known_size() -> None:
 def test_a_loop_of_unknown_length_is_named() -> None:
     trace = trace_by_shapes(loop(None), x=X, trips=np.asarray(4))
     assert (trace.macs, trace.bounds("macs")) == (18, Bounds(0, None))  # it may have no trip
-    assert trace.missing == ("Loop of an unknown number of trips (1 call)",)
+    assert trace.missing == ("Loop of an unknown number of turns (1 call)",)
 
 
 def test_a_scan_runs_once_for_each_slice() -> None:

@@ -12,8 +12,9 @@ import numpy as np
 import openvino
 from openvino import opset16 as ops
 
-from profilerkit import BackendNotFoundError, compare, profile
+from profilerkit import BackendNotFoundError, ModelInputs, compare, profile
 from profilerkit.errors import ProfilerKitError
+from profilerkit.trace.bounds import PeakSpread
 from profilerkit_openvino import OpenvinoBackend, OpenvinoProfiler
 
 COUNTS = ["macs", "flops", "total_params", "model_size"]
@@ -380,3 +381,33 @@ def test_bytes_alive_along_the_graph() -> None:
     report = profile(model(result, given), metrics=["memory_footprint"])
     # the weight, x, and at the sum the product, the ReLU and the sum
     assert report["memory_footprint"] == 4 * (32 + 16 + 8 + 8 + 8)
+
+
+@pytest.mark.parametrize("value", [None, True, False])
+def test_what_any_branch_may_read_is_alive_until_the_if(value: bool | None) -> None:
+    """At eight copies: x of 16 floats, ten copies and their sum, both added, the eight copies; and the condition.
+
+    Both branches add the sum of the eight, so that it is made before them.
+    """
+    given, choice = ops.parameter([2, 8], np.float32), ops.parameter([], bool)
+    ten = ops.concat([given] * 10, 0)
+    first = ops.reduce_sum(ten, numbers(0, 1), False)
+    second = ops.reduce_sum(ops.concat([ops.add(given, first)] * 8, 0), numbers(0, 1), False)
+    x, copies = ops.parameter([2, 8], np.float32), ops.parameter([20, 8], np.float32)
+    added = ops.parameter([], np.float32), ops.parameter([], np.float32)
+    product = ops.reduce_sum(linear(x, ops.constant(np.ones((8, 8), np.float32))), numbers(0, 1), False)
+    largest = ops.reduce_max(copies, numbers(0, 1), False)
+    sides = ops.result(ops.add(product, added[0])), ops.result(ops.add(largest, added[1]))
+    node = ops.if_op(choice.output(0) if value is None else ops.constant(np.array(value)).output(0))
+    node.set_then_body(openvino.Model([sides[0]], [x, added[0]], "then"))
+    node.set_else_body(openvino.Model([sides[1]], [copies, added[1]], "else"))
+    node.set_input(given.output(0), x, None)
+    node.set_input(ten.output(0), None, copies)
+    node.set_input(second.output(0), *added)
+    parameters = [given, choice] if value is None else [given]
+    inputs = ModelInputs(np.ones((2, 8), np.float32), *([np.array(True)] if value is None else []))
+    trace = OpenvinoBackend().trace(model(ops.add(node.set_output(*sides), first), *parameters), inputs)
+    assert trace.failure is None
+    given_bytes = 1 if value is None else 0
+    assert trace.memory.peak_bytes(include_weights=False) == 4 * (16 + 160 + 1 + 16 + 128) + given_bytes
+    assert trace.peak_spread == PeakSpread()

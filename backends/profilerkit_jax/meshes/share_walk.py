@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import jax
 from jax.sharding import NamedSharding
 
+from profilerkit.backend_kit.program_parts import list_counted
 from profilerkit.costs import matmul
 
 from ..compat import open_jaxpr, parameters
@@ -142,24 +143,24 @@ class ShareWalk(Walk):
         for exchange in exchanges:
             if not (all_after or exchange.is_reduction):
                 self._note_exchange(exchange, inputs, [], context, spot)
-        operators_before = len(self.work.executed)
+        parts_before = len(self.work.parts)
         self._current = current
         try:
             outputs = super().walk_equation(equation, inputs, context)
         finally:
             self._current = outer
-        if len(self.work.executed) > operators_before:
-            self._count_divided(equation, current, context)
+        ran = list_counted(self.work.parts[parts_before:])
+        if ran:
+            self._count_divided(ran[-1], equation, current, context)
         for exchange in exchanges:
             if is_exchange:  # it is the operator of its exchange itself
-                self.exchanged.append(Exchanged(self.work.executed[-1], exchange, spot))
+                self.exchanged.append(Exchanged(ran[-1], exchange, spot))
             elif all_after or exchange.is_reduction:
                 self._note_exchange(exchange, outputs, outputs, context, spot)
         return outputs
 
-    def _count_divided(self, equation: Any, current: _Current, context: Context) -> None:
-        """Count the products that XLA's program has of an equation."""
-        last = self.work.executed[-1]
+    def _count_divided(self, last: Executed, equation: Any, current: _Current, context: Context) -> None:
+        """Count the products that XLA's program has of an equation, whose last operator gets them."""
         if self.program.shapes and last.flops and current.has_unknown_share:
             self.unknown.setdefault(equation.primitive.name)
         macs = find_by_chain(self.program.macs, current.chain)
@@ -180,8 +181,8 @@ class ShareWalk(Walk):
             loop = exchange.instruction.chain
             times = max(inside.times for chain, inside in self.spots.items() if chain[: len(loop)] == loop)
         where = replace(context, times=times)
-        self.note(exchange.message.kind, inputs, outputs, where, exchange.cost.times(times))
-        self.exchanged.append(Exchanged(self.work.executed[-1], exchange, spot))
+        noted = self.note(exchange.message.kind, inputs, outputs, where, exchange.cost.times(times))
+        self.exchanged.append(Exchanged(noted, exchange, spot))
 
 
 def _describe_spot(equation: Any, inputs: Sequence[Value], context: Context) -> Spot:

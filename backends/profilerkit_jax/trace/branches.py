@@ -7,11 +7,9 @@ two ends of every count, and of the bytes alive, follow from it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
-from profilerkit.backend_kit.branch_memory import Fork, Side
-from profilerkit.backend_kit.graph_work import note_apart
+from profilerkit.backend_kit.graph_work import Body, make_fork, note_apart
 
 from ..compat import parameters
 from .frames import Context
@@ -19,19 +17,12 @@ from .values import Value
 from .walk import Walk
 from .work import Executed, PendingChoice, Work
 
-__all__ = ["Body", "count_one", "walk_body", "walk_cond"]
+__all__ = ["count_one", "walk_body", "walk_cond"]
 
 _DEAREST = "which of {} branches of a cond runs is known only while it runs; the dearest is counted"
 
 
-class Body(NamedTuple):
-    """What a branch or the body of a loop runs, and the values that it returns."""
-
-    work: Work
-    outputs: Sequence[Value]
-
-
-def walk_body(walk: Walk, jaxpr: Any, inputs: Sequence[Value], context: Context) -> Body:
+def walk_body(walk: Walk, jaxpr: Any, inputs: Sequence[Value], context: Context) -> Body[Work, Value]:
     """Go over a jaxpr inside an equation; return what that adds to the walk's work, without adding it."""
     with note_apart(walk) as work:
         outputs = walk.enter(jaxpr, inputs, context)
@@ -41,6 +32,7 @@ def walk_body(walk: Walk, jaxpr: Any, inputs: Sequence[Value], context: Context)
 def walk_cond(walk: Walk, equation: Any, inputs: Sequence[Value], context: Context) -> list[Value]:
     """Go over the branch that is taken, if the given inputs tell; else over every branch, and count the dearest."""
     branches, index = parameters(equation)["branches"], walk.compute_elements(inputs[0])
+    walk.hold(inputs)
     if index is not None:
         chosen = min(max(int(index), 0), len(branches) - 1)
         return walk.enter(branches[chosen], inputs[1:], context)
@@ -50,7 +42,7 @@ def walk_cond(walk: Walk, equation: Any, inputs: Sequence[Value], context: Conte
     return [value.forget() for value in dearest.outputs]
 
 
-def count_one(counted: Body, bodies: Sequence[Body], reason: str) -> Work:
+def count_one(counted: Body[Work, Value], bodies: Sequence[Body[Work, Value]], reason: str) -> Work:
     """Return the work of an equation that runs one of several bodies: that of one of them, and how the others differ.
 
     Args:
@@ -59,29 +51,10 @@ def count_one(counted: Body, bodies: Sequence[Body], reason: str) -> Work:
         reason: Why it is not known which one runs, and which one is counted.
     """
     index = next(index for index, body in enumerate(bodies) if body is counted)
-    others = [_replace_in_memory(counted, body) for body in bodies if body is not counted]
-    sides = [side for side in others if side is not None]
-    return replace(
-        counted.work,
-        choices=[PendingChoice([body.work for body in bodies], index, reason)],
-        forks=[Fork(0, counted.work.as_side(), sides, reason)],
-        knows_peaks=len(sides) == len(others) and all(body.work.knows_peaks for body in bodies),
-    )
+    choice = PendingChoice([body.work for body in bodies], index, reason)
+    fork = make_fork(counted, [body for body in bodies if body is not counted], reason, _hand_on)
+    return Work([fork], [choice], counted.work.missed)
 
 
-def _replace_in_memory(counted: Body, body: Body) -> Side | None:
-    """Return a body as the side of a fork that returns its values as those of the counted one.
-
-    None where that one returns, in the place of another, a value that it is given: the value is alive besides, so that
-    nothing is known of the peak behind it.
-    """
-    made = {value.number for op in counted.work.executed for value in op.outputs}
-    handing_on = []
-    for value, result in zip(body.outputs, counted.outputs, strict=True):
-        if result.number in made:
-            made.discard(result.number)
-            chain, sources = counted.work.executed[0].chain, {result.number: value.number}
-            handing_on.append(Executed("cond", chain, (value,), (result,), sources=sources))
-        elif result.number != value.number:
-            return None
-    return body.work.as_side(*handing_on)
+def _hand_on(value: Value, result: Value) -> Executed:
+    return Executed("cond", (), (value,), (result,), sources={result.number: value.number})

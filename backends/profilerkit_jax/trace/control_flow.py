@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from profilerkit.backend_kit.graph_work import note_apart
+from profilerkit.backend_kit.program_parts import list_counted
 from profilerkit.costs import Cost, Shape
 
 from ..compat import find_source, open_jaxpr, parameters
@@ -53,14 +54,14 @@ def _walk_call(walk: Walk, equation: Any, inputs: Sequence[Value], context: Cont
     if jaxpr is None:
         return walk.note_uncounted(equation, inputs, context)
     name = str(parameters(equation)["name"]) if equation.primitive.name in ("jit", "pjit") else ""
-    start = len(walk.work.executed)
+    start = len(walk.work.parts)
     outputs = walk.enter(jaxpr, inputs, context)
     if len(outputs) != len(equation.outvars):
         return walk.note_uncounted(equation, inputs, context)
     source = find_source(open_jaxpr(jaxpr))
     if is_activation(name) and not source:
         walk.lacking.setdefault(f"this release of JAX does not tell where {name} is written: perhaps it is JAX's own")
-    _count_activation(walk.work.executed[start:], name, source, inputs, outputs)
+    _count_activation(list_counted(walk.work.parts[start:]), name, source, inputs, outputs)
     return outputs
 
 

@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from profilerkit.backend_kit.graph_work import Body
+
 from ..compat import open_jaxpr, parameters
-from .branches import Body, count_one, walk_body
+from .branches import count_one, walk_body
 from .frames import Context
 from .origins import Loop
 from .trips import WhileLoop, count_trips
@@ -62,6 +64,7 @@ class _Scan(NamedTuple):
 def walk_scan(walk: Walk, equation: Any, inputs: Sequence[Value], context: Context) -> list[Value]:
     """Go over the body once, and count it for each turn."""
     scan = _Scan.read(equation, inputs)
+    walk.hold(inputs)
     inner, turns = open_jaxpr(scan.body), context.repeat(scan.length)
     state = _make_state(inner, len(scan.consts), scan.initial)
     sliced = inner.invars[len(scan.consts) + len(state) :]
@@ -117,6 +120,7 @@ def _make_state(body: Any, consts: int, initial: Sequence[Value]) -> list[Value]
 def walk_while(walk: Walk, equation: Any, inputs: Sequence[Value], context: Context) -> list[Value]:
     """Go over condition and body once, and count them for each turn; where the turns are not known, for one."""
     loop = WhileLoop.read(equation, inputs)
+    walk.hold(inputs)
     trips = count_trips(walk, loop)
     turns = 1 if trips is None else trips
     checks = 1 if trips is None else trips + 1  # the condition is looked at once more, when it ends the loop
@@ -124,17 +128,10 @@ def walk_while(walk: Walk, equation: Any, inputs: Sequence[Value], context: Cont
     condition = walk_body(walk, loop.condition, [*loop.condition_consts, *state], context.repeat(checks))
     body = walk_body(walk, loop.body, [*loop.body_consts, *state], context.repeat(turns))
     work = condition.work
-    work.add(body.work if trips is not None else _count_once(body, state))
+    work.add(body.work if trips is not None else count_one(body, [body, Body(Work(), state)], _MAY_NOT_RUN))
     walk.work.add_loop(work)
     missing = "while: a loop of an unknown number of turns, counted once" if trips is None else ""
     outputs = [walk.make_value(variable.aval) for variable in equation.outvars]
     sources = {out.number: value.number for out, value in zip(outputs, body.outputs, strict=True)}
     walk.note("while", body.outputs, outputs, context, missing=missing, sources=sources)
     return outputs
-
-
-def _count_once(body: Body, state: Sequence[Value]) -> Work:
-    """Return the work of a body that may not run at all: then its loop returns what it had before."""
-    if not body.work.executed:
-        return body.work
-    return count_one(body, [body, Body(Work(), state)], _MAY_NOT_RUN)

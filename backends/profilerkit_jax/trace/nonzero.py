@@ -24,6 +24,7 @@ from .origins import Loop, Origin, Slice, Stored, compute, make_origin
 from .tracing import trace_model
 from .values import NO_WORK, Value
 from .walk import Walk
+from .work import Executed
 
 __all__ = ["trace_of_nonzero"]
 
@@ -135,12 +136,12 @@ class _NonzeroWalk(Walk):
         context: Context,
         cost: Cost = NO_WORK,
         **facts: Any,
-    ) -> None:
+    ) -> Executed:
         """Note what one equation does, without the multiply-accumulates of weights that are zero."""
         if cost.macs:
             nonzero_macs = self._count_nonzero_macs(operator, inputs, cost.macs)
             cost = Cost(nonzero_macs, cost.flops - Cost.of_macs(cost.macs - nonzero_macs).flops)
-        super().note(operator, inputs, outputs, context, cost, **facts)
+        return super().note(operator, inputs, outputs, context, cost, **facts)
 
     def _count_nonzero_macs(self, operator: str, inputs: Sequence[Value], macs: int) -> int:
         """Return the multiply-accumulates in the proportion of the nonzero elements; all where nothing is a weight.

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 from profilerkit import ModelInputs, ModelTrace
-from profilerkit.backend_kit.branch_memory import spread_of_forks
+from profilerkit.backend_kit.branch_memory import BranchedMemory, measure_memory
 from profilerkit.backend_kit.failures import explain_failure
 from profilerkit.backend_kit.graph_traces import count_weight_bytes, list_reads, make_record, measure_live_bytes
-from profilerkit.backend_kit.scoped_calls import LayerWeights, layer_records, list_by_layer
+from profilerkit.backend_kit.scoped_calls import layer_records, list_by_layer
 from profilerkit.backend_kit.settings import list_changes
-from profilerkit.trace.bounds import PeakSpread
 from profilerkit.trace.conditions import formulas_used
 from profilerkit.trace.records import MemoryTimeline, OpRecord
 
@@ -113,16 +112,17 @@ def make_trace(subject: Subject, traced: Traced, passed: WalkedPass, training: b
     constants = list_constants(walk.arrays.values(), first=len(subject.leaves))
     weights = list_by_layer((*list_weights(subject.leaves, types), *constants))
     calls = list_calls(work.executed, inputs, results[: traced.outputs], marks)
+    memory = _measure_memory(passed)
     lacking = dict.fromkeys(_list_lacking(walk, traced), 1)
     trace = ModelTrace(
         layer_records(types, weights, calls),
         tuple(map(_make_record, work.executed, list_reads(work.executed, inputs))),
-        _measure_memory(passed, weights),
-        {**Work(uncounted).count_missing(), **work.count_missing(), **lacking},
+        MemoryTimeline(count_weight_bytes(weights), _count_input_bytes(passed), memory.live_bytes, MEMORY_NOTE),
+        {**Work([*uncounted]).count_missing(), **work.count_missing(), **lacking},
         METHOD,
         tuple(_list_notes(walk, traced, subject)),
         choices=tuple(choice.sum_up() for choice in work.choices),
-        peak_spread=_measure_peak_spread(passed) if work.knows_peaks else None,
+        peak_spread=memory.peak_spread,
     )
     made_under = (*list_changes(SETTINGS, counts=True), *formulas_used(trace, COSTS.list_added()))
     return replace(trace, conditions=made_under)
@@ -139,22 +139,10 @@ def _make_record(op: Executed, reads: tuple[int, ...]) -> OpRecord:
     return make_record(op, op.chain[-1], reads, phase="backward" if op.is_backward else "forward")
 
 
-def _measure_memory(passed: WalkedPass, weights: Mapping[str, LayerWeights]) -> MemoryTimeline:
-    work = passed.walk.work
-    live = _measure_live_bytes(passed, work.executed, work.spans)
-    return MemoryTimeline(count_weight_bytes(weights), _count_input_bytes(passed), live, MEMORY_NOTE)
-
-
-def _measure_peak_spread(passed: WalkedPass) -> PeakSpread:
-    work = passed.walk.work
-    timeline = partial(_measure_live_bytes, passed)
-    return spread_of_forks(work.executed, work.spans, work.forks, timeline, _count_input_bytes(passed))
-
-
-def _measure_live_bytes(
-    passed: WalkedPass, executed: Sequence[Executed], spans: Sequence[tuple[int, int]]
-) -> tuple[int, ...]:
-    return measure_live_bytes(executed, spans, passed.inputs, passed.results, lambda op: op.sources)
+def _measure_memory(passed: WalkedPass) -> BranchedMemory:
+    inputs, results = passed.inputs, passed.results
+    timeline = partial(measure_live_bytes, inputs=inputs, outputs=results, find_sources=lambda op: op.sources)
+    return measure_memory(passed.walk.work.parts, timeline, _count_input_bytes(passed))
 
 
 def _count_input_bytes(passed: WalkedPass) -> int:

@@ -184,21 +184,25 @@ class Walk:
         context: Context,
         cost: Cost = NO_WORK,
         **facts: Any,
-    ) -> None:
-        """Note what one equation does; ``cost`` is that of all its runs together."""
+    ) -> Executed:
+        """Note what one equation does, and return that; ``cost`` is that of all its runs together."""
         frame = context.frame
-        self.work.executed.append(
-            Executed(
-                operator,
-                frame.chain,
-                tuple(inputs),
-                tuple(outputs),
-                context.times,
-                *cost,
-                is_backward=frame.is_backward,
-                **facts,
-            )
+        noted = Executed(
+            operator,
+            frame.chain,
+            tuple(inputs),
+            tuple(outputs),
+            context.times,
+            *cost,
+            is_backward=frame.is_backward,
+            **facts,
         )
+        self.work.append(noted)
+        return noted
+
+    def hold(self, inputs: Sequence[Value]) -> None:
+        """Keep alive until here what a branch or a loop is given."""
+        self.work.hold(Executed("hold", (), tuple(inputs), ()))
 
 
 def _walk_plain(walk: Walk, equation: Any, inputs: Sequence[Value], context: Context) -> list[Value]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Self
 
 from profilerkit.backend_kit.graph_work import RunningOrder
 from profilerkit.backend_kit.scoped_calls import Scope
@@ -48,20 +47,8 @@ class Executed:
         self.macs = self.flops = 0
 
 
-@dataclass
 class Work(RunningOrder[Executed, "PendingChoice"]):
-    """The equations that run, and the loops and branches among them.
-
-    Attributes:
-        knows_peaks: Whether the forks tell what is alive on every side of each branch.
-    """
-
-    knows_peaks: bool = True
-
-    def add(self, other: Self) -> None:
-        """Add the work of what runs next."""
-        super().add(other)
-        self.knows_peaks &= other.knows_peaks
+    """The equations that run, and the loops and branches among them."""
 
 
 @dataclass(eq=False)

@@ -33,6 +33,7 @@ def _walk_call_once(walk: Walk, visit: Visit) -> list[Value]:
 def _walk_branches(walk: Walk, visit: Visit) -> list[Value]:
     """Go over the branch that a known condition takes; count the dearer one where it is not known."""
     condition, *inputs = visit.operands
+    walk.hold(visit)
     if condition.array is None:
         return _walk_both_branches(walk, visit, inputs)
     taken = walk.walk_body(visit, visit.operator.graphs[0 if condition.array.all() else 1], inputs)

@@ -36,6 +36,7 @@ def walk_loop(walk: Walk, visit: Visit) -> list[Value]:
 
     Where the number of turns is not known, one is counted, and the loop is named as missing.
     """
+    walk.hold(visit)
     turns = _follow_turns(walk, visit)
     if turns.number == 0:
         return visit.operands
@@ -75,6 +76,6 @@ def _count_turns(walk: Walk, visit: Visit, turns: _Turns) -> list[Value]:
     work.add(any_turn.work)
     name = visit.operator.name
     missing = f"{name} of an unknown number of turns" if turns.number is None else ""
-    work.executed.append(Executed(name, walk.node, any_turn.outputs, (), visit.times, missing=missing))
+    work.append(Executed(name, walk.node, any_turn.outputs, (), visit.times, missing=missing))
     walk.work.add_loop(work)
     return list(any_turn.outputs)

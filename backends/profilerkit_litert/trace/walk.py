@@ -125,7 +125,7 @@ class Walk:
             values.update(zip(operator.outputs, outputs, strict=False))
         return [self._find_value(graph, values, index, "the end") for index in graph.outputs]
 
-    def walk_body(self, visit: Visit, graph: int, inputs: Sequence[Value], turns: int = 1) -> Body[Value]:
+    def walk_body(self, visit: Visit, graph: int, inputs: Sequence[Value], turns: int = 1) -> Body[Work, Value]:
         """Go over a graph of an operator, by its index; the graph runs so many times in each run of the operator.
 
         Its work is returned with its results, and is not part of `work`: the caller adds it, or drops it.
@@ -192,7 +192,11 @@ class Walk:
         done = Executed(
             name, self.node, visit.operands, outputs, visit.times, macs, flops, missing, product_dtype=multiplied
         )
-        self.work.executed.append(done)
+        self.work.append(done)
+
+    def hold(self, visit: Visit) -> None:
+        """Keep alive until here what a branch or a loop is given."""
+        self.work.hold(Executed(visit.operator.name, self.node, visit.operands, ()))
 
     def make_outputs(self, visit: Visit, results: Sequence[Result] = ()) -> list[Value]:
         """Return what an operator makes: ``results``, and the sizes that the file declares where there is no result."""

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 
 from onnx import GraphProto, NodeProto
 
-from profilerkit.backend_kit.graph_work import Body, note_apart
+from profilerkit.backend_kit.graph_work import Body, Executed, Work, note_apart
 
+from ..model.graphs import list_nodes
 from ..model.types import tensor_type
 from .values import Value, find_value
 from .walk import Visit, Walk
 
-__all__ = ["find_graph", "stack_turns", "walk_body"]
+__all__ = ["find_graph", "hold_reads", "stack_turns", "walk_body"]
 
 
 def find_graph(node: NodeProto, attribute: str) -> GraphProto:
@@ -21,9 +22,19 @@ def find_graph(node: NodeProto, attribute: str) -> GraphProto:
     return graph
 
 
+def hold_reads(walk: Walk, visit: Visit) -> None:
+    """Keep alive until a node begins what it is given, and what any of its graphs reads from around it."""
+    graphs = [entry.g for entry in visit.node.attribute if entry.HasField("g")]
+    names = {name for graph in graphs for node in list_nodes(graph.node) for name in node.input}
+    names |= {output.name for graph in graphs for output in graph.output}
+    around = [value for name, value in visit.values.items() if name in names]
+    given = [value for value in visit.inputs if value is not None]
+    walk.work.hold(Executed(visit.node.op_type, walk.node, [*given, *around], ()))
+
+
 def walk_body(
     walk: Walk, visit: Visit, graph: GraphProto, inputs: Sequence[Value | None] = (), turns: int = 1
-) -> Body[Value]:
+) -> Body[Work, Value]:
     """Go over a graph of a node; return what that adds to the walk's work, without adding it.
 
     ``inputs`` are the values of the graph's own inputs. It runs so many ``turns`` in each run of the node.

@@ -16,7 +16,7 @@ from profilerkit.backend_kit.graph_work import Executed, count_first
 
 from ..model.graphs import list_nodes
 from ..model.types import tensor_type
-from .bodies import find_graph, stack_turns, walk_body
+from .bodies import find_graph, hold_reads, stack_turns, walk_body
 from .loops import walk_loop
 from .pricing import name_node, read_attributes
 from .values import UnfitError, Value
@@ -31,6 +31,7 @@ _DEARER = "the condition of the If {!r} depends on values: the most expensive of
 
 def _walk_if(walk: Walk, visit: Visit) -> list[Value]:
     """Go over the branch of an ``If`` that runs, or over both where that is not known."""
+    hold_reads(walk, visit)
     condition = visit.inputs[0]
     if condition is None or condition.array is None:
         return _walk_both(walk, visit)
@@ -61,6 +62,7 @@ def _walk_scan(walk: Walk, visit: Visit) -> list[Value]:
     states, sequences = visit.inputs[:state_count], visit.inputs[state_count:]
     axes = attributes.get("scan_input_axes", [0] * len(sequences))
     length = _find_length(sequences, axes)
+    hold_reads(walk, visit)
     first_states = [value and value.without_array() for value in states]
     slices = [value and _slice(value, axis) for value, axis in zip(sequences, axes, strict=False)]
     body = walk_body(walk, visit, graph, [*first_states, *slices], turns=1 if length is None else length)
@@ -70,7 +72,7 @@ def _walk_scan(walk: Walk, visit: Visit) -> list[Value]:
     stacked = [stack_turns(walk, value, axis, length) for value, axis in zip(results, stacked_axes, strict=True)]
     missing = "Scan of an unknown length" if length is None else ""
     done = Executed("Scan", walk.node, tuple(body.outputs), tuple(stacked), visit.times, missing=missing)
-    walk.work.executed.append(done)
+    walk.work.append(done)
     return [*last_states, *stacked]
 
 

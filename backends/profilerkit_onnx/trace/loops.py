@@ -15,7 +15,7 @@ from onnx import GraphProto, NodeProto, TensorProto, TypeProto
 from profilerkit.backend_kit.graph_work import Body, Executed, Work, count_first
 
 from ..model.types import tensor_type
-from .bodies import find_graph, stack_turns, walk_body
+from .bodies import find_graph, hold_reads, stack_turns, walk_body
 from .pricing import name_node
 from .trips import count_trips
 from .values import Value, Values
@@ -24,7 +24,7 @@ from .walk import Visit, Walk
 __all__ = ["walk_loop"]
 
 _MAY_STOP = "the Loop {!r} may stop before its limit: it is counted up to that"
-_MAY_NOT_RUN = "the Loop {!r}, whose number of trips is not known, may not run at all: it is counted once"
+_MAY_NOT_RUN = "the Loop {!r}, whose number of turns is not known, may not run at all: it is counted once"
 
 
 class _LoopInputs(NamedTuple):
@@ -42,25 +42,20 @@ class _LoopInputs(NamedTuple):
 
 
 class _Turns(NamedTuple):
-    """How often the body of a loop runs.
+    """How often the body of a loop runs: at least, and at most; None where it has no limit that is known."""
 
-    Attributes:
-        number: How often; or at most, if it may stop; None where nothing is known.
-        may_stop: Whether it may run less often, or never.
-    """
-
-    number: int | None
-    may_stop: bool
-
-    @property
-    def number_to_count(self) -> int:
-        """How many turns are counted: one where their number is not known."""
-        return 1 if self.number is None else self.number
+    least: int
+    most: int | None
 
     @property
     def exact(self) -> int | None:
-        """How often the body runs, if it runs neither more nor less often; otherwise None."""
-        return None if self.may_stop else self.number
+        """How often the body runs, where that is known."""
+        return self.most if self.least == self.most else None
+
+    @property
+    def counted(self) -> int:
+        """How many turns are counted: one where nothing is known."""
+        return 1 if self.most is None else self.most
 
 
 class _AnyTurn(NamedTuple):
@@ -81,11 +76,13 @@ class _AnyTurn(NamedTuple):
 
 def walk_loop(walk: Walk, visit: Visit) -> list[Value]:
     """Go over the body of a ``Loop``, whose inputs are its limit, its condition, and what the first turn gets."""
-    graph, read = find_graph(visit.node, "body"), _LoopInputs(visit.inputs[0], visit.inputs[1], visit.inputs[2:])
-    turns_before = _count_turns(walk, graph, read, visit.values)
+    hold_reads(walk, visit)
+    graph = find_graph(visit.node, "body")
+    read = _LoopInputs(visit.inputs[0], visit.inputs[1], visit.inputs[2:])
+    turns_by_inputs = _count_turns(walk, graph, read, visit.values)
     arguments = [*_note_begin(walk, read, visit.times), *read.begins]
-    turn = _walk_any_turn(walk, visit, graph, arguments, turns_before.number_to_count)
-    turns = _settle_turns(turns_before, read, turn)
+    turn = _walk_any_turn(walk, visit, graph, arguments, turns_by_inputs.counted)
+    turns = _settle_turns(turns_by_inputs, read, turn)
     walk.work.add_loop(_count_work(walk, visit.node, turns, turn, read.begins))
     stacked = [stack_turns(walk, value, 0, turns.exact) for value in turn.stacked]
     _note_end(walk, turns, turn, stacked, visit.times)
@@ -97,13 +94,13 @@ def _count_turns(walk: Walk, graph: GraphProto, read: _LoopInputs, values: Value
     condition = read.condition
     limit = None if read.limit is None or read.limit.array is None else max(int(read.limit.array.item()), 0)
     if condition is None:  # the condition that the body makes is ignored then
-        return _Turns(limit, may_stop=limit is None)
+        return _Turns(limit or 0, limit)
     if limit == 0 or (condition.array is not None and not condition.is_true):
-        return _Turns(0, may_stop=False)
+        return _Turns(0, 0)
     if condition.array is None:
-        return _Turns(limit, may_stop=True)
+        return _Turns(0, limit)
     counted = count_trips(graph, limit, read.begins, walk.add_initializers(graph, values), walk.declared.opsets)
-    return _Turns(limit, may_stop=True) if counted is None else _Turns(counted, may_stop=False)
+    return _Turns(0, limit) if counted is None else _Turns(counted, counted)
 
 
 def _settle_turns(turns: _Turns, read: _LoopInputs, turn: _AnyTurn) -> _Turns:
@@ -112,7 +109,7 @@ def _settle_turns(turns: _Turns, read: _LoopInputs, turn: _AnyTurn) -> _Turns:
     A condition that is true before the first turn and after every turn never stops it: it runs up to its limit.
     """
     never_stops = read.condition is not None and read.condition.is_true and turn.goes_on.is_true
-    return _Turns(turns.number, may_stop=False) if never_stops and turns.number is not None else turns
+    return _Turns(turns.most, turns.most) if never_stops and turns.most is not None else turns
 
 
 def _note_begin(walk: Walk, read: _LoopInputs, times: int) -> list[Value]:
@@ -121,18 +118,19 @@ def _note_begin(walk: Walk, read: _LoopInputs, times: int) -> list[Value]:
     A loop is noted as two operators: this one before its body, as the bytes that it makes are alive while the body
     runs, and that of `_note_end` after it.
     """
-    true = None if read.condition is None else np.asarray(True)  # no turn begins with a condition that is false
+    # A turn begins only while the condition holds, so that inside the body it is true. Without one nothing is known.
+    true = None if read.condition is None else np.asarray(True)
     number = Value(next(walk.numbers), tensor_type(TensorProto.INT64, ()))
     condition = Value(next(walk.numbers), tensor_type(TensorProto.BOOL, ()), array=true)
-    walk.work.executed.append(Executed("Loop", walk.node, (), (number, condition), times))
+    walk.work.append(Executed("Loop", walk.node, (), (number, condition), times))
     return [number, condition]
 
 
 def _note_end(walk: Walk, turns: _Turns, turn: _AnyTurn, stacked: Sequence[Value], times: int) -> None:
     """Note that the loop reads what its last turn returns, and makes the stacked values of all turns."""
-    missing = "Loop of an unknown number of trips" if turns.number is None else ""
+    missing = "Loop of an unknown number of turns" if turns.most is None else ""
     returned = (*turn.carried, *turn.stacked)
-    walk.work.executed.append(Executed("Loop", walk.node, returned, tuple(stacked), times, missing=missing))
+    walk.work.append(Executed("Loop", walk.node, returned, tuple(stacked), times, missing=missing))
 
 
 def _walk_any_turn(
@@ -164,29 +162,29 @@ def _list_types(values: Sequence[Value | None]) -> list[TypeProto | None]:
 
 def _count_work(walk: Walk, node: NodeProto, turns: _Turns, turn: _AnyTurn, begins: Sequence[Value | None]) -> Work:
     """Return the work of a loop: that of its body, or either that or none where it may stop, or not run at all."""
-    if not turns.may_stop:
+    if turns.exact is not None:
         return turn.work
-    reason = (_MAY_NOT_RUN if turns.number is None else _MAY_STOP).format(name_node(node))
+    reason = (_MAY_NOT_RUN if turns.most is None else _MAY_STOP).format(name_node(node))
     runs = Body(turn.work, [*turn.carried, *turn.stacked])
     # A loop that does not run returns what its first turn would get.
-    handed_on = [before or after for before, after in zip(begins, turn.carried, strict=False)]
-    return count_first(runs, Body(Work(), [*handed_on, *turn.stacked]), walk.node, walk.path, reason)
+    first = [after if begin is None else begin for begin, after in zip(begins, turn.carried, strict=True)]
+    return count_first(runs, Body(Work(), [*first, *turn.stacked]), walk.node, walk.path, reason)
 
 
 def _carry_out(turns: _Turns, read: _LoopInputs, turn: _AnyTurn, values: Values) -> list[Value]:
     """Return what a loop returns of the values that it carries.
 
-    Its body may read any value around it by its name. Where the elements of one of these follow from the inputs of the
-    call, the inputs may decide how often the loop runs, and so all that it returns.
+    Any value around the loop whose elements follow from the inputs of the call may decide how often it runs: then the
+    results follow from them too.
     """
-    carried = [_choose_last(turns, begin, end) for begin, end in zip(read.begins, turn.carried, strict=False)]
+    carried = [_choose_last(turns, begin, end) for begin, end in zip(read.begins, turn.carried, strict=True)]
     may_follow_from_inputs = any(value.from_inputs for value in values.values())
     return [value.mark_from_inputs() for value in carried] if may_follow_from_inputs else carried
 
 
 def _choose_last(turns: _Turns, before: Value | None, after: Value) -> Value:
     """Return a carried value as the last turn leaves it, or as the first one gets it if none runs."""
-    if before is None or turns.exact:
+    if before is None or turns.least > 0:
         return after
     if turns.exact == 0:
         return before

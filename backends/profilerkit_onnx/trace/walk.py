@@ -242,7 +242,7 @@ class Walk:
             self._note_lengths(visit, macs, flops)
         hides = is_masked(visit.operator, node, inputs)
         executed = Executed(visit.operator, self.node, read, made, visit.times, macs, flops, missing, hides)
-        self.work.executed.append(executed)
+        self.work.append(executed)
 
     def _note_lengths(self, visit: Visit, macs: int, flops: int) -> None:
         """Note that a recurrent operator does between nothing and all of its work, where lengths are not known."""

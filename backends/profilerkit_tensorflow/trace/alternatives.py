@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import reduce
 from typing import Any
 
 import numpy as np
 
+from profilerkit.backend_kit.graph_work import Body, make_fork
+from profilerkit.backend_kit.program_parts import Fork
+
 from .folding import Folding
+from .ownership import Owner
 from .values import Executed, Value
 from .work import Work
 
-__all__ = ["agree", "agree_on_constant", "hand_on_instead"]
+__all__ = ["agree", "agree_on_constant", "make_graph_fork"]
 
 
-def hand_on_instead(counted: Work, values: Sequence[Value], results: Sequence[Value]) -> Iterator[Executed]:
-    """Yield what hands values on in place of the results of counted work, where that does not run."""
-    made = {output.number for op in counted.executed for output in op.outputs}
-    for value, result in zip(values, results, strict=True):
-        if result.number in made:
-            made.discard(result.number)
-            yield Executed.of_handing_on(value, result.describe(), counted.executed[0].owner)
+def make_graph_fork(
+    counted: Body[Work, Value], others: Sequence[Body[Work, Value]], reason: str, owner: Owner
+) -> Fork[Executed]:
+    """Return the fork at which one of several bodies runs, as `graph_work.make_fork`."""
+
+    def hand_on(value: Value, result: Value) -> Executed:
+        return Executed.of_handing_on(value, result.describe(), owner)
+
+    return make_fork(counted, others, reason, hand_on)
 
 
 def agree(folding: Folding, value: Value, others: Sequence[Value]) -> Value:

@@ -12,15 +12,15 @@ from functools import reduce
 from operator import or_
 from typing import Any
 
-from profilerkit.backend_kit.branch_memory import Fork
+from profilerkit.backend_kit.graph_work import Body
 from profilerkit.trace.bounds import Choice
 
-from .alternatives import agree, hand_on_instead
+from .alternatives import agree, make_graph_fork
 from .graph_access import body_named
 from .ownership import Owner
 from .values import Scope, Value
 from .walk import Walk
-from .work import Body, Work
+from .work import Work
 
 __all__ = ["walk_branches"]
 
@@ -31,12 +31,13 @@ def walk_branches(walk: Walk, operator: Any, scope: Scope) -> None:
     """Walk the branches of a condition that may be taken, and count the most expensive one."""
     condition, *arguments = walk.read_inputs(operator, scope)
     owner, used = walk.find_owner(operator, scope), scope.find_used_outputs(operator)
+    walk.hold(arguments, owner)
     bodies = []
     for name in _list_branches(operator, walk.folding.decide(condition)):
         graph = body_named(scope.graph, name)
         bodies.append(walk.walk_apart(Scope(graph, arguments, scope, owner, scope.times, used)))
     dearest = max(bodies, key=_compute_price)
-    walk.work.add(_count_dearest(bodies, dearest, sorted(used)))
+    walk.work.add(_count_dearest(bodies, dearest, sorted(used), owner))
     walk.bind(operator, _agree_on_outputs(walk, bodies, dearest, used, owner), scope)
 
 
@@ -54,40 +55,40 @@ def _list_branches(operator: Any, chosen: Any) -> list[str]:
     return [then if bool(chosen) else otherwise]
 
 
-def _compute_price(body: Body) -> tuple[int, int, int]:
+def _compute_price(body: Body[Work, Value]) -> tuple[int, int, int]:
     """Return the key by which branches are compared: MACs, then FLOPs, then the number of operators."""
     flops, macs = body.work.price
     return macs, flops, len(body.work.executed)
 
 
-def _count_dearest(bodies: Sequence[Body], dearest: Body, used: Sequence[int]) -> Work:
+def _count_dearest(
+    bodies: Sequence[Body[Work, Value]], dearest: Body[Work, Value], used: Sequence[int], owner: Owner
+) -> Work:
     """Return the work of the dearest of several bodies, and how the others differ.
 
     Operators without a formula are named for all bodies. Of their outputs those at the indices ``used`` are read.
     """
     work = dearest.work
-    others = [body for body in bodies if body is not dearest]
-    if not others:
+    if len(bodies) == 1:
         return work
-    results = [dearest.outputs[index] for index in used]
-    sides = []
-    for other in others:
-        instead = [other.outputs[index] for index in used]
-        sides.append(other.work.as_side(*hand_on_instead(work, instead, results)))
+    counted, *others = (
+        Body(body.work, [body.outputs[index] for index in used])
+        for body in (dearest, *(body for body in bodies if body is not dearest))
+    )
     branches = tuple(body.work.as_branch() for body in bodies)
     are_alike = all(branch == branches[0] for branch in branches)
-    choices = work.choices if are_alike else [Choice(branches, bodies.index(dearest), _DEAREST)]
     missing = reduce(or_, (body.work.count_missing() for body in bodies))
-    missing_elsewhere = missing - work.count_missing()
     return replace(
         work,
-        choices=choices,
-        forks=[Fork(0, work.as_side(), sides, _DEAREST)],
-        missed=work.missed + missing_elsewhere,
+        parts=[make_graph_fork(counted, others, _DEAREST, owner)],
+        choices=work.choices if are_alike else [Choice(branches, bodies.index(dearest), _DEAREST)],
+        missed=work.missed + (missing - work.count_missing()),
     )
 
 
-def _agree_on_outputs(walk: Walk, bodies: Sequence[Body], dearest: Body, used: set[int], owner: Owner) -> list[Value]:
+def _agree_on_outputs(
+    walk: Walk, bodies: Sequence[Body[Work, Value]], dearest: Body[Work, Value], used: set[int], owner: Owner
+) -> list[Value]:
     """Return the outputs of a condition: those of its dearest branch, with what is known of them in all branches."""
     outputs = list(dearest.outputs)
     if len(bodies) == 1:

@@ -15,18 +15,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from profilerkit.backend_kit.branch_memory import Fork, Side
-from profilerkit.backend_kit.graph_work import note_apart
+from profilerkit.backend_kit.graph_work import Body, note_apart
 from profilerkit.trace.bounds import Branch, Choice
 
-from .alternatives import agree_on_constant, hand_on_instead
+from .alternatives import agree_on_constant, make_graph_fork
 from .graph_access import body_named
 from .ownership import Owner
 from .reachable_operators import find_needed_variables
 from .trips import Trips, advance_counter, count_trips, find_steps, is_loop_counter
 from .values import Scope, Value
 from .walk import Walk
-from .work import Body, Work
+from .work import Work
 
 __all__ = ["walk_loop"]
 
@@ -82,6 +81,7 @@ def walk_loop(walk: Walk, operator: Any, scope: Scope) -> None:
     if loop.trips.most == 0:
         walk.bind(operator, loop.begins, scope)
         return
+    walk.hold(loop.begins, loop.owner)
     with note_apart(walk) as runs:
         results = _walk_any_run(walk, loop)
         _walk_condition(walk, loop, results)
@@ -126,7 +126,7 @@ def _walk_any_run(walk: Walk, loop: _Loop) -> list[Value]:
         carried = common
 
 
-def _walk_run(walk: Walk, loop: _Loop, carried: Sequence[Value]) -> Body:
+def _walk_run(walk: Walk, loop: _Loop, carried: Sequence[Value]) -> Body[Work, Value]:
     """Walk the body with variables of which is known what is known of ``carried``; the work is not added so far."""
     with note_apart(walk) as work:
         arguments = [
@@ -158,11 +158,13 @@ def _count_runs_or_none(work: Work, loop: _Loop, results: Sequence[Value]) -> Wo
     """Return the work of a loop that may stop: all its runs are counted, or there is none, as nothing is known."""
     reason = _MAY_NOT_RUN if loop.trips.most is None else _MAY_STOP
     every = work.as_branch()
-    none = Side(tuple(hand_on_instead(work, loop.begins, results)))
+    needed = sorted(loop.needed)
+    counted = Body(work, [results[index] for index in needed])
+    none = Body(Work(), [loop.begins[index] for index in needed])
     return replace(
         work,
+        parts=[make_graph_fork(counted, [none], reason, loop.owner)],
         choices=[Choice((every, Branch({})), 0, reason)] if every.work else [],
-        forks=[Fork(0, work.as_side(), (none,), reason)],
     )
 
 

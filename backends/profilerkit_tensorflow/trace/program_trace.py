@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from profilerkit import CostFormulaError, ModelTrace
-from profilerkit.backend_kit.branch_memory import spread_of_forks
+from profilerkit.backend_kit.branch_memory import measure_memory
 from profilerkit.backend_kit.graph_traces import FOLLOWED
 from profilerkit.backend_kit.live_bytes import live_bytes
 from profilerkit.trace.cross_check import ObservedRun
@@ -40,8 +40,8 @@ def trace_of_program(program: Program, *, training: bool = False) -> ModelTrace:
         arguments = list_arguments(program, walk.folding)
         call = _CallMemory(arguments, walk.run(program.graph, [argument.value for argument in arguments]))
         work, executed = walk.work, walk.work.executed
-        live = call.list_live_bytes(executed, work.spans)
-        shown = select_shown(executed, live, call.list_input_numbers(), training)
+        memory = measure_memory(work.parts, call.list_live_bytes, call.input_bytes)
+        shown = select_shown(executed, memory.live_bytes, call.list_input_numbers(), training)
         weights = _read_weights(program)
         held_bytes = weights.bytes + call.capture_bytes + count_constant_bytes(executed)
         unsized = find_unsized_tensors(executed, call.tensors)
@@ -56,7 +56,7 @@ def trace_of_program(program: Program, *, training: bool = False) -> ModelTrace:
             program=program,
             choices=tuple(work.choices),
             operator_macs=count_operator_macs(executed),
-            peak_spread=spread_of_forks(executed, work.spans, work.forks, call.list_live_bytes, call.input_bytes),
+            peak_spread=memory.peak_spread,
         )
 
 
@@ -108,7 +108,7 @@ class _CallMemory(NamedTuple):
         """Return the numbers of the inputs, without those that have no elements."""
         return [argument.value.number for argument in self.arguments if argument.bytes and not argument.is_captured]
 
-    def list_live_bytes(self, executed: Sequence[Executed], spans: Sequence[tuple[int, int]]) -> Sequence[int]:
+    def list_live_bytes(self, executed: Sequence[Executed], loops: Sequence[tuple[int, int]]) -> Sequence[int]:
         """Return the bytes alive while each operator runs as a graph, in which a value is freed after its last use.
 
         What the function holds counts as nothing here: it is there before and after the call.
@@ -117,7 +117,7 @@ class _CallMemory(NamedTuple):
         sizes = {argument.value.number: 0 if argument.is_captured else argument.bytes for argument in self.arguments}
         made = {number for step in steps for number, _ in step.makes} | sizes.keys()
         kept = [value.number for value in self.results if value.number in made]
-        return live_bytes(steps, sizes, kept, spans)
+        return live_bytes(steps, sizes, kept, loops)
 
 
 class _Weights(NamedTuple):

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Self, TypeAlias
 
-from profilerkit.backend_kit.graph_work import note_apart
+from profilerkit.backend_kit.graph_work import Body, note_apart
 
 from .folding import Folding
 from .lists import note_elements, read_shape
@@ -23,7 +23,7 @@ from .reachable_operators import list_running_operators
 from .specialization import Specialized
 from .tensor_facts import count_tensor_bytes, is_more_known, static_shape
 from .values import Executed, Scope, Value
-from .work import Body, Work
+from .work import Work
 
 __all__ = ["Handler", "Walk"]
 
@@ -74,7 +74,7 @@ class Walk:
         """Walk a function's graph with these arguments and return its outputs."""
         return self.walk_body(Scope(graph, list(arguments), None, self.ownership.root))
 
-    def walk_apart(self, scope: Scope) -> Body:
+    def walk_apart(self, scope: Scope) -> Body[Work, Value]:
         """Walk a body and return what that adds to the work, without adding it."""
         with note_apart(self) as work:
             outputs = self.walk_body(scope)
@@ -116,8 +116,13 @@ class Walk:
         """Return a loop's variable: a new value with the bytes of ``value`` and the shape of ``description``."""
         twin = self.folding.new_value(description.shape, value.dtype, value.tensor)
         twin.elements, twin.length = description.elements, description.length
-        self.work.executed.append(Executed.of_handing_on(value, twin.describe(), owner))
+        self.work.append(Executed.of_handing_on(value, twin.describe(), owner))
         return twin
+
+    def hold(self, values: Sequence[Value], owner: Owner) -> None:
+        """Keep alive until here what a branch or a loop is given."""
+        numbers = tuple(value.number for value in values)
+        self.work.hold(Executed("Identity", "", numbers, (), 1, owner, silent=True))
 
     def _specialize_if_better_known(self, scope: Scope, tensor: Any, value: Value) -> None:
         """Have the scope's further operators made anew if more is known about a value's shape than the graph has."""
@@ -172,7 +177,7 @@ class Walk:
             input_dtypes=tuple(value.dtype for value in inputs[:2]),
             equation=operator.get_attr("equation").decode() if operator.type == "Einsum" else "",
         )
-        self.work.executed.append(done)
+        self.work.append(done)
         scope.executed[operator.name] = done
         return done
 
@@ -186,5 +191,5 @@ class Walk:
         if use not in self.formulas_used:
             self.formulas_used.add(use)
             times = scope.times if calling is None else calling.times
-            self.work.executed.append(make_layer_operator(layer, times))
+            self.work.append(make_layer_operator(layer, times))
         return True

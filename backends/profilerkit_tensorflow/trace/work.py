@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from profilerkit.backend_kit.graph_work import RunningOrder
 from profilerkit.trace.bounds import Branch, Choice
 
-from .values import Executed, Value
+from .values import Executed
 
-__all__ = ["Body", "Work"]
+__all__ = ["Work"]
 
 
 @dataclass
@@ -21,10 +19,3 @@ class Work(RunningOrder[Executed, Choice]):
     def as_branch(self) -> Branch:
         """Return it as one side of a choice: the MACs and FLOPs by layer, each operator's in its own."""
         return Branch.of(((op.owner.path, op.macs, op.flops) for op in self.executed), self.choices)
-
-
-class Body(NamedTuple):
-    """What a body of operators does, and the values that it returns."""
-
-    work: Work
-    outputs: Sequence[Value]

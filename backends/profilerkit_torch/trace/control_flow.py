@@ -15,7 +15,8 @@ from profilerkit.trace.bounds import Branch, Choice
 
 from ..compat.modes import disable_dispatch_modes
 from ..compat.operators import HigherOrderOperator, find_scan
-from .excerpts import Excerpt, Peaks, record_apart, record_call, record_into
+from .branch_peaks import Peaks
+from .excerpts import Excerpt, record_apart, record_call, record_into
 
 if TYPE_CHECKING:
     from .recorder import Recorder

@@ -6,26 +6,19 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from profilerkit.backend_kit.branch_memory import Window, peak_ends
 from profilerkit.trace.bounds import Branch, Choice
 from profilerkit.trace.records import OpRecord
 
 from ..compat.modes import list_dispatch_modes
+from .branch_peaks import Peaks, Stretch, find_peaks
 from .pass_record import PassRecord
 
 if TYPE_CHECKING:
     from .recorder import Recorder
 
-__all__ = ["Excerpt", "Peaks", "record_apart", "record_call", "record_into"]
-
-
-class Peaks(NamedTuple):
-    """The least and the most bytes that may be alive at once, above those at a beginning."""
-
-    low: int
-    high: int
+__all__ = ["Excerpt", "record_apart", "record_call", "record_into"]
 
 
 @dataclass(frozen=True)
@@ -34,7 +27,7 @@ class Excerpt:
 
     Attributes:
         base: The bytes alive at its beginning.
-        windows: Counted from the first of its operators.
+        stretches: Counted from the first of its operators.
         operator_macs: See `PassRecord.operator_macs`.
     """
 
@@ -44,7 +37,7 @@ class Excerpt:
     uncounted: Counter[str]
     unsized: Counter[str]
     choices: list[Choice]
-    windows: list[Window]
+    stretches: list[Stretch]
     operator_macs: int
 
     @property
@@ -58,8 +51,8 @@ class Excerpt:
         return sum(record.flops for record in self.operators)
 
     def find_peaks(self) -> Peaks:
-        """Return the ends between which the bytes alive in it have their peak."""
-        low, high = peak_ends(self.live_bytes, self.base, self.windows)
+        """Return the ends of the peak in it, above the bytes alive at its beginning."""
+        low, high = find_peaks(self.live_bytes, self.base, self.stretches)
         return Peaks(low - self.base, high - self.base)
 
     def make_branch(self) -> Branch:
@@ -69,7 +62,7 @@ class Excerpt:
     def put_back(self, record: PassRecord, base: int, peaks: Peaks, reason: str) -> None:
         """Add it to the record again, as if ``base`` bytes had been alive at its beginning.
 
-        Its peak may be anywhere between these peaks, for a reason.
+        Its peak may be anywhere between these peaks above ``base``, for a reason.
         """
         start = len(record.operators)
         record.operators += self.operators
@@ -77,14 +70,15 @@ class Excerpt:
         record.uncounted.update(self.uncounted)
         record.unsized.update(self.unsized)
         record.operator_macs += self.operator_macs
-        record.windows.append(Window(start, len(record.operators), base + peaks.low, base + peaks.high, reason))
+        whole = Peaks(base + peaks.low, base + peaks.high)
+        record.stretches.append(Stretch(start, len(record.operators), whole, reason))
 
 
 def record_apart(record: PassRecord, call: Callable[[], Any]) -> tuple[Excerpt, Any]:
     """Return what is recorded in a call, taken off the record, and what the call returns."""
     start, base = len(record.operators), record.live.total
     uncounted, unsized, all_macs = record.uncounted.copy(), record.unsized.copy(), record.operator_macs
-    first_choice, first_window = len(record.choices), len(record.windows)
+    first_choice, first_stretch = len(record.choices), len(record.stretches)
     try:
         result = call()
     finally:  # after an error, nothing of it stays on the record
@@ -95,11 +89,11 @@ def record_apart(record: PassRecord, call: Callable[[], Any]) -> tuple[Excerpt, 
             uncounted=record.uncounted - uncounted,
             unsized=record.unsized - unsized,
             choices=record.choices[first_choice:],
-            windows=[window.shift(-start) for window in record.windows[first_window:]],
+            stretches=[stretch.shift(-start) for stretch in record.stretches[first_stretch:]],
             operator_macs=record.operator_macs - all_macs,
         )
         del record.operators[start:], record.live_bytes[start:]
-        del record.choices[first_choice:], record.windows[first_window:]
+        del record.choices[first_choice:], record.stretches[first_stretch:]
         for counter, before in ((record.uncounted, uncounted), (record.unsized, unsized)):
             counter.clear()
             counter.update(before)

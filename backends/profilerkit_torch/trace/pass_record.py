@@ -9,7 +9,6 @@ import torch
 from msgspec.structs import replace
 from torch import nn
 
-from profilerkit.backend_kit.branch_memory import Window, peak_spread
 from profilerkit.costs import Cost, Formula, Shape, evaluate_formula
 from profilerkit.trace.bounds import Choice, PeakSpread
 from profilerkit.trace.layer_operators import name_layer_operator
@@ -17,6 +16,7 @@ from profilerkit.trace.records import MemoryTimeline, OpRecord, TensorInfo
 
 from ..costs import module_cost
 from ..model.stored_bytes import count_stored_bytes
+from .branch_peaks import Stretch, measure_spread
 from .fused_layers import find_fused_bytes, may_be_fused
 from .keras_attention import take_off_masks
 from .keras_trial_steps import TrialSteps
@@ -74,7 +74,7 @@ class PassRecord(OperatorRecord, LayerListener):
         #: Where one of several branches is taken, and nobody knows which.
         self.choices: list[Choice] = []
         #: The same, for the bytes alive.
-        self.windows: list[Window] = []
+        self.stretches: list[Stretch] = []
         #: Notes on how something was counted.
         self.notes: list[str] = []
         #: Of all operators, each by its own formula: those in layers with a formula of their own too.
@@ -100,7 +100,7 @@ class PassRecord(OperatorRecord, LayerListener):
         """Return how much the peak may differ by branches; None where the gradients of a step depend on them."""
         if self.DECIDED_BY_BRANCHES and self.choices:
             return None
-        return peak_spread(self.live_bytes, input_bytes, self.windows)
+        return measure_spread(self.live_bytes, input_bytes, self.stretches)
 
     # Operators --------------------------------------------------------------------------------------------------------
 

@@ -218,7 +218,49 @@ def test_nothing_is_said_of_the_peak_where_a_branch_returns_what_it_is_given() -
     trace = trace_function(
         lambda x, y: lax.cond(jnp.sum(x) > 0, lambda a, b: (a, b @ b), lambda a, b: (a + 1, b), x, y), MATRIX, MATRIX
     )
-    assert trace.peak_spread is None
+    assert trace.peak_spread is not None
+    assert (trace.peak_spread.below, trace.peak_spread.above) == (None, None)
+
+
+def hold_until(read: Callable[[Any, Any], Any]) -> Callable[[Any], Any]:
+    """Return a function that makes ten matrices ``a``, then eight, each with its sum, and then reads the ten."""
+
+    def function(x: Any) -> Any:
+        a = jnp.concatenate([x] * 10)
+        s = jnp.sum(a)
+        t = jnp.sum(jnp.concatenate([x] * 8))
+        return read(x, a) + s + t
+
+    return function
+
+
+def read_never(x: Any, a: Any) -> Any:
+    return jnp.sum(x @ x)
+
+
+def read_largest(x: Any, a: Any) -> Any:
+    return jnp.max(a)
+
+
+def cond_of(first: Callable[..., Any], second: Callable[..., Any]) -> Callable[[Any, Any], Any]:
+    return lambda x, a: lax.cond(x[0, 0] > 0, first, second, x, a)
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        cond_of(read_never, read_largest),
+        cond_of(read_largest, read_never),
+        cond_of(read_never, cond_of(read_largest, read_never)),
+        lambda x, a: lax.fori_loop(0, 3, lambda i, c: c + cond_of(read_never, read_largest)(x, a), jnp.float32(0)),
+        lambda x, a: jnp.max(lax.fori_loop(0, 3, lambda i, c: jnp.concatenate([x] * 10), a)),
+    ],
+    ids=["in the other branch", "in the dearer branch", "in a branch of a branch", "in a loop", "as a loop begins"],
+)
+@pytest.mark.parametrize("given", [MATRIX, jnp.ones((4, 4)), -jnp.ones((4, 4))], ids=["unknown", "yes", "no"])
+def test_what_any_branch_may_read_is_alive_until_the_cond(read: Any, given: Any) -> None:
+    """At the second sum: x, the ten matrices and their sum, the eight and their sum; whichever branch is taken."""
+    assert peaks(hold_until(read), given) == ((1 + 10 + 8) * BYTES + 4 + 4,) * 2
 
 
 def test_a_branch_that_is_known_is_counted_alone() -> None:

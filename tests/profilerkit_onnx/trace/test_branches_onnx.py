@@ -12,7 +12,7 @@ import numpy as np
 from onnx import GraphProto, TensorProto, helper
 from onnx_graphs import BACKEND, F, make_graph, make_model, make_unknown
 
-from profilerkit import ModelTrace, profile
+from profilerkit import ModelInputs, ModelTrace, profile
 from profilerkit.trace.bounds import Bounds, PeakSpread
 
 #: Two rows of three: 24 bytes.
@@ -236,6 +236,34 @@ def test_branches_of_the_same_work_may_take_different_memory() -> None:
         footprint = report.status("memory_footprint")
         assert footprint.completeness.value == "partial"
         assert footprint.ends == Bounds(footprint.value - below, footprint.value + above)
+
+
+@pytest.mark.parametrize("given", [True, False, None])
+@pytest.mark.parametrize("swapped", [False, True])
+def test_what_any_branch_may_read_is_alive_until_the_if(swapped: bool, given: bool | None) -> None:
+    """At the second sum: x, c, ten copies and their sum, eight copies and their sum; whichever branch is taken."""
+    nodes = [
+        node
+        for name, number in (("ten", 10), ("eight", 8))
+        for node in (
+            helper.make_node("Concat", ["x"] * number, [name], axis=1),
+            helper.make_node("ReduceSum", [name], [f"{name}_sum"], keepdims=0),
+        )
+    ]
+    product = helper.make_node("MatMul", ["x", "w"], ["made"])
+    sides = [
+        graph(product, helper.make_node("ReduceSum", ["made"], ["first"], keepdims=0), output="first"),
+        graph(helper.make_node("ReduceMax", ["ten"], ["second"], keepdims=0), output="second"),
+    ]
+    nodes.append(either("c", "z", *(sides[::-1] if swapped else sides)))
+    nodes += [helper.make_node("Add", ["z", "ten_sum"], ["u"]), helper.make_node("Add", ["u", "eight_sum"], ["y"])]
+    inputs = {"x": X, "c": C if given is None else np.asarray(given)}
+    trace = BACKEND.trace(
+        make_model(nodes, inputs, {"w": W}), make_unknown(**inputs) if given is None else ModelInputs(**inputs)
+    )
+    assert trace.failure is None
+    assert trace.memory.peak_bytes(include_weights=False) == GIVEN + 240 + 4 + 192 + 4
+    assert trace.peak_spread == PeakSpread()
 
 
 def test_a_branch_below_the_peak_of_the_rest_changes_nothing() -> None:

@@ -84,13 +84,13 @@ def test_a_bound_that_is_an_input_counts_by_its_value() -> None:
     assert (trace.macs, trace.missing) == (6 * ONE, ())
     trace = BACKEND.trace(make_model([loop], given, {"w": W, "begins": np.asarray(True)}), make_unknown(**given))
     assert trace.macs == ONE
-    assert trace.missing == ("Loop of an unknown number of trips (1 call)",)
+    assert trace.missing == ("Loop of an unknown number of turns (1 call)",)
 
 
 def test_a_loop_that_never_ends_is_not_run_for_ever() -> None:
     trace = trace_loop(step=0)
     assert trace.macs == ONE
-    assert trace.missing == ("Loop of an unknown number of trips (1 call)",)
+    assert trace.missing == ("Loop of an unknown number of turns (1 call)",)
 
 
 def test_a_condition_by_chance_is_not_counted() -> None:

@@ -390,6 +390,23 @@ def test_a_loop_that_may_not_run_may_need_nothing() -> None:
     assert found.peak_spread.above == 0
 
 
+@pytest.mark.parametrize("swapped", [False, True])
+def test_what_any_branch_may_read_is_alive_until_the_condition(swapped: bool) -> None:
+    """At the second sum: x, ten copies and their sum, eight copies and their sum; whichever branch is taken."""
+
+    def function(x: Any) -> Any:
+        ten = tf.concat([x] * 10, 0)
+        s = tf.reduce_sum(ten)
+        t = tf.reduce_sum(tf.concat([x] * 8, 0))
+        sides = (lambda: tf.reduce_sum(x @ W), lambda: tf.reduce_max(ten))
+        return either(*(sides[::-1] if swapped else sides), s) + s + t
+
+    found = traced(function, X)
+    assert found.memory.peak_bytes(include_weights=False) == 24 + 240 + 4 + 192 + 4
+    assert found.peak_spread is not None
+    assert found.peak_spread.is_exact
+
+
 def test_branches_of_equal_memory_leave_the_peak_exact() -> None:
     found = traced(lambda x: either(lambda: x @ W, lambda: x * 2.0, x), X)
     assert found.bounds("macs") == Bounds(0, ONE)
