@@ -35,7 +35,7 @@ def map_fusions(compiled: Any, model: Any, inputs: ModelInputs) -> list[RanNode]
 
 
 def _map_to_layers(compiled: Any, model: Any, inputs: ModelInputs, layers: Layers) -> list[RanNode]:
-    executed = _group_by_name(model, walk_model(model, inputs, layers).walk.work.executed)
+    executed = _group_by_name(model, walk_model(model, inputs, layers).walk.work.operators)
     running = [node for node in compiled.get_runtime_model().get_ordered_ops() if _read(node, "layerType") != "Const"]
     nodes, paths = [], layers.paths
     for node, names in zip(running, _list_written(running, executed), strict=True):

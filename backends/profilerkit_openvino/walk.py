@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any, NamedTuple
+from typing import Any
 
 from profilerkit.backend_kit.graph_work import Body, Executed, Work, count_first, note_apart
+from profilerkit.backend_kit.turns import Turns
 from profilerkit.costs import Shape
 from profilerkit.trace.bounds import Branch, Choice
 from profilerkit.trace.records import TensorInfo
@@ -62,20 +63,6 @@ Values = dict[tuple[str, int], Value]
 def read_inputs(node: Any, values: Mapping[tuple[str, int], Value]) -> list[Value]:
     """Return the values that a node reads."""
     return [values[source.get_node().get_name(), source.get_index()] for source in node.input_values()]
-
-
-class _Turns(NamedTuple):
-    """How often the body of a loop runs.
-
-    Attributes:
-        counted: The turns that are counted.
-        doubt: Why it may run less often; empty where it does not.
-        missing: What is not counted, in words; empty where all is.
-    """
-
-    counted: int
-    doubt: str = ""
-    missing: str = ""
 
 
 @dataclass
@@ -191,29 +178,29 @@ class Walk:
             for parameter in parameters
             if (parameter.get_name(), 0) not in same_in_all_turns
         }
-        times_of_body = times * turns.counted
+        times_of_body = times * turns.number_to_count
         self.work.append(Executed(name, self.node, inputs, tuple(made_for_a_turn.values()), times_of_body))
         body = self._walk_body(graph, {**same_in_all_turns, **made_for_a_turn}, times_of_body)
         work = body.work
-        if turns.doubt:
-            work = self._count_first(node, Body(work, ()), Body(Work(), ()), turns.doubt)
+        if turns.exact is None:
+            reason = _MAY_NOT_RUN if turns.most is None else _MAY_STOP
+            work = self._count_first(node, Body(work, ()), Body(Work(), ()), reason)
+        missing = f"{name} of an unknown number of turns" if turns.most is None else ""
         self.work.add_loop(work)
-        self.work.append(Executed(name, self.node, body.outputs, outputs, times, missing=turns.missing))
+        self.work.append(Executed(name, self.node, body.outputs, outputs, times, missing=missing))
 
     def _count_first(self, node: Any, first: Body[Work, Value], second: Body[Work, Value], reason: str) -> Work:
         """Return the work of a node that runs one of two bodies: that of the first; ``reason`` says why this one."""
         return count_first(first, second, self.node, self.paths[self.node], reason.format(node.get_friendly_name()))
 
 
-def _count_turns(node: Any) -> _Turns:
+def _count_turns(node: Any) -> Turns:
     """Return how often the body of a loop runs, as far as OpenVINO or the limit of a ``Loop`` tells."""
-    number, kind = node.get_num_iterations(), node.get_type_name()
+    number = node.get_num_iterations()
     if number >= 0:  # -1 where OpenVINO does not know it
-        return _Turns(number)
-    limit = read_constant(node.input_value(0).get_node()) if kind == "Loop" else None
-    if limit is not None and int(limit.item()) >= 0:
-        return _Turns(int(limit.item()), _MAY_STOP)
-    return _Turns(1, _MAY_NOT_RUN, f"{kind} of an unknown number of turns")
+        return Turns(number, number)
+    limit = read_constant(node.input_value(0).get_node()) if node.get_type_name() == "Loop" else None
+    return Turns(0, None if limit is None or int(limit.item()) < 0 else int(limit.item()))
 
 
 def _hides_scores(node: Any, inputs: Sequence[Value]) -> bool:

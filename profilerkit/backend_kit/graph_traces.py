@@ -77,7 +77,7 @@ def trace_work(
         names: What each node of the model's own graph is called in the file, as `OpRecord` has it.
         settings: What is known of how layers were created, by their paths.
     """
-    executed = work.executed
+    executed = work.operators
     chains = [scopes.chains[op.node] for op in executed]
     calls = layer_calls(executed, chains, inputs, outputs, scopes.chains)
     reads = list_reads(executed, inputs)

@@ -114,7 +114,7 @@ class RunningOrder(Generic[Op, C]):
     missed: Counter[str] = field(default_factory=Counter)
 
     @property
-    def executed(self) -> tuple[Op, ...]:
+    def operators(self) -> tuple[Op, ...]:
         """The operators that are counted, in order."""
         return tuple(list_counted(self.parts))
 
@@ -139,12 +139,12 @@ class RunningOrder(Generic[Op, C]):
     @property
     def price(self) -> tuple[int, int]:
         """The key by which branches are compared: FLOPs, then MACs."""
-        return sum(op.flops for op in self.executed), sum(op.macs for op in self.executed)
+        return sum(op.flops for op in self.operators), sum(op.macs for op in self.operators)
 
     def count_missing(self) -> Counter[str]:
         """Return what is not counted, with its calls."""
         missing = self.missed.copy()
-        for op in self.executed:
+        for op in self.operators:
             if op.missing:
                 missing[op.missing] += max(op.times, 1)
         return missing
@@ -156,7 +156,7 @@ class Work(RunningOrder[Executed, Choice]):
 
     def as_branch(self, path: str) -> Branch:
         """Return it as one side of a choice, all of it in the layer at this path."""
-        return Branch.of(((path, op.macs, op.flops) for op in self.executed), self.choices)
+        return Branch.of(((path, op.macs, op.flops) for op in self.operators), self.choices)
 
 
 W = TypeVar("W", bound=RunningOrder[Any, Any])
@@ -214,7 +214,7 @@ def _pair_results(counted: Body[W, V], other: Body[W, V]) -> list[tuple[V, V]] |
     None where the counted body returns a value that it has not made, or returns one twice, and the other body has
     another value in its place: both are alive behind them, where operators name only one.
     """
-    made = {value.number for op in counted.work.executed for value in op.outputs}
+    made = {value.number for op in counted.work.operators for value in op.outputs}
     pairs = []
     for value, result in zip(other.outputs, counted.outputs, strict=True):
         if value.number == result.number:

@@ -132,7 +132,7 @@ def _list_exchanged(
 
     What no equation of the jaxpr asks for comes last, and is of no layer.
     """
-    positions = {id(executed): index for index, executed in enumerate(walk.work.executed)}
+    positions = {id(executed): index for index, executed in enumerate(walk.work.operators)}
     for executed, exchange, spot in sorted(walk.exchanged, key=lambda exchanged: positions[id(exchanged.by)]):
         phase = "backward" if executed.is_backward else "forward"
         overlaps = _is_of_weight(exchange, spot, share)

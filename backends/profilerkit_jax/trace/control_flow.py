@@ -154,7 +154,7 @@ def _walk_elements(
     # The numbers inside have no buffers: of the function there is only its work, and what decides it.
     walk.work.choices += work.choices
     outputs = [walk.make_value(variable.aval) for variable in equation.outvars]
-    cost = Cost(sum(op.macs for op in work.executed), sum(op.flops for op in work.executed))
+    cost = Cost(sum(op.macs for op in work.operators), sum(op.flops for op in work.operators))
     missing = ", ".join(work.count_missing())
     walk.note(equation.primitive.name, inputs, outputs, context, cost, missing=missing)
     return outputs

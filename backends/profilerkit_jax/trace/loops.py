@@ -1,4 +1,4 @@
-"""Loops: ``scan`` runs its body as often as its length says, ``while`` as often as its condition does (`trips`).
+"""Loops: ``scan`` runs its body as often as its length says, ``while`` as often as its condition does (`turns`).
 
 The walk goes over each body once, with what is the same in every turn.
 """
@@ -14,7 +14,7 @@ from ..compat import open_jaxpr, parameters
 from .branches import count_one, walk_body
 from .frames import Context
 from .origins import Loop
-from .trips import WhileLoop, count_trips
+from .turns import WhileLoop, count_turns
 from .values import Value
 from .walk import Walk
 from .work import Work
@@ -121,16 +121,15 @@ def walk_while(walk: Walk, equation: Any, inputs: Sequence[Value], context: Cont
     """Go over condition and body once, and count them for each turn; where the turns are not known, for one."""
     loop = WhileLoop.read(equation, inputs)
     walk.hold(inputs)
-    trips = count_trips(walk, loop)
-    turns = 1 if trips is None else trips
-    checks = 1 if trips is None else trips + 1  # the condition is looked at once more, when it ends the loop
+    turns = count_turns(walk, loop)
+    checks = 1 if turns is None else turns + 1  # the condition is looked at once more, when it ends the loop
     state = _make_state(open_jaxpr(loop.body), len(loop.body_consts), loop.initial)
     condition = walk_body(walk, loop.condition, [*loop.condition_consts, *state], context.repeat(checks))
-    body = walk_body(walk, loop.body, [*loop.body_consts, *state], context.repeat(turns))
+    body = walk_body(walk, loop.body, [*loop.body_consts, *state], context.repeat(1 if turns is None else turns))
     work = condition.work
-    work.add(body.work if trips is not None else count_one(body, [body, Body(Work(), state)], _MAY_NOT_RUN))
+    work.add(body.work if turns is not None else count_one(body, [body, Body(Work(), state)], _MAY_NOT_RUN))
     walk.work.add_loop(work)
-    missing = "while: a loop of an unknown number of turns, counted once" if trips is None else ""
+    missing = "while: a loop of an unknown number of turns, counted once" if turns is None else ""
     outputs = [walk.make_value(variable.aval) for variable in equation.outvars]
     sources = {out.number: value.number for out, value in zip(outputs, body.outputs, strict=True)}
     walk.note("while", body.outputs, outputs, context, missing=missing, sources=sources)

@@ -108,15 +108,15 @@ def make_trace(subject: Subject, traced: Traced, passed: WalkedPass, training: b
     types = order_types(subject, marks.types, walk.frames.user_scopes)
     # In branches that are not counted layers have a cost too: the ends of a count are compared with it.
     uncounted = [op for choice in work.choices for op in choice.list_uncounted()]
-    count_whole_layers([*work.executed, *uncounted], subject, types, Calls(marks.calls, training))
+    count_whole_layers([*work.operators, *uncounted], subject, types, Calls(marks.calls, training))
     constants = list_constants(walk.arrays.values(), first=len(subject.leaves))
     weights = list_by_layer((*list_weights(subject.leaves, types), *constants))
-    calls = list_calls(work.executed, inputs, results[: traced.outputs], marks)
+    calls = list_calls(work.operators, inputs, results[: traced.outputs], marks)
     memory = _measure_memory(passed)
     lacking = dict.fromkeys(_list_lacking(walk, traced), 1)
     trace = ModelTrace(
         layer_records(types, weights, calls),
-        tuple(map(_make_record, work.executed, list_reads(work.executed, inputs))),
+        tuple(map(_make_record, work.operators, list_reads(work.operators, inputs))),
         MemoryTimeline(count_weight_bytes(weights), _count_input_bytes(passed), memory.live_bytes, MEMORY_NOTE),
         {**Work([*uncounted]).count_missing(), **work.count_missing(), **lacking},
         METHOD,

@@ -70,11 +70,11 @@ class PendingChoice:
         """Yield the equations of the sides that are not counted, also of branches inside any of the sides."""
         for index, side in enumerate(self.sides):
             if index != self.counted:
-                yield from side.executed
+                yield from side.operators
             for choice in side.choices:
                 yield from choice.list_uncounted()
 
 
 def _sum_up_side(side: Work) -> Branch:
-    operators = [(op.chain[-1].path, op.macs, op.flops) for op in side.executed]
+    operators = [(op.chain[-1].path, op.macs, op.flops) for op in side.operators]
     return Branch.of(operators, [choice.sum_up() for choice in side.choices])

@@ -94,7 +94,7 @@ def map_operators(model: LiteRTModel, ran: Iterable[RanOperator], inputs: ModelI
     """
     walk = Walk(model, layers.paths, HANDLERS)
     walk_call(walk, inputs)
-    traced = walk.work.executed
+    traced = walk.work.operators
     traced_nodes = {op.node for op in traced}
     # The static trace lacks what LiteRT prepares once. It may have run all the same, and is matched, but not handed on.
     operators = enumerate(model.graphs[model.signature.graph].operators)

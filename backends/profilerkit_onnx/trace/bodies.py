@@ -28,8 +28,8 @@ def hold_reads(walk: Walk, visit: Visit) -> None:
     names = {name for graph in graphs for node in list_nodes(graph.node) for name in node.input}
     names |= {output.name for graph in graphs for output in graph.output}
     around = [value for name, value in visit.values.items() if name in names]
-    given = [value for value in visit.inputs if value is not None]
-    walk.work.hold(Executed(visit.node.op_type, walk.node, [*given, *around], ()))
+    inputs = [value for value in visit.inputs if value is not None]
+    walk.work.hold(Executed(visit.node.op_type, walk.node, [*inputs, *around], ()))
 
 
 def walk_body(

@@ -1,6 +1,6 @@
 """``Loop``: the walk goes over the body once, with what is the same in every turn.
 
-It counts as often as it runs, also where its condition counts the turns (`trips`), and up to its limit where it may
+It counts as often as it runs, also where its condition counts the turns (`turns`), and up to its limit where it may
 stop before. Where the number of turns is not known, one is counted, and the loop is named as missing.
 """
 
@@ -13,11 +13,12 @@ import numpy as np
 from onnx import GraphProto, NodeProto, TensorProto, TypeProto
 
 from profilerkit.backend_kit.graph_work import Body, Executed, Work, count_first
+from profilerkit.backend_kit.turns import Turns
 
 from ..model.types import tensor_type
 from .bodies import find_graph, hold_reads, stack_turns, walk_body
 from .pricing import name_node
-from .trips import count_trips
+from .turns import count_turns
 from .values import Value, Values
 from .walk import Visit, Walk
 
@@ -41,23 +42,6 @@ class _LoopInputs(NamedTuple):
     begins: Sequence[Value | None]
 
 
-class _Turns(NamedTuple):
-    """How often the body of a loop runs: at least, and at most; None where it has no limit that is known."""
-
-    least: int
-    most: int | None
-
-    @property
-    def exact(self) -> int | None:
-        """How often the body runs, where that is known."""
-        return self.most if self.least == self.most else None
-
-    @property
-    def counted(self) -> int:
-        """How many turns are counted: one where nothing is known."""
-        return 1 if self.most is None else self.most
-
-
 class _AnyTurn(NamedTuple):
     """What the body of a loop does and returns, as far as it is the same in every turn.
 
@@ -79,9 +63,9 @@ def walk_loop(walk: Walk, visit: Visit) -> list[Value]:
     hold_reads(walk, visit)
     graph = find_graph(visit.node, "body")
     read = _LoopInputs(visit.inputs[0], visit.inputs[1], visit.inputs[2:])
-    turns_by_inputs = _count_turns(walk, graph, read, visit.values)
+    turns_by_inputs = _find_turns(walk, graph, read, visit.values)
     arguments = [*_note_begin(walk, read, visit.times), *read.begins]
-    turn = _walk_any_turn(walk, visit, graph, arguments, turns_by_inputs.counted)
+    turn = _walk_any_turn(walk, visit, graph, arguments, turns_by_inputs.number_to_count)
     turns = _settle_turns(turns_by_inputs, read, turn)
     walk.work.add_loop(_count_work(walk, visit.node, turns, turn, read.begins))
     stacked = [stack_turns(walk, value, 0, turns.exact) for value in turn.stacked]
@@ -89,27 +73,27 @@ def walk_loop(walk: Walk, visit: Visit) -> list[Value]:
     return [*_carry_out(turns, read, turn, visit.values), *stacked]
 
 
-def _count_turns(walk: Walk, graph: GraphProto, read: _LoopInputs, values: Values) -> _Turns:
+def _find_turns(walk: Walk, graph: GraphProto, read: _LoopInputs, values: Values) -> Turns:
     """Return how often a loop runs, as far as its inputs and its condition tell before its body is gone over."""
     condition = read.condition
     limit = None if read.limit is None or read.limit.array is None else max(int(read.limit.array.item()), 0)
     if condition is None:  # the condition that the body makes is ignored then
-        return _Turns(limit or 0, limit)
+        return Turns(limit or 0, limit)
     if limit == 0 or (condition.array is not None and not condition.is_true):
-        return _Turns(0, 0)
+        return Turns(0, 0)
     if condition.array is None:
-        return _Turns(0, limit)
-    counted = count_trips(graph, limit, read.begins, walk.add_initializers(graph, values), walk.declared.opsets)
-    return _Turns(0, limit) if counted is None else _Turns(counted, counted)
+        return Turns(0, limit)
+    counted = count_turns(graph, limit, read.begins, walk.add_initializers(graph, values), walk.declared.opsets)
+    return Turns(0, limit) if counted is None else Turns(counted, counted)
 
 
-def _settle_turns(turns: _Turns, read: _LoopInputs, turn: _AnyTurn) -> _Turns:
+def _settle_turns(turns: Turns, read: _LoopInputs, turn: _AnyTurn) -> Turns:
     """Return how often a loop runs, with what its body has shown.
 
     A condition that is true before the first turn and after every turn never stops it: it runs up to its limit.
     """
     never_stops = read.condition is not None and read.condition.is_true and turn.goes_on.is_true
-    return _Turns(turns.most, turns.most) if never_stops and turns.most is not None else turns
+    return Turns(turns.most, turns.most) if never_stops and turns.most is not None else turns
 
 
 def _note_begin(walk: Walk, read: _LoopInputs, times: int) -> list[Value]:
@@ -126,7 +110,7 @@ def _note_begin(walk: Walk, read: _LoopInputs, times: int) -> list[Value]:
     return [number, condition]
 
 
-def _note_end(walk: Walk, turns: _Turns, turn: _AnyTurn, stacked: Sequence[Value], times: int) -> None:
+def _note_end(walk: Walk, turns: Turns, turn: _AnyTurn, stacked: Sequence[Value], times: int) -> None:
     """Note that the loop reads what its last turn returns, and makes the stacked values of all turns."""
     missing = "Loop of an unknown number of turns" if turns.most is None else ""
     returned = (*turn.carried, *turn.stacked)
@@ -160,7 +144,7 @@ def _list_types(values: Sequence[Value | None]) -> list[TypeProto | None]:
     return [None if value is None else value.type for value in values]
 
 
-def _count_work(walk: Walk, node: NodeProto, turns: _Turns, turn: _AnyTurn, begins: Sequence[Value | None]) -> Work:
+def _count_work(walk: Walk, node: NodeProto, turns: Turns, turn: _AnyTurn, begins: Sequence[Value | None]) -> Work:
     """Return the work of a loop: that of its body, or either that or none where it may stop, or not run at all."""
     if turns.exact is not None:
         return turn.work
@@ -171,7 +155,7 @@ def _count_work(walk: Walk, node: NodeProto, turns: _Turns, turn: _AnyTurn, begi
     return count_first(runs, Body(Work(), [*first, *turn.stacked]), walk.node, walk.path, reason)
 
 
-def _carry_out(turns: _Turns, read: _LoopInputs, turn: _AnyTurn, values: Values) -> list[Value]:
+def _carry_out(turns: Turns, read: _LoopInputs, turn: _AnyTurn, values: Values) -> list[Value]:
     """Return what a loop returns of the values that it carries.
 
     Any value around the loop whose elements follow from the inputs of the call may decide how often it runs: then the
@@ -182,7 +166,7 @@ def _carry_out(turns: _Turns, read: _LoopInputs, turn: _AnyTurn, values: Values)
     return [value.mark_from_inputs() for value in carried] if may_follow_from_inputs else carried
 
 
-def _choose_last(turns: _Turns, before: Value | None, after: Value) -> Value:
+def _choose_last(turns: Turns, before: Value | None, after: Value) -> Value:
     """Return a carried value as the last turn leaves it, or as the first one gets it if none runs."""
     if before is None or turns.least > 0:
         return after

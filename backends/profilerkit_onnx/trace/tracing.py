@@ -70,7 +70,7 @@ def _trace_call(model: ModelProto, inputs: ModelInputs | None, make_walk: Callab
         calls: dict[str, list[LayerCall]] = {}
         if walk.node >= 0:
             note_layer(error, walk.paths[walk.node])
-            ran = walk.work.executed
+            ran = walk.work.operators
             calls = layer_calls(ran, [scopes.chains[op.node] for op in ran], (), (), scopes.chains[: walk.node + 1])
         failure = explain_failure(error, inputs, "onnx", __package__ or "")
         return ModelTrace(layer_records(scopes.types, weights, calls), failure=failure)
@@ -81,7 +81,7 @@ def list_operators(model: ModelProto, inputs: ModelInputs) -> dict[int, list[Exe
     walk = Walk(HANDLERS)
     _walk_call(walk, model, inputs)
     operators: dict[int, list[Executed]] = {}
-    for op in walk.work.executed:
+    for op in walk.work.operators:
         operators.setdefault(op.node, []).append(op)
     return operators
 

@@ -58,7 +58,7 @@ def _list_branches(operator: Any, chosen: Any) -> list[str]:
 def _compute_price(body: Body[Work, Value]) -> tuple[int, int, int]:
     """Return the key by which branches are compared: MACs, then FLOPs, then the number of operators."""
     flops, macs = body.work.price
-    return macs, flops, len(body.work.executed)
+    return macs, flops, len(body.work.operators)
 
 
 def _count_dearest(

@@ -1,10 +1,10 @@
-"""Loops: the walk goes over the body and the condition once, with what is the same in every run.
+"""Loops: the walk goes over the body and the condition once, with what is the same in every turn.
 
-A body counts as often as its loop runs (`trips`), also up to a limit before which it may stop. Where the number of runs
-is not known, one is counted, and the loop is named as not counted. What is known of a loop, by an example::
+A body counts as often as its loop runs (`turns`), also up to a limit before which it may stop. Where the number of
+turns is not known, one is counted, and the loop is named as not counted. What is known of a loop, by an example::
 
-    i, y, w = 0, x, weights           begins  the values of its variables before the first run
-    while i < 10:                     trips   10 runs; with ``i < 10 and y > 0`` at most 10, it may stop before
+    i, y, w = 0, x, weights           begins  the values of its variables before the first turn
+    while i < 10:                     turns   10; with ``i < 10 and y > 0`` at most 10, it may stop before
         i, y, w = i + 1, y @ w, w     steps   1, None, 0: a counter, a result, a variable that never changes
     return y                          needed  y, which is used; i, which the condition reads; w, which makes y
 """
@@ -16,13 +16,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from profilerkit.backend_kit.graph_work import Body, note_apart
+from profilerkit.backend_kit.turns import Turns
 from profilerkit.trace.bounds import Branch, Choice
 
 from .alternatives import agree_on_constant, make_graph_fork
 from .graph_access import body_named
 from .ownership import Owner
 from .reachable_operators import find_needed_variables
-from .trips import Trips, advance_counter, count_trips, find_steps, is_loop_counter
+from .turns import advance_counter, count_turns, find_steps, is_loop_counter
 from .values import Scope, Value
 from .walk import Walk
 from .work import Work
@@ -30,7 +31,7 @@ from .work import Work
 __all__ = ["walk_loop"]
 
 _MAY_STOP = "a loop may stop before it reaches its limit; it is counted up to that"
-_MAY_NOT_RUN = "a loop whose number of runs is not known may not run at all; it is counted once"
+_MAY_NOT_RUN = "a loop whose number of turns is not known may not run at all; it is counted once"
 
 
 @dataclass(frozen=True)
@@ -42,10 +43,9 @@ class _Loop:
         owner: The layer that it belongs to.
         body: The graph that it repeats.
         condition: The graph that decides whether it goes on.
-        begins: The values of its variables before the first run.
-        steps: What each run adds to each variable: 0 if nothing; None where that is not known.
-        trips: How often it runs: ``most``, the number that is counted, None where none is known; and ``may_stop``,
-            whether it may also run less often.
+        begins: The values of its variables before the first turn.
+        steps: What each turn adds to each variable: 0 if nothing; None where that is not known.
+        turns: How often it runs.
         needed: The indices of the variables that its condition, its needed results, or what follows it reads.
     """
 
@@ -55,39 +55,34 @@ class _Loop:
     condition: Any
     begins: Sequence[Value]
     steps: Sequence[float | None]
-    trips: Trips
+    turns: Turns
     needed: set[int]
 
-    @property
-    def runs(self) -> int:
-        """How many runs are counted: one where their number is not known."""
-        return 1 if self.trips.most is None else self.trips.most
-
-    def find_certain_runs(self, index: int) -> int | None:
-        """Return how many runs a variable has gone through at the end; None where that is not known.
+    def find_certain_turns(self, index: int) -> int | None:
+        """Return how many turns a variable has gone through at the end; None where that is not known.
 
         It is not known in a loop that may stop before its limit. For TensorFlow's own counter the limit is taken: the
         gradient of the loop runs as often as that counter says, and is counted up to the limit as the loop itself is.
         """
-        is_certain = not self.trips.may_stop or is_loop_counter(self.body.inputs[index])
-        return self.trips.most if is_certain else None
+        is_certain = self.turns.exact is not None or is_loop_counter(self.body.inputs[index])
+        return self.turns.most if is_certain else None
 
 
 def walk_loop(walk: Walk, operator: Any, scope: Scope) -> None:
-    """Walk the body and the condition of a loop once, for all runs together."""
+    """Walk the body and the condition of a loop once, for all turns together."""
     loop = _read_loop(walk, operator, scope)
-    if loop.trips.most is None:
+    if loop.turns.most is None:
         walk.work.missed[f"{operator.type} (how often it runs is not known; counted once)"] += 1
-    if loop.trips.most == 0:
+    if loop.turns.most == 0:
         walk.bind(operator, loop.begins, scope)
         return
     walk.hold(loop.begins, loop.owner)
-    with note_apart(walk) as runs:
-        results = _walk_any_run(walk, loop)
+    with note_apart(walk) as in_turns:
+        results = _walk_any_turn(walk, loop)
         _walk_condition(walk, loop, results)
     work = Work()
-    work.add_loop(runs)
-    walk.work.add(_count_runs_or_none(work, loop, results) if loop.trips.may_stop else work)
+    work.add_loop(in_turns)
+    walk.work.add(_count_turns_or_none(work, loop, results) if loop.turns.exact is None else work)
     outputs = [_hand_out(walk, loop, index, result) for index, result in enumerate(results)]
     walk.bind(operator, outputs, scope)
 
@@ -100,40 +95,40 @@ def _read_loop(walk: Walk, operator: Any, scope: Scope) -> _Loop:
     steps = find_steps(walk.folding, body, begins)
     before_the_first = Scope(condition, begins, scope, owner)
     before_the_first.bind_arguments()
-    trips = count_trips(walk.folding, before_the_first, steps)
+    turns = count_turns(walk.folding, before_the_first, steps)
     needed = find_needed_variables(condition, body, scope.find_used_outputs(operator))
-    return _Loop(scope, owner, body, condition, begins, steps, trips, needed)
+    return _Loop(scope, owner, body, condition, begins, steps, turns, needed)
 
 
-def _walk_any_run(walk: Walk, loop: _Loop) -> list[Value]:
-    """Walk the body with what is known in every run; return the values that a run makes of the loop's variables.
+def _walk_any_turn(walk: Walk, loop: _Loop) -> list[Value]:
+    """Walk the body with what is known in every turn; return the values that a turn makes of the loop's variables.
 
-    The walk is tried with what the first run gets: say y of shape (2, 3). If a run makes (2, 6) of it, the next try is
-    with (2, None), which is what two runs have in common. A try counts once its results tell nothing else.
+    The walk is tried with what the first turn gets: say y of shape (2, 3). If a turn makes (2, 6) of it, the next try
+    is with (2, None), which is what two turns have in common. A try counts once its results tell nothing else.
     """
     carried = list(loop.begins)
     while True:
         formulas_before = set(walk.formulas_used)
-        run = _walk_run(walk, loop, carried)
+        turn = _walk_turn(walk, loop, carried)
         common = list(carried)
         for index in loop.needed:
-            common[index] = carried[index].common(run.outputs[index])
+            common[index] = carried[index].common(turn.outputs[index])
         if all(before.is_known_as(after) for before, after in zip(carried, common, strict=True)):
-            walk.work.add(run.work)
-            return list(run.outputs[: len(carried)])
+            walk.work.add(turn.work)
+            return list(turn.outputs[: len(carried)])
         # The work of this try is dropped, and so are the formulas that have added to it: they count in the next one.
         walk.formulas_used = formulas_before
         carried = common
 
 
-def _walk_run(walk: Walk, loop: _Loop, carried: Sequence[Value]) -> Body[Work, Value]:
+def _walk_turn(walk: Walk, loop: _Loop, carried: Sequence[Value]) -> Body[Work, Value]:
     """Walk the body with variables of which is known what is known of ``carried``; the work is not added so far."""
     with note_apart(walk) as work:
         arguments = [
             begin if step == 0 else walk.hand_on(begin, value, loop.owner)
             for begin, step, value in zip(loop.begins, loop.steps, carried, strict=True)
         ]
-        times = loop.scope.times * loop.runs
+        times = loop.scope.times * loop.turns.number_to_count
         results = walk.walk_body(Scope(loop.body, arguments, loop.scope, loop.owner, times, loop.needed))
     return Body(work, results)
 
@@ -141,9 +136,9 @@ def _walk_run(walk: Walk, loop: _Loop, carried: Sequence[Value]) -> Body[Work, V
 def _walk_condition(walk: Walk, loop: _Loop, results: Sequence[Value]) -> None:
     """Walk the condition, which runs once more than the body, and keep it if it costs anything.
 
-    Of a loop whose number of runs is not known it is counted once, as the body is.
+    Of a loop whose number of turns is not known it is counted once, as the body is.
     """
-    tests = 1 if loop.trips.most is None else loop.trips.most + 1
+    tests = 1 if loop.turns.most is None else loop.turns.most + 1
     arguments = [
         walk.hand_on(before, before.common(after), loop.owner)
         for before, after in zip(loop.begins, results, strict=True)
@@ -154,9 +149,9 @@ def _walk_condition(walk: Walk, loop: _Loop, results: Sequence[Value]) -> None:
         walk.work.add(work)
 
 
-def _count_runs_or_none(work: Work, loop: _Loop, results: Sequence[Value]) -> Work:
-    """Return the work of a loop that may stop: all its runs are counted, or there is none, as nothing is known."""
-    reason = _MAY_NOT_RUN if loop.trips.most is None else _MAY_STOP
+def _count_turns_or_none(work: Work, loop: _Loop, results: Sequence[Value]) -> Work:
+    """Return the work of a loop that may stop: all its turns are counted, or there is none, as nothing is known."""
+    reason = _MAY_NOT_RUN if loop.turns.most is None else _MAY_STOP
     every = work.as_branch()
     needed = sorted(loop.needed)
     counted = Body(work, [results[index] for index in needed])
@@ -169,23 +164,23 @@ def _count_runs_or_none(work: Work, loop: _Loop, results: Sequence[Value]) -> Wo
 
 
 def _hand_out(walk: Walk, loop: _Loop, index: int, result: Value) -> Value:
-    """Return the value that a variable has after the loop, where each run makes ``result`` of it.
+    """Return the value that a variable has after the loop, where each turn makes ``result`` of it.
 
     - One that never changes is what it was.
-    - Where the number of runs is certain, a counter has its last number: 10 after 10 runs from 0 by 1.
-    - Where it is not, a number that each run makes is known only if the loop began with the same one: there may be no
-      run at all.
-    - Anything else is the result of the last run.
+    - Where the number of turns is certain, a counter has its last number: 10 after 10 turns from 0 by 1.
+    - Where it is not, a number that each turn makes is known only if the loop began with the same one: there may be no
+      turn at all.
+    - Anything else is the result of the last turn.
     """
     before, step = loop.begins[index], loop.steps[index]
     if step == 0:
         return before
-    runs = loop.find_certain_runs(index)
+    turns = loop.find_certain_turns(index)
     start = walk.folding.constant(before)
-    if runs is None and walk.folding.constant(result) is not None:
+    if turns is None and walk.folding.constant(result) is not None:
         number = agree_on_constant(walk.folding, [before, result])
-    elif runs is not None and step is not None and _is_one_number(start):
-        number = advance_counter(start, step, runs)
+    elif turns is not None and step is not None and _is_one_number(start):
+        number = advance_counter(start, step, turns)
     else:
         return result
     after = walk.hand_on(result, result, loop.owner)

@@ -86,7 +86,7 @@ class Observation(EagerOperators):
 def sum_macs(walk: Walk) -> int | None:
     """Return the multiply-accumulates of a walk: None where any are not counted, or depend on what no graph tells."""
     work = walk.work
-    return None if work.count_missing() or work.choices else sum(op.macs for op in work.executed)
+    return None if work.count_missing() or work.choices else sum(op.macs for op in work.operators)
 
 
 def _describe_argument(tensor: Any) -> ProgramInput:

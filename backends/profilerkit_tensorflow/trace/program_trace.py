@@ -39,7 +39,7 @@ def trace_of_program(program: Program, *, training: bool = False) -> ModelTrace:
     with Walk(program.calls.ownership, HANDLERS) as walk:
         arguments = list_arguments(program, walk.folding)
         call = _CallMemory(arguments, walk.run(program.graph, [argument.value for argument in arguments]))
-        work, executed = walk.work, walk.work.executed
+        work, executed = walk.work, walk.work.operators
         memory = measure_memory(work.parts, call.list_live_bytes, call.input_bytes)
         shown = select_shown(executed, memory.live_bytes, call.list_input_numbers(), training)
         weights = _read_weights(program)
@@ -77,7 +77,7 @@ def count_program_macs(program: Program) -> int | None:
             walk.run(program.graph, [argument.value for argument in list_arguments(program, walk.folding)])
         except CostFormulaError:  # the trace has said it
             return None
-        return None if sum_macs(walk) is None else count_operator_macs(walk.work.executed)
+        return None if sum_macs(walk) is None else count_operator_macs(walk.work.operators)
 
 
 # Memory ---------------------------------------------------------------------------------------------------------------

@@ -18,4 +18,4 @@ class Work(RunningOrder[Executed, Choice]):
 
     def as_branch(self) -> Branch:
         """Return it as one side of a choice: the MACs and FLOPs by layer, each operator's in its own."""
-        return Branch.of(((op.owner.path, op.macs, op.flops) for op in self.executed), self.choices)
+        return Branch.of(((op.owner.path, op.macs, op.flops) for op in self.operators), self.choices)

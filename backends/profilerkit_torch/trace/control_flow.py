@@ -1,7 +1,7 @@
 """Conditions, loops and scans: what the functions of these operators do is recorded as if the model had done it itself.
 
 Where a condition's value is not known, as on shapes alone, the dearer branch is counted, which makes the counts upper
-bounds, and of a loop one round, which makes them lower bounds.
+bounds, and of a loop one turn, which makes them lower bounds.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 __all__ = ["run_condition", "run_loop", "run_scan"]
 
 _DEARER = "a condition depends on values that shapes do not tell: the dearer of its two branches is counted"
-_MAYBE = "a loop whose number of rounds shapes do not tell may not run at all: one round is counted"
-_ONE_ROUND = "how often a loop goes round depends on values that shapes do not tell: one round is counted"
+_MAYBE = "a loop whose number of turns shapes do not tell may not run at all: one turn is counted"
+_ONE_TURN = "how often a loop runs depends on values that shapes do not tell: one turn is counted"
 
 
 def run_condition(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
@@ -55,7 +55,7 @@ def _count_branch(recorder: Recorder, excerpts: tuple[Excerpt, Excerpt], index: 
 
 
 def run_loop(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
-    """Go round a loop for as long as its condition is known to hold, and once where it is not known."""
+    """Run a loop for as long as its condition is known to hold, and once where it is not known."""
     condition, body, carried, *further = args
     additional = tuple(further[0]) if further else ()
     carried = tuple(carried)
@@ -73,7 +73,7 @@ def run_loop(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: A
     if branch.work:
         recorder.choices.append(Choice((branch, Branch({})), 0, _MAYBE, recorder.DECIDED_BY_BRANCHES))
     recorder.miss(f"higher_order::{func.name()}")
-    recorder.note(_ONE_ROUND)
+    recorder.note(_ONE_TURN)
     return tuple(results)
 
 

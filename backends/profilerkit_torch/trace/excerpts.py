@@ -1,4 +1,4 @@
-"""Parts of a record: what a branch or a round of a loop does, recorded apart, and put back or dropped."""
+"""Parts of a record: what a branch or a turn of a loop does, recorded apart, and put back or dropped."""
 
 from __future__ import annotations
 

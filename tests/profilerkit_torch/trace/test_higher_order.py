@@ -86,7 +86,7 @@ def test_a_loop_until_a_value_counts_one_round_and_is_partial() -> None:
     assert found.macs == ONE[0]
     assert found.uncounted == {"higher_order::while_loop": 1}
     assert found.bounds("macs") == Bounds(0, None)  # its condition may be false at once
-    assert "how often a loop goes round depends on values" in found.notes[0]
+    assert "how often a loop runs depends on values" in found.notes[0]
 
 
 def test_rounds_that_are_certain_are_no_part_of_the_uncertain_one() -> None:

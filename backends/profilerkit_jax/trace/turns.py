@@ -12,7 +12,7 @@ from ..compat import find_needed_part, make_function, open_jaxpr, parameters
 from .values import Value
 from .walk import Walk
 
-__all__ = ["WhileLoop", "count_trips"]
+__all__ = ["WhileLoop", "count_turns"]
 
 #: How far beyond its bound a growing counter ends a loop, by the comparison under which the loop goes on: while it is
 #: less than the bound, at the bound itself.
@@ -59,10 +59,10 @@ class WhileLoop(NamedTuple):
         )
 
 
-def count_trips(walk: Walk, loop: WhileLoop) -> int | None:
+def count_turns(walk: Walk, loop: WhileLoop) -> int | None:
     """Return how often the body of a loop runs; None where that follows from more than what is known."""
-    trips = _read_trips(walk, loop)
-    return _run_turns(walk, loop) if trips is None else trips
+    turns = _read_turns(walk, loop)
+    return _run_turns(walk, loop) if turns is None else turns
 
 
 # Read off a counter ---------------------------------------------------------------------------------------------------
@@ -84,7 +84,7 @@ class _Comparison(NamedTuple):
     carried_bound: int | None
 
 
-def _read_trips(walk: Walk, loop: WhileLoop) -> int | None:
+def _read_turns(walk: Walk, loop: WhileLoop) -> int | None:
     """Return how often a loop runs that counts to a bound in equal steps; None for any other.
 
     None for a counter that leaves the range of its dtype, too: it goes on at the other end.
@@ -102,11 +102,11 @@ def _read_trips(walk: Walk, loop: WhileLoop) -> int | None:
     start = walk.compute_elements(loop.initial[comparison.counter])
     if not step or start is None:
         return None
-    trips = _count_steps(comparison, int(start), step)
-    if trips is None:
+    turns = _count_steps(comparison, int(start), step)
+    if turns is None:
         return None
     limits = np.iinfo(counter.aval.dtype)
-    return trips if limits.min <= int(start) + trips * step <= limits.max else None
+    return turns if limits.min <= int(start) + turns * step <= limits.max else None
 
 
 def _count_steps(comparison: _Comparison, start: int, step: int) -> int | None:

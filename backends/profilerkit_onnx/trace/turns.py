@@ -14,7 +14,7 @@ from .values import Array, Value
 if TYPE_CHECKING:
     from onnx.reference import ReferenceEvaluator
 
-__all__ = ["count_trips"]
+__all__ = ["count_turns"]
 
 #: The most turns that are gone through; each computes the condition alone.
 _MOST = 1000
@@ -59,7 +59,7 @@ class _Needed(NamedTuple):
     outer: set[str]
 
 
-def count_trips(
+def count_turns(
     graph: GraphProto,
     limit: int | None,
     begins: Sequence[Value | None],

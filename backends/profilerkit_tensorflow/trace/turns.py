@@ -1,10 +1,10 @@
 """How often a loop runs, where that follows from its condition before the model runs.
 
-A loop runs while ``counter < limit`` is true, where the counter starts at a known number, every run adds a known number
-to it, its step, and the limit is known. Of several such comparisons, the one that ends the loop first counts::
+A loop runs while ``counter < limit`` is true, where the counter starts at a known number, every turn adds a known
+number to it, its step, and the limit is known. Of several such comparisons, the one that ends the loop first counts::
 
     i = 0
-    while i < 10 and i != 8:    ``i < 10`` is true in 5 runs, ``i != 8`` in 4: the loop runs 4 times
+    while i < 10 and i != 8:    ``i < 10`` is true in 5 turns, ``i != 8`` in 4: the loop runs 4 times
         i += 2
 
 A counter has the arithmetic of its dtype: integers wrap, and floats round.
@@ -20,11 +20,13 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
+from profilerkit.backend_kit.turns import Turns
+
 from .folding import Folding
 from .graph_access import body_named, skip_operators
 from .values import Scope, Value
 
-__all__ = ["Trips", "advance_counter", "count_trips", "find_steps", "is_loop_counter"]
+__all__ = ["advance_counter", "count_turns", "find_steps", "is_loop_counter"]
 
 #: What a comparison becomes when its sides change places.
 _MIRRORED = {"Less": "Greater", "LessEqual": "GreaterEqual", "Greater": "Less", "GreaterEqual": "LessEqual"}
@@ -36,29 +38,17 @@ _COMPARISONS: dict[str, Callable[[NDArray[Any], NDArray[Any]], Any]] = {
     "GreaterEqual": np.greater_equal,
     "NotEqual": np.not_equal,
 }
-#: The runs that are gone through one by one: so few first, and at most so many.
-_FEW_RUNS, _MOST_RUNS = 2**10, 2**20
-
-
-class Trips(NamedTuple):
-    """How often a loop runs.
-
-    Attributes:
-        most: How often at most; None where that is not known.
-        may_stop: Whether it may stop earlier.
-    """
-
-    most: int | None
-    may_stop: bool
+#: The turns that are gone through one by one: so few first, and at most so many.
+_FEW_TURNS, _MOST_TURNS = 2**10, 2**20
 
 
 class _Condition(NamedTuple):
-    """A graph that is computed before each run: the condition of a loop, or a branch inside it.
+    """A graph that is computed before each turn: the condition of a loop, or a branch inside it.
 
     Attributes:
         folding: Computes the numbers that are known.
-        scope: The graph, with the values that its inputs have before the first run.
-        steps: What each run adds to each of its inputs: 0 if nothing; None where that is not known.
+        scope: The graph, with the values that its inputs have before the first turn.
+        steps: What each turn adds to each of its inputs: 0 if nothing; None where that is not known.
     """
 
     folding: Folding
@@ -66,12 +56,12 @@ class _Condition(NamedTuple):
     steps: Sequence[float | None]
 
     def find_number(self, tensor: tf.Tensor) -> NDArray[Any] | None:
-        """Return a tensor's one number before the first run, in its dtype; None where that is not known."""
+        """Return a tensor's one number before the first turn, in its dtype; None where that is not known."""
         number: NDArray[Any] | None = self.folding.decide(self.folding.find_value(tensor, self.scope))
         return None if number is None or number.size != 1 else number.reshape(())
 
     def find_step(self, tensor: tf.Tensor) -> float | None:
-        """Return what each run adds to a tensor: 0 if it depends on nothing that changes, None if that is not known."""
+        """Return what each turn adds to a tensor: 0 if it depends on nothing that changes, None if not known."""
         position = _find_position(tensor, self.scope.graph)
         if position is not None:
             return self.steps[position]
@@ -98,9 +88,9 @@ class _Comparison(NamedTuple):
 
     Attributes:
         kind: The type of the operator, with the counter at its left: "Less" for ``counter < limit``.
-        start: The counter before the first run, an array without dimensions.
+        start: The counter before the first turn, an array without dimensions.
         limit: The limit, in the same dtype.
-        step: What each run adds to the counter; never 0.
+        step: What each turn adds to the counter; never 0.
     """
 
     kind: str
@@ -109,28 +99,29 @@ class _Comparison(NamedTuple):
     step: float
 
 
-def count_trips(folding: Folding, condition: Scope, steps: Sequence[float | None]) -> Trips:
+def count_turns(folding: Folding, condition: Scope, steps: Sequence[float | None]) -> Turns:
     """Return how often a loop runs.
 
     ``condition`` is the scope of the condition, whose arguments are the loop's first values; ``steps`` are what each
-    run adds to them (`find_steps`).
+    turn adds to them (`find_steps`).
     """
     whole = _Condition(folding, condition, steps)
     comparisons = [_read_comparison(part) for part in _split_condition(whole, condition.graph.outputs[0])]
-    true_runs = [_count_true_runs(comparison) for comparison in comparisons if comparison is not None]
-    least = min(true_runs, default=math.inf)
-    if least == math.inf:
-        return Trips(None, may_stop=True)
-    return Trips(int(least), may_stop=len(true_runs) < len(comparisons))
+    true_turns = [_count_true_turns(comparison) for comparison in comparisons if comparison is not None]
+    most = min(true_turns, default=math.inf)
+    if most == math.inf:
+        return Turns(0, None)
+    may_stop = len(true_turns) < len(comparisons)
+    return Turns(0 if may_stop else int(most), int(most))
 
 
-# What the runs add to the variables -----------------------------------------------------------------------------------
+# What the turns add to the variables ----------------------------------------------------------------------------------
 
 
 def find_steps(folding: Folding, body: Any, begins: Sequence[Value]) -> list[float | None]:
-    """Return what each run of a loop adds to each loop variable: 0 if nothing; None where that is not known.
+    """Return what each turn of a loop adds to each loop variable: 0 if nothing; None where that is not known.
 
-    ``body`` is the graph of the loop's body, ``begins`` the values of the variables before the first run.
+    ``body`` is the graph of the loop's body, ``begins`` the values of the variables before the first turn.
     """
     unchanged = {
         tensor.name: begin
@@ -141,7 +132,7 @@ def find_steps(folding: Folding, body: Any, begins: Sequence[Value]) -> list[flo
 
 
 def _find_step(folding: Folding, body: Any, position: int, unchanged: Mapping[str, Value]) -> float | None:
-    """Return what each run adds to the loop variable at a position, which is known of ``i + 2``, ``2 + i``, ``i - 2``.
+    """Return what each turn adds to the loop variable at a position, which is known of ``i + 2``, ``2 + i``, ``i - 2``.
 
     The 2 may be a constant of the body or one of the variables that are ``unchanged``, by the names of the body's
     inputs.
@@ -163,7 +154,7 @@ def _find_step(folding: Folding, body: Any, position: int, unchanged: Mapping[st
 
 
 def is_loop_counter(variable: tf.Tensor) -> bool:
-    """Return whether a loop variable is the one in which TensorFlow itself counts the runs of every loop.
+    """Return whether a loop variable is the one in which TensorFlow itself counts the turns of every loop.
 
     Nothing but the gradient of the loop reads it: that loop runs as often as it says.
     """
@@ -171,9 +162,9 @@ def is_loop_counter(variable: tf.Tensor) -> bool:
     return name.endswith("loop_counter")
 
 
-def advance_counter(start: NDArray[Any], step: float, runs: int) -> NDArray[Any]:
-    """Return a counter after so many runs, in its dtype and shape."""
-    last: NDArray[Any] = _list_numbers(start.reshape(()), step, runs)[-1]
+def advance_counter(start: NDArray[Any], step: float, turns: int) -> NDArray[Any]:
+    """Return a counter after so many turns, in its dtype and shape."""
+    last: NDArray[Any] = _list_numbers(start.reshape(()), step, turns)[-1]
     return last.reshape(start.shape)
 
 
@@ -253,26 +244,26 @@ def _read_comparison(part: _Part) -> _Comparison | None:
 # How often a comparison is true ---------------------------------------------------------------------------------------
 
 
-def _count_true_runs(comparison: _Comparison) -> float:
-    """Return before how many runs a comparison is true, until it is false for the first time.
+def _count_true_turns(comparison: _Comparison) -> float:
+    """Return before how many turns a comparison is true, until it is false for the first time.
 
-    Infinity if it still is after `_MOST_RUNS` runs.
+    Infinity if it still is after `_MOST_TURNS` turns.
     """
-    for runs in (_FEW_RUNS, _MOST_RUNS):
-        numbers = _list_numbers(comparison.start, comparison.step, runs)
+    for turns in (_FEW_TURNS, _MOST_TURNS):
+        numbers = _list_numbers(comparison.start, comparison.step, turns)
         is_true = _COMPARISONS[comparison.kind](numbers, comparison.limit)
         if not is_true.all():
             return int(np.argmin(is_true))
     return math.inf
 
 
-def _list_numbers(start: NDArray[Any], step: float, runs: int) -> NDArray[Any]:
-    """Return a counter's ``runs + 1`` numbers, the first before any run, in the arithmetic of its dtype."""
+def _list_numbers(start: NDArray[Any], step: float, turns: int) -> NDArray[Any]:
+    """Return a counter's ``turns + 1`` numbers, the first before any turn, in the arithmetic of its dtype."""
     if start.dtype.kind in "iu":
-        changes: NDArray[Any] = np.arange(runs + 1).astype(start.dtype) * np.asarray(int(step)).astype(start.dtype)
+        changes: NDArray[Any] = np.arange(turns + 1).astype(start.dtype) * np.asarray(int(step)).astype(start.dtype)
         numbers: NDArray[Any] = start + changes
         return numbers
-    changes = np.full(runs + 1, step, start.dtype)
+    changes = np.full(turns + 1, step, start.dtype)
     changes[0] = start
     with np.errstate(all="ignore"):
         numbers = np.add.accumulate(changes, dtype=start.dtype)
