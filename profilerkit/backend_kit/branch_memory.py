@@ -1,24 +1,29 @@
 """The bytes alive in a program with branches of which nobody knows which is taken.
 
-The branches that are counted make one timeline. Between which ends its peak lies is told by two further programs: each
-branch is tried with the whole program around it, and the one that keeps the least, or the most, alive is taken.
+The branches that are counted make one timeline. The ends of its peak are the lowest and the highest peak of all
+programs that the model may run: one for each way through its branches.
 """
 
 from __future__ import annotations
 
+import math
+from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import product
 from typing import Any, NamedTuple
 
 from ..trace.bounds import PeakSpread
-from .program_parts import Fork, Loop, Parts, Taken, lay_out
+from .program_parts import Fork, Loop, Parts, lay_out
 
 __all__ = ["BranchedMemory", "measure_memory"]
 
-#: The whole program is laid out for each side of each fork; beyond so many operators in all, nothing is said.
-_MOST_OPERATORS = 100_000
+#: The most operators of all these programs together; nothing is said of the peak where there are more.
+_MOST_OPERATORS = 500_000
 
 #: Returns the bytes alive while each operator runs, of operators and the ranges of those that run more than once.
 Timeline = Callable[[Sequence[Any], Sequence[tuple[int, int]]], Sequence[int]]
+#: The index of the side that each fork takes, of those that are come by.
+_Way = ChainMap[Fork[Any], int]
 
 
 class BranchedMemory(NamedTuple):
@@ -31,8 +36,6 @@ class BranchedMemory(NamedTuple):
 def measure_memory(parts: Parts[Any], timeline: Timeline, input_bytes: int = 0) -> BranchedMemory:
     """Return the bytes alive in a program, and how much less or more their peak may be with other branches taken.
 
-    Nothing is known of the peak where that would take too long.
-
     Here each operator is the number of bytes that are alive while it runs: 9 and then 7 on the counted side.
 
     >>> fork = Fork([[9, 7], [3]], "a condition")
@@ -40,47 +43,37 @@ def measure_memory(parts: Parts[Any], timeline: Timeline, input_bytes: int = 0) 
     BranchedMemory(live_bytes=(5, 9, 7, 4), peak_spread=PeakSpread(below=4, above=0, reasons=('a condition',)))
     """
 
-    def list_alive(taken: Taken) -> list[int]:
-        program = lay_out(parts, taken)
+    def list_alive(way: _Way) -> tuple[int, ...]:
+        program = lay_out(parts, way)
         alive = timeline(program.operators, program.loops)
-        return [size for index, size in enumerate(alive) if index not in program.holds]
+        return tuple(size for index, size in enumerate(alive) if index not in program.holds)
 
-    def rank(taken: Taken) -> list[int]:
-        """Return what is alive, the most first: programs of equal peaks differ in what comes next."""
-        return sorted(list_alive(taken), reverse=True)
+    def find_peak(taken: tuple[int, ...]) -> int:
+        way = ChainMap(*(choices[index] for choices, index in zip(ways, taken, strict=True)))
+        return max((input_bytes, *list_alive(way)))
 
-    def find_peak(taken: Taken) -> int:
-        return max((input_bytes, *list_alive(taken)))
-
-    counted = tuple(list_alive({}))
+    counted = list_alive(ChainMap())
     forks = list(_list_forks(parts))
     if not forks:
         return BranchedMemory(counted, PeakSpread())
-    everywhere = list(_list_all_forks(forks))
-    programs = sum(len(fork.sides) for fork in everywhere)
-    if programs * len(counted) > _MOST_OPERATORS or not all(fork.is_alike for fork in everywhere):
+    is_too_long = _count_ways(parts) * len(counted) > _MOST_OPERATORS
+    ways = [] if is_too_long else list(map(_list_ways, forks))
+    if is_too_long or not all(fork.is_alike for choices in ways for way in choices for fork in way):
         return BranchedMemory(counted, PeakSpread(None, None, _list_reasons(forks)))
-    least, most = (_choose_sides(forks, {}, choose, rank) for choose in (min, max))
-    low, peak, high = map(find_peak, (least, {}, most))
-    raising = [fork for fork in forks if low < high and find_peak(_choose_sides([fork], least, max, rank)) > low]
-    return BranchedMemory(counted, PeakSpread(peak - low, high - peak, _list_reasons(raising)))
+    peaks = {taken: find_peak(taken) for taken in product(*(range(len(choices)) for choices in ways))}
+    peak = max((input_bytes, *counted))
+    causes = [fork for position, fork in enumerate(forks) if _decides(position, peaks)]
+    spread = PeakSpread(peak - min(peaks.values()), max(peaks.values()) - peak, _list_reasons(causes))
+    return BranchedMemory(counted, spread)
+
+
+def _decides(position: int, peaks: dict[tuple[int, ...], int]) -> bool:
+    """Return whether a peak depends on what the fork at one position does; each is by what all forks do."""
+    return any(peak != peaks[*taken[:position], 0, *taken[position + 1 :]] for taken, peak in peaks.items())
 
 
 def _list_reasons(forks: Iterable[Fork[Any]]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(fork.reason for fork in forks))
-
-
-def _choose_sides(
-    forks: Iterable[Fork[Any]], taken: Taken, choose: Callable[..., Taken], rank: Callable[[Taken], list[int]]
-) -> Taken:
-    """Return which side each fork takes, those inside the sides included; the other forks do as ``taken`` says."""
-    for fork in forks:
-        trials = [
-            _choose_sides(_list_forks(side), {**taken, fork: index}, choose, rank)
-            for index, side in enumerate(fork.sides)
-        ]
-        taken = choose(trials, key=rank)
-    return taken
 
 
 def _list_forks(parts: Parts[Any]) -> Iterator[Fork[Any]]:
@@ -92,9 +85,14 @@ def _list_forks(parts: Parts[Any]) -> Iterator[Fork[Any]]:
             yield from _list_forks(part.parts)
 
 
-def _list_all_forks(forks: Iterable[Fork[Any]]) -> Iterator[Fork[Any]]:
-    """Yield forks, and those inside their sides."""
-    for fork in forks:
-        yield fork
-        for side in fork.sides:
-            yield from _list_all_forks(_list_forks(side))
+def _count_ways(parts: Parts[Any]) -> int:
+    return math.prod(sum(map(_count_ways, fork.sides)) for fork in _list_forks(parts))
+
+
+def _list_ways(fork: Fork[Any]) -> list[_Way]:
+    """Return every way through a fork and through the forks in its sides, that through the counted sides first."""
+    return [
+        ChainMap({fork: index}, *inner)
+        for index, side in enumerate(fork.sides)
+        for inner in product(*map(_list_ways, _list_forks(side)))
+    ]

@@ -36,7 +36,8 @@ def _walk_branches(walk: Walk, visit: Visit) -> list[Value]:
     walk.hold(visit)
     if condition.array is None:
         return _walk_both_branches(walk, visit, inputs)
-    taken = walk.walk_body(visit, visit.operator.graphs[0 if condition.array.all() else 1], inputs)
+    then, otherwise = visit.operator.graphs
+    taken = walk.walk_body(visit, then if condition.array.all() else otherwise, inputs)
     walk.work.add(taken.work)
     return list(taken.outputs)
 
@@ -69,7 +70,10 @@ def _walk_reduce_window(walk: Walk, visit: Visit) -> list[Value]:
 
 
 def _count_joining(walk: Walk, visit: Visit, outputs: list[Value], pairs: int | None) -> None:
-    """Note an operator, and before it the graph that joins so many pairs of elements for it; None where not known."""
+    """Note an operator, and before it the graph that joins so many pairs of elements for it.
+
+    Where their number is not known, None, none is counted, and the operator is named as missing.
+    """
     [joining], name = visit.operator.graphs, visit.operator.name
     graph = walk.find_graph(joining)
     pair = [walk.make_value(graph.tensors[index], ()) for index in graph.inputs]

@@ -42,13 +42,14 @@ def test_forks_of_equal_peaks_are_taken_together() -> None:
     assert spread(choose([9], [3]), choose([9], [12])) == (0, 3)
 
 
-def test_the_reasons_are_those_of_the_forks_that_raise_the_peak() -> None:
+def test_the_reasons_are_those_of_the_forks_that_decide_the_peak() -> None:
     def reasons(*parts: Any) -> tuple[str, ...]:
         return measure_memory(parts, lambda operators, loops: operators).peak_spread.reasons
 
     assert reasons(5, choose([3], [12], reason="a"), 8, choose([1], [5], reason="b")) == ("a",)
     assert reasons(5, choose([3], [4], reason="a")) == ()
     assert reasons(choose([3], [9], reason="a"), choose([9], [2], reason="b")) == ("a", "b")
+    assert reasons(choose([9], [3], reason="a"), choose([9], [2], reason="b"), 9) == ()
 
 
 def test_nothing_is_known_of_very_many_branches() -> None:
