@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from profilerkit.backend_kit.branch_memory import Window
 from profilerkit.costs import Cost, Shape
 
 from ..compat.operators import HigherOrderOperator, find_python_kernel, find_triton_kernel
 from ..costs import attention
 from ..untouched.temporary_settings import disable_compiling
+from .branch_peaks import Peaks, Stretch
 from .control_flow import run_condition, run_loop, run_scan
 from .excerpts import record_apart, record_call, record_into
 
@@ -118,8 +118,9 @@ def _run_flex_attention(recorder: Recorder, func: HigherOrderOperator, args: Any
     is_masked = getattr(blocks[-1], "__name__", "") != "noop_mask"  # which torch gives where the model gives none
     recorder.record(str(func), cost, args[:3], result, is_masked=is_masked)
     if excerpt is not None:
-        index, most = len(recorder.operators) - 1, excerpt.base + excerpt.find_peaks().high
-        recorder.windows.append(Window(index, index + 1, recorder.live_bytes[-1], most, _ALL_SCORES))
+        index = len(recorder.operators) - 1
+        peaks = Peaks(recorder.live_bytes[-1], excerpt.base + excerpt.find_peaks().high)
+        recorder.stretches.append(Stretch(index, index + 1, peaks, _ALL_SCORES))
     return result
 
 
