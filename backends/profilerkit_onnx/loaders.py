@@ -11,10 +11,11 @@ from google.protobuf.message import DecodeError
 from onnx import ModelProto, TensorProto
 
 from profilerkit import InputError
+from profilerkit.process.file_stamps import stamp_file
 
 from .model.external_data import external_files, list_tensors
 from .model.large_tensors import MalformedError, without_elements
-from .model.model_file import remember_file, stamp_file
+from .model.model_file import remember_file
 
 __all__ = ["find_damage", "is_program", "open_model"]
 

@@ -86,14 +86,10 @@ def require_shallow(name: str, value: Any) -> None:
             raise ArgumentError(
                 f"{name}={shown(value)} is nested more than {DEEPEST} levels deep; give a structure with fewer levels"
             )
-        containers = _select_containers(item for container in containers for item in _list_items(container))
+        contents = (item.values() if isinstance(item, dict) else item for item in containers)
+        containers = _select_containers(value for content in contents for value in content)
 
 
 def _select_containers(values: Iterable[Any]) -> list[Any]:
     """Return the lists, tuples and dicts among values, each once: a list may contain itself any number of times."""
     return list({id(value): value for value in values if isinstance(value, (list, tuple, dict))}.values())
-
-
-def _list_items(container: Any) -> Iterable[Any]:
-    items: Iterable[Any] = container.values() if isinstance(container, dict) else container
-    return items

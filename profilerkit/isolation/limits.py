@@ -12,7 +12,7 @@ from ..arguments.checks import at_least, positive
 from ..error_text import shown
 from ..errors import ArgumentError
 
-__all__ = ["Limits", "format_bytes", "parse_memory", "parse_threads", "parse_timeout"]
+__all__ = ["Limits", "format_bytes", "parse_memory", "parse_timeout"]
 
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?|\.\d+)\s*(?:([kmgt])(i?)(b?)|(b|bytes?))?\s*", re.IGNORECASE)
 _POWERS = {"k": 1, "m": 2, "g": 3, "t": 4}
@@ -39,7 +39,7 @@ class Limits:
         return cls(
             None if timeout is None else parse_timeout(timeout),
             None if memory is None else parse_memory(memory),
-            usual_threads() if max_threads is None else parse_threads(max_threads),
+            usual_threads() if max_threads is None else int(at_least(1)("max_threads", max_threads)),
         )
 
 
@@ -85,11 +85,6 @@ def parse_bytes(value: Any) -> int | None:
     if prefix:
         factor = (1000 if unit and not binary else 1024) ** _POWERS[prefix.lower()]
     return int(float(number) * factor)
-
-
-def parse_threads(value: Any) -> int:
-    """Return the most threads of all processes together; raises `InputError` unless it is a positive integer."""
-    return int(at_least(1)("max_threads", value))
 
 
 def format_bytes(size: float) -> str:

@@ -32,21 +32,18 @@ def explain_missing(report: Report, missing: Sequence[str], computing: Sequence[
         if name not in records:
             notes.append(f"{name} failed: {reason}")
         elif name in failed:
-            records[name] = _mark_failed(records[name], reason)
+            reasons = (str(reason),)
+            records[name] = replace(
+                records[name], value=None, completeness=Completeness.FAILED, missing=reasons, failure=reason.code
+            )
         else:
-            records[name] = _mark_not_reached(records[name], reason)
+            reasons = (f"not reached: {reason.clause}",)
+            records[name] = replace(
+                records[name], value=None, completeness=Completeness.UNAVAILABLE, missing=reasons, failure=None
+            )
     if not missing:
         notes.append(f"after everything was computed {reason}")
     return replace(report, statuses=records, notes=tuple(notes))
-
-
-def _mark_failed(record: StatusRecord, reason: Reason) -> StatusRecord:
-    return replace(record, value=None, completeness=Completeness.FAILED, missing=(str(reason),), failure=reason.code)
-
-
-def _mark_not_reached(record: StatusRecord, reason: Reason) -> StatusRecord:
-    missing = (f"not reached: {reason.clause}",)
-    return replace(record, value=None, completeness=Completeness.UNAVAILABLE, missing=missing, failure=None)
 
 
 def add_limits(report: Report, limits: Limits) -> Report:

@@ -17,7 +17,6 @@ from ..errors import FailureCode, ModelFailedError
 from ..results.report import Report
 from . import processes
 from .channel import MESSAGE, ChannelError, FrameReader, decode, frame
-from .clock import Clock
 from .job import Job
 from .limits import Limits
 from .messages import Progress
@@ -57,6 +56,33 @@ class Source(NamedTuple):
         return self.end.fileno() < 0 if isinstance(self.end, socket.socket) else self.end.closed
 
 
+class _Clock:
+    """A clock that is stopped while the process waits for its turn."""
+
+    def __init__(self) -> None:
+        self._spent = 0.0
+        self._since: float | None = None
+
+    def run(self) -> None:
+        """Start the clock."""
+        if self._since is None:
+            self._since = time.monotonic()
+
+    def pause(self) -> None:
+        """Stop the clock until the next `run`."""
+        self._spent, self._since = self.seconds, None
+
+    @property
+    def runs(self) -> bool:
+        """Whether the clock runs."""
+        return self._since is not None
+
+    @property
+    def seconds(self) -> float:
+        """The seconds until now."""
+        return self._spent + (0.0 if self._since is None else time.monotonic() - self._since)
+
+
 class IsolatedRun:
     """A process that runs one job: call `pump` until it is ``over``, then read its `result`.
 
@@ -89,7 +115,7 @@ class IsolatedRun:
         self._give_up_at: float | None = None
         self._control_reader, self._channel_reader = FrameReader(), FrameReader()
         self._outputs = [BoundedOutput(f"standard {name}", quiet=quiet) for name in ("output", "error")]
-        self._clock = Clock()
+        self._clock = _Clock()
         self._started = start(start_method, job, limits, tuple(preload))
         self._ends = self._started.ends
         self._clock.run()  # the start of a fork server, which is kept, is not the model's

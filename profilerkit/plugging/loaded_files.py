@@ -22,9 +22,10 @@ from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from importlib.util import find_spec, spec_from_file_location, spec_from_loader
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
-from .search_path import make_absolute, path_restored
+from ..process.file_stamps import read_stamp
+from .search_path import path_restored
 
 __all__ = ["Namespace", "find_namespace", "in_plain_names"]
 
@@ -50,8 +51,8 @@ class Namespace:
         self._plain_names: set[str] = set()
         #: What `holds` has answered, by the first part of a module's name.
         self._answers: dict[str, bool] = {}
-        #: The state of each file when it was imported.
-        self._files: dict[str, _FileState | None] = {}
+        #: What tells each file from a later one, when it was imported.
+        self._files: dict[str, str] = {}
         self._loads = 0
         self.importlib = ModuleType("importlib")
         vars(self.importlib).update(__getattr__=partial(getattr, importlib), import_module=self.import_module)
@@ -76,7 +77,7 @@ class Namespace:
 
     def is_current(self) -> bool:
         """Return whether the files of the modules are unchanged since they were imported."""
-        return all(_read_state(file) == state for file, state in self._files.items())
+        return all(read_stamp(file) == stamp for file, stamp in self._files.items())
 
     # Finding modules ------------------------------------------------------------------------------------------------
 
@@ -95,7 +96,7 @@ class Namespace:
         Modules of others are removed from ``sys.modules`` where they have names of modules in these folders.
         """
         self._path_read = list(sys.path)
-        self.path = [make_absolute(folder) for folder in sys.path]
+        self.path = _read_absolute_path()
         self.own_folders += [folder for folder in self.path if folder not in {*self.callers_path, *self.own_folders}]
         self._answers.clear()
         for name in filter(self.holds, list(sys.modules)):
@@ -123,7 +124,7 @@ class Namespace:
             spec = PathFinder.find_spec(fullname, path)
         if spec is not None and spec.origin is not None and isinstance(spec.loader, SourceFileLoader):
             spec.loader = _CodeLoader(fullname, spec.origin, self)
-            self._files.setdefault(spec.origin, _read_state(spec.origin))
+            self._files.setdefault(spec.origin, read_stamp(spec.origin))
         return spec
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
@@ -170,7 +171,7 @@ class Namespace:
         """
         with path_restored():
             if self not in _loading:
-                self.callers_path = [make_absolute(folder) for folder in sys.path]
+                self.callers_path = _read_absolute_path()
             _loading.append(self)
             sys.path.insert(0, self.folder)
             sys.meta_path.insert(0, self)
@@ -254,6 +255,11 @@ def _add_number(name: str, number: int) -> str:
     return f"{name}__{number}" if number > 1 else name
 
 
+def _read_absolute_path() -> list[str]:
+    """Return ``sys.path`` so that it stays the same wherever the process goes; "" stays as it is."""
+    return [str(Path(folder).absolute()) if folder else folder for folder in sys.path]
+
+
 def in_plain_names(text: str) -> str:
     """Return a text with the modules of namespaces under their plain names, as their code imports them."""
     return re.sub(rf"{re.escape(_PREFIX)}\w+\.(\w+?)(__\d+)?\b", r"\1", text)
@@ -283,22 +289,6 @@ def _find_installed(name: str) -> ModuleSpec | None:
         if "editable" in type(finder).__module__ or "editable" in getattr(finder, "__module__", ""):
             installed = installed or finder.find_spec(name, None, None)
     return installed
-
-
-class _FileState(NamedTuple):
-    """What tells a file from a later one at its path."""
-
-    modified_ns: int
-    size: int
-
-
-def _read_state(file: str) -> _FileState | None:
-    """Return the state of a file; None if there is none."""
-    try:
-        facts = Path(file).stat()
-    except OSError:
-        return None
-    return _FileState(facts.st_mtime_ns, facts.st_size)
 
 
 _namespaces: dict[str, Namespace] = {}

@@ -52,17 +52,12 @@ def _add_new_formulas(backend: Backend, plugins: Set[PluginInfo]) -> None:
         return
     for offer in manager().hook.profilerkit_op_costs(backend=backend):
         if offer.plugin in new_plugins:
-            _require_no_conflict(backend, offer, costs_by_plugin)
+            for plugin, costs in costs_by_plugin.items():
+                for op in costs.keys() & offer.item.keys():
+                    raise conflict(f"a cost formula for {op} to the {backend.name} backend", plugin, offer.plugin)
             _add_formulas(backend, offer, costs_by_plugin)
     for plugin in new_plugins:
         costs_by_plugin.setdefault(plugin, {})  # one that has no formula too
-
-
-def _require_no_conflict(backend: Backend, offer: Offer[Costs], costs_by_plugin: Mapping[PluginInfo, Costs]) -> None:
-    """Raise `RegistrationConflictError` for a formula of an operator that another plugin has one for."""
-    for plugin, costs in costs_by_plugin.items():
-        for op in costs.keys() & offer.item.keys():
-            raise conflict(f"a cost formula for {op} to the {backend.name} backend", plugin, offer.plugin)
 
 
 def _add_formulas(backend: Backend, offer: Offer[Costs], costs_by_plugin: dict[PluginInfo, Costs]) -> None:

@@ -3,31 +3,22 @@
 from __future__ import annotations
 
 import os
-import stat
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..arguments.structures import is_tensor
 from ..backend import BACKEND, Backend
 from ..backend_kit.failures import name_backend
 from ..error_text import shown
+from ..process.file_stamps import read_stamp
 from ..protocols import OpensModels, find_capability
 from .backends import backend_named
 from .offered_formulas import equip
 from .recognition import find_backend, suggest_model
 
 __all__ = ["OpenedModel", "open_model"]
-
-
-class _Stamp(NamedTuple):
-    """What tells a file from a later one at its path."""
-
-    path: str
-    size: int
-    device: int
-    inode: int
-    modified_ns: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,14 +35,14 @@ class OpenedModel:
     model: Any
     backend: Backend
     path: Path | None = None
-    stamps: tuple[_Stamp, ...] = ()
+    stamps: Sequence[str] = ()
 
     def renew(self) -> OpenedModel:
         """Return the model that is in the file now: this one, unless the file has changed.
 
         A model whose file is gone stays: nothing newer can be read. Raises as `open_model` does.
         """
-        if self.path is None or _read_stamps(self.path) in ((), self.stamps):
+        if self.path is None or _read_stamps(self.path) in ([], self.stamps):
             return self
         return open_model(os.fspath(self.path), self.backend)
 
@@ -66,8 +57,9 @@ def open_model(model: Any, backend: Backend | str | None = None, kind: type[Back
 
     Raises `TypeError` if the backend does not accept the model.
     """
-    path = _find_path(model)
-    stamps = () if path is None else _read_stamps(path)  # before it is read: it may change meanwhile
+    # Its whole path, since the process may change its folder.
+    path = Path(os.fsdecode(model)).absolute() if isinstance(model, (str, os.PathLike)) else None
+    stamps = [] if path is None else _read_stamps(path)  # before it is read: it may change meanwhile
     resolved = _find_backend(model, backend, kind)
     opener = find_capability(resolved, OpensModels)
     if opener is not None:
@@ -81,11 +73,6 @@ def open_model(model: Any, backend: Backend | str | None = None, kind: type[Back
     return OpenedModel(model, resolved, path, stamps)
 
 
-def _find_path(model: Any) -> Path | None:
-    """Return the whole path of a model that is given as one, since the process may change its folder."""
-    return Path(os.fsdecode(model)).absolute() if isinstance(model, (str, os.PathLike)) else None
-
-
 def _find_backend(model: Any, backend: Any, kind: type[Backend] | None) -> Backend:
     requested = BACKEND("backend", backend)
     if isinstance(requested, str):
@@ -95,24 +82,13 @@ def _find_backend(model: Any, backend: Any, kind: type[Backend] | None) -> Backe
     return find_backend(model) if kind is None else equip(kind())
 
 
-def _read_stamps(path: Path) -> tuple[_Stamp, ...]:
-    """Return what tells each file at a path from a later one; nothing if there is no file.
+def _read_stamps(path: Path) -> list[str]:
+    """Return each file at a path with what tells it from a later one; nothing if there is no file.
 
     Of a folder these are the files in it and in its folders, as a saved model has them.
     """
     try:
         files = [path, *sorted(path.glob("*")), *sorted(path.glob("*/*"))] if path.is_dir() else [path]
-        return tuple(stamp for stamp in map(_read_stamp, files) if stamp is not None)
     except (OSError, ValueError):  # not to be read, or no name of a file
-        return ()
-
-
-def _read_stamp(file: Path) -> _Stamp | None:
-    """Return the stamp of a file; None of a folder, whose time changes with any file in it, and where there is none."""
-    try:
-        status = file.stat()
-    except OSError:
-        return None
-    if stat.S_ISDIR(status.st_mode):
-        return None
-    return _Stamp(str(file), status.st_size, status.st_dev, status.st_ino, status.st_mtime_ns)
+        return []
+    return [f"{file} {stamp}" for file in files if (stamp := read_stamp(file))]

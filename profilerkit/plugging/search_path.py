@@ -5,12 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from ..process.locks import Lock
 from ..process.restoring import restored
 
-__all__ = ["make_absolute", "path_restored"]
+__all__ = ["path_restored"]
 
 #: Held while a file is loaded.
 _LOCK = Lock()
@@ -28,8 +27,3 @@ def path_restored() -> Iterator[None]:
 
         with restored(put_back):
             yield
-
-
-def make_absolute(folder: str) -> str:
-    """Return a folder of ``sys.path`` so that it stays the same wherever the process goes; "" stays as it is."""
-    return str(Path(folder).absolute()) if folder else folder

@@ -61,16 +61,17 @@ class contained:
         if is_interruption(error):
             if not self.plugin.is_own:  # of ours there is nothing to say: it is what the user called
                 waiting = f"profilerkit was waiting for {self.doing} of plugin {self.plugin}"
-                _add_note(error, f"{waiting}; {self.plugin.workaround}")
-        elif not isinstance(error, Exception) or (self.wrapped and self._is_foreign(error)):
+                note = f"{waiting}; {self.plugin.workaround}"
+                if note not in getattr(error, "__notes__", ()):
+                    error.add_note(note)
+        elif not isinstance(error, Exception) or (
+            self.wrapped and not self.plugin.is_own and not isinstance(error, ProfilerKitError)
+        ):
             raise PluginFailedError(
                 f"{self.doing} of plugin {self.plugin} raised {plugin_error_text(error)}; {self.plugin.workaround}"
             ) from error
         elif not self.plugin.is_own and not hasattr(error, _MARK):
             error.__dict__[_MARK] = self.plugin
-
-    def _is_foreign(self, error: Exception) -> bool:
-        return self.plugin is not None and not self.plugin.is_own and not isinstance(error, ProfilerKitError)
 
 
 def plugin_error_text(error: BaseException) -> str:
@@ -96,9 +97,3 @@ def describe_origin(error: BaseException) -> str:
 def collect_notes(error: BaseException) -> list[str]:
     """Return the notes of an error and of its causes, each once."""
     return list(dict.fromkeys(note for cause in list_causes(error) for note in getattr(cause, "__notes__", ())))
-
-
-def _add_note(error: BaseException, note: str) -> None:
-    """Add a note to an error, once."""
-    if note not in getattr(error, "__notes__", ()):
-        error.add_note(note)

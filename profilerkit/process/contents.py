@@ -159,7 +159,12 @@ class Contents:
         if not self._follow(kind):
             return
         for base in kind.__mro__[:-1]:
-            attributes = {name: value for name, value in vars(base).items() if not _is_bookkeeping(name, value)}
+            # Without what Python makes for each class, such as its annotations.
+            attributes = {
+                name: value
+                for name, value in vars(base).items()
+                if type(value) is FunctionType or not (name.startswith("__") and name.endswith("__"))
+            }
             if is_installed(base):
                 self._add_functions_and_plain(attributes)
             else:
@@ -284,8 +289,3 @@ def _bytes_of_numpy(array: Any, most: int) -> bytes | None:
 #: By the package of an array's class, what returns the bytes of an array; None where there are more than a number of
 #: bytes, or where they are not in the memory of the host. Backends add those of their frameworks.
 BYTES_OF: dict[str, Callable[[Any, int], bytes | None]] = {"numpy": _bytes_of_numpy}
-
-
-def _is_bookkeeping(name: str, value: Any) -> bool:
-    """Return whether an attribute of a class is one that Python makes, such as its annotations."""
-    return name.startswith("__") and name.endswith("__") and type(value) is not FunctionType

@@ -23,18 +23,12 @@ def machine() -> dict[str, str]:
         "cores": str(os.cpu_count() or "unknown"),
         "python": platform.python_version(),
     }
-    usable = _usable_cores()
-    if usable is not None:
-        facts["usable_cores"] = str(usable)
+    if hasattr(os, "sched_getaffinity"):  # only on Linux
+        facts["usable_cores"] = str(len(os.sched_getaffinity(0)))
     memory = _memory_bytes()
     if memory is not None:
         facts["memory_bytes"] = str(memory)
     return facts
-
-
-def _usable_cores() -> int | None:
-    affinity = getattr(os, "sched_getaffinity", None)  # only on Linux
-    return None if affinity is None else len(affinity(0))
 
 
 @cache

@@ -17,11 +17,12 @@ from onnx import ModelProto, TensorProto, numpy_helper
 from onnx.checker import ValidationError
 
 from profilerkit import InputError, WithoutValuesError
+from profilerkit.process.file_stamps import read_stamp, stamp_file
 
 from .external_data import LEFT, external_files
 from .large_tensors import MalformedError, copy_tensor, fill_elements, with_elements
 
-__all__ = ["find_weight_folder", "open_values", "read_stamps", "read_whole", "remember_file", "stamp_file"]
+__all__ = ["find_weight_folder", "open_values", "read_stamps", "read_whole", "remember_file"]
 
 #: The keys, among a model's metadata, of the path of the file that it was read from, in whose folder its weights may
 #: lie, and of what tells whether that file is still the same. Messages of protobuf take no attributes, and no weak
@@ -33,11 +34,6 @@ def remember_file(model: ModelProto, path: Path, stamp: str) -> None:
     """Note in a model which file it was read from, and what tells that file from a later one (`stamp_file`)."""
     model.metadata_props.add(key=_PATH, value=str(path.absolute()))
     model.metadata_props.add(key=_STAMP, value=stamp)
-
-
-def stamp_file(status: os.stat_result) -> str:
-    """Return what tells a file from a later one: its device, inode, size and time of modification."""
-    return f"{status.st_dev} {status.st_ino} {status.st_size} {status.st_mtime_ns}"
 
 
 def _find_path(model: ModelProto) -> Path | None:
@@ -96,14 +92,7 @@ def read_stamps(model: ModelProto) -> list[tuple[str, str]]:
     The file of the model itself is among them if elements were left in it.
     """
     path = _find_path(model) or Path()
-    return [(name, _read_stamp(path if name == LEFT else path.parent / name)) for name in external_files(model)]
-
-
-def _read_stamp(file: Path) -> str:
-    try:
-        return stamp_file(file.stat())
-    except (OSError, ValueError):  # gone, or no name of a file
-        return ""
+    return [(name, read_stamp(path if name == LEFT else path.parent / name)) for name in external_files(model)]
 
 
 # Elements that were left in the file ----------------------------------------------------------------------------------

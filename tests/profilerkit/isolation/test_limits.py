@@ -6,7 +6,7 @@ import os
 import pytest
 
 from profilerkit import InputError, isolated
-from profilerkit.isolation.limits import Limits, format_bytes, parse_memory, parse_threads, parse_timeout
+from profilerkit.isolation.limits import Limits, format_bytes, parse_memory, parse_timeout
 
 SIZES = {
     "4 GiB": 4 * 1024**3,
@@ -56,7 +56,7 @@ def test_a_limit_is_no_longer_than_the_system_can_wait() -> None:
 @pytest.mark.parametrize("value", [0, -1, 1.5, "10", True])
 def test_what_is_no_number_of_threads_is_an_error(value: object) -> None:
     with pytest.raises(InputError, match=r"^max_threads=.*: give a whole number from 1$"):
-        parse_threads(value)
+        Limits.read(max_threads=value)
 
 
 def test_without_a_limit_there_is_one_of_threads_alone() -> None:

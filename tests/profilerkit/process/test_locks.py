@@ -233,15 +233,15 @@ def test_the_garbage_collector_runs_in_the_child() -> None:
 LOADS = """
 import os, signal, sys, threading
 from profilerkit.plugging.backends import backends
-from profilerkit.plugging.installed_plugins import InstalledPlugins
+from profilerkit.plugging import manager
 entered, leave = threading.Event(), threading.Event()
-load_all = InstalledPlugins.load_all
-def slow(state, own):
+load_installed = manager.load_installed
+def slow(plugins, own):
     if threading.current_thread() is worker:
         entered.set()
         leave.wait()
-    load_all(state, own)
-InstalledPlugins.load_all = slow
+    load_installed(plugins, own)
+manager.load_installed = slow
 worker = threading.Thread(target=backends)
 worker.start()
 entered.wait()
