@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pluggy
 
 from .. import hookspecs
 from ..errors import by_likeness
-from .sources import GROUP, PluginInfo, make_code_source, warn
+from .sources import GROUP, Offer, PluginInfo, tolerate, warn
 
 if TYPE_CHECKING:
     from pluggy import HookCaller, HookImpl, HookimplOpts
-from dataclasses import dataclass
 
-from .sources import Offer, tolerate
-
-__all__ = ["GuardedFunction", "Manager"]
+__all__ = ["Manager", "call_guarded"]
 
 T = TypeVar("T")
 _HOOKS = frozenset(name for name in vars(hookspecs) if name.startswith(f"{GROUP}_"))
@@ -51,7 +49,8 @@ class Manager(pluggy.PluginManager):
     def register(self, plugin: object, name: str | None = None) -> str | None:
         """Register a plugin from code and return its name; None if the name is blocked."""
         name = name or self.get_canonical_name(plugin)
-        registered = self.register_from(make_code_source(name, plugin), plugin, name)
+        source = PluginInfo(name, getattr(plugin, "__name__", type(plugin).__name__), is_by_code=True)
+        registered = self.register_from(source, plugin, name)
         if registered is not None and self.is_complete:
             self.report_misspelt_hooks(plugin)
         return registered
@@ -113,8 +112,8 @@ class Manager(pluggy.PluginManager):
         """Guard an implementation once pluggy has checked it, before its first call."""
         super()._verify_hook(hook, hookimpl)
         if hook.name in _HOOKS:
-            guarded = GuardedFunction(hook.name, self._sources[id(hookimpl.plugin)], hookimpl.function)
-            object.__setattr__(hookimpl, "function", guarded.call)
+            guarded = partial(call_guarded, hook.name, self._sources[id(hookimpl.plugin)], hookimpl.function)
+            object.__setattr__(hookimpl, "function", guarded)
 
     def find_implementations(self, hook: str) -> dict[PluginInfo, list[HookImpl]]:
         """Return the plugins that implement one of profilerkit's hooks, with their implementations of it."""
@@ -153,32 +152,26 @@ class Manager(pluggy.PluginManager):
             warn(f"plugin {source} has a function {hook!r} that is no hook; mark it @profilerkit.hookimpl")
 
 
-@dataclass(frozen=True)
-class GuardedFunction:
-    """What pluggy calls in place of a function with which a plugin implements a hook.
+def call_guarded(
+    hook: str, plugin: PluginInfo, function: Callable[..., Any], *args: Any, **kwargs: Any
+) -> Offer[Any] | None:
+    """Call a function with which a plugin implements a hook; return its `Offer`, or None if it returns None or raises.
 
-    It labels the returned value with the plugin (an `Offer`). If the function raises, it warns, and the hook call
-    continues without it. An interruption is raised unchanged, with a note that names the plugin.
+    If it raises, this warns, and the hook call continues without it. An interruption is raised unchanged, with a note
+    that names the plugin.
     """
+    is_notified = hook in _NOTIFYING
+    consequence = "profilerkit goes on without it" if is_notified else "what it offers is left out"
+    with tolerate(plugin, f"hook {hook}", f"hook {hook} of plugin {plugin} raised ", f"; {consequence}"):
+        result = function(*args, **kwargs)
+        return None if result is None else Offer(plugin, result if is_notified else _read(hook, result))
+    return None
 
-    hook: str
-    plugin: PluginInfo
-    function: Callable[..., Any]
 
-    def call(self, *args: Any, **kwargs: Any) -> Offer[Any] | None:
-        """Call the function; return its `Offer`, or None if it returns None or raises."""
-        is_notified = self.hook in _NOTIFYING
-        consequence = "profilerkit goes on without it" if is_notified else "what it offers is left out"
-        failure = f"hook {self.hook} of plugin {self.plugin} raised "
-        with tolerate(self.plugin, f"hook {self.hook}", failure, f"; {consequence}"):
-            result = self.function(*args, **kwargs)
-            return None if result is None else Offer(self.plugin, result if is_notified else self._read(result))
-        return None
+def _read(hook: str, result: Any) -> Any:
+    """Return what a plugin offers; raises `TypeError` for what is no list, or no mapping to formulas."""
+    if hook != _FORMULAS:
+        return tuple(result)
+    from ..costs.registry import read_formulas  # slow to import, and needed for no command that lists something
 
-    def _read(self, result: Any) -> Any:
-        """Return what the function offers; raises `TypeError` for what is no list, or no mapping to formulas."""
-        if self.hook != _FORMULAS:
-            return tuple(result)
-        from ..costs.registry import read_formulas  # slow to import, and needed for no command that lists something
-
-        return read_formulas(result)
+    return read_formulas(result)

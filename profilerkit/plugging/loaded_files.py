@@ -25,9 +25,10 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 from ..process.file_stamps import read_stamp
-from .search_path import path_restored
+from ..process.locks import Lock
+from ..process.restoring import restored
 
-__all__ = ["Namespace", "find_namespace", "in_plain_names"]
+__all__ = ["Namespace", "find_namespace", "in_plain_names", "path_restored"]
 
 __path__: list[str] = []  # importlib searches for submodules of a module that has a path
 
@@ -255,6 +256,20 @@ def _add_number(name: str, number: int) -> str:
     return f"{name}__{number}" if number > 1 else name
 
 
+@contextmanager
+def path_restored() -> Iterator[None]:
+    """Restore ``sys.path`` at the end; another thread that loads a file waits, since it changes the path too."""
+    with _LOCK.block():
+        path, entries = sys.path, list(sys.path)
+
+        def put_back() -> None:
+            sys.path = path
+            sys.path[:] = entries
+
+        with restored(put_back):
+            yield
+
+
 def _read_absolute_path() -> list[str]:
     """Return ``sys.path`` so that it stays the same wherever the process goes; "" stays as it is."""
     return [str(Path(folder).absolute()) if folder else folder for folder in sys.path]
@@ -292,6 +307,8 @@ def _find_installed(name: str) -> ModuleSpec | None:
 
 
 _namespaces: dict[str, Namespace] = {}
+#: Held while a file is loaded.
+_LOCK = Lock()
 #: The files that are being loaded: the caller's first, then those that its code loads.
 _loading: list[Namespace] = []
 sys.meta_path.insert(0, _Finder)  # before the path finder, which could find the modules too

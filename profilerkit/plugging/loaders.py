@@ -18,9 +18,9 @@ from ..errors import (
 )
 from ..process.containment import contained
 from .extension import LoaderInfo
+from .loaded_files import path_restored
 from .manager import describe_disabled, list_infos
 from .python_loaders import list_definitions, load_from_file, load_from_module
-from .search_path import path_restored
 from .sources import ask_plugin
 from .unread_formats import describe_unread
 

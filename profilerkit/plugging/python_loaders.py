@@ -11,7 +11,6 @@ from typing import Any
 
 from ..errors import InputError, ModelFailedError, by_likeness
 from .loaded_files import Namespace, find_namespace, in_plain_names
-from .search_path import path_restored
 
 __all__ = [
     "is_in_file",
@@ -87,8 +86,7 @@ def load_function(spec: str) -> Callable[..., Any]:
     Raises `InputError` for what there is not, and what cannot be called.
     """
     load = load_from_file if is_in_file(spec) else load_from_module
-    with path_restored():
-        function = load(spec, _find_member)
+    function = load(spec, _find_member)
     if not callable(function):
         raise InputError(f"{spec!r} is a {type(function).__name__}, and cannot be called; name a function")
     named: Callable[..., Any] = function

@@ -20,7 +20,6 @@ __all__ = [
     "PluginInfo",
     "ask_plugin",
     "conflict",
-    "make_code_source",
     "normal_name",
     "tolerate",
     "warn",
@@ -100,11 +99,6 @@ class Offer(Generic[T]):
 
     plugin: PluginInfo
     item: T
-
-
-def make_code_source(name: str, plugin: object) -> PluginInfo:
-    """Return the source of a plugin that code registers, without an entry point of a package."""
-    return PluginInfo(name, getattr(plugin, "__name__", type(plugin).__name__), is_by_code=True)
 
 
 def normal_name(name: str) -> str:

@@ -6,7 +6,7 @@ import pytest
 
 from profilerkit.arguments.checks import at_least
 from profilerkit.piping.outcome import Outcome
-from profilerkit.plugging.hook_manager import GuardedFunction
+from profilerkit.plugging.hook_manager import call_guarded
 from profilerkit.plugging.sources import PluginInfo, ask_plugin
 from profilerkit.results.report import StatusRecord
 from profilerkit_metrics import TotalParams
@@ -37,7 +37,7 @@ def test_a_plugin_is_not_left_out() -> None:
     with pytest.raises(MemoryError):
         ask_plugin(SOME, "its loader", _fail)
     with pytest.raises(MemoryError):
-        GuardedFunction("profilerkit_backends", SOME, _fail).call()
+        call_guarded("profilerkit_backends", SOME, _fail)
 
 
 def test_a_value_is_not_lost() -> None:
