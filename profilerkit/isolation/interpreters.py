@@ -22,8 +22,8 @@ __all__ = ["make_command", "start_server"]
 #: its own.
 _BOOT = "import json, sys; sys.path[:] = json.loads(sys.argv.pop()); from {0} import main; main()"
 
-#: The socket that leads to each fork server, by the process that started it and the modules that it has imported.
-_servers: dict[tuple[int, tuple[str, ...]], socket.socket] = {}
+#: The socket that leads to each fork server, by the modules that it has imported.
+_servers: dict[tuple[str, ...], socket.socket] = {}
 _server_processes: list[subprocess.Popen[bytes]] = []
 _servers_lock = Lock()
 
@@ -46,10 +46,9 @@ def start_server(preload: tuple[str, ...]) -> socket.socket:
     Raises `InputError` if one of the modules cannot be imported, or must not be forked.
     """
     with _servers_lock.block():
-        key = (os.getpid(), preload)
-        server = _servers.get(key)
+        server = _servers.get(preload)
         if server is None or server.fileno() < 0:
-            server = _servers[key] = _start_new_server(preload)
+            server = _servers[preload] = _start_new_server(preload)
         return server
 
 

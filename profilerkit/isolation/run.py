@@ -51,10 +51,6 @@ class Source(NamedTuple):
     end: socket.socket | IO[bytes]
     read: Callable[[], bool]
 
-    @property
-    def is_closed(self) -> bool:
-        return self.end.fileno() < 0 if isinstance(self.end, socket.socket) else self.end.closed
-
 
 class _Clock:
     """A clock that is stopped while the process waits for its turn."""
@@ -139,7 +135,7 @@ class IsolatedRun:
         sources = [Source(self._ends.control, self._read_control), Source(self._ends.channel, self._read_channel)]
         for file, output in zip(self._ends.outputs, self._outputs, strict=True):
             sources.append(Source(file, partial(_read_output, file, output)))
-        return [source for source in sources if not source.is_closed]
+        return [source for source in sources if not _is_closed(source.end)]
 
     def _read_control(self) -> bool:
         piece = _receive(self._ends.control)
@@ -312,12 +308,16 @@ class IsolatedRun:
         return find_reason(fate)
 
 
-def _receive(end: socket.socket) -> bytes | None:
+def _is_closed(end: socket.socket | IO[bytes]) -> bool:
+    return end.fileno() < 0 if isinstance(end, socket.socket) else end.closed
+
+
+def _receive(end: socket.socket | IO[bytes]) -> bytes | None:
     """Return the bytes that arrived; empty if the other end is closed, None if nothing arrived yet."""
-    if end.fileno() < 0:
+    if _is_closed(end):
         return None
     try:
-        return end.recv(_PIECE)
+        return os.read(end.fileno(), _PIECE)
     except BlockingIOError:
         return None
     except OSError:
@@ -326,17 +326,10 @@ def _receive(end: socket.socket) -> bytes | None:
 
 def _read_output(file: IO[bytes], output: BoundedOutput) -> bool:
     """Read what the model has printed; close the file at its end."""
-    if file.closed:
-        return False
-    try:
-        piece: bytes | None = file.read(_PIECE)
-    except OSError:
-        piece = b""
-    if piece is None:  # nothing was printed yet
-        return False
+    piece = _receive(file)
     if piece:
         output.add(piece)
-    else:
+    elif piece is not None:
         file.close()
     return bool(piece)
 

@@ -115,12 +115,9 @@ class Manager(pluggy.PluginManager):
             guarded = partial(call_guarded, hook.name, self._sources[id(hookimpl.plugin)], hookimpl.function)
             object.__setattr__(hookimpl, "function", guarded)
 
-    def find_implementations(self, hook: str) -> dict[PluginInfo, list[HookImpl]]:
-        """Return the plugins that implement one of profilerkit's hooks, with their implementations of it."""
-        by_plugin: dict[PluginInfo, list[HookImpl]] = {}
-        for implementation in getattr(self.hook, hook).get_hookimpls():
-            by_plugin.setdefault(self._sources[id(implementation.plugin)], []).append(implementation)
-        return by_plugin
+    def find_plugins_with(self, hook: str) -> set[PluginInfo]:
+        """Return the plugins that implement one of profilerkit's hooks."""
+        return {self._sources[id(implementation.plugin)] for implementation in getattr(self.hook, hook).get_hookimpls()}
 
     def list_sources(self) -> list[PluginInfo]:
         """Return the sources of the registered plugins."""

@@ -37,7 +37,7 @@ def equip(backend: Backend) -> Backend:
     plugin or of the backend itself.
     """
     _extend(backend)
-    plugins = manager().find_implementations(_HOOK).keys()
+    plugins = manager().find_plugins_with(_HOOK)
     if plugins:
         with _LOCK.block():
             _add_new_formulas(backend, plugins)
@@ -85,7 +85,7 @@ def _add_formulas(backend: Backend, offer: Offer[Costs], costs_by_plugin: dict[P
 def _extend(backend: Backend) -> None:
     """Give a backend the capabilities that plugins offer for it."""
     hook = "profilerkit_capabilities"
-    if backend.extensions or manager().find_implementations(hook):
+    if backend.extensions or manager().find_plugins_with(hook):
         offered = list_offers(hook, object, backend=backend)
         for offer in offered:
             fault = _describe_fault(offer.item)

@@ -175,7 +175,7 @@ def list_known_names() -> list[str] | None:
 
     What is profilerkit's own declares all that it computes.
     """
-    if not all(plugin.is_own for plugin in manager().find_implementations("profilerkit_profiler_functions")):
+    if not all(plugin.is_own for plugin in manager().find_plugins_with("profilerkit_profiler_functions")):
         return None
     declared = [offer.item for offer in list_status_keys()]
     computed = (key for function in (*INTRINSIC, *BUNDLES) for key in function.list_keys())

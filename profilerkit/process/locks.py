@@ -58,11 +58,6 @@ class Lock:
         if self.is_own():
             self._holder.clear()
 
-    def free_in_child(self) -> None:
-        """Free the lock in a forked child, unless the child's only thread holds it."""
-        if not self.is_own():
-            self._holder.clear()
-
 
 class _Block(restored):
     """Acquires a lock, and releases it unless this thread held it before."""
@@ -95,7 +90,8 @@ _locks: weakref.WeakSet[Lock] = weakref.WeakSet()
 def _in_child() -> None:
     """Free the locks of threads that the child has not."""
     for lock in list(_locks):
-        lock.free_in_child()
+        if not lock.is_own():
+            lock._holder.clear()
 
 
 if hasattr(os, "register_at_fork"):

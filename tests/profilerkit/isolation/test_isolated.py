@@ -204,7 +204,7 @@ def test_a_fork_server_that_cannot_import_says_so() -> None:
 
 def test_a_fork_server_that_was_ended_is_started_again() -> None:
     first = isolated(planted.fine, metrics="macs", **QUICK)
-    server = interpreters._servers[os.getpid(), ("numpy",)]
+    server = interpreters._servers[("numpy",)]
     assert interpreters.start_server(("numpy",)) is server
     for process in interpreters._server_processes:
         process.kill()
