@@ -1,17 +1,18 @@
-"""The steps of operators that ran, for the bytes alive while each of them runs, by the rules of `kernel_memory`."""
+"""What operators that ran take of memory, by the rules of `kernel_memory`: steps for the bytes alive, and constants."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from profilerkit.backend_kit.live_bytes import Step
 
-from .kernel_memory import LIST_WRITES, count_scratch_bytes, find_shared_input, list_reusable
+from .kernel_memory import LIST_WRITES, count_scratch_bytes, find_shared_input, is_too_small, list_reusable
 from .tensor_facts import Tensor
 from .values import Executed
 
-__all__ = ["write_steps"]
+__all__ = ["count_constant_bytes", "find_unsized_tensors", "write_steps"]
 
 
 def write_steps(operators: Iterable[Executed], inputs: Iterable[Tensor] = ()) -> tuple[Step, ...]:
@@ -19,7 +20,7 @@ def write_steps(operators: Iterable[Executed], inputs: Iterable[Tensor] = ()) ->
 
     ``inputs`` are the tensors that the caller holds, resource handles among them. What an operator reads that is
     neither an input nor made by another operator is held elsewhere, and takes nothing here; nor do constants
-    (`tensor_sizes.count_constant_bytes`).
+    (`count_constant_bytes`).
     """
     writer = _StepWriter(inputs)
     return tuple(writer.write(operator) for operator in operators)
@@ -118,3 +119,30 @@ class _StepWriter:
             return before.list_bytes
         self._listed.add(item.origin)
         return before.list_bytes + operator.times // before.runs * item.tensor.bytes
+
+
+def count_constant_bytes(operators: Iterable[Executed]) -> int:
+    """Return the bytes of the constants in a graph, which holds them as long as it is there."""
+    constants = [operator for operator in operators if operator.type == "Const"]
+    return sum(output.bytes for constant in constants for output in constant.outputs)
+
+
+def find_unsized_tensors(operators: Iterable[Executed], inputs: Iterable[Tensor] = ()) -> dict[str, int]:
+    """Return the operators that make tensors of unknown size, with their calls; those of the caller are ``input``.
+
+    What shares an input's buffer takes none of its own.
+    """
+    tensors = {tensor.number: tensor for tensor in inputs}
+    unsized = Counter("input" for tensor in tensors.values() if tensor.is_unsized)
+    for operator in operators:
+        sources = [tensors.get(number) for number in operator.inputs]
+        makes_unsized = any(
+            output.is_unsized
+            and not is_too_small(operator.type, index)
+            and find_shared_input(operator.type, index, sources, output) is None
+            for index, output in enumerate(operator.outputs)
+        )
+        if makes_unsized:
+            unsized[operator.type] += operator.times
+        tensors.update((output.number, output) for output in operator.outputs)
+    return dict(unsized)

@@ -20,12 +20,11 @@ from ..model.weights import count_bytes, identify
 from .call_values import Argument, list_arguments
 from .control_flow import HANDLERS
 from .layer_records import count_weight_bytes, layer_records
-from .live_bytes import write_steps
+from .live_bytes import count_constant_bytes, find_unsized_tensors, write_steps
 from .observation import sum_macs
 from .operator_records import count_operator_macs, select_shown
 from .program import Program
 from .tensor_facts import Tensor
-from .tensor_sizes import count_constant_bytes, find_unsized_tensors
 from .values import Executed, Value
 from .walk import Walk
 

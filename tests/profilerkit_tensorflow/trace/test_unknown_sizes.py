@@ -12,9 +12,9 @@ from small import ones, trace_complete  # noqa: E402 - TensorFlow comes first
 
 from profilerkit import Completeness, profile  # noqa: E402
 from profilerkit.trace.records import MemoryTimeline  # noqa: E402
+from profilerkit_tensorflow.trace.live_bytes import find_unsized_tensors  # noqa: E402
 from profilerkit_tensorflow.trace.ownership import Owner  # noqa: E402
 from profilerkit_tensorflow.trace.tensor_facts import Tensor  # noqa: E402
-from profilerkit_tensorflow.trace.tensor_sizes import find_unsized_tensors  # noqa: E402
 from profilerkit_tensorflow.trace.values import Executed  # noqa: E402
 
 
