@@ -30,7 +30,7 @@ class Change:
 
     Args:
         case: The model and its setting.
-        metric: The metric; "status" for a row that failed or no longer fails.
+        metric: The metric.
         before: The value of the row before.
         after: The value of the row after.
         verdict: "worse", "better" or "moved", by the metric's own direction; "lost" and "appeared" if there is a value
@@ -145,10 +145,13 @@ def compare_rows(old: Row, new: Row, store: Store, metrics: Collection[str] | No
 
 
 def _has_moved(metric: str, before: Value, after: Value) -> bool:
-    if before.value is None or after.value is None:  # also of a time: it was lost, or appeared
-        return before.value is not after.value and before.completeness is not after.completeness
-    exact = is_exact(metric, before) and is_exact(metric, after)
-    return exact and (before.value != after.value or before.completeness is not after.completeness)
+    """Return whether an exact value is another one, or any value was lost or appeared."""
+    is_lost_or_new = (before.value is None) != (after.value is None)
+    has_number = before.value is not None and after.value is not None
+    if not is_lost_or_new and not (has_number and is_exact(metric, before) and is_exact(metric, after)):
+        return False
+    is_other = has_number and before.value != after.value
+    return is_other or before.completeness is not after.completeness
 
 
 def judge_move(before: Value, after: Value, report: Report | None, metric: str) -> str:
@@ -158,7 +161,7 @@ def judge_move(before: Value, after: Value, report: Report | None, metric: str) 
     if before.value is None:
         return "appeared"
     record = None if report is None else report.statuses.get(metric)
-    unreported = Comparative.RECIPROCAL if after.unit == "s" else Comparative.NONE
+    unreported = Comparative.RECIPROCAL if after.unit == "s" else Comparative.NONE  # less time is better
     comparative = unreported if record is None else record.comparative
     return comparative.verdict(comparative.enhancement(float(before.value), float(after.value))) or "moved"
 
@@ -178,6 +181,7 @@ class RunDiff:
         timed: How many measured values both have, which are not compared: `regressions` compares times over many runs.
         removed: The cases that only the run before has.
         added: The cases that only the run after has.
+        removed_metrics: The metrics that only the run before has, of cases that both have.
     """
 
     old: Run
@@ -187,13 +191,15 @@ class RunDiff:
     timed: int = 0
     removed: tuple[CaseName, ...] = ()
     added: tuple[CaseName, ...] = ()
+    removed_metrics: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the difference as values that JSON holds."""
         runs = {name: {"run": run.run, "started": run.started} for name, run in (("old", self.old), ("new", self.new))}
         cases = {name: [str(case) for case in getattr(self, name)] for name in ("removed", "added")}
         changes = [change.to_dict() for change in self.changes]
-        return {**runs, "changes": changes, "same": self.same, "timed": self.timed, **cases}
+        counts = {"same": self.same, "timed": self.timed}
+        return {**runs, "changes": changes, **counts, **cases, "removed_metrics": list(self.removed_metrics)}
 
     def summary(self) -> str:
         """Return in a sentence how much moved."""
@@ -205,6 +211,8 @@ class RunDiff:
         for side, alone in (("before", self.removed), ("after", self.added)):
             if alone:
                 parts.append(f"only {side}: {', '.join(map(str, alone))}")
+        if self.removed_metrics:
+            parts.append(f"metrics only before: {', '.join(self.removed_metrics)}")
         return "; ".join(parts)
 
 
@@ -219,18 +227,23 @@ def diff_runs(store: Store | str | PathLike[str], old: str, new: str) -> RunDiff
     Raises `ArgumentError` for a run that the store has not.
     """
     with open_store(store) as opened:
-        runs = find_run(opened, old), find_run(opened, new)
-        before, after = (_read_cases(opened, run) for run in runs)
+        old_run, new_run = find_run(opened, old), find_run(opened, new)
+        before, after = _read_cases(opened, old_run), _read_cases(opened, new_run)
         both = [case for case in after if case in before]
         changes = [change for case in both for change in compare_rows(before[case], after[case], opened)]
     counted = [_count_equal(before[case], after[case]) for case in both]
+    metrics_after = {metric for case in both for metric in after[case].values}
     return RunDiff(
-        *runs,
+        old_run,
+        new_run,
         changes=tuple(changes),
         same=sum(equal for equal, _ in counted),
         timed=sum(timed for _, timed in counted),
         removed=tuple(case for case in before if case not in after),
         added=tuple(case for case in after if case not in before),
+        removed_metrics=tuple(
+            dict.fromkeys(metric for case in both for metric in before[case].values if metric not in metrics_after)
+        ),
     )
 
 

@@ -98,6 +98,18 @@ def test_a_case_that_two_entries_of_a_plan_measure_is_one(store: Store) -> None:
     assert result.same == 1
 
 
+def test_metrics_that_are_measured_no_more_are_named(store: Store) -> None:
+    report = network_report(4, 8)
+    for night, names in ((3, list(report.statuses)), (4, ["macs"])):
+        only = replace(report, statuses={name: report.statuses[name] for name in names})
+        store.add(count_row(begun(store, night), night, "net.py:k", only), only)
+    result = diff_runs(store, "last~1", "last")
+    assert result.changes == ()
+    assert result.removed_metrics == tuple(name for name in report.statuses if name != "macs")
+    assert f"metrics only before: {', '.join(result.removed_metrics)}" in result.summary()
+    assert diff_runs(store, "last", "last~1").removed_metrics == ()
+
+
 def test_a_count_that_became_partial_has_its_sign(store: Store) -> None:
     """The same 32 MACs, of which not all is counted any more."""
     for night, completeness in ((3, Completeness.COMPLETE), (4, Completeness.PARTIAL)):
