@@ -15,16 +15,15 @@ from .backend import Backend
 from .data_splits import DataLoader, ForwardPass, wrap_splits
 from .errors import NotOfferedError
 from .inputs import NoInputs
+from .piping.cache import Remembered
 from .piping.comparative import Comparative
 from .piping.computation import Computation
 from .piping.function import ArgumentBundle, ProfilerFunction, describe
 from .piping.input_source import InputSource
 from .piping.interleaving import measure_jointly
-from .piping.intrinsic import ComputeInputs, ComputeNonzeroTrace, ComputeTrace, ComputeTrainingTrace, Inputs
-from .piping.options import BUNDLES
+from .piping.intrinsic import INTRINSIC, ComputeInputs, ComputeNonzeroTrace, ComputeTrace, ComputeTrainingTrace, Inputs
 from .piping.outcome import Outcome
 from .piping.registry import Binding, Registry
-from .piping.remembered import Remembered
 from .piping.requests import read_arguments, read_request, select_keys
 from .piping.status import StatusKey
 from .plugging import offers
@@ -46,9 +45,9 @@ __all__ = ["Profiler", "compare_profilers", "compute_report", "make_profiler"]
 
 #: What is registered with every profiler, and not worth a word in its representation.
 _UNNAMED = (ArgumentBundle, ComputeTrainingTrace, ComputeNonzeroTrace)
-#: What every profiler computes where something needs it, beside inputs and trace.
+#: What every profiler computes where something needs it.
 _ON_DEMAND = Registry()
-_ON_DEMAND.bind_on_demand(*BUNDLES, ComputeTrainingTrace(), ComputeNonzeroTrace())
+_ON_DEMAND.bind_on_demand(*INTRINSIC)
 P = TypeVar("P", bound="Profiler")
 
 

@@ -172,7 +172,7 @@ class MeasuresMemory(Protocol):
         """Return the peak of the bytes that the device's allocator had allocated during one forward pass.
 
         It includes inputs, activations and whatever else the framework allocates, but not the weights. A
-        `profilerkit.trace.cross_check.MeasuredPeak` holds what was seen of the pass besides. Raises `NotOfferedError`
+        `profilerkit.trace.observed_runs.MeasuredPeak` holds what was seen of the pass besides. Raises `NotOfferedError`
         if the device does not report its memory, `WithoutValuesError` for a model without values, `ProfilerBusyError`
         if it takes the framework's own profiler and that runs already.
         """
@@ -188,7 +188,7 @@ class TimesLayers(Protocol):
     ) -> Sequence[LayerTime]:
         """Return the time of each layer's own work in each of several passes, forward and (if requested) backward.
 
-        A `profilerkit.trace.cross_check.TimedLayers` holds what was seen of the passes besides.
+        A `profilerkit.trace.observed_runs.TimedLayers` holds what was seen of the passes besides.
         """
 
 

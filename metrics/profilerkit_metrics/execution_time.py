@@ -15,7 +15,7 @@ from profilerkit.piping.input_source import find_batch_size
 from profilerkit.piping.outcome import qualify
 from profilerkit.protocols import RunsInRanks, find_capability
 from profilerkit.times.sampling import Sampling, measure_interleaved
-from profilerkit.trace.cross_check import ObservedRun, Witnessed
+from profilerkit.trace.observed_runs import ObservedRun, Witnessed
 
 from .kinds import Seconds
 

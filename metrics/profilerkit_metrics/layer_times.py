@@ -15,7 +15,7 @@ from profilerkit.piping.outcome import qualify
 from profilerkit.protocols import TimesLayers, require_capability
 from profilerkit.times.layer_times import LayerTime, layer_time_table
 from profilerkit.times.steps import WatchedSteps
-from profilerkit.trace.cross_check import ObservedRun, TimedLayers, Witnessed
+from profilerkit.trace.observed_runs import ObservedRun, TimedLayers, Witnessed
 
 from .kinds import LayerRows
 

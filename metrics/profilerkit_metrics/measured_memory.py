@@ -11,7 +11,7 @@ from profilerkit.backend import Backend, DeviceLike
 from profilerkit.inputs import ModelInputs
 from profilerkit.piping.function import Keys
 from profilerkit.protocols import MeasuresMemory, require_capability
-from profilerkit.trace.cross_check import Witnessed
+from profilerkit.trace.observed_runs import Witnessed
 from profilerkit.trace.records import ModelTrace
 
 from .kinds import Bytes

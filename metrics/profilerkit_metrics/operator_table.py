@@ -16,8 +16,8 @@ from profilerkit.piping.function import Keys
 from profilerkit.piping.outcome import qualify
 from profilerkit.piping.quantity import scale_value
 from profilerkit.protocols import TimesOperators, Trains, require_capability
-from profilerkit.trace.cross_check import Witnessed, explain_contradiction
 from profilerkit.trace.ignoring import Ignored, without_layers
+from profilerkit.trace.observed_runs import Witnessed, explain_contradiction
 from profilerkit.trace.records import ModelTrace
 
 __all__ = ["ComputeOperatorTable", "OperatorTable"]

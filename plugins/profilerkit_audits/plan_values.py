@@ -10,7 +10,6 @@ from profilerkit.arguments.checks import ONE_BATCH_SIZE, text
 from profilerkit.arguments.names import status_names
 from profilerkit.errors import ArgumentError, by_likeness, nearest
 from profilerkit.piping.intrinsic import INTRINSIC
-from profilerkit.piping.options import BUNDLES
 from profilerkit.plugging.offers import name_of_metric
 from profilerkit.plugging.placing import list_placing_arguments
 
@@ -33,7 +32,7 @@ __all__ = [
 ]
 
 #: What the arguments of functions may be.
-_CHECKS = {name: check for function in (*BUNDLES, *INTRINSIC) for name, check in function.CHECKS.items()}
+_CHECKS = {name: check for function in INTRINSIC for name, check in function.CHECKS.items()}
 #: The settings of a model: each takes a value or a list of values.
 _SETTINGS = ("batch_size", "input_shape", "dtype", "device", "mode", "compile", "autocast", "training", "num_threads")
 #: The key for several shapes, as one shape is a list itself.

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from profilerkit.trace.operator_rows import TRAFFIC, read_work
+from profilerkit.trace.rows import TRAFFIC, read_work
 
 __all__ = ["LayerWork", "sum_forward_work"]
 

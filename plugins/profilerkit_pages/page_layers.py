@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from profilerkit.foreign_text import visible
 from profilerkit.piping.outcome import is_number
 from profilerkit.trace.layer_paths import count_depth, nearest_around
-from profilerkit.trace.operator_rows import TRAFFIC
 from profilerkit.trace.records import LayerTable
+from profilerkit.trace.rows import TRAFFIC
 
 from .page_columns import AT_FIRST, describe_column, find_signs
 from .page_parts import pack

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from profilerkit.foreign_text import visible
 from profilerkit.piping.outcome import is_number
-from profilerkit.trace.equal_layers import number_kinds
 from profilerkit.trace.layer_paths import nearest_around, walk_outwards
+from profilerkit.trace.layer_view import number_kinds
 
 from .layer_work import sum_forward_work
 from .page_columns import SPEEDS, describe_column, make_plain

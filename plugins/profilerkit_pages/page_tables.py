@@ -10,7 +10,7 @@ from profilerkit.foreign_text import visible
 from profilerkit.piping.outcome import is_number
 from profilerkit.trace.bounds import WORK
 from profilerkit.trace.layer_view import PEAK
-from profilerkit.trace.operator_rows import TRAFFIC, read_work
+from profilerkit.trace.rows import TRAFFIC, read_work
 from profilerkit.trace.table import Table
 
 from .page_columns import SPEEDS, describe_column, make_plain, write_column_title

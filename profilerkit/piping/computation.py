@@ -4,7 +4,7 @@ For each parameter of a function, by name and in this order: what the caller pas
 (``model``, ``data_splits``, ``backend``, ``profiler``); a registered status key of that name, computed first if need
 be, of which the function gets the value; the parameter's default.
 
-`memory` says which values are remembered, and until when they hold. What a value inherits from the statuses it was
+`Cache` says which values are remembered, and until when they hold. What a value inherits from the statuses it was
 computed from is said on it too: made of a lower bound, it is a lower bound.
 """
 
@@ -33,16 +33,14 @@ from ..process.containment import contained, describe_origin
 from ..protocols import list_inapplicable
 from ..trace.completeness import TracePart
 from ..trace.records import ModelTrace
-from .cross_check import ComparedRuns
+from .cache import Cache, Remembered, Resolved
+from .compared_runs import ComparedRuns
 from .function import PROVIDED, ProfilerFunction, describe
-from .gaps import inherit_gaps
 from .intrinsic import Trace
-from .memory import Memory
 from .outcome import Completeness, Failure, Outcome, Unavailable
 from .registry import Binding, Registry
-from .remembered import Remembered, Resolved
 from .requests import first_of_several
-from .returned import read_outcomes
+from .returned import inherit_gaps, read_outcomes
 from .status import Metric, StatusKey
 
 __all__ = [
@@ -80,7 +78,7 @@ class Computation:
         self.registry = registry
         self.provided = provided
         self.arguments: dict[str, Any] = first_of_several(arguments)
-        self.memory = Memory(registry, provided, memory, self.arguments, recompute=recompute, once=once)
+        self.cache = Cache(registry, provided, memory, self.arguments, recompute=recompute, once=once)
         #: What is being computed right now, in requests that a function makes of its own profiler too.
         self._path: list[str] = [] if path is None else path
         #: By the ``id`` of a function: the error of its arguments, or of the function itself.
@@ -92,11 +90,11 @@ class Computation:
         return self._find_status(self.registry[name])
 
     def _find_status(self, binding: Binding) -> StatusKey:
-        loaded = self.memory.find_loaded(binding)
+        loaded = self.cache.find_loaded(binding)
         if loaded is not None:
             return loaded.status
         resolved = self.resolve(binding)
-        remembered = self.memory.recall(binding, resolved)
+        remembered = self.cache.recall(binding, resolved)
         return remembered.status if remembered else self._compute(binding, resolved)
 
     def run(self, bindings: Iterable[Binding], model_name: str, strict: bool) -> Iterator[str]:
@@ -243,9 +241,9 @@ class Computation:
             for bound in self.registry.list_bindings(binding.function)
             if (name := bound.key.NAME) in outcomes
         }
-        self.memory.keep(binding.function, statuses, resolved, group)
+        self.cache.keep(binding.function, statuses, resolved, group)
         self._runs.compare(outcomes)
-        return self.memory.entries[binding.key.NAME].status
+        return self.cache.entries[binding.key.NAME].status
 
     def fail(self, binding: Binding, error: Exception) -> None:
         """Keep an error as the outcome of every key that the failing function holds."""
@@ -253,7 +251,7 @@ class Computation:
         for bound in self.registry.list_bindings(binding.function):
             name = bound.key.NAME
             status = bound.key.with_outcome(self._limit_to_model(name, outcome))
-            self.memory.entries[name] = Remembered(status, bound.function, {})
+            self.cache.entries[name] = Remembered(status, bound.function, {})
 
 
 def _describe_origin(error: Exception) -> str:

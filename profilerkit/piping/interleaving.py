@@ -6,10 +6,10 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from ..process.containment import contained
+from .cache import Resolved
 from .computation import Computation
 from .function import JointFunction, describe
 from .registry import Binding
-from .remembered import Resolved
 from .returned import read_outcomes
 
 __all__ = ["measure_jointly"]
@@ -51,7 +51,7 @@ class _Participant(NamedTuple):
 
     def find_group(self) -> object | None:
         """Return the object that the remembered value shares with those measured together with it; None without one."""
-        remembered = self.computation.memory.recall(self.binding, self.arguments)
+        remembered = self.computation.cache.recall(self.binding, self.arguments)
         return None if remembered is None else remembered.group
 
 

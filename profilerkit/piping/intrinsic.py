@@ -1,4 +1,8 @@
-"""What every profiler can compute on demand, before any metric is registered: the model's inputs, and its trace."""
+"""What every profiler can compute on demand, before any metric is registered: inputs, traces, and how a model is run.
+
+A function that times a model names ``run_options`` and ``sampling``; the caller passes ``mode``, ``device``,
+``num_iters`` and the like by name, as ever, or one of the two as a whole.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +10,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from ..arguments.checks import BATCH_SIZE, ONE_BATCH_SIZE, Check, text, to_call
-from ..backend import Backend
+from ..arguments.checks import BATCH_SIZE, ONE_BATCH_SIZE, Check, instance, text, to_call
+from ..backend import RUN_CHECKS, Backend, DeviceLike, RunOptions
 from ..backend_kit.failures import backend_failed, find_raising_line
 from ..data_splits import DataLoader
 from ..errors import InputError, ModelFailedError, ProfilerKitError
 from ..inputs import ModelInputs, NoInputs
 from ..protocols import CountsNonzero, Trains, fit_inputs, read_declared_inputs, require_capability
+from ..times.sampling import SAMPLING_CHECKS, Sampling
 from ..trace.ignoring import IGNORED, Ignored, without_layers
 from ..trace.records import ModelTrace
 from ..trace.validation import validate
-from .function import Keys, Need, ProfilerFunction
+from .function import ArgumentBundle, Keys, Need, ProfilerFunction
 from .input_source import InputSource, resize
 from .shapes import correct_error
 from .status import StatusKey
@@ -25,10 +30,14 @@ __all__ = [
     "INTRINSIC",
     "ComputeInputs",
     "ComputeNonzeroTrace",
+    "ComputeRunOptions",
+    "ComputeSampling",
     "ComputeTrace",
     "ComputeTrainingTrace",
     "Inputs",
     "NonzeroTrace",
+    "RunOptionsKey",
+    "SamplingKey",
     "Trace",
     "TrainingTrace",
     "find_split",
@@ -232,5 +241,97 @@ class ComputeNonzeroTrace(ProfilerFunction):
         return without_layers(_run_trace(backend, trace, model, ModelInputs.of(inputs)), ignore)
 
 
-#: What every profiler has of these, whatever its inputs are made from.
-INTRINSIC = (ComputeInputs(), ComputeTrace(ComputeInputs()), ComputeTrainingTrace(), ComputeNonzeroTrace())
+class RunOptionsKey(StatusKey):
+    """The `RunOptions` the model is run with; other functions name ``run_options`` to get them."""
+
+    NAME: str = "run_options"
+
+
+class SamplingKey(StatusKey):
+    """The `Sampling` that times are measured by; other functions name ``sampling`` to get it."""
+
+    NAME: str = "sampling"
+
+
+class ComputeRunOptions(ArgumentBundle):
+    """Puts together how the model is run."""
+
+    KEYS: ClassVar[Keys] = (RunOptionsKey,)
+    CHECKS: ClassVar[Mapping[str, Check]] = {
+        **RUN_CHECKS,
+        "run_options": instance(RunOptions, "an instance of RunOptions, or its arguments by name: compile=True"),
+    }
+
+    def __call__(
+        self,
+        device: DeviceLike = None,
+        mode: str | None = None,
+        training: bool = False,
+        compile: bool | str | Mapping[str, Any] | None = False,
+        autocast: Any = None,
+        num_threads: int | None = None,
+    ) -> RunOptions:
+        """Return the options.
+
+        Args:
+            device: The device that runs the model. Default: the current device of the model.
+            mode: A mode of the backend: "graph", "eager" or "xla". Default: the usual mode of the backend.
+            training: If True, training steps are timed: the forward pass in training mode, and the gradients of the sum
+                of its outputs with respect to the trainable weights. The loss and the update of the optimizer are not
+                included.
+            compile: If True, the compiled model is timed. PyTorch also takes the name of a compiler, or arguments of
+                ``torch.compile``.
+            autocast: Automatic mixed precision: True, or a dtype.
+            num_threads: The number of threads of an operator during the measurement. Default: the current number.
+        """
+        return RunOptions(training, compile, autocast, num_threads, device, mode)
+
+
+class ComputeSampling(ArgumentBundle):
+    """Puts together how times are sampled."""
+
+    KEYS: ClassVar[Keys] = (SamplingKey,)
+    CHECKS: ClassVar[Mapping[str, Check]] = {
+        **SAMPLING_CHECKS,
+        "drop_first": SAMPLING_CHECKS["warmup"],
+        "sampling": instance(Sampling, "an instance of Sampling, or its arguments by name: num_iters=20"),
+    }
+
+    def __call__(
+        self,
+        num_iters: int | None = None,
+        warmup: int | None = None,
+        drop_first: int | None = None,
+        relative_precision: float = 0.02,
+        max_seconds: float = 3.0,
+        min_samples: int = 12,
+        confidence: float = 0.95,
+    ) -> Sampling:
+        """Return the plan; raises `InputError` for two different warm-ups.
+
+        Args:
+            num_iters: A fixed number of samples. Default: as many as ``relative_precision`` needs.
+            warmup: A fixed number of calls that are not counted, at the start. Default: until the times are stable.
+            drop_first: Another name of ``warmup``.
+            relative_precision: The requested precision of the median: 0.02 is plus or minus 2 %.
+            max_seconds: The longest time of the measurement, warm-up included. Compared models share it.
+            min_samples: The number of samples before their precision is checked for the first time.
+            confidence: The probability that the interval contains the median: 0.95 is 95 %.
+        """
+        if None not in (warmup, drop_first) and warmup != drop_first:
+            raise InputError(
+                f"warmup={warmup} and drop_first={drop_first} are two names of one number; give one of them"
+            )
+        calls = drop_first if warmup is None else warmup
+        return Sampling(num_iters, calls, relative_precision, max_seconds, min_samples, confidence)
+
+
+#: What every profiler has; one that is made with inputs puts its own in the place of the first two.
+INTRINSIC = (
+    ComputeInputs(),
+    ComputeTrace(ComputeInputs()),
+    ComputeTrainingTrace(),
+    ComputeNonzeroTrace(),
+    ComputeRunOptions(),
+    ComputeSampling(),
+)

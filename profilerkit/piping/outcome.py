@@ -1,6 +1,6 @@
 """What came of computing a status: a value, how complete it is, and what a function returns to say so.
 
-What an outcome lacks because of what it was computed from is added in ``gaps.py``.
+What an outcome lacks because of what it was computed from is added in ``returned.py``.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from ..errors import NotOfferedError, ProfilerKitError
 from ..times.measurement import Measurement
 from ..trace.bounds import Bounds
-from ..trace.cross_check import ObservedRun, Witnessed
+from ..trace.observed_runs import ObservedRun, Witnessed
 
 __all__ = [
     "Completeness",

@@ -13,7 +13,6 @@ from ..trace.completeness import TracePart
 from .comparative import Comparative
 from .function import PROVIDED, RESERVED, Need, ProfilerFunction, is_variadic
 from .intrinsic import INTRINSIC
-from .options import BUNDLES
 from .quantity import Scale
 from .status import Metric
 
@@ -149,9 +148,8 @@ def metric(
 
 def _list_taken_names() -> set[str]:
     """Return the names that mean something in every profiler: what it provides, and what its own functions take."""
-    bundles = [*INTRINSIC, *BUNDLES]
-    keys = {key.NAME for function in bundles for key in function.list_keys()}
-    return {*PROVIDED, *RESERVED, *keys, *(name for function in bundles for name in function.parameters())}
+    keys = {key.NAME for function in INTRINSIC for key in function.list_keys()}
+    return {*PROVIDED, *RESERVED, *keys, *(name for function in INTRINSIC for name in function.parameters())}
 
 
 def _require_pipeable(name: str, func: Any) -> None:

@@ -20,10 +20,9 @@ if TYPE_CHECKING:
 @hookimpl
 def profilerkit_status_keys() -> list[type[StatusKey]]:
     """Return the status keys that every profiler computes on demand."""
-    from ..piping.intrinsic import Inputs, NonzeroTrace, Trace, TrainingTrace
-    from ..piping.options import RunOptionsKey, SamplingKey
+    from ..piping.intrinsic import INTRINSIC
 
-    return [Inputs, Trace, TrainingTrace, NonzeroTrace, RunOptionsKey, SamplingKey]
+    return [type(key) for function in INTRINSIC for key in function.list_keys()]
 
 
 @hookimpl

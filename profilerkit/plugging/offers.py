@@ -15,8 +15,6 @@ from typing import NamedTuple
 from ..backend import Backend
 from ..errors import RegistrationConflictError, UnknownStatusError
 from ..piping.function import ProfilerFunction, describe, require_usable
-from ..piping.intrinsic import INTRINSIC
-from ..piping.options import BUNDLES
 from ..piping.registry import Registry
 from ..piping.status import StatusKey
 from ..protocols import Capability
@@ -177,9 +175,7 @@ def list_known_names() -> list[str] | None:
     """
     if not all(plugin.is_own for plugin in manager().find_plugins_with("profilerkit_profiler_functions")):
         return None
-    declared = [offer.item for offer in list_status_keys()]
-    computed = (key for function in (*INTRINSIC, *BUNDLES) for key in function.list_keys())
-    return [*(name for key in declared for name in (key.NAME, *key.ALIASES)), *(key.NAME for key in computed)]
+    return [name for offer in list_status_keys() for name in (offer.item.NAME, *offer.item.ALIASES)]
 
 
 def name_of_metric(name: str) -> str:

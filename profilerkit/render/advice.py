@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from ..trace.dtypes import element_bytes
-from ..trace.model_parts import Part
+from .model_parts import Part
 from .values import Column, share_text
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def list_advice(report: Report, model: Part, by: str) -> Iterator[str]:
 
     Args:
         report: The report.
-        model: Its layers as `profilerkit.trace.cost_parts.divide` divides them.
+        model: Its layers as `profilerkit.render.cost_parts.divide` divides them.
         by: The column that they are divided by.
     """
     yield from _describe_disproportion(model)

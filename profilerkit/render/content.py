@@ -15,7 +15,7 @@ from ..piping.outcome import Completeness
 from ..piping.quantity import PREFIXES
 from ..times.measurement import Measurement
 from ..times.operator_times import COLUMNS
-from ..trace.depths import within_depth
+from ..trace.layer_paths import within_depth
 from ..trace.layer_table import is_innermost
 from ..trace.records import LayerTable
 from ..trace.table import Table

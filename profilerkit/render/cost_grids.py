@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..trace.bounds import Sign
-from ..trace.cost_parts import choose_column, divide
 from ..trace.layer_view import PEAK
-from ..trace.model_parts import Part
 from ..trace.records import LayerTable
+from .cost_parts import choose_column, divide
 from .grids import Grid
+from .model_parts import Part
 from .values import Column, share_text, write_count, write_row_value
 
 if TYPE_CHECKING:

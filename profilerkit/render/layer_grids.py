@@ -17,9 +17,9 @@ from ..foreign_text import visible
 from ..piping.titles import split_words, write_title
 from ..times.layer_times import LayerTimeTable
 from ..times.wording import format_noise
-from ..trace.depths import within_depth
+from ..trace.alignment import name_column
+from ..trace.layer_paths import within_depth
 from ..trace.records import LayerTable
-from ..trace.side_by_side import name_column
 from .grids import Grid
 from .table_grids import rank_rows, write_ranked_title
 from .values import Column, share_text, write_count, write_row_value

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from ..errors import ArgumentError
 from ..foreign_text import visible
 from ..trace.bounds import WORK
-from ..trace.operator_rows import read_work
+from ..trace.rows import read_work
 from .time_stacks import find_rows, read_seconds
 
 if TYPE_CHECKING:

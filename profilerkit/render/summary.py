@@ -12,7 +12,6 @@ from rich.text import Text
 from ..foreign_text import visible
 from ..piping.outcome import Completeness
 from ..times.measurement import Measurement
-from ..trace.cost_parts import choose_column
 from ..trace.layer_view import PEAK
 from ..trace.records import LayerTable
 from .advice import list_advice
@@ -20,6 +19,7 @@ from .changed_layers import list_changed_layers
 from .console import Values, draw_parts, to_text
 from .content import Selection, list_parts_below, parts
 from .cost_grids import Costs
+from .cost_parts import choose_column
 from .grids import Grid, Notes, Part, list_records
 from .notes import describe_batch
 from .values import Column, share_text

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..piping.quantity import Scale, format_number, scale_value
 from ..times.measurement import Measurement
 from ..trace.bounds import WORK
-from ..trace.depths import within_depth
+from ..trace.layer_paths import within_depth
 from ..trace.layer_table import is_innermost
 from ..trace.layer_view import PEAK
 from .grids import Grid

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from ..count_text import format_times
 from ..foreign_text import visible
 from ..trace.bounds import WORK
-from ..trace.depths import within_depth
-from ..trace.layer_paths import add_outer
+from ..trace.layer_paths import add_outer, within_depth
 from ..trace.layer_view import group_children
 from .values import Column, share_text, write_row_value
 

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 from ..trace.bounds import WORK
 from ..trace.layer_paths import count_depth, parent_path
-from ..trace.operator_rows import TRAFFIC
 from ..trace.records import LayerTable
+from ..trace.rows import TRAFFIC
 from ..trace.table import Table
 
 __all__ = [

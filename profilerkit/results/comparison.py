@@ -17,9 +17,8 @@ from ..piping.outcome import is_number
 from ..piping.status import StatusKey
 from ..times.measurement import Measurement
 from ..times.ratio import Ratio
-from ..trace.alignment import VALUES, align
+from ..trace.alignment import VALUES, align, in_one_table
 from ..trace.bounds import Bounds
-from ..trace.side_by_side import in_one_table
 from ..trace.table import Table
 from .report import Report, StatusRecord
 from .result import Result, one_line

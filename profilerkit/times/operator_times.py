@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from ..errors import by_likeness
 from ..trace.bounds import WORK
-from ..trace.cross_check import ObservedRun
+from ..trace.observed_runs import ObservedRun
 from ..trace.table import Table
 from .measurement import Measurement
 

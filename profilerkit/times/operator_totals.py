@@ -7,7 +7,7 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from ..trace.bounds import WORK
-from ..trace.operator_rows import TRAFFIC, read_work
+from ..trace.rows import TRAFFIC, read_work
 from ..trace.table import Table
 from .operator_times import OperatorTimeTable, sum_known
 

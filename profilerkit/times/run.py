@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
     from ..inputs import ModelInputs
-    from ..trace.cross_check import ObservedRun
+    from ..trace.observed_runs import ObservedRun
 
 __all__ = ["Run", "take_several"]
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .cross_check import ObservedRun
 from .layer_table import LayerTable
+from .observed_runs import ObservedRun
 from .records import (
     LayerCall,
     LayerRecord,

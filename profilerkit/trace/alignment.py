@@ -1,16 +1,17 @@
-"""The layers of two models side by side, one row for each layer of either model."""
+"""The layers of several models side by side, one row for each layer of any of them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 from .bounds import WORK
+from .families import find_family
 from .layer_matching import match_layers
 from .records import LayerTable
 from .table import Table
 
-__all__ = ["VALUES", "HasLayers", "align", "is_foreign", "require_layers"]
+__all__ = ["VALUES", "HasLayers", "align", "in_one_table", "is_foreign", "name_column", "require_layers"]
 
 #: The columns that are set side by side unless others are asked for.
 VALUES = ("params", *WORK, "own_macs", "own_flops")
@@ -29,6 +30,15 @@ class HasLayers(Protocol):
     def layers(self) -> LayerTable | None: ...
 
 
+class _Line:
+    """One row of the table: the layer in each model that has it, by the model's index."""
+
+    def __init__(self, model: int, row: Row) -> None:
+        #: The layer in the first model that has it: later models only join the lines of earlier ones.
+        self.first = row
+        self.rows: dict[int, Row] = {model: row}
+
+
 def align(reference: HasLayers, other: HasLayers, columns: Sequence[str] = VALUES) -> Table:
     """Return one row for each layer of either model, in the order of the reference.
 
@@ -41,9 +51,27 @@ def align(reference: HasLayers, other: HasLayers, columns: Sequence[str] = VALUE
 
     Raises `ValueError` where one of the reports holds no layers.
     """
-    mine, theirs = require_layers(reference), require_layers(other)
-    matched = match_layers(mine, theirs, is_foreign=is_foreign(reference, other))
-    return Table(_list_rows(mine, theirs, matched, columns))
+    return Table(_compare(line, columns) for line in _list_lines([reference, other]))
+
+
+def in_one_table(reports: Sequence[HasLayers], columns: Sequence[str]) -> Table:
+    """Return one row for each layer of any model, in the order of the first.
+
+    A layer of another model is in the row of the first model's layer that `match_layers` finds for it. What the first
+    model lacks is a row of its own; several models share it if they have it at one path and of one family.
+
+    The columns: ``path``, ``type``, ``depth`` and ``is_leaf`` of the layer in the first model that has it, and for each
+    of ``columns`` and each report the value, such as ``"macs of Student"``; None where the model lacks the layer.
+
+    Raises `ValueError` where one of the reports holds no layers.
+    """
+    names = [report.name for report in reports]
+    return Table(_make_row(line, names, columns) for line in _list_lines(reports))
+
+
+def name_column(column: str, model: str) -> str:
+    """Return what the column of one model is called: "macs of Student"."""
+    return f"{column} of {model}"
 
 
 def is_foreign(reference: HasLayers, other: HasLayers) -> bool:
@@ -58,38 +86,69 @@ def require_layers(report: HasLayers) -> LayerTable:
     return report.layers
 
 
-def _list_rows(
-    reference: LayerTable, other: LayerTable, matched: Mapping[str, str], columns: Sequence[str]
-) -> Iterator[Row]:
-    """Yield a row for each layer; one that the other model alone has comes before the next layer that both have."""
-    theirs = {row["path"]: row for row in other}
-    taken = set(matched.values())
-    order = [row["path"] for row in other]
-    positions = {path: index for index, path in enumerate(order)}
-
-    def list_added(start: int, end: int) -> Iterator[Row]:
-        added = [theirs[path] for path in order[start:end] if path not in taken]
-        return (_make_row(layer, None, layer, columns) for layer in added)
-
-    next_position = 0
-    for row in reference:
-        match = matched.get(row["path"])
-        if match is not None:
-            yield from list_added(next_position, positions[match])
-            next_position = max(next_position, positions[match] + 1)
-        yield _make_row(row, row, None if match is None else theirs[match], columns)
-    yield from list_added(next_position, len(order))
+def _list_lines(reports: Sequence[HasLayers]) -> list[_Line]:
+    tables = [require_layers(report) for report in reports]
+    lines = [_Line(0, row) for row in tables[0]]
+    lines_of_first = {line.first["path"]: line for line in lines}
+    added: dict[tuple[str, str], _Line] = {}  # the layers that the first model lacks, by path and family
+    for model in range(1, len(tables)):
+        matched = match_layers(tables[0], tables[model], is_foreign=is_foreign(reports[0], reports[model]))
+        by_path = {theirs: lines_of_first[mine] for mine, theirs in matched.items()}
+        for row in tables[model]:
+            line = added.get(_make_key(row))
+            if row["path"] not in by_path and line is not None:
+                by_path[row["path"]] = line
+        _insert(lines, model, tables[model], by_path)
+        added |= {_make_key(line.first): line for line in lines if 0 not in line.rows}
+    return lines
 
 
-def _make_row(shown: Row, mine: Row | None, theirs: Row | None, columns: Sequence[str]) -> dict[str, Any]:
+def _make_key(row: Row) -> tuple[str, str]:
+    return row["path"], find_family(row["type"]).name
+
+
+def _insert(lines: list[_Line], model: int, layers: Sequence[Row], by_path: Mapping[str, _Line]) -> None:
+    """Put the layers of a model into the lines that there are for them, by path, and the others into new lines.
+
+    A new line comes behind that of the layer before, and behind what is there beside or inside it in other models
+    alone.
+    """
+    own_lines = set(map(id, by_path.values()))
+    position = -1  # of the line of the layer before
+    for row in layers:
+        line = by_path.get(row["path"])
+        if line is not None:
+            line.rows[model] = row
+            position = lines.index(line)
+            continue
+        position += 1
+        while position < len(lines) and _is_passed(lines[position], row, own_lines):
+            position += 1
+        lines.insert(position, _Line(model, row))
+
+
+def _is_passed(line: _Line, row: Row, own_lines: Collection[int]) -> bool:
+    return id(line) not in own_lines and line.first["depth"] >= row["depth"]
+
+
+def _make_row(line: _Line, names: Sequence[str], columns: Sequence[str]) -> dict[str, Any]:
+    row = {name: line.first[name] for name in ("path", "type", "depth", "is_leaf")}
+    for column in columns:
+        for index, name in enumerate(names):
+            row[name_column(column, name)] = line.rows.get(index, {}).get(column)
+    return row
+
+
+def _compare(line: _Line, columns: Sequence[str]) -> dict[str, Any]:
+    mine, theirs = line.rows.get(0), line.rows.get(1)
     row: dict[str, Any] = {
         "change": "same",
-        "path": shown["path"],
+        "path": line.first["path"],
         "other_path": theirs["path"] if theirs else None,
-        "type": shown["type"],
+        "type": line.first["type"],
         "other_type": theirs["type"] if theirs else None,
-        "depth": shown["depth"],
-        "is_leaf": shown["is_leaf"],
+        "depth": line.first["depth"],
+        "is_leaf": line.first["is_leaf"],
     }
     for column in columns:
         first, second = (None if side is None else side.get(column) for side in (mine, theirs))

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
-__all__ = ["add_outer", "count_depth", "nearest_around", "order_as_tree", "parent_path", "walk_outwards"]
+__all__ = [
+    "add_outer",
+    "count_depth",
+    "find_deepest",
+    "nearest_around",
+    "order_as_tree",
+    "parent_path",
+    "walk_outwards",
+    "within_depth",
+]
 
 
 def parent_path(path: str) -> str | None:
@@ -68,3 +78,17 @@ def nearest_around(paths: Iterable[str]) -> dict[str, str | None]:
         if not above or above[-1] != path:
             above.append(path)
     return around
+
+
+def find_deepest(rows: Iterable[Mapping[str, Any]]) -> int:
+    """Return the depth of the deepest layer; 0 for rows without depths."""
+    return max((row.get("depth") or 0 for row in rows), default=0)
+
+
+def within_depth(rows: Iterable[Mapping[str, Any]], depth: int | None) -> list[Mapping[str, Any]]:
+    """Return the rows of layers that lie no deeper; all of them for None and for -1, the innermost.
+
+    >>> within_depth([{"depth": 0}, {"depth": 1}], 0)
+    [{'depth': 0}]
+    """
+    return [row for row in rows if depth is None or depth < 0 or (row.get("depth") or 0) <= depth]

@@ -8,8 +8,7 @@ from typing import Any, ClassVar
 from ..arguments.checks import COLUMNS, DEPTH, at_least
 from ..error_text import shown
 from ..errors import ArgumentError, by_likeness
-from .depths import find_deepest
-from .layer_paths import nearest_around
+from .layer_paths import find_deepest, nearest_around
 from .table import Table
 
 __all__ = ["LayerTable", "is_innermost"]

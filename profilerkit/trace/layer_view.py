@@ -1,4 +1,4 @@
-"""The layers of a model with counts and times in one table: what people read, rank and draw."""
+"""The layers of a model with counts and times in one table: what people read, rank and draw, and which are equal."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .bounds import WORK
-from .layer_paths import nearest_around
+from .layer_paths import count_depth, nearest_around
 from .records import LayerTable
 
-__all__ = ["PEAK", "group_children", "with_times"]
+__all__ = ["PEAK", "group_children", "number_kinds", "with_times"]
 
 #: The column of a table that says where memory is, at the moment when most is taken; its other bytes say for what.
 PEAK = "peak_bytes"
@@ -67,3 +67,20 @@ def group_children(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[
     for row in rows[1:]:
         inside.setdefault(around[row["path"]] or "", []).append(row)
     return inside
+
+
+#: The columns in which equal layers have the same value.
+_COUNTS = ("type", "params", *WORK, "calls", PEAK)
+
+
+def number_kinds(rows: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """Return by path a number that equal layers share: of one type, with equal counts, and equal layers inside."""
+    children = group_children(rows)
+    numbers: dict[tuple[Any, ...], int] = {}
+    kinds: dict[str, int] = {}
+    for row in sorted(rows, key=lambda row: -count_depth(row["path"])):  # those inside before those around them
+        path = row["path"]
+        inside = tuple((child["path"][len(path) :], kinds[child["path"]]) for child in children.get(path, ()))
+        counts = tuple(row.get(column) for column in _COUNTS)
+        kinds[path] = numbers.setdefault((*counts, inside), len(numbers))
+    return kinds

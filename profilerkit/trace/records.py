@@ -17,11 +17,9 @@ from msgspec import Struct
 
 from ..count_text import format_count
 from ..process.cached import cached_property
-from .bounds import Bounds, Choice, PeakSpread
-from .layer_bounds import find_bounds
+from .bounds import Bounds, Choice, PeakSpread, find_bounds
 from .layer_table import LayerTable
-from .operator_rows import list_operator_rows
-from .rows import list_call_rows, list_layer_rows
+from .rows import list_call_rows, list_layer_rows, list_operator_rows
 from .table import Table
 
 __all__ = [

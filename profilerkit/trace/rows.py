@@ -1,4 +1,4 @@
-"""The rows of the layer tables, worked out from a trace: one for each layer, one for each call of a layer."""
+"""The rows of the tables of a trace: one for each layer, one for each call of a layer, one for each operator."""
 
 from __future__ import annotations
 
@@ -7,17 +7,25 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import add, attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from .bounds import WORK
-from .inner_weights import InnerWeights, WeightTotals, find_shared_weights
-from .layer_bounds import list_layer_bounds
+from .bounds import WORK, list_layer_bounds
 from .layer_paths import add_outer, order_as_tree, parent_path
-from .operator_rows import TRAFFIC
 
 if TYPE_CHECKING:
-    from .records import LayerCall, LayerRecord, ModelTrace, OpRecord, TensorInfo
+    from .records import LayerCall, LayerRecord, ModelTrace, OpRecord, TensorInfo, WeightRecord
 
-__all__ = ["list_call_rows", "list_layer_rows"]
+__all__ = [
+    "TRAFFIC",
+    "InnerWeights",
+    "WeightTotals",
+    "find_shared_weights",
+    "list_call_rows",
+    "list_layer_rows",
+    "list_operator_rows",
+    "read_work",
+]
 
+#: The columns of bytes that an operator moves.
+TRAFFIC = ("bytes_read", "bytes_written")
 #: What an operator's record says of its work.
 _COUNTS = (*WORK, *TRAFFIC)
 #: What the rows of a training step tell besides: the part of each pass.
@@ -231,3 +239,98 @@ def _describe_tensors(call: LayerCall | None) -> dict[str, Any]:
         "input_dtypes": tuple(tensor.dtype for tensor in inputs),
         "output_dtypes": tuple(tensor.dtype for tensor in outputs),
     }
+
+
+def find_shared_weights(layers: Sequence[LayerRecord]) -> set[int]:
+    """Return the identities of weights that layers own together, or one layer under several names."""
+    owners = Counter(weight.identity for layer in layers for weight in (*layer.parameters, *layer.buffers))
+    return {identity for identity, times in owners.items() if times > 1}
+
+
+class WeightTotals(NamedTuple):
+    """The columns that tell of the weights inside a layer; a number that is not known is None."""
+
+    params: int | None
+    trainable_params: int | None
+    params_by_dtype: dict[str, int]
+    weight_bytes: int | None
+
+    def without_sums(self) -> WeightTotals:
+        """Return what is known of a layer that may get further weights."""
+        return WeightTotals(None, None, self.params_by_dtype, None)
+
+
+class InnerWeights:
+    """The weights inside a layer: sums of those with one owner, and those with several by their identity."""
+
+    __slots__ = ("by_dtype", "saved_bytes", "shared", "shared_saved", "trainable")
+
+    def __init__(self, layer: LayerRecord, shared: set[int]) -> None:
+        self.by_dtype: dict[str, int] = {}
+        self.trainable: int | None = 0
+        self.saved_bytes = 0
+        self.shared: dict[int, WeightRecord] = {}
+        self.shared_saved: dict[int, WeightRecord] = {}
+        for weight in layer.parameters:
+            if weight.identity in shared:
+                self.shared[weight.identity] = weight
+            else:
+                self.by_dtype[weight.dtype] = self.by_dtype.get(weight.dtype, 0) + weight.count
+                self.trainable = _add_known(self.trainable, _count_trainable(weight))
+        for weight in (*layer.buffers, *layer.parameters):  # what is a parameter too is that
+            if weight.persistent and weight.identity in shared:
+                self.shared_saved[weight.identity] = weight
+            elif weight.persistent:
+                self.saved_bytes += weight.bytes
+
+    def add(self, inner: InnerWeights) -> None:
+        """Add the weights of a layer inside."""
+        for dtype, count in inner.by_dtype.items():
+            self.by_dtype[dtype] = self.by_dtype.get(dtype, 0) + count
+        self.trainable = _add_known(self.trainable, inner.trainable)
+        self.saved_bytes += inner.saved_bytes
+        self.shared.update(inner.shared)
+        self.shared_saved.update(inner.shared_saved)
+
+    def totals(self) -> WeightTotals:
+        """Return the numbers of all the weights."""
+        by_dtype, trainable, saved_bytes = dict(self.by_dtype), self.trainable, self.saved_bytes
+        for weight in self.shared.values():
+            by_dtype[weight.dtype] = by_dtype.get(weight.dtype, 0) + weight.count
+            trainable = _add_known(trainable, _count_trainable(weight))
+        for weight in self.shared_saved.values():
+            saved_bytes += weight.bytes
+        return WeightTotals(sum(by_dtype.values()), trainable, by_dtype, saved_bytes)
+
+
+def _count_trainable(weight: WeightRecord) -> int | None:
+    """Return the elements of a weight that training changes; None where that is not known."""
+    if weight.trainable is None:
+        return None
+    return weight.count if weight.trainable else 0
+
+
+def _add_known(one: int | None, other: int | None) -> int | None:
+    return None if one is None or other is None else one + other
+
+
+_COLUMNS = ("operator", "layer", "call", "phase", *WORK, *TRAFFIC)
+
+
+def list_operator_rows(operators: Sequence[OpRecord], live: Sequence[int]) -> Iterator[Mapping[str, Any]]:
+    """Yield a row for each operator, with the bytes alive after it; of columns that few traces fill, those that do."""
+    has_nodes, has_reads = any(op.node for op in operators), any(op.reads for op in operators)
+    has_gaps = any(op.missing for op in operators)
+    for index, op in enumerate(operators):
+        yield {
+            **{name: getattr(op, name) for name in _COLUMNS},
+            "live_bytes": live[index] if index < len(live) else None,
+            **(dict(zip(("graph", "node"), op.node or ("", ""), strict=True)) if has_nodes else {}),
+            **({"reads": op.reads} if has_reads else {}),
+            **({"missing": op.missing and f"not counted: {op.missing}"} if has_gaps else {}),
+        }
+
+
+def read_work(row: Mapping[str, Any], column: str) -> Any:
+    """Return a column of an operator's row; of one that is not counted no MACs and no FLOPs, which are unknown."""
+    return None if column in WORK and row.get("missing") else row.get(column)

@@ -10,8 +10,8 @@ from ..error_text import shown
 from ..errors import InvalidTraceError
 from .bounds import WORK, PeakSpread
 from .layer_paths import count_depth, parent_path
-from .operator_rows import TRAFFIC
 from .records import LayerCall, LayerRecord, MemoryTimeline, ModelTrace, OpRecord, WeightRecord
+from .rows import TRAFFIC
 
 __all__ = ["validate"]
 

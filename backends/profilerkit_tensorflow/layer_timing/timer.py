@@ -10,7 +10,7 @@ from profilerkit import ModelInputs
 from profilerkit.backend import DeviceLike
 from profilerkit.backend_kit.call_stack import list_shown_layers
 from profilerkit.times.layer_times import LayerTime
-from profilerkit.trace.cross_check import TimedLayers
+from profilerkit.trace.observed_runs import TimedLayers
 
 from ..model.kinds import type_name
 from ..operator_timing.node_owners import count_graph_runs

@@ -10,7 +10,7 @@ from profilerkit.backend import DeviceLike
 from profilerkit.count_text import list_some
 from profilerkit.process.files import obstacle
 from profilerkit.times.operator_times import OperatorTimes
-from profilerkit.trace.cross_check import ObservedRun
+from profilerkit.trace.observed_runs import ObservedRun
 
 from ..trace.program_trace import count_program_macs
 from .ledger import sum_by_operator

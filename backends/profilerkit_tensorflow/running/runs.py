@@ -12,7 +12,7 @@ import tensorflow as tf
 from profilerkit import InputError, ModelInputs, NotOfferedError
 from profilerkit.backend import DeviceLike
 from profilerkit.backend_kit.passes import DevicePass
-from profilerkit.trace.cross_check import ObservedRun
+from profilerkit.trace.observed_runs import ObservedRun
 
 from ..model.calls import compute_outputs
 from ..model.kinds import is_unbuilt, list_layers

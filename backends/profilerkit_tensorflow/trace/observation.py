@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from profilerkit.backend_kit.replaced_attributes import replace_attribute
-from profilerkit.trace.cross_check import ObservedRun
+from profilerkit.trace.observed_runs import ObservedRun
 
 from ..compat.eager_runs import CALL_FLAT, FUNCTION_CLASS, shows_operators
 from .control_flow import HANDLERS

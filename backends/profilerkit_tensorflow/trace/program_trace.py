@@ -9,7 +9,7 @@ from profilerkit import CostFormulaError, ModelTrace
 from profilerkit.backend_kit.branch_memory import measure_memory
 from profilerkit.backend_kit.graph_traces import FOLLOWED
 from profilerkit.backend_kit.live_bytes import live_bytes
-from profilerkit.trace.cross_check import ObservedRun
+from profilerkit.trace.observed_runs import ObservedRun
 from profilerkit.trace.records import LayerRecord, MemoryTimeline
 
 from ..compat.saved_models import is_saved_model

@@ -17,7 +17,7 @@ from profilerkit.errors import explain_failed_step
 from profilerkit.process.collector import collector_paused
 from profilerkit.process.files import obstacle
 from profilerkit.times.operator_times import OperatorTimes
-from profilerkit.trace.cross_check import ObservedRun
+from profilerkit.trace.observed_runs import ObservedRun
 
 from ..layer_timing.unseen import find_unseen_layers
 from ..running.profiler_sessions import require_idle_profiler

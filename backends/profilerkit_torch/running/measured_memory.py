@@ -12,7 +12,7 @@ from torch.profiler import ProfilerActivity
 
 from profilerkit import ModelInputs, NotOfferedError
 from profilerkit.backend import DeviceLike, RunOptions
-from profilerkit.trace.cross_check import MeasuredPeak
+from profilerkit.trace.observed_runs import MeasuredPeak
 
 from ..model.tensors import has_storage, list_wrapped
 from ..trace.live_bytes import LiveBytes

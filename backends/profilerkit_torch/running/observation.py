@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from profilerkit.process.restoring import restored
-from profilerkit.trace.cross_check import ObservedRun
+from profilerkit.trace.observed_runs import ObservedRun
 
 from ..compat.modes import TorchDispatchMode, WatchingMode
 from ..compat.operators import HigherOrderOperator, find_operator, has_nested_kernel, take_apart

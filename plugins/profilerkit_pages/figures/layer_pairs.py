@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from profilerkit.render.values import Column
-from profilerkit.trace.depths import find_deepest
+from profilerkit.trace.layer_paths import find_deepest
 from profilerkit.trace.layer_table import is_innermost
 from profilerkit.trace.records import LayerTable
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from profilerkit.trace.depths import find_deepest
+from profilerkit.trace.layer_paths import find_deepest
 from profilerkit.trace.layer_view import group_children
 
 from .canvas import require_column, require_layers

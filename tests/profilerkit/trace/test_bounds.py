@@ -11,8 +11,8 @@ import pytest
 
 from profilerkit import ModelTrace, Report, StatusKey
 from profilerkit.piping.comparative import Comparative
-from profilerkit.piping.gaps import inherit_bounds
 from profilerkit.piping.outcome import Completeness, Outcome
+from profilerkit.piping.returned import inherit_bounds
 from profilerkit.plugging.renderers import render
 from profilerkit.results.comparison import Comparison
 from profilerkit.results.report import StatusRecord

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 
 from ..inputs import NoInputs
 from ..trace.completeness import TracePart
-from ..trace.cross_check import ObservedRun, add_contradiction, explain_contradiction
+from ..trace.observed_runs import ObservedRun, add_contradiction, explain_contradiction
 from ..trace.records import ModelTrace
-from .gaps import apply_gaps, inherit_gaps
+from .cache import Remembered, Resolved
 from .intrinsic import Inputs, Trace
 from .outcome import Outcome
-from .remembered import Remembered, Resolved
+from .returned import apply_gaps, inherit_gaps
 from .status import StatusKey
 
 __all__ = ["ComparedRuns"]

@@ -11,12 +11,11 @@ from collections.abc import Sequence
 from itertools import groupby, pairwise
 from typing import NamedTuple
 
-from .block_names import append_name, find_block, is_numbered, label_layers
-from .bounds import WORK
-from .equal_layers import number_kinds
-from .layer_paths import parent_path
-from .layer_view import group_children
-from .model_parts import Part, Row, gather, join_alike, join_blocks
+from ..render.model_parts import Part, Row, gather, join_alike, join_blocks
+from ..trace.bounds import WORK
+from ..trace.layer_paths import parent_path
+from ..trace.layer_view import group_children, number_kinds
+from .model_parts import append_name, find_block, is_numbered, label_layers
 
 __all__ = ["choose_column", "divide"]
 
