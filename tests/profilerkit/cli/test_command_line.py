@@ -95,12 +95,12 @@ def test_list_says_what_comes_from_where() -> None:
     code, output = run("list")
     assert code == 0
     assert "profilerkit_torch.plugin" in output
-    assert output.count("\n  macs                   Multiply-accumulates of matrix products") == 1, (
+    assert output.count("\n  macs                       Multiply-accumulates of matrix products") == 1, (
         "once for all backends"
     )
     assert "Also: latency, time." in output
-    assert "  json                   all results, for other programs and for 'show'\n" in output
-    assert "  module                 package.module:name\n" in output
+    assert "  json                       all results, for other programs and for 'show'\n" in output
+    assert "  module                     package.module:name\n" in output
     assert not re.search(r"\.py:\d", output), "places are for --verbose"
 
 
@@ -198,7 +198,7 @@ def test_list_verbose_shows_the_package_file_and_line_of_everything(shouting: No
         expected = f"plugin 'shouts' of my-shouts 3.1, {__file__}:{source.index(definition) + 1}"
         assert below.strip() == expected
 
-    assert "  shouts                 my-shouts 3.1  (my_shouts:plugin)" in lines
+    assert "  shouts                     my-shouts 3.1  (my_shouts:plugin)" in lines
     place("ComputeShout shout", "class ComputeShout(ProfilerFunction):")
     place("shout A metric of another package.", "class Shout(Metric):")
     place("shout capital letters", "def load_renderer() -> Any:")
@@ -222,7 +222,7 @@ def test_places_of_what_has_none_and_of_instances() -> None:
 
 
 def test_list_names_what_is_switched_off(shouting: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    off = "  shouts                 my-shouts 3.1  (my_shouts:plugin), switched off\n"
+    off = "  shouts                     my-shouts 3.1  (my_shouts:plugin), switched off\n"
     code, output = run("--no-plugins", "list")
     assert code == 0
     assert off in output
@@ -243,7 +243,7 @@ def test_list_without_a_backend_shows_the_status_keys_all_the_same(monkeypatch: 
         plugins.forget()
     assert code == 0
     assert "Backends\n\nStatus keys\n" in output
-    assert "  macs                   Multiply-accumulates of matrix products" in output
+    assert "  macs                       Multiply-accumulates of matrix products" in output
 
 
 def test_a_renderer_and_a_loader_of_another_package(shouting: None) -> None:
