@@ -59,8 +59,10 @@ def _read_command_load(value: Any) -> Any:
 
 _NAME = _check(text("its name, a text that is not empty"))
 _LOAD = _check(to_call("a function that imports and returns it, such as lambda: ..."))
+_CALLED = _check(to_call("a function"))
+_CALLED_OR_NONE = _check(to_call("a function, or None").or_none())
 _WORDS = _check(instance(str, "a text"))
-_MODULES = _check(texts("names as a tuple of texts, such as ('torch',)"))
+_TEXTS = _check(texts("a tuple of texts, such as ('torch',)"))
 
 
 class Named(Protocol):
@@ -119,30 +121,19 @@ class BackendInfo(Info, hook="profilerkit_backends", what="backend"):
             forked for each; empty for a framework that does not survive a fork, and if it is fast to import.
     """
 
-    frameworks: tuple[str, ...] = field(
-        metadata=_check(texts("packages, modules or classes as a tuple of texts, such as ('torch',)"))
-    )
+    frameworks: tuple[str, ...] = field(metadata=_TEXTS)
     load: Callable[[], Backend] = field(metadata=_LOAD)
     requirement: str = field(metadata=_check(text("what to install, such as 'profilerkit[torch]'")))
-    claims: Callable[[Any], bool] = field(
-        default=lambda model: True, metadata=_check(to_call("a function that takes a model"))
-    )
-    installed: Callable[[], Mapping[str, str]] | None = field(
-        default=None, metadata=_check(to_call("a function that returns versions by package, or None").or_none())
-    )
+    claims: Callable[[Any], bool] = field(default=lambda model: True, metadata=_CALLED)
+    installed: Callable[[], Mapping[str, str]] | None = field(default=None, metadata=_CALLED_OR_NONE)
     api_version: int = field(
-        default=API_VERSION,
-        metadata=_check(
-            at_least(1, f"the version of the interface that the backend is written for as a number, as {API_VERSION}")
-        ),
+        default=API_VERSION, metadata=_check(at_least(1, "the version of the interface it is written for, such as 1"))
     )
     suffixes: tuple[str, ...] = field(
         default=(), metadata=_check(texts("the suffixes of its files as a tuple of texts, such as ('.onnx',)", "."))
     )
-    preload: tuple[str, ...] = field(default=(), metadata=_MODULES)
-    tested: Mapping[str, tuple[str, str]] = field(
-        default_factory=dict, metadata=_check(mapping("the oldest and the newest release by package"))
-    )
+    preload: tuple[str, ...] = field(default=(), metadata=_TEXTS)
+    tested: Mapping[str, tuple[str, str]] = field(default_factory=dict, metadata=_check(mapping("releases by package")))
 
 
 @dataclass(frozen=True)
@@ -202,15 +193,13 @@ class LoaderInfo(Info, hook="profilerkit_model_loaders", what="model loader"):
             each model; none that starts threads or opens a device.
     """
 
-    accepts: Callable[[str], bool] = field(metadata=_check(to_call("a function that takes a text")))
-    load: Callable[..., Any] = field(metadata=_check(to_call("a function that takes a text and returns a model")))
+    accepts: Callable[[str], bool] = field(metadata=_CALLED)
+    load: Callable[..., Any] = field(metadata=_CALLED)
     description: str = field(metadata=_WORDS)
-    names: Callable[[], Iterable[str]] | None = field(
-        default=None, metadata=_check(to_call("a function that returns texts, or None").or_none())
-    )
-    packages: tuple[str, ...] = field(default=(), metadata=_MODULES)
-    frameworks: tuple[str, ...] = field(default=(), metadata=_MODULES)
-    preload: tuple[str, ...] = field(default=(), metadata=_MODULES)
+    names: Callable[[], Iterable[str]] | None = field(default=None, metadata=_CALLED_OR_NONE)
+    packages: tuple[str, ...] = field(default=(), metadata=_TEXTS)
+    frameworks: tuple[str, ...] = field(default=(), metadata=_TEXTS)
+    preload: tuple[str, ...] = field(default=(), metadata=_TEXTS)
 
 
 @dataclass(frozen=True)
@@ -245,9 +234,7 @@ class CommandInfo(Info, hook="profilerkit_commands", what="command"):
         metadata=_check(Check("a function that returns the command, such as lambda: command", _read_command_load))
     )
     description: str = field(metadata=_WORDS)
-    examples: tuple[str, ...] = field(
-        default=(), metadata=_check(texts("lines as a tuple of texts, such as ('profilerkit doctor',)"))
-    )
+    examples: tuple[str, ...] = field(default=(), metadata=_TEXTS)
 
 
 @dataclass(frozen=True)
@@ -264,9 +251,7 @@ class OptionInfo(Info, hook="profilerkit_options", what="option"):
     """
 
     load: Callable[[], click.Option] = field(metadata=_LOAD)
-    load_use: Callable[[], Callable[[Any, Report, str], None]] | None = field(
-        default=None, metadata=_check(to_call("a function that returns another one, or None").or_none())
-    )
+    load_use: Callable[[], Callable[[Any, Report, str], None]] | None = field(default=None, metadata=_CALLED_OR_NONE)
     argument: str = field(default="", metadata=_WORDS)
 
 
@@ -282,7 +267,7 @@ class PlacementInfo(Info, hook="profilerkit_placements", what="placement"):
             its backend.
     """
 
-    arguments: tuple[str, ...] = field(metadata=_check(texts("names of arguments as a tuple of texts")))
+    arguments: tuple[str, ...] = field(metadata=_TEXTS)
     load: Callable[[], Callable[[Any, Any, Mapping[str, Any], bool], tuple[Any, Backend]]] = field(metadata=_LOAD)
 
 

@@ -203,15 +203,15 @@ def test_a_name_that_two_plugins_offer_stops_nobody_who_asks_for_another(install
     [
         (CommandInfo, (3, print, ""), "name of command 3=3: give its name, a text that is not empty;"),
         (CommandInfo, ("weigh", click.Command("weigh"), ""), "load of command 'weigh'=.* such as lambda: command;"),
-        (CommandInfo, ("weigh", print, "", "text"), "examples of command 'weigh'='text': give lines as a tuple"),
+        (CommandInfo, ("weigh", print, "", "text"), "examples of command 'weigh'='text': give a tuple of texts"),
         (CommandInfo, ("weigh", print, None), "description of command 'weigh'=None: give a text;"),
         (RendererInfo, (3, print), "name of renderer 3=3: give its name"),
         (RendererInfo, ("", print), "name of renderer ''='': give its name"),
         (RendererInfo, ("x", "json:dumps"), "load of renderer 'x'='json:dumps': give a function that"),
         (FigureInfo, ("x", 3), "load of figure 'x'=3: give a function that"),
-        (LoaderInfo, ("x", None, str, ""), "accepts of model loader 'x'=None: give a function that takes a text;"),
+        (LoaderInfo, ("x", None, str, ""), "accepts of model loader 'x'=None: give a function;"),
         (OptionInfo, ("--x", click.Option(["--x"])), "load of option '--x'=.*: give a function that"),
-        (PlacementInfo, ("x", "mesh", print), "arguments of placement 'x'='mesh': give names of arguments as a tuple"),
+        (PlacementInfo, ("x", "mesh", print), "arguments of placement 'x'='mesh': give a tuple of texts"),
     ],
 )
 def test_a_field_that_is_wrong_is_named_with_the_package(

@@ -239,7 +239,7 @@ def test_a_backend_without_a_version_has_the_current_one() -> None:
 @pytest.mark.parametrize("number", [0, -1, True, "1", 1.0, None])
 def test_a_version_that_is_no_number_is_an_argument_error(number: Any) -> None:
     message = (
-        f"api_version of backend 'mine'={number!r}: give the version of the interface that the backend is written for "
+        f"api_version of backend 'mine'={number!r}: give the version of the interface it is written for, such as 1"
     )
     with pytest.raises(ArgumentError, match=re.escape(message)):
         BackendInfo("mine", ("mine",), FakeBackend, "mine", api_version=number)
@@ -247,7 +247,7 @@ def test_a_version_that_is_no_number_is_an_argument_error(number: Any) -> None:
 
 @pytest.mark.parametrize("names", ["torch", ("",), (3,)])
 def test_invalid_names_of_frameworks_are_an_argument_error(names: Any) -> None:
-    message = f"frameworks of backend 'mine'={names!r}: give packages, modules or classes as a tuple of texts"
+    message = f"frameworks of backend 'mine'={names!r}: give a tuple of texts"
     with pytest.raises(ArgumentError, match=re.escape(message)):
         BackendInfo("mine", names, FakeBackend, "mine")
 
