@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import torch
 
-from profilerkit.costs import Cost
 from profilerkit.trace.records import OpRecord
 from profilerkit_predict.meshes.exchanges import Message, count_additions, make_collective
 from profilerkit_predict.meshes.records import PlacedCollective, Purpose
@@ -89,6 +88,11 @@ class RankRecorder(OperatorRecord):
         #: For which phase a tensor is exchanged, by the address of its storage; the others are for the phase that runs.
         self._phases: dict[int, str] = {}
         self._work = _Work("activations")
+
+    @property
+    def recomputes(self) -> bool:
+        """Whether a checkpoint runs a layer once more."""
+        return self.phase == "backward" and not self.layers.is_idle
 
     # What a step says of the operators that follow --------------------------------------------------------------------
 
@@ -170,22 +174,11 @@ class RankRecorder(OperatorRecord):
         if kind is Kind.COMPOSITE:  # it has run as one operator here: none that it is made of is recorded instead
             kind = Kind.UNKNOWN
         plan = make_plan(func, kind, args, kwargs, result, device=None)  # the rank's device is not known
-        if not plan.counted:
-            self.uncounted[plan.schema] += 1
+        if plan.operator.missing:
+            self.uncounted[plan.operator.missing] += 1
         if plan.unknown_inside:
             self.unsized[plan.unknown_inside] += 1
-        operator = self._describe(
-            plan.name,
-            plan.cost,
-            bytes_read=plan.bytes_read,
-            bytes_written=plan.bytes_written,
-            outputs=plan.outputs,
-            attended_macs=plan.attended_macs,
-            is_masked=plan.is_masked,
-            product_dtype=plan.product_dtype,
-            missing="" if plan.counted else plan.schema,
-        )
-        self._add(operator, result, plan.bytes_inside)
+        self._add(plan.operator, result, plan.bytes_inside)
 
     def _record_view(self, func: Any, result: Any) -> None:
         """Record an operator that returns a view, or a copy where it cannot: only the copy is work."""
@@ -193,24 +186,12 @@ class RankRecorder(OperatorRecord):
         self._count_alive(result)
         if self.live.total != before:
             size = count_bytes(tensors_in(result))
-            self._add(self._describe(str(func), NOTHING, bytes_read=size, bytes_written=size), result)
-
-    def _describe(self, name: str, cost: Cost, **fields: Any) -> OpRecord:
-        """Return the record of an operator of the layer and phase that run; ``fields`` are others of `OpRecord`."""
-        return OpRecord(
-            operator=name,
-            layer=self.layers.current,
-            call=self.layers.current_call,
-            macs=cost.macs,
-            flops=cost.flops,
-            phase=self.phase,
-            recomputed=self.phase == "backward" and not self.layers.is_idle,
-            **{"bytes_read": 0, "bytes_written": 0, "outputs": (), **fields},
-        )
+            self._add(OpRecord(str(func), "", 0, *NOTHING, size, size, ()), result)
 
     def _add(self, operator: OpRecord, result: Any, bytes_inside: int = 0) -> None:
         """Add an operator, and the bytes alive with its result and what was alive only while it ran."""
         self._count_alive(result)
+        operator = self.with_layer(operator)
         self.operators.append(operator)
         alive = self.live.total + bytes_inside
         self.live_bytes.append(alive)
@@ -242,7 +223,7 @@ class RankRecorder(OperatorRecord):
             if message is not None:  # it does exchange something
                 self._exchange(message, args)
                 cost = count_additions(message, count_elements(args, result))
-        self._add(self._describe(str(func), cost), result)
+        self._add(OpRecord(str(func), "", 0, *cost, 0, 0, ()), result)
 
     def _exchange(self, message: Message, args: Any) -> None:
         """Add a message to those of the layer that runs; what a pipeline sends and receives is beside its work."""

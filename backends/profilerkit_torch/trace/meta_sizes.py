@@ -1,7 +1,8 @@
 """Sizes of what products, convolutions and means make of contiguous meta tensors.
 
-Torch's own kernels find them in Python, and take up to milliseconds for it. Each function returns None for arguments
-that differ from its description: those go to torch's kernel, which may refuse them.
+Torch's own kernels find them in Python. The first that runs in a process imports torch's compiler and SymPy for it,
+which takes seconds, and each takes up to milliseconds. Each function returns None for arguments that differ from its
+description: those go to torch's kernel, which may refuse them.
 """
 
 from __future__ import annotations

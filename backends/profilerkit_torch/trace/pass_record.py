@@ -12,7 +12,7 @@ from torch import nn
 from profilerkit.costs import Cost, Formula, Shape, evaluate_formula
 from profilerkit.trace.bounds import Choice, PeakSpread
 from profilerkit.trace.layer_operators import name_layer_operator
-from profilerkit.trace.records import MemoryTimeline, OpRecord, TensorInfo
+from profilerkit.trace.records import MemoryTimeline, OpRecord
 
 from ..costs import module_cost
 from ..model.stored_bytes import count_stored_bytes
@@ -57,6 +57,23 @@ class OperatorRecord:
         self.uncounted: Counter[str] = Counter()
         self.unsized: Counter[str] = Counter()
 
+    @property
+    def recomputes(self) -> bool:
+        """Whether what runs now repeats work of the forward pass."""
+        return False
+
+    def with_layer(self, operator: OpRecord, reads: tuple[int, ...] = ()) -> OpRecord:
+        """Return the record of an operator as one of the layer and phase that run; ``reads`` is as in `OpRecord`."""
+        layers = self.layers
+        return replace(
+            operator,
+            layer=layers.current,
+            call=layers.current_call,
+            phase=self.phase,
+            recomputed=self.recomputes,
+            reads=reads,
+        )
+
 
 class PassRecord(OperatorRecord, LayerListener):
     """The record of a pass over the layers that a stack follows.
@@ -86,11 +103,6 @@ class PassRecord(OperatorRecord, LayerListener):
         self._fused: list[_Start] = []
         self._trials = TrialSteps() if layers.holds_keras else None
         layers.report_to(self)
-
-    @property
-    def recomputes(self) -> bool:
-        """Whether what runs now repeats work of the forward pass."""
-        return False
 
     def timeline(self, weight_bytes: int, input_bytes: int) -> MemoryTimeline:
         """Return the memory timeline recorded so far."""
@@ -146,46 +158,17 @@ class PassRecord(OperatorRecord, LayerListener):
             self.live.add(tensor, maker=index)
         read, written = (sum(map(count_stored_bytes, tensors)) for tensors in (tensors_in(arguments), outputs))
         infos = tuple(map(tensor_info, outputs))
-        self._record(
-            name, cost, read, written, infos, reads, is_masked=is_masked, missing=missing, bytes_inside=bytes_inside
-        )
+        operator = OpRecord(name, "", 0, *cost, read, written, infos, is_masked=is_masked, missing=missing)
+        self._record(operator, reads, bytes_inside)
 
-    def _record(
-        self,
-        name: str,
-        cost: Cost,
-        read: int,
-        written: int,
-        outputs: tuple[TensorInfo, ...],
-        reads: tuple[int, ...] = (),
-        attended_macs: int | None = None,
-        is_masked: bool = False,
-        product_dtype: str | None = None,
-        missing: str = "",
-        bytes_inside: int = 0,
-    ) -> None:
+    def _record(self, operator: OpRecord, reads: tuple[int, ...] = (), bytes_inside: int = 0) -> None:
         """Record an operator; of one in a layer with a formula of its own neither the cost nor what is beside it."""
+        operator = self.with_layer(operator, reads)
         if self._covered:
-            cost, attended_macs, is_masked, product_dtype, missing = NOTHING, None, False, None, ""
-        self.operators.append(
-            OpRecord(
-                name,
-                self.layers.current,
-                self.layers.current_call,
-                cost.macs,
-                cost.flops,
-                read,
-                written,
-                outputs,
-                self.phase,
-                self.recomputes,
-                attended_macs,
-                is_masked,
-                product_dtype,
-                reads=reads,
-                missing=missing,
+            operator = replace(
+                operator, macs=0, flops=0, attended_macs=None, is_masked=False, product_dtype=None, missing=""
             )
-        )
+        self.operators.append(operator)
         self.live_bytes.append(max(0, self.live.total) + bytes_inside)
 
     # Layers -----------------------------------------------------------------------------------------------------------
@@ -257,4 +240,4 @@ class PassRecord(OperatorRecord, LayerListener):
             lambda: formula(module, inputs, outputs),
             lambda: f"inputs={inputs!r} and outputs={outputs!r}",
         )
-        self._record(operator, cost, 0, 0, call.record.outputs)
+        self._record(OpRecord(operator, "", 0, *cost, 0, 0, call.record.outputs))

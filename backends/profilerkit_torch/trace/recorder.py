@@ -305,28 +305,16 @@ class Recorder(WatchingMode, PassRecord):
 
     def _record_run(self, plan: Plan, result: Any, func: Any, args: Any, kwargs: Any, reads: tuple[int, ...]) -> None:
         """Record an operator that was run or remembered; ``reads`` are the operators that wrote to its tensors."""
-        index, size = len(self.operators), 0 if func is _ZEROS_WITHOUT_MEMORY else None
+        operator, index, size = plan.operator, len(self.operators), 0 if func is _ZEROS_WITHOUT_MEMORY else None
         for tensor in (result,) if plan.single else tensors_in(result):
             self.live.add(tensor, size, plan.fresh, index)
-        self.operator_macs += plan.cost.macs
-        if not plan.counted:
-            self.miss(plan.schema)
-        attended_macs = plan.attended_macs
-        if plan.is_masked and not self._covered:
-            attended_macs = count_macs_under_mask(func, args, kwargs, plan.cost.macs, self.values)
-        self._record(
-            plan.name,
-            plan.cost,
-            plan.bytes_read,
-            plan.bytes_written,
-            plan.outputs,
-            reads,
-            attended_macs,
-            plan.is_masked,
-            plan.product_dtype,
-            "" if plan.counted else plan.schema,
-            plan.bytes_inside,
-        )
+        self.operator_macs += operator.macs
+        if operator.missing:
+            self.miss(operator.missing)
+        if operator.is_masked and not self._covered:
+            attended_macs = count_macs_under_mask(func, args, kwargs, operator.macs, self.values)
+            operator = replace(operator, attended_macs=attended_macs)
+        self._record(operator, reads, plan.bytes_inside)
         if plan.unknown_inside:
             self.unsized[plan.unknown_inside] += 1
 

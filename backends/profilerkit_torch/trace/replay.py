@@ -11,10 +11,10 @@ from msgspec import Struct
 
 from profilerkit.backend_kit.call_stack import tensors_in as values_in
 from profilerkit.trace.dtypes import product_dtype
-from profilerkit.trace.records import TensorInfo
+from profilerkit.trace.records import OpRecord
 
 from ..compat.operators import find_tag, read_schema
-from ..costs import Cost, Kind, is_plain, op_cost
+from ..costs import Kind, is_plain, op_cost
 from ..model.packed_weights import is_package, unpack
 from ..model.stored_bytes import count_stored_bytes, list_parts
 from ..model.tensors import storage_key
@@ -31,10 +31,10 @@ _INPLACE_VIEW = find_tag("inplace_view")
 
 
 class Plan(Struct, frozen=True):
-    """Name, cost and outputs of an operator that was run once.
+    """The record of an operator that was run once, and its outputs.
 
     Attributes:
-        counted: Whether the cost is known.
+        operator: What is recorded of each call, without the layer that it is in and without what it reads.
         rebuild: What makes each output, None for one that is None; None where the operator must run again.
         single: Whether it returns one tensor.
         in_place: Whether that is its first argument.
@@ -42,18 +42,9 @@ class Plan(Struct, frozen=True):
         has_values: Whether their values may be known although the first argument is no meta tensor that has any.
         bytes_inside: Bytes that are alive only while it runs.
         unknown_inside: What it takes for itself where nobody tells how much.
-        attended_macs: Of attention, what a causal mask leaves of the multiply-accumulates.
-        is_masked: Of attention, whether a tensor masks it.
-        product_dtype: Of a product, the dtype of what it multiplies, where that is narrower than what it writes.
     """
 
-    name: str
-    schema: str
-    cost: Cost
-    counted: bool
-    bytes_read: int
-    bytes_written: int
-    outputs: tuple[TensorInfo, ...]
+    operator: OpRecord
     rebuild: tuple[Callable[[], torch.Tensor] | None, ...] | None
     single: bool
     in_place: bool
@@ -61,9 +52,6 @@ class Plan(Struct, frozen=True):
     has_values: bool
     bytes_inside: int
     unknown_inside: str
-    attended_macs: int | None = None
-    is_masked: bool = False
-    product_dtype: str | None = None
 
     def replay(self, args: Any) -> Any:
         """Return the outputs on the meta device without running the operator."""
@@ -79,14 +67,23 @@ def make_plan(func: Any, kind: Kind, args: Any, kwargs: Any, result: Any, device
     outputs = list(tensors_in(result))
     is_single = isinstance(result, torch.Tensor)
     in_place = is_single and bool(args) and result is args[0]
-    return Plan(
-        name=str(func),
-        schema=str(read_schema(func).name),
-        cost=cost or Cost(0, 0),
-        counted=cost is not None,
+    macs, flops = cost or (0, 0)
+    operator = OpRecord(
+        operator=str(func),
+        layer="",
+        call=0,
+        macs=macs,
+        flops=flops,
         bytes_read=sum(map(count_stored_bytes, tensors_among(args, kwargs))),
         bytes_written=sum(map(count_stored_bytes, outputs)),
         outputs=tuple(map(tensor_info, outputs)),
+        attended_macs=count_attended_macs(func, args, kwargs, macs),
+        is_masked=is_masked(func, args, kwargs),
+        product_dtype=_find_product_dtype(func, args, outputs) if macs else None,
+        missing="" if cost is not None else str(read_schema(func).name),
+    )
+    return Plan(
+        operator=operator,
         rebuild=_describe_outputs(func, tensors_among(args, kwargs), result, in_place),
         single=is_single,
         in_place=in_place,
@@ -94,9 +91,6 @@ def make_plan(func: Any, kind: Kind, args: Any, kwargs: Any, result: Any, device
         has_values=_may_have_values(func, args, in_place),
         bytes_inside=count_bytes_inside(func, args, kwargs, device),
         unknown_inside=find_unknown_inside(func, device) or _name_unknown(func, outputs),
-        attended_macs=count_attended_macs(func, args, kwargs, cost.macs if cost else 0),
-        is_masked=is_masked(func, args, kwargs),
-        product_dtype=_find_product_dtype(func, args, outputs) if cost and cost.macs else None,
     )
 
 

@@ -14,7 +14,7 @@ from torch import nn
 
 from profilerkit.backend_kit.keras_kinds import is_shipped
 from profilerkit.trace.layer_operators import name_layer_operator
-from profilerkit.trace.records import LayerCall, MemoryTimeline
+from profilerkit.trace.records import LayerCall, MemoryTimeline, OpRecord
 
 from ..compat.autograd import (
     count_references,
@@ -231,10 +231,12 @@ class TrainingRecorder(Recorder):
             layers.current, layers.current_call = outside
 
     def _record_run(self, plan: Plan, result: Any, func: Any, args: Any, kwargs: Any, reads: tuple[int, ...]) -> None:
+        operator = plan.operator
         if self._gradient_product is not None:
-            plan = msgspec.structs.replace(plan, cost=price_gradient_product(self._gradient_product, result))
+            plan = _price_anew(plan, price_gradient_product(self._gradient_product, result))
         elif self._masked_scores:
-            plan = msgspec.structs.replace(plan, cost=without_mask(plan.name, plan.cost, self._masked_scores))
+            cost = Cost(operator.macs, operator.flops)
+            plan = _price_anew(plan, without_mask(operator.operator, cost, self._masked_scores))
         super()._record_run(plan, result, func, args, kwargs, reads)
 
     def _writes_own_zeros(self, node: Any, tensor: torch.Tensor) -> bool:
@@ -282,8 +284,8 @@ class TrainingRecorder(Recorder):
             return self.layers.find_maker(node)
         return self._owners.get(id(weight), ""), 0
 
-    def _record(self, *facts: Any, **further: Any) -> None:
-        super()._record(*facts, **further)
+    def _record(self, operator: OpRecord, reads: tuple[int, ...] = (), bytes_inside: int = 0) -> None:
+        super()._record(operator, reads, bytes_inside)
         if self._most_alive is not None:
             self.live_bytes[-1] = min(self.live_bytes[-1], self._most_alive)
         alive = self.live_bytes[-1]
@@ -307,6 +309,12 @@ class TrainingRecorder(Recorder):
         if to_differentiate and self.phase == "forward" and not self._covered:
             operator = name_layer_operator("module", type(module).__name__)
             self.uncounted[f"backward of {operator}"] += 1
+
+
+def _price_anew(plan: Plan, cost: Cost) -> Plan:
+    """Return what is remembered of an operator with another cost."""
+    operator = msgspec.structs.replace(plan.operator, macs=cost.macs, flops=cost.flops)
+    return msgspec.structs.replace(plan, operator=operator)
 
 
 def _list_next(node: Any) -> list[Any]:
