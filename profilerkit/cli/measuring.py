@@ -115,13 +115,18 @@ def _profile_in_place(subject: Subject, request: Request, placing: Mapping[str, 
 def compare_specs(specs: Sequence[str], request: Request) -> Compared:
     """Return models and saved reports side by side.
 
-    Those that are called alike get a number each. With --metric, saved reports are shown without their other metrics.
+    Of those that are called alike a saved report is called by its file, and others get a number each. With --metric,
+    saved reports are shown without their other metrics.
     """
     from ..results.comparison import side_by_side
 
     subjects = list_subjects(specs, request)
     measured = _measure(subjects, request)
     names = [subject.name or measured[subject].report.name for subject in subjects]
+    names = [
+        read_name(subject.spec) if subject.name is None and names.count(name) > 1 else name
+        for subject, name in zip(subjects, names, strict=True)
+    ]
     comparison = side_by_side([measured[subject].report for subject in subjects], names)
     if request.metric:
         fresh = [report for subject, report in zip(subjects, comparison.reports, strict=True) if not subject.is_saved]

@@ -223,10 +223,10 @@ def test_a_file_that_is_no_report_is_a_usage_error(models: str) -> None:
 def test_what_changed_between_two_reports(models: str) -> None:
     old, new = save(models, "teacher"), save(models, "student")
     output = fine("diff", old, new)
-    assert "Layers that differ between Sequential (1) and Sequential (2)" in output
+    assert "Layers that differ between teacher and student" in output, "their files tell them apart"
     assert re.search(r"0\s+Linear\s+40\s+10\s+32\s+8\s+changed", output)
     assert re.search(r"1\s+ReLU\s+-\s+-\s+-\s+-\s+FLOPs 8", output)
-    assert "No layers differ between Sequential (1) and Sequential (2)" in fine("diff", old, old)
+    assert "No layers differ between teacher (1) and teacher (2)" in fine("diff", old, old)
     assert "ReLU" not in fine("diff", old, old)
     assert "ReLU" in fine("diff", old, old, "--layers")
     assert not re.search(r"changed|added|removed", fine("diff", old, old))
