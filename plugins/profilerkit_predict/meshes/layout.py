@@ -30,6 +30,8 @@ SCHEMES: tuple[str, ...] = ("fsdp2", "ddp", "zero1", "zero2", "zero3")
 PASSES = "gradient_accumulation_steps"
 _EXPECTED = "names and sizes of its dimensions: mesh={'dp_shard': 64, 'tp': 8}, or 'dp_shard=64,tp=8'"
 _SIZE = at_least(1)
+#: More ranks than any machine has: frameworks list them all, which takes minutes.
+_MOST_RANKS = 2**20
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +85,10 @@ def _read_mesh(value: Any) -> dict[str, int]:
         raise ValueError
     if not all(isinstance(name, str) and name.isidentifier() for name in value):
         raise ValueError
-    return {name: _SIZE(name, size) for name, size in value.items()}
+    sizes = {name: _SIZE(name, size) for name, size in value.items()}
+    if prod(sizes.values()) > _MOST_RANKS:
+        raise ArgumentError(f"a mesh of {prod(sizes.values()):,} ranks: give one of at most {_MOST_RANKS:,}")
+    return sizes
 
 
 def _read_open_mesh(value: Any) -> dict[str, int | None]:

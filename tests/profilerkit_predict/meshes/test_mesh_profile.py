@@ -97,6 +97,12 @@ def test_mesh_that_cannot_be(mesh: Any) -> None:
         MESH("mesh", mesh)
 
 
+def test_mesh_of_more_ranks_than_can_be_listed() -> None:
+    assert MESH("mesh", "dp=1024,tp=1024") == {"dp": 1024, "tp": 1024}
+    with pytest.raises(ArgumentError, match="a mesh of 1,049,600 ranks: give one of at most 1,048,576"):
+        MESH("mesh", {"dp": 1025, "tp": 1024})
+
+
 @pytest.mark.parametrize("rank", [-1, 16, "0", 1.5])
 def test_rank_that_the_mesh_lacks(rank: Any) -> None:
     with pytest.raises(ArgumentError, match="rank="):
