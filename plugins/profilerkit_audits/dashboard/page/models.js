@@ -25,7 +25,7 @@ function columnFor(key) {
   const values = metric ? metric.values : texts[key];
   const [unit, scale] = metric ? [metric.unit, metric.scale] : (NUMBERS[key] ?? []);
   const isShown = (narrow() ? PHONE.includes(key) : !MORE.includes(key)) && !(metric && repeatsAnother(metric));
-  return { key, metric, numeric: Boolean(metric || NUMBERS[key]), values, unit, scale, title: metric?.title ?? TITLES[key], incomplete: metric?.incomplete, signed: metric?.signed, isFirst: key === "status", width: key === "status" ? 92 : 0, shown: isShown && values.some((value) => value !== null && value !== "") };
+  return { key, metric, numeric: Boolean(metric || NUMBERS[key]), values, unit, scale, title: metric?.title ?? TITLES[key], incomplete: metric?.incomplete, signed: metric?.signed, isFirst: ["differing", "status"].includes(key), width: key === "status" ? 92 : 0, shown: isShown && values.some((value) => value !== null && value !== "") };
 }
 
 const models = new Rows({ names: texts.spec, columns: [...BEFORE, ...metrics.keys(), ...AFTER, ...MORE].map(columnFor), texts: SEARCHED.map((key) => texts[key]) });
