@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
 __all__ = ["describe_sides"]
 
-#: Columns in which the layers of two models are compared, and those that are shown at first.
+#: Columns in which the layers of two models are compared.
 _COMPARED = ("params", "macs", "flops", "own_macs", "own_flops", "forward_seconds", "backward_seconds")
+#: Those that are shown at first.
 _COMPARED_AT_FIRST = ("params", "macs", "forward_seconds")
 
 
@@ -57,8 +58,10 @@ class _BothSides(NamedTuple):
 
     def read(self, key: str) -> tuple[Any, Any]:
         """Return a value of the layer in both models; None where it has none."""
-        one, two = (None if row is None else row.get(key) for row in self)
-        return one, two
+        return (
+            None if self.reference is None else self.reference.get(key),
+            None if self.other is None else self.other.get(key),
+        )
 
 
 class _Node(NamedTuple):
@@ -83,26 +86,30 @@ def _place_in_tree(rows: Sequence[Row]) -> Iterator[_Node]:
     in_other = {row["other_path"]: index for index, row in enumerate(rows) if row["other_path"] is not None}
     around_reference, around_other = nearest_around(in_reference), nearest_around(in_other)
     for row in rows:
-        path = row["path"]
-        is_added = row["change"] == "added"
-        positions, around = (in_other, around_other[path]) if is_added else (in_reference, around_reference[path])
+        path, other_path = row["path"], row["other_path"]
+        if row["change"] == "added":
+            around = around_other[path]
+            parent = None if around is None else in_other[around]
+        else:
+            around = around_reference[path]
+            parent = None if around is None else in_reference[around]
         name = write_layer_name(path, around)
-        if not is_added and row["other_path"] not in (None, path):
-            name += f" / {visible(row['other_path'].rpartition('.')[2])}"
-        yield _Node(-1 if around is None else positions[around], name)
+        if row["change"] != "added" and other_path not in (None, path):
+            name += f" / {visible(other_path.rpartition('.')[2])}"
+        yield _Node(-1 if parent is None else parent, name)
 
 
 def _describe_values(key: str, layers: Sequence[_BothSides], names: tuple[str, str]) -> Iterator[dict[str, Any]]:
     """Yield the columns of one value: of both models, and the change; nothing where one lacks it."""
     pairs = [layer.read(key) for layer in layers]
-    before, after = [one for one, _ in pairs], [two for _, two in pairs]
-    if all(value is None for value in before) or all(value is None for value in after):
+    of_reference, of_other = [reference for reference, _ in pairs], [other for _, other in pairs]
+    if all(value is None for value in of_reference) or all(value is None for value in of_other):
         return
-    changes = [None if one is None or two is None else two - one for one, two in pairs]
+    changes = [None if reference is None or other is None else other - reference for reference, other in pairs]
     reference_name, other_name = names
     for suffix, values, label in (
-        ("", before, reference_name),
-        ("_other", after, other_name),
+        ("", of_reference, reference_name),
+        ("_other", of_other, other_name),
         ("_difference", changes, "change"),
     ):
         for column in describe_column(key, values):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch.backends import cudnn
@@ -14,36 +14,50 @@ __all__ = ["describe_inputs", "describe_layers", "describe_layers_for_gradients"
 
 #: Puts the weights of a recurrent layer into one piece of memory.
 _FLATTEN: Any = find_operator("aten._cudnn_rnn_flatten_weight.default")
-#: Batch, steps, features in, features.
+
+
+class _Size(NamedTuple):
+    """The sizes of a layer and of its inputs; ``width`` is that of its outputs."""
+
+    batch: int
+    steps: int
+    features: int
+    width: int
+
+
 _SIZES = (
-    (1, 8, 16, 32),
-    (1, 32, 64, 64),
-    (8, 32, 64, 64),
-    (16, 8, 64, 64),
-    (4, 48, 96, 96),
-    (8, 16, 128, 256),
-    (32, 16, 64, 128),
-    (1, 64, 256, 256),
+    _Size(1, 8, 16, 32),
+    _Size(1, 32, 64, 64),
+    _Size(8, 32, 64, 64),
+    _Size(16, 8, 64, 64),
+    _Size(4, 48, 96, 96),
+    _Size(8, 16, 128, 256),
+    _Size(32, 16, 64, 128),
+    _Size(1, 64, 256, 256),
 )
 #: What fills an accelerator as well.
-_LARGE_SIZES = ((256, 16, 64, 64), (64, 48, 96, 96), (64, 24, 128, 256), (32, 128, 1024, 1024))
+_LARGE_SIZES = (
+    *_SIZES,
+    _Size(256, 16, 64, 64),
+    _Size(64, 48, 96, 96),
+    _Size(64, 24, 128, 256),
+    _Size(32, 128, 1024, 1024),
+)
 #: The gates of a cell.
 _LSTM_GATES, _GRU_GATES = 4, 3
 
 
 def describe_layers(is_large: bool) -> Described:
     """Yield recurrent layers, each a name, a function and its inputs; the large ones are for accelerators."""
-    for batch, steps, features, width in _SIZES + _LARGE_SIZES if is_large else _SIZES:
-        yield f"lstm {batch} x {steps}", run_lstm, describe_inputs(_LSTM_GATES, batch, steps, features, width)
-        yield f"gru {batch} x {steps}", run_gru, describe_inputs(_GRU_GATES, batch, steps, features, width)
+    for size in _LARGE_SIZES if is_large else _SIZES:
+        yield f"lstm {size.batch} x {size.steps}", run_lstm, describe_inputs(_LSTM_GATES, *size)
+        yield f"gru {size.batch} x {size.steps}", run_gru, describe_inputs(_GRU_GATES, *size)
 
 
 def describe_layers_for_gradients(is_large: bool) -> Described:
     """Yield recurrent layers whose gradients are measured: a name, the function of the forward pass, and its inputs."""
-    for kind, function, gates in (("lstm", run_lstm, _LSTM_GATES), ("gru", run_gru, _GRU_GATES)):
-        for batch, steps, features, width in _SIZES + _LARGE_SIZES if is_large else _SIZES:
-            inputs = describe_inputs(gates, batch, steps, features, width)
-            yield f"gradient of {kind} {batch} x {steps}", function, inputs
+    for name, function, inputs in describe_layers(is_large):
+        yield f"gradient of {name}", function, inputs
 
 
 def describe_inputs(gates: int, batch: int, steps: int, features: int, width: int) -> Operands:
@@ -73,13 +87,25 @@ def _make_options() -> tuple[bool, int, float, bool, bool, bool]:
 
 
 def _lay_out_for_cudnn(kind: str, x: torch.Tensor, weights: tuple[torch.Tensor, ...]) -> None:
-    """Put a layer's weights into one piece of memory, as torch's own layers have them for cuDNN; once for each tensor.
+    """Put a layer's weights into one piece of memory, as torch's own layers have them for cuDNN.
 
-    Otherwise every call copies them.
+    Otherwise every call copies them. Weights that are there already, since an earlier call, stay.
     """
-    if type(x) is not torch.Tensor or not x.is_cuda or not cudnn.is_acceptable(x):  # a trace has no memory
+    has_memory = type(x) is torch.Tensor  # in a trace it is another class
+    if not has_memory or not x.is_cuda or not cudnn.is_acceptable(x):
         return
     if len({weight.untyped_storage().data_ptr() for weight in weights}) > 1:
         with torch.no_grad():
             mode, width = cudnn.rnn.get_cudnn_mode(kind), weights[1].shape[1]
-            _FLATTEN(list(weights), len(weights), x.shape[-1], mode, width, 0, 1, True, False)
+            projection, layers, is_batch_first, is_bidirectional = 0, 1, True, False
+            _FLATTEN(
+                list(weights),
+                len(weights),
+                x.shape[-1],
+                mode,
+                width,
+                projection,
+                layers,
+                is_batch_first,
+                is_bidirectional,
+            )
