@@ -155,6 +155,14 @@ class LiveBytes:
         self._total += by
         self.parts[watched.part] += by
 
+    def discount(self, tensor: torch.Tensor) -> None:
+        """Count a tensor's storage as nothing: the pass has met it, and somebody else has it."""
+        watched = self._find(tensor)
+        if watched is not None:
+            self._total -= watched.counted
+            self.parts[watched.part] -= watched.counted
+            watched.counted = 0
+
     def resize(self, storage: Any) -> None:
         """Count a storage that is known, and whose memory was taken or given back, as large as it is now."""
         watched = self.by_storage.get(storage_address(storage))

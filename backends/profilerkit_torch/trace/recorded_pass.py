@@ -93,7 +93,7 @@ class RecordedPass:
             standing = self._put_stand_ins()
             recorder = self._make_recorder(standing)
             try:
-                alive = count_alive(recorder, standing, self.stand_ins.mode)
+                alive = count_alive(recorder, standing)
                 self._prepare_answers(recorder, standing)
                 standing.substitutes.clear()  # a weight that the model replaces is freed
                 with self._watch(recorder):

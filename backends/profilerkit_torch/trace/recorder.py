@@ -18,8 +18,9 @@ from profilerkit.costs import Formula
 
 from ..compat.modes import WatchingMode, is_any_autocast_enabled, is_function_mode_active, unseen_by_functions
 from ..compat.operators import HigherOrderOperator, find_operator, has_nested_kernel, take_apart
+from ..compat.tensors import FakeTensor
 from ..costs import Kind, classify, is_plain, require_plain
-from ..model.tensors import is_wrapper_class
+from ..model.tensors import is_wrapper_class, storage_key
 from ..untouched.write_guard import WriteGuard, may_write
 from .attention_masks import count_macs_under_mask
 from .grad_modes import PassError, Refusal
@@ -110,8 +111,6 @@ class Recorder(WatchingMode, PassRecord):
         self.plans: PlanStore = PlanStore({}, {})
         #: Operators that return views of their only tensor.
         self._views: set[int] = set()
-        #: What operators run with in place of what inputs wrap that nothing stands in for.
-        self.input_twins: list[torch.Tensor] = []
         #: Gets what is about to be written to, where it is not active as a mode itself.
         self.guard: WriteGuard | None = None
 
@@ -242,14 +241,30 @@ class Recorder(WatchingMode, PassRecord):
         result = func(*args, **kwargs)
         if args and self._may_be_known(args[0]):
             self.values.follow(func, args, kwargs, result)
-        before = self.live.total
-        for tensor in tensors_in(result):
-            self.live.add(tensor)
-        if self.live.total != before:
+        new = [tensor for tensor in tensors_in(result) if self.live.add(tensor)]
+        if new:
             self.origins.meet_views(result, tensors_among(args, kwargs))
             self.live.mark_as_made(tensors_in(result), tensors_among(args, kwargs))
-            self.record(str(func), NOTHING, result, result, sources=(args, tuple(kwargs.values())))
+            if self._discount_shared(new, args, kwargs) < len(new):
+                self.record(str(func), NOTHING, result, result, sources=(args, tuple(kwargs.values())))
         return result
+
+    def _discount_shared(self, new: list[torch.Tensor], args: Any, kwargs: Any) -> int:
+        """Count as nothing which of the storages that were met now are of arguments; return how many these are.
+
+        A table outside of the model, of which a pass has a view, is there before and afterwards. A pass on fake tensors
+        makes one of it, which stands for the same memory.
+        """
+        mode: Any = next((tensor.fake_mode for tensor in new if isinstance(tensor, FakeTensor)), None)
+        keys = set()
+        for tensor in tensors_among(args, kwargs):
+            if mode is not None and not isinstance(tensor, FakeTensor):
+                tensor = mode.from_tensor(tensor)
+            keys.add(storage_key(tensor))
+        shared = [tensor for tensor in new if storage_key(tensor) in keys]
+        for tensor in shared:
+            self.live.discount(tensor)
+        return len(shared)
 
     def _run_operator(self, func: Any, kind: Kind, run_call: Any, model_call: Any, key: Any) -> Any:
         """Run an operator, follow what it does to values that are known, and remember it by its signature.
@@ -306,8 +321,10 @@ class Recorder(WatchingMode, PassRecord):
     def _record_run(self, plan: Plan, result: Any, func: Any, args: Any, kwargs: Any, reads: tuple[int, ...]) -> None:
         """Record an operator that was run or remembered; ``reads`` are the operators that wrote to its tensors."""
         operator, index, size = plan.operator, len(self.operators), 0 if func is _ZEROS_WITHOUT_MEMORY else None
-        for tensor in (result,) if plan.single else tensors_in(result):
-            self.live.add(tensor, size, plan.fresh, index)
+        results = (result,) if plan.single else tensors_in(result)
+        new = [tensor for tensor in results if self.live.add(tensor, size, plan.fresh, index)]
+        if new and not plan.fresh:
+            self._discount_shared(new, args, kwargs)
         self.operator_macs += operator.macs
         if operator.missing:
             self.miss(operator.missing)

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import AbstractContextManager
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 
 from profilerkit import ModelInputs
 
-from ..compat.tensors import FakeTensorMode
 from ..costs import is_plain
 from ..model.inventory import Inventory
 from ..model.packed_weights import list_beside_packed
@@ -51,11 +49,11 @@ class AliveBytes(NamedTuple):
     of_inputs: int
 
 
-def count_alive(recorder: Recorder, standing: StandingModel, mode: AbstractContextManager[Any]) -> AliveBytes:
+def count_alive(recorder: Recorder, standing: StandingModel) -> AliveBytes:
     """Have the recorder know what is alive before the first operator, and return the bytes of that.
 
     The recorder counts what the model holds as nothing: a trace has the weights beside the bytes alive. What stands in
-    was made for the pass, and should be gone after it. The mode is the one in which stand-ins work.
+    was made for the pass, and should be gone after it.
     """
     live, inventory = recorder.live, standing.inventory
 
@@ -76,9 +74,6 @@ def count_alive(recorder: Recorder, standing: StandingModel, mode: AbstractConte
     user_ids = set(map(id, standing.user_inputs.all_tensors))
     for tensor in list_input_tensors(standing.inputs):
         for part in list_wrapped(tensor) or [tensor]:
-            if part is not tensor and part.is_floating_point() and isinstance(mode, FakeTensorMode):
-                part = mode.from_tensor(part)  # the same that operators run with, as long as it is alive
-                recorder.input_twins.append(part)
             live.add(part, part.numel() * part.element_size(), made=id(tensor) not in user_ids, maker=INPUT)
     return AliveBytes(of_model, live.total)
 
