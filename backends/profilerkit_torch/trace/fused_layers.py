@@ -17,7 +17,7 @@ from ..compat.modes import is_any_autocast_enabled
 from ..compat.modules import call_hooks
 from .fused_bytes import SelfAttention, count_attention_bytes, count_encoder_bytes
 
-__all__ = ["find_fused_bytes", "may_be_fused"]
+__all__ = ["find_fused_bytes", "may_be_fused", "packs_samples"]
 
 _ATTENTION_ARGUMENTS = ("query", "key", "value", "key_padding_mask", "need_weights", "attn_mask")
 _ENCODER_ARGUMENTS = ("src", "src_mask", "src_key_padding_mask")
@@ -26,7 +26,19 @@ _ENCODER_ARGUMENTS = ("src", "src_mask", "src_key_padding_mask")
 def may_be_fused(module: nn.Module) -> bool:
     """Return whether a module has the code of a layer that torch may run as one kernel, its class or one derived."""
     kind: Any = type(module)
-    return getattr(kind, "forward", None) in (nn.MultiheadAttention.forward, nn.TransformerEncoderLayer.forward)
+    forward = getattr(kind, "forward", None)
+    return forward in (nn.MultiheadAttention.forward, nn.TransformerEncoderLayer.forward, nn.TransformerEncoder.forward)
+
+
+def packs_samples(module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
+    """Return whether an encoder leaves the padding out: as a nested tensor, where its padding is at the ends."""
+    if not isinstance(module, nn.TransformerEncoder) or is_any_autocast_enabled():
+        return False
+    arguments = {**dict(zip(("src", "mask", "src_key_padding_mask"), args, strict=False)), **kwargs}
+    if arguments.get("mask") is not None or arguments.get("src_key_padding_mask") is None:
+        return False
+    packs = getattr(module, "use_nested_tensor", False) and not module.layers[0].training
+    return packs and not _needs_gradients((arguments["src"], *module.parameters()))
 
 
 def find_fused_bytes(

@@ -17,7 +17,7 @@ from profilerkit.trace.records import MemoryTimeline, OpRecord
 from ..costs import module_cost
 from ..model.stored_bytes import count_stored_bytes
 from .branch_peaks import Stretch, measure_spread
-from .fused_layers import find_fused_bytes, may_be_fused
+from .fused_layers import find_fused_bytes, may_be_fused, packs_samples
 from .keras_attention import take_off_masks
 from .keras_trial_steps import TrialSteps
 from .layers import EndedCall, LayerListener, LayerStack
@@ -207,6 +207,8 @@ class PassRecord(OperatorRecord, LayerListener):
         bytes_of_parts = self.live_bytes[start.first :]
         if not call.has_finished or self.fuses_on is None or not bytes_of_parts:
             return
+        if packs_samples(module, call.args, call.kwargs):
+            self.unsized[f"the nested tensors of {type(module).__name__}"] += 1
         inside = find_fused_bytes(module, call.args, call.kwargs, self.fuses_on)
         if inside is None:
             return

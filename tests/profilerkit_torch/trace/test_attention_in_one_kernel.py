@@ -198,6 +198,24 @@ def test_a_layer_in_the_place_of_torchs_is_counted(make: Callable[[], Encoder]) 
     assert report["memory_footprint"] > expected["memory_footprint"]
 
 
+@pytest.mark.parametrize("norm_first", [False, True], ids=["packed", "not packed"])
+@pytest.mark.filterwarnings("ignore:enable_nested_tensor is True", "ignore:The PyTorch API of nested tensors")
+def test_samples_that_an_encoder_packs_are_named(norm_first: bool) -> None:
+    """With a padding mask torch makes a nested tensor of the samples, but where the norms come first."""
+    layer = nn.TransformerEncoderLayer(WIDTH, HEADS, 2 * WIDTH, batch_first=True, norm_first=norm_first)
+    encoder = nn.TransformerEncoder(layer, 2).eval()
+    padding = torch.arange(16)[None] >= torch.tensor([16, 12, 16, 9])[:, None]
+    inputs = ModelInputs(torch.randn(BATCH, 16, WIDTH), src_key_padding_mask=padding)
+    with one_thread():
+        report = profile(encoder, inputs, metrics=["memory_footprint", "measured_memory"])
+    status = report.status("memory_footprint")
+    if norm_first:
+        assert (status.missing, status.value) == ((), report["measured_memory"])
+    else:
+        assert status.missing == ("the nested tensors of TransformerEncoder of unknown size (1 call)",)
+        assert status.value < report["measured_memory"]
+
+
 def test_whoever_switches_the_kernels_off_gets_the_parts() -> None:
     """The hidden layer is there before and after its activation; torch's setting is as before afterwards."""
     unit = BATCH * 16 * WIDTH * 4
