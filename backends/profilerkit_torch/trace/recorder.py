@@ -150,8 +150,8 @@ class Recorder(WatchingMode, PassRecord):
             if id(func) in self._views:
                 return self._run_view(func, args, kwargs)
         elif self.on_meta and kwargs.get("device") is not None:  # it may leave the meta device: never remembered
-            stays = func is _TO_COPY and kwargs["device"] == self.device and kwargs.get("dtype") is args[0].dtype
-            if stays:  # a hook of a saved tensor moves it to where it is in a run, which no mode of functions has seen
+            if func is _TO_COPY and self._stays(args[0], **kwargs):
+                args, _ = self._onto_meta.move(args, {})
                 return move_to_start(self._run_view(_DETACH, args, {}))
             return move_to_start(self._run(func, args, kwargs, None, are_known=False))
         call = signature(func, args, kwargs, self.live.by_storage)
@@ -159,6 +159,15 @@ class Recorder(WatchingMode, PassRecord):
         if plan is not None and plan.rebuild is not None and self.on_meta:
             return self._replay(plan, func, args, kwargs, call)
         return self._run(func, args, kwargs, call.key, call.are_known)
+
+    def _stays(self, tensor: torch.Tensor, device: Any, dtype: Any = None, **_: Any) -> bool:
+        """Return whether a tensor is moved to where it is in a run, as hooks of saved tensors do.
+
+        What is on the meta device is on that of the model then. No mode of functions has seen what such a hook asks.
+        """
+        target = torch.device(device)
+        start, end = (self.device if at.type == "meta" else at for at in (tensor.device, target))
+        return start == end and dtype is tensor.dtype
 
     def _replay(self, plan: Plan, func: Any, args: Any, kwargs: Any, call: Signature) -> Any:
         """Make the outputs of an operator that is remembered, without running it."""

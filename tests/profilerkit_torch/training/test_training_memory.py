@@ -219,6 +219,18 @@ def test_tensors_that_are_saved_on_the_cpu_are_there_already() -> None:
     assert saving.peak_bytes(include_weights=False) == 5 * (32 * WIDTH * 4) + WEIGHT
 
 
+def test_pinned_copies_on_the_cpu_are_used_as_they_are() -> None:
+    """The input, its copy, the output, its gradient, and that of the weight."""
+
+    def save_on_cpu(self: Any, x: torch.Tensor) -> torch.Tensor:
+        with torch.autograd.graph.save_on_cpu(pin_memory=True):
+            return x * self.weight  # type: ignore[no-any-return]
+
+    model = Call(save_on_cpu)
+    model.weight = nn.Parameter(torch.rand(1000))
+    assert step(model, torch.rand(1000)).memory.peak_bytes(include_weights=False) == 5 * 4000
+
+
 @pytest.mark.parametrize(("name", "tensors"), [("binary_cross_entropy", 3), ("binary_cross_entropy_with_logits", 3)])
 def test_a_loss_may_be_differentiated_by_its_target_too(name: str, tensors: int) -> None:
     """Without logits: the loss of each element, and two gradients. With them: a sigmoid, its opposite and a product."""
