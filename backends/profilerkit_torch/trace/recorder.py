@@ -163,11 +163,12 @@ class Recorder(WatchingMode, PassRecord):
     def _stays(self, tensor: torch.Tensor, device: Any, dtype: Any = None, **_: Any) -> bool:
         """Return whether a tensor is moved to where it is in a run, as hooks of saved tensors do.
 
-        What is on the meta device is on that of the model then. No mode of functions has seen what such a hook asks.
+        No mode of functions has seen what such a hook asks. From the meta device to itself goes a copy that the model
+        asks for.
         """
         target = torch.device(device)
-        start, end = (self.device if at.type == "meta" else at for at in (tensor.device, target))
-        return start == end and dtype is tensor.dtype
+        is_there = target == self.device or (target.type == "meta" and tensor.device == self.device)
+        return is_there and dtype is tensor.dtype
 
     def _replay(self, plan: Plan, func: Any, args: Any, kwargs: Any, call: Signature) -> Any:
         """Make the outputs of an operator that is remembered, without running it."""
