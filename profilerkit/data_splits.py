@@ -28,12 +28,13 @@ class BatchParts(NamedTuple):
 class ModelInputPattern(tuple[Any, ...]):
     """Which elements of a batch go into the model: ``(0, '_')`` is the first of two, the usual (inputs, targets).
 
-    An integer is the index of the element among the model's positional inputs; ``'_'`` leaves the element out. Other
-    strings name the entries of a mapping batch that are passed as keyword inputs: ``("input_ids", "attention_mask")``.
+    An integer is the index of the element among the model's positional inputs, which are 0, 1, and so on; ``'_'``
+    leaves the element out. Other strings name the entries of a mapping batch that are passed as keyword inputs:
+    ``("input_ids", "attention_mask")``.
     """
 
     def __new__(cls, elements: Iterable[Any]) -> ModelInputPattern:
-        """Check the elements: distinct integers from zero and '_', or names."""
+        """Check the elements: the integers from zero and '_', or names."""
         if isinstance(elements, (str, bytes, Mapping, type)) or not isinstance(elements, Iterable):
             raise ArgumentError(f"model_input_pattern={shown(elements)}: give {_PATTERNS}")
         pattern = super().__new__(cls, elements)
@@ -44,8 +45,8 @@ class ModelInputPattern(tuple[Any, ...]):
         indices = [element for element in pattern if not (isinstance(element, str) and element == "_")]
         if any(isinstance(index, bool) or not isinstance(index, int) or index < 0 for index in indices):
             raise _make_pattern_error(pattern, "elements must be integers from zero, '_' placeholders, or names")
-        if not indices or len(set(indices)) < len(indices):
-            raise _make_pattern_error(pattern, "give each input of the model its own index, and at least one index")
+        if not indices or sorted(indices) != list(range(len(indices))):
+            raise _make_pattern_error(pattern, "give the inputs of the model the indices 0, 1, ..., each once")
         return pattern
 
     @property
@@ -181,6 +182,12 @@ class DataLoader:
         """The native loader's ``batch_size``; None if it has none."""
         return getattr(self.native_dl, "batch_size", None)
 
+    def divide_by(self, forward_pass: ForwardPass) -> DataLoader:
+        """Return a copy of the loader whose batches another forward pass divides."""
+        loader = copy.copy(self)
+        loader.forward_pass = forward_pass
+        return loader
+
     def track(self, description: str) -> DataLoader:
         """Return a copy of the loader that shows its progress on a terminal while it is iterated over."""
         loader = copy.copy(self)
@@ -228,6 +235,7 @@ def wrap_splits(
     for name, native in data_splits.items():
         split_pass = forward_pass.get(name) if isinstance(forward_pass, Mapping) else forward_pass
         if not isinstance(native, DataLoader):
-            native = loader_class(native, split_pass or forward_pass_class(model_input_pattern=(0, "_")))
-        wrapped[name] = native
+            wrapped[name] = loader_class(native, split_pass or forward_pass_class(model_input_pattern=(0, "_")))
+        else:
+            wrapped[name] = native if split_pass is None else native.divide_by(split_pass)
     return wrapped

@@ -8,6 +8,7 @@ import pytest
 
 from profilerkit import DataLoader, ForwardPass, InputError, ModelInputPattern, ModelInputs, Profiler, TensorSpec
 from profilerkit.arguments.structures import map_leaves
+from profilerkit.data_splits import wrap_splits
 from profilerkit.input_shapes import parse_input_shape
 from profilerkit.piping.input_source import InputSource, find_batch_size
 from profilerkit.piping.intrinsic import ComputeInputs
@@ -111,8 +112,10 @@ def test_patterns(pattern: Any, batch: Any, inputs: Any, rest: Any) -> None:
 @pytest.mark.parametrize(
     ("pattern", "message"),
     [
-        ((0, 0), "give each input of the model its own index"),
-        (("_",), "and at least one"),
+        ((0, 0), "give the inputs of the model the indices 0, 1, ..., each once"),
+        ((0, 2), "give the inputs of the model the indices 0, 1, ..., each once"),
+        ((1, "_"), "give the inputs of the model the indices 0, 1, ..., each once"),
+        (("_",), "give the inputs of the model the indices 0, 1, ..., each once"),
         ((-1, "_"), "must be integers from zero"),
         ((True, "_"), "must be integers from zero"),
         ((0, "ids"), "use integers and '_' for tuple batches, or names for mappings"),
@@ -121,6 +124,16 @@ def test_patterns(pattern: Any, batch: Any, inputs: Any, rest: Any) -> None:
 def test_impossible_patterns(pattern: Any, message: str) -> None:
     with pytest.raises(TypeError, match=message):
         ModelInputPattern(pattern)
+
+
+@pytest.mark.parametrize("by_split", [False, True])
+def test_a_forward_pass_that_is_given_also_divides_batches_of_a_wrapped_loader(by_split: bool) -> None:
+    loader, swapped = DataLoader([("y", "x")]), ForwardPass(("_", 0))
+    given = {"test": swapped} if by_split else swapped
+    wrapped = wrap_splits({"test": loader, "raw": [("y", "x")]}, given, DataLoader, ForwardPass)
+    assert wrapped["test"].model_inputs().args == ("x",)
+    assert loader.model_inputs().args == ("y",), "the caller's loader is as it was"
+    assert wrap_splits({"test": loader}, None, DataLoader, ForwardPass)["test"] is loader
 
 
 def test_a_batch_that_does_not_fit_the_pattern() -> None:
