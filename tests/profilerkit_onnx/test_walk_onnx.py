@@ -384,6 +384,56 @@ def test_an_operator_that_nobody_knows_is_named() -> None:
     assert trace_graph(make_model(nodes, {"x": X}), x=X).missing == ("com.example::Fancy (1 call)",)
 
 
+#: Operators that draw random numbers of a stored (1, 4, 6, 6) `c`, with their other inputs and their attributes.
+_DRAWS: dict[str, tuple[str, dict[str, Any]]] = {
+    "RandomNormalLike": ("c", {}),
+    "RandomUniformLike": ("c", {"seed": 1.0}),
+    "Bernoulli": ("c", {}),
+    "Dropout": ("c ratio yes", {}),
+}
+
+
+@pytest.mark.parametrize("operator", _DRAWS)
+def test_random_numbers_of_a_constant_are_drawn_in_each_run(operator: str) -> None:
+    """So the convolution of them runs too: 6 * 6 positions of 8 filters of 4 * 3 * 3 weights."""
+    names, attributes = _DRAWS[operator]
+    nodes = [
+        helper.make_node(operator, names.split(), ["noise"], **attributes),
+        helper.make_node("Conv", ["noise", "w"], ["h"], pads=[1] * 4),
+        helper.make_node("Add", ["x", "h"], ["y"]),
+    ]
+    weights = {"c": np.full((1, 4, 6, 6), 0.5, F), "w": np.ones((8, 4, 3, 3), F)}
+    weights |= {"ratio": np.array(0.5, F), "yes": np.array(True)}
+    model = make_model(nodes, {"x": np.ones((1, 8, 6, 6), F)}, weights)
+    trace = trace_graph(model, x=np.ones((1, 8, 6, 6), F))
+    assert trace.macs == 36 * 8 * 36
+    assert [record.operator for record in trace.operators][-2:] == ["Conv", "Add"]
+
+
+def test_classes_drawn_from_stored_odds_are_drawn_in_each_run() -> None:
+    """Two rows of 300 classes, as numbers; a matrix of 300 x 5 makes 2 * 300 * 5 multiply-accumulates."""
+    nodes = [
+        helper.make_node("Multinomial", ["odds"], ["drawn"], sample_size=300),
+        helper.make_node("Cast", ["drawn"], ["rows"], to=TensorProto.FLOAT),
+        helper.make_node("MatMul", ["rows", "w"], ["h"]),
+        helper.make_node("Add", ["x", "h"], ["y"]),
+    ]
+    model = make_model(nodes, {"x": np.ones((2, 5), F)}, {"odds": np.ones((2, 7), F), "w": np.ones((300, 5), F)})
+    assert trace_graph(model, x=np.ones((2, 5), F)).macs == 2 * 300 * 5
+
+
+@pytest.mark.parametrize("flag", ["no", ""])
+def test_a_dropout_that_does_not_train_hands_a_constant_on(flag: str) -> None:
+    nodes = [
+        helper.make_node("Dropout", ["c", "ratio", flag], ["h"]),
+        helper.make_node("MatMul", ["h", "w"], ["m"]),
+        helper.make_node("Add", ["x", "m"], ["y"]),
+    ]
+    weights = {"c": np.ones((2, 4), F), "w": np.ones((4, 3), F), "ratio": np.array(0.5, F), "no": np.array(False)}
+    trace = trace_graph(make_model(nodes, {"x": X}, weights), x=X)
+    assert (trace.macs, [record.operator for record in trace.operators]) == (0, ["Add"])
+
+
 def test_weights_that_are_dequantized_are_constants() -> None:
     """Their elements are the matrix's, their bytes those of int8; going back to floats is done once."""
     nodes = [helper.make_node("DequantizeLinear", ["w", "scale"], ["m"]), helper.make_node("MatMul", ["x", "m"], ["y"])]

@@ -19,7 +19,7 @@ from .values import Array, Value
 if TYPE_CHECKING:
     from onnx.reference import ReferenceEvaluator
 
-__all__ = ["FROM_SHAPE", "evaluate", "fold", "is_repeatable", "make_evaluator", "read_array"]
+__all__ = ["FROM_SHAPE", "evaluate", "fold", "is_random", "is_repeatable", "make_evaluator", "read_array"]
 
 #: Operators whose result follows from the shape of their input, whatever the elements are.
 FROM_SHAPE = ("Shape", "Size")
@@ -40,9 +40,19 @@ def read_array(tensor: TensorProto) -> Array | None:
         return None
 
 
-def is_repeatable(node: NodeProto) -> bool:
+def is_random(node: NodeProto, inputs: Sequence[Value | None] | None = None) -> bool:
+    """Return whether an operator of the standard draws random numbers; of Dropout, whether its inputs may say so."""
+    if node.domain not in STANDARD:
+        return False
+    if node.op_type == "Dropout" and len(node.input) > 2 and node.input[2]:  # it is told whether it trains
+        trains = None if inputs is None else inputs[2]
+        return trains is None or trains.array is None or bool(trains.array)
+    return node.op_type in _RANDOM
+
+
+def is_repeatable(node: NodeProto, inputs: Sequence[Value | None] | None = None) -> bool:
     """Return whether a node always makes the same of the same inputs: one of the standard's, without graphs inside."""
-    return node.domain in STANDARD and node.op_type not in _RANDOM and not list_inner_graphs(node)
+    return node.domain in STANDARD and not is_random(node, inputs) and not list_inner_graphs(node)
 
 
 def fold(node: NodeProto, inputs: Sequence[Value | None], opsets: Mapping[str, int]) -> list[Array | None]:
@@ -50,7 +60,7 @@ def fold(node: NodeProto, inputs: Sequence[Value | None], opsets: Mapping[str, i
     nothing: list[Array | None] = [None] * len(node.output)
     if node.op_type in FROM_SHAPE and node.domain in STANDARD and inputs and inputs[0] is not None:
         return _measure_shape(node, inputs[0])
-    if any(value is not None and value.array is None for value in inputs) or not is_repeatable(node):
+    if any(value is not None and value.array is None for value in inputs) or not is_repeatable(node, inputs):
         return nothing
     arrays = [None if value is None else value.array for value in inputs]
     if node.op_type == "Identity" and len(arrays) == 1:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from onnx import FunctionProto, NodeProto, TypeProto
 
 from ..model.types import STANDARD, read_dims, tensor_type
-from .folding import FROM_SHAPE, fold, read_array
+from .folding import FROM_SHAPE, fold, is_random, read_array
 from .inference import infer
 from .values import Array, Value
 
@@ -53,7 +53,7 @@ def make_outputs(
     types = infer(node, inputs, declared.opsets)
     arrays = fold(node, inputs, declared.opsets)
     values = [value for value in inputs if value is not None]
-    is_constant = bool(values) and all(value.constant for value in values)
+    is_constant = bool(values) and all(value.constant for value in values) and not is_random(node, inputs)
     from_inputs = node.op_type not in FROM_SHAPE and any(value.from_inputs for value in values)
     outputs, are_inferred = [], True
     for name, inferred, array in zip(node.output, types, arrays, strict=True):
