@@ -122,7 +122,9 @@ def _write_values(row: Row) -> str:
         if value:
             share = row.get(f"{column}_share")
             shown = f"{sign}{Column.of(column).show(value)} {word}".rstrip()
-            parts.append(shown if share is None else f"{shown} ({share_text(share)})")
+            if share is not None and row[column] == value:  # and not the end of a bound, of which the share is not
+                shown = f"{shown} ({share_text(share)})"
+            parts.append(shown)
     parts.append(Column.of("achieved_flops_per_second").show(row.get("achieved_flops_per_second")))
     if _is_uncounted(row):
         parts.append(f"called {format_times(row['calls'])}, not counted" if row["calls"] else "not counted")

@@ -47,8 +47,8 @@ _LEAST_CORRECTION = 0.25
 def count_independent(samples: Sequence[float]) -> float:
     """Return the effective sample size: how many independent samples say as much about their median as these.
 
-    It is the number of samples where no dependence is seen, and never more. ``samples`` stand in the order in which
-    they were taken.
+    It is the number of samples where no dependence is seen, and never more; it is 1 at the least. ``samples`` stand in
+    the order in which they were taken.
     """
     number = len(samples)
     are_equal = max(samples) - min(samples) <= _ROUNDING * abs(max(samples))
@@ -57,7 +57,7 @@ def count_independent(samples: Sequence[float]) -> float:
     ranks = _center_ranks(samples)
     if not _are_dependent(ranks):
         return number
-    return number / max(1.0, _sum_autocorrelations(ranks))
+    return max(1.0, number / max(1.0, _sum_autocorrelations(ranks)))
 
 
 def _center_ranks(samples: Sequence[float]) -> list[int]:

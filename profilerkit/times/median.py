@@ -4,9 +4,9 @@ The ends are samples, chosen by their ranks with the sign test (Conover, Practic
 3.2): each independent sample lies above the median with the probability 1/2, so the number above it is binomial. For
 samples that are alike in turn, `dependence` says how many independent ones they are worth, and the ends move outwards.
 
-The ends of a wide interval are among the outermost samples. An interruption there, of one sample or a few that stand
-apart from all others, says nothing about the median: a piece of a drift would be many samples long. Such samples are
-never ends; in simulation, the coverage is the same with and without them.
+The ends of an interval that was widened are among the outermost samples. An interruption there, of one sample or a few
+that stand apart from all others, says nothing about the median: a piece of a drift would be many samples long. Such
+samples are no ends of a widened interval; in simulation, the coverage is the same with and without them.
 
 Sampling that looks at its samples and stops once they agree favors the stretches where they agree by chance: a plain
 95 % interval then covers 93 % (in simulation; tests/profilerkit/times/test_sampling_statistics.py). Where the samples

@@ -59,8 +59,8 @@ class Ratio:
 
     @property
     def is_single(self) -> bool:
-        """Whether one of the two values was measured only once, so that nothing is known of their difference."""
-        return self.is_range and not self.coverage  # the range of one sample is a point, which covers nothing
+        """Whether one of the two values was measured once, or by samples that are worth one: nothing is known then."""
+        return self.is_range and not self.coverage and self.pairs <= 1  # the range of one sample covers nothing
 
     @property
     def noise(self) -> float:

@@ -29,7 +29,7 @@ _DTYPES = {
 }
 #: The longest header that the format allows.
 _LONGEST = 100_000_000
-_INDEX = "model.safetensors.index.json"
+_INDEX, _WHOLE = "model.safetensors.index.json", "model.safetensors"
 
 
 def read_safetensors(path: Path) -> tuple[StoredTensor, ...]:
@@ -49,12 +49,11 @@ def read_safetensors(path: Path) -> tuple[StoredTensor, ...]:
 
 
 def read_safetensors_folder(folder: Path) -> tuple[StoredTensor, ...]:
-    """Return the tensors of a checkpoint: those of the files that its index names, or of its only file; () for none."""
-    index = folder / _INDEX
-    if index.is_file():
-        names = _read_index(index)
-    else:
-        names = ["model.safetensors"] if (folder / "model.safetensors").is_file() else []
+    """Return the tensors of a checkpoint: of its only file, or of those that its index names; () where there are none.
+
+    A whole file comes first, as transformers reads it: an index beside it may be of a checkpoint that was there before.
+    """
+    names = _list_files(folder)
     missing = [name for name in names if not (folder / name).is_file()]
     if missing and len(missing) == len(names):
         return ()  # the index alone was downloaded
@@ -66,6 +65,13 @@ def read_safetensors_folder(folder: Path) -> tuple[StoredTensor, ...]:
     return tensors
 
 
+def _list_files(folder: Path) -> list[str]:
+    if (folder / _WHOLE).is_file():
+        return [_WHOLE]
+    index = folder / _INDEX
+    return _read_index(index) if index.is_file() else []
+
+
 def _read_index(path: Path) -> list[str]:
     """Return the names of the files that an index names; raises `InputError` for one outside of the folder."""
     try:
@@ -73,10 +79,10 @@ def _read_index(path: Path) -> list[str]:
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error}") from error
     weight_map = content.get("weight_map")
-    names = list(dict.fromkeys(weight_map.values())) if isinstance(weight_map, dict) else []
+    names = list(weight_map.values()) if isinstance(weight_map, dict) else []
     if not names or not all(isinstance(name, str) and name == Path(name).name for name in names):
         raise InputError(f"{path} has no weight_map of names of files beside it")
-    return names
+    return list(dict.fromkeys(names))
 
 
 def _parse(path: Path, text: bytes) -> dict[str, Any]:
@@ -102,6 +108,9 @@ def _require_distinct(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
 
 def _read_entry(path: Path, name: str, entry: Any) -> StoredTensor:
     """Return one tensor of a header; raises `InputError` if its dtype, shape and bytes do not agree."""
+    written = entry.get("dtype") if isinstance(entry, dict) else None
+    if isinstance(written, str) and written not in _DTYPES:
+        raise InputError(f"{path} has a tensor {name!r} of the dtype {written!r}, which profilerkit does not know")
     try:
         (dtype, bits), shape = _DTYPES[entry["dtype"]], tuple(entry["shape"])
         start, end = entry["data_offsets"]

@@ -459,3 +459,17 @@ def test_the_standard_deviation_of_samples() -> None:
     assert math.isnan(Measurement((1.0,)).std)
     assert math.isnan(Measurement((1.0, math.inf)).std)
     assert Measurement((1.0,)).to_dict()["std"] is None
+
+
+@pytest.mark.parametrize(
+    "samples",
+    [[1.0] * 78 + [2.0] * 22, [1 + index / 100 for index in range(100)], [1 + index / 20 for index in range(20)]],
+    ids=["throttled", "drifting", "drifting shortly"],
+)
+def test_samples_that_depend_on_each_other_are_worth_one_at_the_least(samples: list[float]) -> None:
+    """Then their range holds the median with no probability that is known, and not with a negative one."""
+    measurement = Measurement(tuple(samples))
+    assert measurement.is_range
+    assert measurement.effective_samples >= 1
+    assert 0 <= measurement.coverage < 1
+    assert "-" not in measurement.interval_name

@@ -18,6 +18,7 @@ from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from profilerkit import ModelTrace, profile
+from profilerkit.render import tree
 from profilerkit.trace.bounds import Bounds
 
 #: Two rows of four through a linear layer to four: MACs, and FLOPs with its bias.
@@ -313,3 +314,22 @@ def test_the_operators_of_a_run_are_those_of_one_branch() -> None:
     """A condition whose branches do the same work is no contradiction to a run of one of them."""
     same = run(lambda self, x: torch.cond(x.sum() > 0, self.one, self.one, (x,)), ones(2, 4))
     assert same.operator_macs == ONE[0]
+
+
+def test_reports_show_the_upper_end_of_a_branch_that_is_not_counted() -> None:
+    """``a`` runs twice, with 4 * 8 * 8 MACs each time; ``b`` once in the other branch, of which nothing is counted."""
+
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.a, self.b = nn.Linear(8, 8), nn.Linear(8, 8)
+
+        def forward(self, x: torch.Tensor) -> Any:
+            return torch.cond(x.sum() > 0, lambda x: self.a(self.a(x)), self.b, (x,))
+
+    report = profile(Net(), torch.randn(4, 8), metrics=["macs", "flops"])
+    drawn = tree.render(report)
+    assert "≤ 512 MACs (100.0 %)" in drawn
+    assert "≤ 256 MACs," in drawn, "a share of nothing stands beside no upper end"
+    (line,) = [line for line in str(report).splitlines() if line.startswith(" b ")]
+    assert "≤ 256" in line
