@@ -136,4 +136,7 @@ def _make_model(node: NodeProto, names: Sequence[str], opsets: Mapping[str, int]
         [helper.make_empty_tensor_value_info(name) for name in names if name],
         [helper.make_empty_tensor_value_info(name) for name in node.output if name],
     )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opsets.get("", 1))])
+    version = opsets.get("", 1)
+    if node.op_type == "DequantizeLinear":  # the reference has it from 19 on only; it meant the same before
+        version = max(version, 21)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", version)])

@@ -154,6 +154,33 @@ def test_work_is_left_out_by_the_zeros_of_each_weight(case: str) -> None:
     assert count_macs(nodes, inputs, weights) == macs
 
 
+@pytest.mark.parametrize("opset", [10, 13, 17, 18, 19, 21])
+@pytest.mark.parametrize("scale", [np.array(0.5, F), np.array([0.5], F)], ids=["scalar", "row"])
+def test_zeros_of_a_quantized_weight_are_known_in_each_operator_set(opset: int, scale: Any) -> None:
+    """Of 12 weights, which are quantized and go back to floats, 5 are zero; 2 rows meet the others."""
+    nodes = [
+        node("QuantizeLinear", "w s z", outputs="q"),
+        node("DequantizeLinear", "q s z", outputs="f"),
+        node("MatMul", "x f"),
+    ]
+    weights = {"w": with_zeros(5, 4, 3), "s": scale, "z": np.full(scale.shape, 3, BYTE)}
+    model = make_model(nodes, ROWS, weights, opset=opset)
+    assert BACKEND.trace_nonzero(model, ModelInputs(X)).macs == 14
+
+
+@pytest.mark.parametrize("opset", [13, 17, 21])
+def test_zeros_of_a_weight_with_a_scale_for_each_column_are_known(opset: int) -> None:
+    """3 of 4 bytes of the first column are its zero point, 7; in the others 2 are 0."""
+    weights = {
+        "w": np.array([[7, 0, 7], [7, 0, 7], [7, 7, 7], [0, 7, 7]], BYTE),
+        "s": np.full(3, 0.5, F),
+        "z": np.array([7, 0, 0], BYTE),
+    }
+    nodes = [node("DequantizeLinear", "w s z", outputs="f", axis=1), node("MatMul", "x f")]
+    model = make_model(nodes, ROWS, weights, opset=opset)
+    assert BACKEND.trace_nonzero(model, ModelInputs(X)).macs == 2 * (12 - 3 - 2)
+
+
 def test_flops_are_less_by_the_products_alone() -> None:
     model = make_model([node("Gemm", "x w b")], ROWS, {"w": with_zeros(5, 4, 3), "b": with_zeros(3, 3)})
     assert BACKEND.trace_nonzero(model, ModelInputs(X)).flops == 2 * 14 + 6  # the bias is added to each of 6 results
