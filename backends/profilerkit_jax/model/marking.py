@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from .scope_names import Marks
 
@@ -17,7 +17,8 @@ __all__ = ["PATH", "make_marked_class", "use_marks"]
 PATH = "_profilerkit_path"
 
 _current: ContextVar[Marks | None] = ContextVar("profilerkit_jax_marks", default=None)
-_classes: WeakKeyDictionary[type, dict[str | None, type]] = WeakKeyDictionary()
+#: Held weakly: a subclass keeps its base class alive. JAX holds those that it flattens.
+_classes: WeakKeyDictionary[type, WeakValueDictionary[str | None, type]] = WeakKeyDictionary()
 
 
 @contextmanager
@@ -31,23 +32,25 @@ def use_marks(marks: Marks | None) -> Iterator[None]:
 
 
 def make_marked_class(cls: type, path: str | None = None) -> type:
-    """Return the subclass whose calls open the scope of a layer; ``path`` is that of all its instances, if given."""
-    by_path = _classes.setdefault(cls, {})
-    if path not in by_path:
-        by_path[path] = _make_class(cls, path)
-    return by_path[path]
+    """Return the subclass whose calls open the scope of a layer; ``path`` is that of all its instances, if given.
+
+    It is made once, and calls what ``__call__`` of the layer's class is at the time of the call.
+    """
+    by_path = _classes.setdefault(cls, WeakValueDictionary())
+    marked = by_path.get(path)
+    if marked is None:
+        marked = by_path[path] = _make_class(cls, path)
+    return marked
 
 
 def _make_class(cls: type, path: str | None) -> type:
-    original = cls.__call__
-
-    @functools.wraps(original)
+    @functools.wraps(cls.__call__)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         marks = _current.get()
         if marks is None:
-            return original(self, *args, **kwargs)
+            return cls.__call__(self, *args, **kwargs)
         where = path if path is not None else getattr(self, PATH)
-        return marks.run(where, self, lambda: original(self, *args, **kwargs), (args, kwargs))
+        return marks.run(where, self, lambda: cls.__call__(self, *args, **kwargs), (args, kwargs))
 
     namespace = {
         "__call__": call,

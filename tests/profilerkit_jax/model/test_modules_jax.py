@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -20,6 +22,7 @@ from profilerkit import InputError, ModelInputs, ModelTrace
 from profilerkit.trace.bounds import Bounds
 from profilerkit_jax import JaxModel
 from profilerkit_jax.backend import JaxBackend
+from profilerkit_jax.model.marking import make_marked_class
 
 WIDTH, HIDDEN, BATCH = 4, 6, 3
 INPUTS = ModelInputs(jnp.ones((BATCH, WIDTH)))
@@ -236,6 +239,65 @@ def test_a_model_whose_layers_cannot_be_marked_is_counted_as_a_whole() -> None:
     assert trace.macs == BATCH * 16
     assert trace.table[""]["own_macs"] == trace.macs
     assert any("layers could not be told apart" in note for note in trace.notes)
+
+
+class NnxOuter(nnx.Module):
+    def __init__(self, inner: Any) -> None:
+        self.inner = inner
+
+
+class EquinoxOuter(eqx.Module):
+    inner: Any
+
+    def __call__(self, x: Any) -> Any:
+        return jax.vmap(self.inner)(x)
+
+
+def call_inner(self: Any, x: Any) -> Any:
+    return self.inner(x)
+
+
+def call_inner_twice(self: Any, x: Any) -> Any:
+    return self.inner(self.inner(x))
+
+
+def make_nnx_outer() -> tuple[type, Any]:
+    class Inner(NnxOuter):
+        __call__ = call_inner
+
+    class Outer(NnxOuter):
+        __call__ = call_inner
+
+    return Inner, Outer(Inner(nnx.Linear(WIDTH, WIDTH, use_bias=False, rngs=nnx.Rngs(0))))
+
+
+def make_equinox_outer() -> tuple[type, Any]:
+    class Inner(eqx.Module):
+        inner: Any
+        __call__ = call_inner
+
+    return Inner, EquinoxOuter(Inner(eqx.nn.Linear(WIDTH, WIDTH, use_bias=False, key=jax.random.key(0))))
+
+
+@pytest.mark.parametrize("make", [make_nnx_outer, make_equinox_outer])
+def test_a_call_that_is_replaced_between_two_traces_is_followed(make: Callable[[], tuple[type, Any]]) -> None:
+    inner, model = make()
+    assert trace_module(model).macs == BATCH * WIDTH**2
+    type.__setattr__(inner, "__call__", call_inner_twice)
+    trace = trace_module(model)
+    assert trace.macs == 2 * BATCH * WIDTH**2
+    assert trace.table["inner.inner"]["calls"] == 2
+
+
+def test_a_class_that_jax_does_not_hold_is_freed() -> None:
+    class Plain:
+        def __call__(self) -> None: ...
+
+    make_marked_class(Plain)
+    reference = weakref.ref(Plain)
+    del Plain
+    gc.collect()
+    assert reference() is None
 
 
 class Step(linen.Module):
