@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import torch
 
-from ..compat.tensors import FakeTensor
+from ..compat.fake_tensors import FakeTensor
 
 __all__ = ["Call", "Handler", "UnansweredError", "stands_in"]
 

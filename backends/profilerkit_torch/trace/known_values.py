@@ -15,8 +15,9 @@ from typing import Any
 
 import torch
 
+from ..compat.fake_tensors import FakeTensor
 from ..compat.modes import disable_dispatch_modes
-from ..compat.tensors import FakeTensor, is_zerotensor
+from ..compat.tensors import is_zerotensor
 from ..model.tensors import storage_key
 from ..untouched.write_guard import written_by
 from .operator_facts import find_nature, tensors_among, tensors_in

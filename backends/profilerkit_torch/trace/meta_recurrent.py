@@ -14,7 +14,7 @@ import torch
 
 from profilerkit.costs import recurrent
 
-from ..compat.tensors import FakeTensor
+from ..compat.fake_tensors import FakeTensor
 from ..model.tensors import PLAIN_TYPES
 
 __all__ = ["RECURRENT"]

@@ -20,9 +20,10 @@ import torch
 from profilerkit.backend_kit.call_stack import tensors_in as values_in
 from profilerkit.unfinished import is_unfinished, make_unfinished_error
 
+from ..compat.fake_tensors import FakeTensor
 from ..compat.modes import unseen_by_functions
 from ..compat.operators import HigherOrderOperator, find_operator
-from ..compat.tensors import FakeTensor, storage_address
+from ..compat.tensors import storage_address
 from ..model.tensors import list_wrapped
 from ..untouched.write_guard import written_by
 from .live_bytes import LiveBytes

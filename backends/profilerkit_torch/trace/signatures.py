@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
+from ..compat.fake_tensors import FakeTensor
 from ..compat.operators import find_operator
-from ..compat.tensors import FakeTensor, storage_address
+from ..compat.tensors import storage_address
 from .attention_kernels import list_enabled_kernels
 
 __all__ = ["Signature", "may_be_kept", "signature"]

@@ -14,8 +14,9 @@ from torch.nn.parameter import is_lazy as is_unsized
 
 from profilerkit import ModelInputs
 
+from ..compat.fake_tensors import FakeTensorMode
 from ..compat.modes import unseen_by_subclasses
-from ..compat.tensors import FakeTensorMode, make_tensor
+from ..compat.tensors import make_tensor
 from ..costs import is_plain
 from ..model.tensors import has_own_function, is_wrapper_class, view_like
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import torch
 
-from ..compat.tensors import FakeTensor
+from ..compat.fake_tensors import FakeTensor
 from .asked_calls import Call, Handler, UnansweredError, stands_in
 from .device_questions import DeviceQuestions
 
