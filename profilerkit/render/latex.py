@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from .content import parts
 from .grids import Grid, Notes
@@ -39,10 +39,21 @@ _SPECIAL = {
 _PAGE = 40
 #: The width of a line in TeX's own class of articles, in points: most others have wider ones.
 _LINE = 345
-#: The widths of a letter, of one in a term with capitals, and of the gap beside a column, in points.
-_LETTER, _CAPITAL, _GAP = 4.6, 5.0, 12
-#: What makes a table smaller: the size of its letters, how wide they are, and the gap beside a column.
-_SMALLER = [(name, width, 4) for name, width in (("footnotesize", 3.9), ("scriptsize", 3.65), ("tiny", 3.15))]
+
+
+class _Size(NamedTuple):
+    """A size of letters: its command, and in points the width of a letter, on average, and of the gaps of a column."""
+
+    command: str
+    letter: float
+    gap: float
+
+
+#: The widths are those of tables that TeX has set in its own font.
+_NORMAL = _Size("", 4.6, 12)
+_SMALLER = (_Size("footnotesize", 3.9, 4), _Size("scriptsize", 3.65, 4), _Size("tiny", 3.15, 4))
+#: The width of a letter in a term, which may be a capital.
+_CAPITAL = 5.0
 
 
 def render(
@@ -68,19 +79,18 @@ def render(
 
 def table(grid: Grid) -> str:
     """Return a grid as a booktabs table with its title as the caption; a long one goes over several pages."""
-    columns = "".join("r" if index in grid.numeric else "l" for index in range(len(grid.titles)))
-    size = _choose_size(grid)
-    if size:
-        columns = f"@{{}}{columns}@{{}}"  # without gaps at both ends
-    if grid.kind == "descriptions":  # a term, and a text that takes several lines
-        term = max(len(row[0]) for row in grid.rows) * _CAPITAL + 2 * _GAP
-        columns, size = f"lp{{{max(1 - term / _LINE, 0.4):.2f}\\linewidth}}", ""
-    titles = tuple(title.replace("\n", " ") for title in grid.titles)
-    head = f"{_write_row(titles)}\n\\midrule"
-    depths = grid.depths or [0] * len(grid.rows)
-    body = "\n".join(_write_row(row, depth) for row, depth in zip(grid.rows, depths, strict=True))
+    if grid.kind == "descriptions":
+        size, columns = "", _describe_terms(grid)
+    else:
+        size = _choose_size(grid)
+        columns = "".join("r" if index in grid.numeric else "l" for index in range(len(grid.titles)))
+        if size:
+            columns = f"@{{}}{columns}@{{}}"  # without gaps at both ends
+    titles, *rows = _list_rows(grid)
+    head = f"{_write_row(*titles)}\n\\midrule"
+    body = "\n".join(_write_row(*row) for row in rows)
     caption = f"\\caption{{{escape(grid.title)}}}"
-    if len(grid.rows) > _PAGE:
+    if len(rows) > _PAGE:
         return (
             f"{{{size}\\begin{{longtable}}{{{columns}}}\n{caption}\\\\\n\\toprule\n{head}\n\\endhead\n\\bottomrule\n\\endfoot\n"
             f"{body}\n\\end{{longtable}}}}"
@@ -91,17 +101,31 @@ def table(grid: Grid) -> str:
     )
 
 
+def _list_rows(grid: Grid) -> list[tuple[tuple[str, ...], int]]:
+    """Return the rows with how deep their layers lie; the titles first, each in one line."""
+    titles = tuple(title.replace("\n", " ") for title in grid.titles)
+    return [(titles, 0), *zip(grid.rows, grid.depths or [0] * len(grid.rows), strict=True)]
+
+
+def _describe_terms(grid: Grid) -> str:
+    """Return the columns of a term, and of a text that takes several lines."""
+    term = max(len(row[0]) for row in grid.rows) * _CAPITAL + 2 * _NORMAL.gap
+    return f"lp{{{max(1 - term / _LINE, 0.4):.2f}\\linewidth}}"
+
+
 def _choose_size(grid: Grid) -> str:
     """Return what makes a grid as small as it must be to fit a line; nothing for one that fits."""
-    depths = grid.depths or [0] * len(grid.rows)
-    cells = [tuple(title.replace("\n", " ") for title in grid.titles), *grid.rows]
-    indents = [0, *(2 * depth for depth in depths)]
-    firsts = max(indent + len(row[0]) for indent, row in zip(indents, cells, strict=True))
-    letters = firsts + sum(max(len(row[index]) for row in cells) for index in range(1, len(grid.titles)))
-    if letters * _LETTER + len(grid.titles) * _GAP <= _LINE:
+    rows = _list_rows(grid)
+    firsts = max(2 * depth + len(cells[0]) for cells, depth in rows)
+    letters = firsts + sum(max(len(cells[index]) for cells, _ in rows) for index in range(1, len(grid.titles)))
+
+    def fits(size: _Size) -> bool:
+        return letters * size.letter + len(grid.titles) * size.gap <= _LINE
+
+    if fits(_NORMAL):
         return ""
-    fitting = (name for name, width, gap in _SMALLER if letters * width + len(grid.titles) * gap <= _LINE)
-    return f"\\{next(fitting, _SMALLER[-1][0])}\\setlength{{\\tabcolsep}}{{2pt}}\n"
+    size = next(filter(fits, _SMALLER), _SMALLER[-1])
+    return f"\\{size.command}\\setlength{{\\tabcolsep}}{{2pt}}\n"
 
 
 def _write_row(cells: tuple[str, ...], depth: int = 0) -> str:

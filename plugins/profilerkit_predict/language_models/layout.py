@@ -57,16 +57,17 @@ class Layout:
         return math.ceil(layers / self.pipeline) / layers if layers else 1 / self.pipeline
 
     def count_sent_bytes(self, activations: int, reductions: int, expert_layers: int, chosen: int) -> dict[str, float]:
-        """Return the bytes that a device sends in a step, by what they are for.
+        """Return the bytes that are sent one after the other in a step, on the way of its tokens through all stages.
 
-        An all-reduce takes as many bytes as there are, in each direction, where switches add up what devices send; a
+        They are by what they are for, and those of one device of each stage: the devices of a stage send at once. An
+        all-reduce takes as many bytes as there are, in each direction, where switches add up what devices send; a
         ring takes ``2 * (n - 1) / n`` times as many, which is as many for two devices and never fewer.
 
         Args:
             activations: Bytes of the tokens of a replica, all features of each.
-            reductions: How often devices that cut layers between them add up what they have, in all layers.
+            reductions: The all-reduces of tensor parallelism in all layers.
             expert_layers: Layers with experts.
-            chosen: The experts that each token is sent to, at random; 0 where they may all be at home.
+            chosen: The experts that each token is sent to, at random; 0 where they may all be on its own device.
         """
         sent: dict[str, float] = {}
         if self.tensor > 1:
@@ -96,7 +97,7 @@ class Layout:
 
 
 #: A part of a layout's text: "tp4".
-_PART = re.compile(r"(tp|pp|dp|ep)([1-9]\d*)")
+_PART = re.compile(r"(tp|pp|dp|ep)([1-9]\d{0,6})")
 #: The layout of a model on one device.
 ONE_DEVICE = Layout()
 
