@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from profilerkit.backend_kit.call_stack import CallStack, tensors_in
 from profilerkit.backend_kit.failures import note_layer
-from profilerkit.costs import Cost, Shape, evaluate_formula
+from profilerkit.costs import UNCOUNTED, Cost, Shape, evaluate_formula
 from profilerkit.process.restoring import restored
 from profilerkit.trace.records import LayerCall, TensorInfo
 
@@ -104,7 +104,7 @@ class LayerCalls(CallStack):
             self.unlisted_types.append(type(layer).__name__)
 
     def _find_formula(self, layer: Any, call: LayerCall) -> Callable[[], Cost | None] | None:
-        """Return what computes the cost of a whole call of a layer; None where it has no formula for this one."""
+        """Return what computes the cost of a whole call of a layer; None without a formula or with unknown sizes."""
         formula = layer_cost(layer)
         if formula is None:
             return None
@@ -112,13 +112,17 @@ class LayerCalls(CallStack):
         if any(None in shape for shape in (*inputs, *outputs)):
             return None
         training = self.training
-        if formula(layer, inputs, outputs, training) is None:
-            return None
-        return lambda: evaluate_formula(
-            f"layer {type(layer).__name__}",
-            lambda: formula(layer, inputs, outputs, training),
-            lambda: f"inputs={inputs!r} and outputs={outputs!r}",
-        )
+
+        def call_formula() -> Cost:
+            cost = formula(layer, inputs, outputs, training)
+            return UNCOUNTED if cost is None else cost
+
+        def evaluate() -> Cost | None:
+            what = f"layer {type(layer).__name__}"
+            cost = evaluate_formula(what, call_formula, lambda: f"inputs={inputs!r} and outputs={outputs!r}")
+            return None if cost is UNCOUNTED else cost
+
+        return evaluate
 
 
 def _find_calling_classes(layers: Iterable[Any]) -> set[type]:

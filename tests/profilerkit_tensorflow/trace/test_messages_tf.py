@@ -15,6 +15,7 @@ import keras  # noqa: E402
 from profilerkit import (  # noqa: E402
     BackendNotFoundError,
     Completeness,
+    CostFormulaError,
     InputError,
     ModelFailedError,
     ModelInputs,
@@ -22,9 +23,17 @@ from profilerkit import (  # noqa: E402
     profile,
 )
 from profilerkit.backend import RunOptions  # noqa: E402
+from profilerkit.costs import Cost  # noqa: E402
 from profilerkit.error_text import error_line  # noqa: E402
 from profilerkit.plugging.loaders import find_loader, load_model  # noqa: E402
-from profilerkit_tensorflow import EvalLossFunction, TFBackend, get_accuracy, get_topk  # noqa: E402
+from profilerkit_tensorflow import (  # noqa: E402
+    EvalLossFunction,
+    TFBackend,
+    get_accuracy,
+    get_topk,
+    register_layer_cost,
+)
+from profilerkit_tensorflow.costs.registry import scoped_costs  # noqa: E402
 from profilerkit_tensorflow.trace.eager_run import run_eagerly  # noqa: E402
 
 BACKEND = TFBackend()
@@ -264,3 +273,36 @@ def test_profiling_by_predict_again_and_again_does_not_warn(images: Any, caplog:
     finally:
         log.propagate = before
     assert not [record for record in caplog.records if "retracing" in record.getMessage()]
+
+
+class Scaled(keras.layers.Layer):  # type: ignore[misc]
+    """Multiplies its input by 3."""
+
+    def call(self, x: Any) -> Any:
+        """Multiply."""
+        return x * 3.0
+
+
+def test_a_formula_of_a_layer_that_raises_is_blamed_itself() -> None:
+    def fail(layer: Any, inputs: Any, outputs: Any, training: bool) -> Cost:
+        return Cost(0, inputs[1].numel)
+
+    with scoped_costs():
+        register_layer_cost(Scaled, fail)
+        trace = BACKEND.trace(keras.Sequential([keras.Input((3,)), Scaled()]), ModelInputs(tf.ones((2, 3))))
+    assert isinstance(trace.failure, CostFormulaError)
+    assert str(trace.failure).startswith("the cost formula of layer Scaled raised IndexError")
+
+
+@pytest.mark.parametrize(("cost", "flops"), [(Cost(0, 5), 5), (None, 2 * 3)], ids=["its own", "of its operators"])
+def test_a_formula_of_a_layer_is_called_once_for_each_call(cost: Cost | None, flops: int) -> None:
+    calls = []
+
+    def note(layer: Any, inputs: Any, outputs: Any, training: bool) -> Cost | None:
+        calls.append(inputs)
+        return cost
+
+    with scoped_costs():
+        register_layer_cost(Scaled, note)
+        trace = BACKEND.trace(keras.Sequential([keras.Input((3,)), Scaled()]), ModelInputs(tf.ones((2, 3))))
+    assert (trace.flops, calls) == (flops, [((2, 3),)])
