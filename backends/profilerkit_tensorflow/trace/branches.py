@@ -36,7 +36,7 @@ def walk_branches(walk: Walk, operator: Any, scope: Scope) -> None:
     for name in _list_branches(operator, walk.folding.decide(condition)):
         graph = body_named(scope.graph, name)
         bodies.append(walk.walk_apart(Scope(graph, arguments, scope, owner, scope.times, used)))
-    dearest = max(bodies, key=_compute_price)
+    dearest = max(bodies, key=lambda body: (body.work.price, len(body.work.operators)))
     walk.work.add(_count_dearest(bodies, dearest, sorted(used), owner))
     walk.bind(operator, _agree_on_outputs(walk, bodies, dearest, used, owner), scope)
 
@@ -53,12 +53,6 @@ def _list_branches(operator: Any, chosen: Any) -> list[str]:
     if chosen is None:
         return [then, otherwise]
     return [then if bool(chosen) else otherwise]
-
-
-def _compute_price(body: Body[Work, Value]) -> tuple[int, int, int]:
-    """Return the key by which branches are compared: MACs, then FLOPs, then the number of operators."""
-    flops, macs = body.work.price
-    return macs, flops, len(body.work.operators)
 
 
 def _count_dearest(

@@ -243,6 +243,18 @@ def test_of_branches_the_most_expensive_counts() -> None:
     assert ["most expensive" in choice.reason for choice in found.choices] == [True]
 
 
+def test_the_most_expensive_branch_is_the_one_with_the_most_flops() -> None:
+    x = ones(2, 2)
+
+    def function(x: Any) -> Any:
+        return tf.cond(tf.reduce_sum(x) > 0, lambda: x * tf.ones((100, 2, 2)), lambda: (x @ x)[None])
+
+    found = trace_complete_by_shapes(function, x)
+    assert (found.macs, found.bounds("macs")) == (0, Bounds(0, 2 * 2 * 2))
+    sum_and_comparison = (4 - 1) + 1
+    assert found.flops == sum_and_comparison + 100 * 2 * 2
+
+
 def test_of_cases_the_most_expensive_counts() -> None:
     def function(x: Any) -> Any:
         index = tf.cast(tf.reduce_sum(x), tf.int32)
