@@ -56,8 +56,8 @@ def functions_traced_anew() -> Iterator[None]:
 
 @contextmanager
 def quietly() -> Iterator[None]:
-    """Keep what autograph cannot convert from being logged: such code is run as it is."""
+    """Have TensorFlow log no warnings, as of what autograph cannot convert: such code is run as it is."""
     log = logging.getLogger("tensorflow")
     with restored(partial(log.setLevel, log.level), in_child=False):
-        log.setLevel(logging.ERROR)
+        log.setLevel(max(log.level, logging.ERROR))
         yield

@@ -34,6 +34,7 @@ from profilerkit_tensorflow import (  # noqa: E402
     register_layer_cost,
 )
 from profilerkit_tensorflow.costs.registry import scoped_costs  # noqa: E402
+from profilerkit_tensorflow.trace.conversion import quietly  # noqa: E402
 from profilerkit_tensorflow.trace.eager_run import run_eagerly  # noqa: E402
 
 BACKEND = TFBackend()
@@ -306,3 +307,16 @@ def test_a_formula_of_a_layer_is_called_once_for_each_call(cost: Cost | None, fl
         register_layer_cost(Scaled, note)
         trace = BACKEND.trace(keras.Sequential([keras.Input((3,)), Scaled()]), ModelInputs(tf.ones((2, 3))))
     assert (trace.flops, calls) == (flops, [((2, 3),)])
+
+
+@pytest.mark.parametrize(("level", "inside"), [(logging.INFO, logging.ERROR), (logging.CRITICAL, logging.CRITICAL)])
+def test_a_trace_logs_nothing_that_the_user_has_switched_off(level: int, inside: int) -> None:
+    log = logging.getLogger("tensorflow")
+    before = log.level
+    log.setLevel(level)
+    try:
+        with quietly():
+            assert log.level == inside
+        assert log.level == level
+    finally:
+        log.setLevel(before)
