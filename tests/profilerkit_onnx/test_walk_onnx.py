@@ -384,6 +384,14 @@ def test_an_operator_that_nobody_knows_is_named() -> None:
     assert trace_graph(make_model(nodes, {"x": X}), x=X).missing == ("com.example::Fancy (1 call)",)
 
 
+def test_of_an_unknown_operator_the_sizes_that_the_inputs_bind_are_known() -> None:
+    """The file declares ``(batch, found)`` of it, and the input binds the first of them."""
+    model = make_model([helper.make_node("Fancy", ["x"], ["y"], domain="com.example")], {"x": (F, ["batch", 3])})
+    model.graph.output[0].CopyFrom(helper.make_tensor_value_info("y", TensorProto.FLOAT, ["batch", "found"]))
+    [record] = trace_graph(model, x=X).operators
+    assert tuple(record.outputs[0].shape) == (2, -1)
+
+
 #: Operators that draw random numbers of a stored (1, 4, 6, 6) `c`, with their other inputs and their attributes.
 _DRAWS: dict[str, tuple[str, dict[str, Any]]] = {
     "RandomNormalLike": ("c", {}),

@@ -19,10 +19,8 @@ from .values import Array, Value
 if TYPE_CHECKING:
     from onnx.reference import ReferenceEvaluator
 
-__all__ = ["FROM_SHAPE", "evaluate", "fold", "is_random", "is_repeatable", "make_evaluator", "read_array"]
+__all__ = ["evaluate", "fold", "is_random", "is_repeatable", "is_shape_operator", "make_evaluator", "read_array"]
 
-#: Operators whose result follows from the shape of their input, whatever the elements are.
-FROM_SHAPE = ("Shape", "Size")
 #: Operators that make many elements of a few numbers.
 _GROWING = ("ConstantOfShape", "Expand", "Range", "Tile")
 #: Operators whose results differ from run to run.
@@ -38,6 +36,11 @@ def read_array(tensor: TensorProto) -> Array | None:
         return np.asarray(numpy_helper.to_array(tensor))
     except (ValueError, TypeError, KeyError):  # damaged, or of a dtype that numpy lacks
         return None
+
+
+def is_shape_operator(node: NodeProto) -> bool:
+    """Return whether what a node makes follows from the shape of its input, whatever the elements are."""
+    return node.domain in STANDARD and node.op_type in ("Shape", "Size")
 
 
 def is_random(node: NodeProto, inputs: Sequence[Value | None] | None = None) -> bool:
@@ -58,7 +61,7 @@ def is_repeatable(node: NodeProto, inputs: Sequence[Value | None] | None = None)
 def fold(node: NodeProto, inputs: Sequence[Value | None], opsets: Mapping[str, int]) -> list[Array | None]:
     """Return the elements of a node's outputs where they are known before the model runs; None for each other."""
     nothing: list[Array | None] = [None] * len(node.output)
-    if node.op_type in FROM_SHAPE and node.domain in STANDARD and inputs and inputs[0] is not None:
+    if is_shape_operator(node) and inputs and inputs[0] is not None:
         return _measure_shape(node, inputs[0])
     if any(value is not None and value.array is None for value in inputs) or not is_repeatable(node, inputs):
         return nothing

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from onnx import FunctionProto, NodeProto, TypeProto
 
 from ..model.types import STANDARD, read_dims, tensor_type
-from .folding import FROM_SHAPE, fold, is_random, read_array
+from .folding import fold, is_random, is_shape_operator, read_array
 from .inference import infer
 from .values import Array, Value
 
@@ -54,12 +54,12 @@ def make_outputs(
     arrays = fold(node, inputs, declared.opsets)
     values = [value for value in inputs if value is not None]
     is_constant = bool(values) and all(value.constant for value in values) and not is_random(node, inputs)
-    from_inputs = node.op_type not in FROM_SHAPE and any(value.from_inputs for value in values)
+    from_inputs = any(value.from_inputs for value in values) and not is_shape_operator(node)
     outputs, are_inferred = [], True
     for name, inferred, array in zip(node.output, types, arrays, strict=True):
-        is_known_before = array is not None and not from_inputs
         kind, is_inferred = _choose_type(declared, name, inferred, array)
-        outputs.append(Value(next(numbers), kind, is_constant or is_known_before, array, from_inputs))
+        constant = is_constant or (array is not None and not from_inputs)
+        outputs.append(Value(next(numbers), kind, constant, array, from_inputs))
         are_inferred &= is_inferred
     return NodeOutputs(outputs, are_inferred)
 
@@ -67,29 +67,37 @@ def make_outputs(
 def _choose_type(
     declarations: Declarations, name: str, inferred: TypeProto | None, array: Array | None
 ) -> tuple[TypeProto, bool]:
-    """Return the type of an output, and whether it is the inferred one."""
-    if inferred is not None:
-        kind, dims = inferred.WhichOneof("value"), read_dims(inferred)
-        if kind not in (None, "tensor_type"):  # a sequence, a map: it has no shape
-            return inferred, True
-        if array is not None:
-            return tensor_type(inferred.tensor_type.elem_type, array.shape), kind is not None
-        if dims is not None and all(isinstance(dim, int) for dim in dims):
-            return inferred, True
-    # A size is left open by onnx's inference, or the operator is not known to it: the file may declare the output.
+    """Return the type of an output, and whether it is the inferred one.
+
+    The file may declare sizes that onnx's inference leaves open, and types of operators that it does not know. Where
+    sizes are open in both, those of the inference count: they follow from the inputs of this call.
+    """
+    if inferred is not None and array is not None:
+        return tensor_type(inferred.tensor_type.elem_type, array.shape), True
+    if inferred is not None and _is_settled(inferred):
+        return inferred, True
     declared = declarations.types.get(name)
-    complete = _bind_sizes(declared, declarations.sizes)
-    return complete or inferred or declared or TypeProto(), False
+    if declared is not None:
+        declared = _bind_sizes(declared, declarations.sizes)
+        if inferred is None or _is_settled(declared):
+            return declared, False
+    return inferred or TypeProto(), False
 
 
-def _bind_sizes(declared: TypeProto | None, sizes: Mapping[str, int]) -> TypeProto | None:
-    """Return a declared type with the sizes that the inputs bind; None where that leaves a size open."""
-    dims = None if declared is None else read_dims(declared)
-    if declared is None or dims is None:
-        return None
-    bound = [sizes.get(dim) if isinstance(dim, str) else dim for dim in dims]
-    if None in bound:
-        return None
+def _is_settled(kind: TypeProto) -> bool:
+    """Return whether a type leaves no size open; one of a sequence or a map has none."""
+    if kind.WhichOneof("value") not in (None, "tensor_type"):
+        return True
+    dims = read_dims(kind)
+    return dims is not None and all(isinstance(dim, int) for dim in dims)
+
+
+def _bind_sizes(declared: TypeProto, sizes: Mapping[str, int]) -> TypeProto:
+    """Return a declared type with the sizes that the inputs bind in the place of their names."""
+    dims = read_dims(declared)
+    if dims is None:
+        return declared
+    bound = [sizes.get(dim, dim) if isinstance(dim, str) else dim for dim in dims]
     return tensor_type(declared.tensor_type.elem_type, bound)
 
 
