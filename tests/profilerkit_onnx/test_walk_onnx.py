@@ -442,6 +442,19 @@ def test_a_dropout_that_does_not_train_hands_a_constant_on(flag: str) -> None:
     assert (trace.macs, [record.operator for record in trace.operators]) == (0, ["Add"])
 
 
+def test_what_an_operator_that_nobody_knows_makes_of_constants_leaves_the_count_partial() -> None:
+    """It may draw random numbers, and then the product runs each time."""
+    nodes = [
+        helper.make_node("Noise", ["c"], ["n"], domain="com.example"),
+        helper.make_node("MatMul", ["n", "w"], ["m"]),
+        helper.make_node("Add", ["x", "m"], ["y"]),
+    ]
+    model = make_model(nodes, {"x": X}, {"c": np.ones((2, 4), F), "w": np.ones((4, 3), F)})
+    model.graph.value_info.append(helper.make_tensor_value_info("n", TensorProto.FLOAT, [2, 4]))
+    trace = trace_graph(model, x=X)
+    assert (trace.flops, trace.missing) == (6, ("com.example::Noise (1 call)",))
+
+
 def test_weights_that_are_dequantized_are_constants() -> None:
     """Their elements are the matrix's, their bytes those of int8; going back to floats is done once."""
     nodes = [helper.make_node("DequantizeLinear", ["w", "scale"], ["m"]), helper.make_node("MatMul", ["x", "m"], ["y"])]

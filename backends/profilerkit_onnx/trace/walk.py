@@ -181,8 +181,10 @@ class Walk:
         else:
             outputs, are_inferred = make_outputs(node, inputs, self.declared, self.numbers)
             is_constant = bool(outputs) and all(value.constant for value in outputs)
-            defaults = list_defaults(find_schema(node, self.declared.opsets))
-            cost, missing = (_NO_WORK, "") if is_constant else price(visit.operator, node, inputs, outputs, defaults)
+            schema, cost, missing = find_schema(node, self.declared.opsets), _NO_WORK, ""
+            # One that nobody knows may draw random numbers: then it runs each time, and so does what reads them.
+            if not is_constant or not (schema or is_known(visit.operator)):
+                cost, missing = price(visit.operator, node, inputs, outputs, list_defaults(schema))
             if missing and outputs and not is_known(visit.operator):
                 outputs_of_body = self._walk_definition(visit)
                 if outputs_of_body is not None:
@@ -192,7 +194,7 @@ class Walk:
                 self.results[key] = result
         if result.is_constant:
             self._note_constants(visit, outputs)
-        else:
+        if not result.is_constant or result.missing:
             self.note(visit, outputs, result.cost, result.missing)
         return outputs
 
