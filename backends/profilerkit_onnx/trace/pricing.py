@@ -14,19 +14,21 @@ from ..costs.registry import OPERATORS
 from ..model.types import STANDARD
 from .values import Value
 
-__all__ = ["is_masked", "name_node", "name_operator", "price", "read_attributes"]
+__all__ = ["may_be_masked", "name_node", "name_operator", "price", "read_attributes"]
 
 #: The attributes that are graphs or types: formulas have no use for them.
 _LEFT_OUT = (AttributeProto.GRAPH, AttributeProto.GRAPHS, AttributeProto.TYPE_PROTO, AttributeProto.TYPE_PROTOS)
 
-#: Of attention, which inputs are masks, or lengths in the place of one; in the last no query attends to a later key.
+#: Of attention, which inputs are masks, lengths in the place of one, or a bias, which may hide scores as a mask does.
 _MASKS = {
     "Attention": (3, 6),
     "com.microsoft::Attention": (3, 5),
     "com.microsoft::QAttention": (5,),
     "com.microsoft::MultiHeadAttention": (4, 5),
-    "com.microsoft::GroupQueryAttention": (0,),
 }
+#: Attention in which no query attends to a later key, whatever its attributes are.
+_ALWAYS_CAUSAL = ("com.microsoft::GroupQueryAttention",)
+#: The attributes that say so of the others.
 _CAUSAL = ("is_causal", "unidirectional")
 
 
@@ -53,20 +55,22 @@ def _read_values(attributes: Iterable[AttributeProto]) -> dict[str, Any]:
     }
 
 
-def is_masked(operator: str, node: NodeProto, inputs: Sequence[Value | None]) -> bool:
-    """Return whether a node is attention of which a mask takes scores away: one that it reads, or a causal one."""
-    positions = _MASKS.get(operator)
-    if positions is None:
-        return False
-    reads_mask = any(inputs[index] is not None for index in positions if index < len(inputs))
-    return reads_mask or any(attribute.name in _CAUSAL and attribute.i for attribute in node.attribute)
-
-
 def _decode(value: Any) -> Any:
     """Return a value of an attribute with texts in the place of bytes."""
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
     return [_decode(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+def may_be_masked(operator: str, node: NodeProto, inputs: Sequence[Value | None]) -> bool:
+    """Return whether a node is attention of which scores may be hidden: by a mask or bias that it reads, or a rule."""
+    if operator in _ALWAYS_CAUSAL:
+        return True
+    positions = _MASKS.get(operator)
+    if positions is None:
+        return False
+    reads_mask = any(inputs[index] is not None for index in positions if index < len(inputs))
+    return reads_mask or any(attribute.name in _CAUSAL and attribute.i for attribute in node.attribute)
 
 
 def price(
@@ -82,12 +86,12 @@ def price(
     """
     call = NodeCall(
         operator,
-        Shapes([None if value is None else value.shape for value in inputs]),
-        Shapes([value.shape for value in outputs]),
-        tuple("" if value is None else value.info.dtype or "unknown" for value in inputs),
-        tuple(value.info.dtype for value in outputs),
-        read_attributes(node),
-        _read_values(defaults),
-        value=lambda index: getattr(inputs[index], "array", None),
+        inputs=Shapes([None if value is None else value.shape for value in inputs]),
+        outputs=Shapes([value.shape for value in outputs]),
+        input_dtypes=tuple("" if value is None else value.info.dtype or "unknown" for value in inputs),
+        output_dtypes=tuple(value.info.dtype for value in outputs),
+        attributes=read_attributes(node),
+        defaults=_read_values(defaults),
+        value=lambda index: None if (source := inputs[index]) is None else source.array,
     )
     return OPERATORS.price(call)

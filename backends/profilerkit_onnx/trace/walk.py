@@ -24,7 +24,7 @@ from .folding import read_array
 from .functions import fill_body, find_body
 from .inference import find_schema, list_defaults
 from .node_outputs import Declarations, make_outputs
-from .pricing import is_masked, name_node, name_operator, price
+from .pricing import may_be_masked, name_node, name_operator, price
 from .values import MadeConstant, Origin, UnfitError, Value, Values, find_value
 
 __all__ = ["Handler", "Visit", "Walk"]
@@ -242,7 +242,7 @@ class Walk:
         macs, flops = cost.macs * visit.times, cost.flops * visit.times
         if visit.operator in RECURRENT and flops:
             self._note_lengths(visit, macs, flops)
-        hides = is_masked(visit.operator, node, inputs)
+        hides = may_be_masked(visit.operator, node, inputs)
         executed = Executed(visit.operator, self.node, read, made, visit.times, macs, flops, missing, hides)
         self.work.append(executed)
 

@@ -22,8 +22,9 @@ __all__ = ["Elements", "Read", "WeightCounter"]
 Read = Callable[[TensorProto], Any]
 #: Operators whose results hold nothing of the elements that they get.
 _FROM_SIZES = ("ConstantOfShape", "EyeLike", "Range", "Shape", "Size")
+
 #: The most elements of a sparse tensor that is written out to compute with it.
-_LARGEST = 1 << 28
+_MOST_WRITTEN_OUT = 1 << 28
 
 
 class Elements(NamedTuple):
@@ -55,7 +56,8 @@ class WeightCounter:
         origins: Where constants come from, by their numbers.
 
     Attributes:
-        errors: What `count` raised: a trace that is under way takes it for an error of the model.
+        errors: What `count` raised. A trace takes an error for one of the model; who has asked for the trace raises the
+            first of these in its place.
     """
 
     def __init__(self, read: Read, origins: Mapping[int, Origin]) -> None:
@@ -73,9 +75,9 @@ class WeightCounter:
             if origin is None or number in seen:
                 continue
             seen.add(number)
-            if not isinstance(origin, MadeConstant) or origin.node.op_type == "Constant":
+            if not isinstance(origin, MadeConstant) or name_operator(origin.node) == "Constant":
                 return True
-            if origin.node.op_type not in _FROM_SIZES:
+            if name_operator(origin.node) not in _FROM_SIZES:
                 waiting += [tensor for tensor in origin.inputs if tensor is not None]
         return False
 
@@ -140,7 +142,7 @@ class WeightCounter:
 
     def _read_constant(self, node: NodeProto) -> Array | None:
         """Return the elements of the tensor that a ``Constant`` node holds; None for other nodes and constants."""
-        if node.op_type == "Constant":
+        if name_operator(node) == "Constant":
             for attribute in node.attribute:
                 if attribute.HasField("t"):
                     return np.asarray(self._read(attribute.t))
@@ -150,7 +152,7 @@ class WeightCounter:
 
     def _write_out(self, sparse: SparseTensorProto) -> Array:
         """Return a sparse tensor with all of its elements; raise `NotOfferedError` for one that is too large."""
-        if math.prod(sparse.dims) > _LARGEST:
+        if math.prod(sparse.dims) > _MOST_WRITTEN_OUT:
             raise NotOfferedError(
                 f"the sparse tensor {sparse.values.name!r} has {math.prod(sparse.dims):,} elements, too many to be "
                 "written out; how many of the weights that are made of it are zero is not known"
@@ -199,7 +201,10 @@ def _make_standard(node: NodeProto) -> NodeProto:
 
 
 def _place_along(zero: Array, dimensions: int, axis: int) -> Array:
-    """Return zero points in the shape in which they meet a weight: a row of them along an axis."""
+    """Return zero points in the shape in which they meet a weight: one for all, or a row of them along an axis.
+
+    Stacked matrices, as of MatMulInteger, may have a row for each: (3, 5) meets (3, 4, 5) as (3, 1, 5).
+    """
     if zero.size == 1:
         return zero.reshape(())
     if zero.ndim == 1:
