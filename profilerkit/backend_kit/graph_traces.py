@@ -117,9 +117,10 @@ def trace_work(
 def _find_viewed(op: Executed, views: Container[str]) -> dict[int, int]:
     """Return the value whose buffer an operator's output shares, by the output's number; nothing if it has its own.
 
-    An output of another size is no view: the operator has copied, or converted.
+    An output of another size is no view: the operator has copied, or converted. Nor is what is computed, as by a
+    dropout that trains.
     """
-    is_view = op.operator in views or op.operator == HANDING_ON
+    is_view = (op.operator in views or op.operator == HANDING_ON) and not op.flops
     if not is_view or not op.inputs or not op.outputs or op.inputs[0].bytes != op.outputs[0].bytes:
         return {}
     return {op.outputs[0].number: op.inputs[0].number}

@@ -582,6 +582,20 @@ def test_bytes_alive_are_those_that_later_nodes_need() -> None:
     assert memory.weight_bytes == 60 + 16
 
 
+@pytest.mark.parametrize("trains", [False, True])
+def test_a_dropout_that_trains_makes_elements_of_its_own(trains: bool) -> None:
+    """x: 24 bytes. a: 24; d, a view of a: none, or 24 of its own; y: 24 while both are read."""
+    nodes = [
+        helper.make_node("Relu", ["x"], ["a"]),
+        helper.make_node("Dropout", ["a", "ratio", "trains"], ["d"]),
+        helper.make_node("Add", ["a", "d"], ["y"]),
+    ]
+    model = make_model(nodes, {"x": X}, {"ratio": np.array(0.5, F), "trains": np.array(trains)})
+    memory = trace_graph(model, x=X).memory
+    own = 24 if trains else 0
+    assert memory.live_bytes == (48, 48 + own, 72 + own)
+
+
 # What does not fit ----------------------------------------------------------------------------------------------------
 
 DENSE = make_model([helper.make_node("MatMul", ["x", "w"], ["y"])], {"x": (F, ["n", 3])}, {"w": np.ones((3, 5), F)})
