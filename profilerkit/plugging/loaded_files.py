@@ -288,7 +288,7 @@ def _is_installed(name: str, spec: ModuleSpec) -> bool:
     imported = getattr(sys.modules.get(name), "__spec__", None)
     is_ours = imported is not None and imported.name.startswith(_PREFIX)
     others = [None if is_ours else imported, _find_installed(name)]
-    return any(other is not None and other.origin == spec.origin is not None for other in others)
+    return spec.origin is not None and any(other is not None and other.origin == spec.origin for other in others)
 
 
 def _find_installed(name: str) -> ModuleSpec | None:
