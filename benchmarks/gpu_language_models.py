@@ -58,7 +58,7 @@ def measure(where: Where, part: int, parts: int) -> Iterator[Result | Skipped]:
     import transformers
 
     from profilerkit.devices import device
-    from profilerkit.plugging.backends import backend_named
+    from profilerkit.hooks.backends import backend_named
 
     logging: Any = transformers.logging
     logging.set_verbosity_error()

@@ -22,7 +22,7 @@ _SMALL_BATCH, _LARGE_BATCH = 16, 256
 def measure(where: Where, part: int, parts: int) -> Iterator[Result | Skipped | dict[str, str]]:
     """Yield the calibration's own figures, then predicted and measured times, and the errors of all of them."""
     from profilerkit.devices import device
-    from profilerkit.plugging.backends import backend_named
+    from profilerkit.hooks.backends import backend_named
     from profilerkit_predict.prediction.calibrating import calibrate
     from profilerkit_predict.prediction.calibration import Calibration
     from profilerkit_predict.prediction.calibration_file import write_toml
@@ -76,7 +76,7 @@ def _networks(where: Where, calibrated: Any, data_sheet: Any) -> Iterator[Result
     from gpu_times import forward_call, make_training_call, seconds_by_hand
 
     from profilerkit import ModelInputs
-    from profilerkit.plugging.backends import backend_named
+    from profilerkit.hooks.backends import backend_named
     from profilerkit_predict.prediction.predicting import predict_trace
 
     backend: Any = backend_named("torch")

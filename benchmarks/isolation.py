@@ -17,7 +17,7 @@ from typing import Any
 
 from profilerkit import Ratio, compare, isolated
 from profilerkit.isolation import isolated_comparison
-from profilerkit.plugging.loaders import load_model
+from profilerkit.models.loaders import load_model
 
 HERE = str(Path(__file__).resolve())
 PLANTED = Path(HERE).parents[1] / "tests" / "support" / "planted.py"

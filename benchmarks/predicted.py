@@ -34,7 +34,7 @@ from predicted_networks import subjects
 
 from profilerkit import DeviceInfo, ModelInputs, RunOptions
 from profilerkit.devices import device
-from profilerkit.plugging.backends import backend_named
+from profilerkit.hooks.backends import backend_named
 from profilerkit.times.sampling import Sampling, measure
 from profilerkit_predict.prediction import Calibration, Network, predict_trace
 from profilerkit_predict.prediction.calibration import name_phase

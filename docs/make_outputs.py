@@ -152,7 +152,7 @@ class Page:
                     if block.can_run:
                         self._run(block)
         finally:
-            import_module("profilerkit.plugging.offers").forget()
+            import_module("profilerkit.hooks.offers").forget()
             for written in Path.cwd().glob("*.py"):
                 sys.modules.pop(written.stem, None)
 

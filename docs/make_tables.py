@@ -215,7 +215,7 @@ def _not_one(formulas: Iterable[tuple[str, PerElements]]) -> Iterator[tuple[str,
 
 def own_functions() -> list[Any]:
     """Return the functions that profilerkit's own plugins offer by default."""
-    from profilerkit.plugging import offers
+    from profilerkit.hooks import offers
     from profilerkit.testing import FakeBackend
 
     return [offer.item for offer in offers.list_profiler_functions(FakeBackend()) if offer.plugin.is_own]

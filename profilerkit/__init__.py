@@ -65,6 +65,16 @@ if TYPE_CHECKING:
         UnknownStatusError,
         WithoutValuesError,
     )
+    from .hooks.extension import (
+        BackendInfo,
+        CommandInfo,
+        FigureInfo,
+        LoadedModel,
+        LoaderInfo,
+        OptionInfo,
+        PlacementInfo,
+        RendererInfo,
+    )
     from .hookspecs import hookimpl
     from .input_shapes import TensorSpec as TensorSpec
     from .inputs import ModelInputs
@@ -78,16 +88,6 @@ if TYPE_CHECKING:
     from .piping.quantity import Scale
     from .piping.status import Metric as Metric
     from .piping.status import StatusKey
-    from .plugging.extension import (
-        BackendInfo,
-        CommandInfo,
-        FigureInfo,
-        LoadedModel,
-        LoaderInfo,
-        OptionInfo,
-        PlacementInfo,
-        RendererInfo,
-    )
     from .profiler import Profiler
     from .results.comparison import Comparison
     from .results.report import Report
@@ -210,7 +210,7 @@ _MODULES = module_of_each(
         ".piping.plain_metric": "metric",
         ".piping.quantity": "Scale",
         ".piping.status": "Metric StatusKey",
-        ".plugging.extension": """
+        ".hooks.extension": """
             BackendInfo CommandInfo FigureInfo LoadedModel LoaderInfo OptionInfo PlacementInfo RendererInfo
         """,
         "profilerkit_predict.meshes.execution_traces": "write_execution_traces",

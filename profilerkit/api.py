@@ -10,9 +10,9 @@ from .arguments.names import status_names
 from .backend import Backend, DeviceLike
 from .call_arguments import read_functions, read_names, read_run_arguments, require_no_foreign_input
 from .errors import ArgumentError
+from .models.placing import place_model, split_arguments
 from .piping.function import ProfilerFunction
 from .piping.status import StatusKey
-from .plugging.placing import place_model, split_arguments
 from .profiler import Profiler, compare_profilers, compute_report, make_profiler
 from .results.comparison import Comparison
 from .results.report import Report

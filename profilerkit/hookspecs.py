@@ -14,9 +14,7 @@ import pluggy
 if TYPE_CHECKING:
     from .backend import Backend
     from .devices.info import DeviceInfo
-    from .piping.function import ProfilerFunction
-    from .piping.status import StatusKey
-    from .plugging.extension import (
+    from .hooks.extension import (
         BackendInfo,
         CommandInfo,
         EngineInfo,
@@ -26,6 +24,8 @@ if TYPE_CHECKING:
         PlacementInfo,
         RendererInfo,
     )
+    from .piping.function import ProfilerFunction
+    from .piping.status import StatusKey
     from .protocols import Capability
     from .results.comparison import Comparison
     from .results.report import Report

@@ -14,7 +14,10 @@ from .arguments.names import status_names
 from .backend import Backend
 from .data_splits import DataLoader, ForwardPass, wrap_splits
 from .errors import NotOfferedError
+from .hooks import offers
+from .hooks.manager import announce
 from .inputs import NoInputs
+from .models.opening import OpenedModel, open_model
 from .piping.cache import Remembered
 from .piping.comparative import Comparative
 from .piping.computation import Computation
@@ -26,9 +29,6 @@ from .piping.outcome import Outcome
 from .piping.registry import Binding, Registry
 from .piping.requests import read_arguments, read_request, select_keys
 from .piping.status import StatusKey
-from .plugging import offers
-from .plugging.manager import announce
-from .plugging.opening import OpenedModel, open_model
 from .process.progress import track
 from .process.restoring import whole_call
 from .protocols import Watches, WatchesLayers, require_capability, suspend_modes

@@ -20,9 +20,9 @@ import pytest
 
 from profilerkit import Backend, BackendNotInstalledError, Comparison, compare, hookspecs
 from profilerkit.cli import cli
-from profilerkit.plugging.backends import backends, load
-from profilerkit.plugging.commands import list_commands
-from profilerkit.plugging.offers import default_functions, list_capabilities
+from profilerkit.hooks.backends import backends, load
+from profilerkit.hooks.commands import list_commands
+from profilerkit.hooks.offers import default_functions, list_capabilities
 from profilerkit_metrics import ComputeEvalMetric
 
 pytest.importorskip("torch")

@@ -82,7 +82,7 @@ def is_model_path(spec: str) -> bool:
 
 def load_path(spec: str, trust: bool = False) -> Any:
     """Return the model of a Keras file or of a saved model's folder; ``trust`` allows files that run code."""
-    from profilerkit.plugging.backends import backend_named
+    from profilerkit.hooks.backends import backend_named
 
     backend: Any = backend_named("tensorflow")
     return backend.open_model(spec, trust=True) if trust else backend.open_model(spec)

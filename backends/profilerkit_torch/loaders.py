@@ -13,8 +13,8 @@ from typing import Any
 import torch
 
 from profilerkit import InputError, LoadedModel, ModelInputs
-from profilerkit.plugging.extension import make_refusal
-from profilerkit.plugging.loaded_files import find_namespace
+from profilerkit.hooks.extension import make_refusal
+from profilerkit.models.loaded_files import find_namespace
 from profilerkit.process.archives import require_whole
 
 from .model.pickles import join_imported_names, refuse_code

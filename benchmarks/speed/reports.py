@@ -17,7 +17,7 @@ import torch
 from trace_tools import STATIC, tiny_layers
 
 from profilerkit import ProfilerKitError, Report, profile
-from profilerkit.plugging.renderers import list_forms
+from profilerkit.hooks.renderers import list_forms
 
 from .options import Options
 from .tables import Table

@@ -10,10 +10,10 @@ from types import ModuleType
 from typing import Any, NamedTuple, TypeAlias
 
 from profilerkit import ProfilerFunction, StatusKey
+from profilerkit.hooks.sources import warn
 from profilerkit.piping.function import Need, require_usable
 from profilerkit.piping.intrinsic import INTRINSIC
 from profilerkit.piping.registry import Registry
-from profilerkit.plugging.sources import warn
 from profilerkit.process.containment import plugin_error_text
 from profilerkit.process.modules import find_module_names
 

@@ -8,7 +8,7 @@ from profilerkit.process.lazy import install_lazy_names, module_of_each
 
 if TYPE_CHECKING:
     from profilerkit.errors import FailureCode
-    from profilerkit.plugging.extension import EngineInfo
+    from profilerkit.hooks.extension import EngineInfo
 
     from .adding import add_report
     from .changes import Change, RunDiff, diff_runs
@@ -54,7 +54,7 @@ __all__ = [
 _MODULES = module_of_each(
     {
         "profilerkit.errors": "FailureCode",
-        "profilerkit.plugging.extension": "EngineInfo",
+        "profilerkit.hooks.extension": "EngineInfo",
         ".adding": "add_report",
         ".changes": "Change RunDiff diff_runs",
         ".engine": "Engine",

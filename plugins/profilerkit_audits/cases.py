@@ -16,16 +16,16 @@ from platform import python_version
 from typing import Any
 
 from profilerkit.errors import FailureCode, PlanError, nearest
+from profilerkit.hooks import offers
+from profilerkit.hooks.backends import backends
+from profilerkit.hooks.manager import list_plugins
+from profilerkit.hooks.unloaded import names_of_functions
 from profilerkit.isolation.job import Job
 from profilerkit.isolation.limits import Limits
 from profilerkit.isolation.unreached import list_default_metrics, register_for_any_backend
+from profilerkit.models.placing import list_placing_arguments
+from profilerkit.models.python_loaders import is_in_file, is_in_module
 from profilerkit.piping.function import Need
-from profilerkit.plugging import offers
-from profilerkit.plugging.backends import backends
-from profilerkit.plugging.manager import list_plugins
-from profilerkit.plugging.placing import list_placing_arguments
-from profilerkit.plugging.python_loaders import is_in_file, is_in_module
-from profilerkit.plugging.unloaded import names_of_functions
 from profilerkit_budgets.limits import Budget
 
 from .listing import find_specs

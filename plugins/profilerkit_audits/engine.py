@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from profilerkit.errors import NotOfferedError, by_likeness
-from profilerkit.plugging.extension import EngineInfo
-from profilerkit.plugging.manager import find_offer, list_infos, load_offer
+from profilerkit.hooks.extension import EngineInfo
+from profilerkit.hooks.manager import find_offer, list_infos, load_offer
 
 if TYPE_CHECKING:
     from .cases import Case

@@ -9,9 +9,9 @@ from typing import Any
 from profilerkit.arguments.checks import ONE_BATCH_SIZE, text
 from profilerkit.arguments.names import status_names
 from profilerkit.errors import ArgumentError, by_likeness, nearest
+from profilerkit.hooks.offers import name_of_metric
+from profilerkit.models.placing import list_placing_arguments
 from profilerkit.piping.intrinsic import INTRINSIC
-from profilerkit.plugging.offers import name_of_metric
-from profilerkit.plugging.placing import list_placing_arguments
 
 from .plan_shapes import check_shape
 

@@ -18,8 +18,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from profilerkit.plugging.loaders import list_accepting
-from profilerkit.plugging.python_loaders import is_in_file, is_in_module, parse_python
+from profilerkit.models.loaders import list_accepting
+from profilerkit.models.python_loaders import is_in_file, is_in_module, parse_python
 
 from .module_files import Module, find_own_module
 

@@ -162,8 +162,8 @@ def _record_baseline(model: str, baseline: str, request: Request) -> None:
 
 def _require_units(budget: Budget) -> None:
     """Raise `BudgetError` for a limit in another unit than its metric has, before anything is measured."""
+    from profilerkit.hooks.offers import list_status_keys, name_of_metric
     from profilerkit.piping.status import Metric
-    from profilerkit.plugging.offers import list_status_keys, name_of_metric
 
     units = {offer.item.NAME: offer.item.UNIT for offer in list_status_keys() if issubclass(offer.item, Metric)}
     for limit in budget.limits:

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from profilerkit.count_text import format_count
 from profilerkit.errors import BudgetError, by_likeness
+from profilerkit.hooks.offers import name_of_metric
 from profilerkit.piping.outcome import Completeness, is_number
 from profilerkit.piping.quantity import format_number
-from profilerkit.plugging.offers import name_of_metric
 from profilerkit.render.values import KINDS
 from profilerkit.results.report import Report, StatusRecord
 from profilerkit.times.measurement import Measurement

@@ -193,7 +193,7 @@ class _BudgetCheck:
 
 def _is_limit(name: str, value: Any) -> bool:
     """Return whether an argument is a limit: it is named after a metric, or reads as one."""
-    from profilerkit.plugging.offers import list_status_keys
+    from profilerkit.hooks.offers import list_status_keys
 
     texts = value if isinstance(value, list) else [value]
     is_written = [isinstance(text, str) and text.lstrip().startswith(("<", ">", "=")) for text in texts]

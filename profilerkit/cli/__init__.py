@@ -11,8 +11,8 @@ import click
 
 from ..count_text import name_several
 from ..errors import ProfilerKitError, by_likeness
-from ..plugging.commands import find_plugin, list_commands, load_command
-from ..plugging.manager import limit_to_own_plugins
+from ..hooks.commands import find_plugin, list_commands, load_command
+from ..hooks.manager import limit_to_own_plugins
 from ..process.clean_output import results_alone
 from ..process.containment import collect_notes, contained, describe_origin
 from .printing import INTERRUPTED, MODEL_FAILED, NOT_KEPT, USAGE, emit, fail, print_warnings_in_a_line, say

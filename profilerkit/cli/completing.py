@@ -13,7 +13,7 @@ from ..process.clean_output import results_alone
 if TYPE_CHECKING:
     import click
 
-    from ..plugging.extension import LoaderInfo
+    from ..hooks.extension import LoaderInfo
 
 __all__ = ["devices", "models"]
 
@@ -26,8 +26,8 @@ def models(context: click.Context, parameter: click.Parameter, incomplete: str) 
 
     A library that is not installed offers nothing.
     """
-    from ..plugging.extension import LoaderInfo
-    from ..plugging.manager import list_infos
+    from ..hooks.extension import LoaderInfo
+    from ..hooks.manager import list_infos
 
     library, colon, _ = incomplete.partition(":")
     with results_alone():

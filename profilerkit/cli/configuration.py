@@ -25,8 +25,8 @@ import click
 
 from ..error_text import shown
 from ..errors import ArgumentError, by_likeness
+from ..hooks.commands import list_commands
 from ..piping.requests import Preference
-from ..plugging.commands import list_commands
 from ..process.toml_files import read_toml
 from .options import SharedOption, TypedOption, input_options, isolation_options, measuring_options
 

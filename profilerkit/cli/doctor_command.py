@@ -10,7 +10,7 @@ import click
 
 from ..error_text import error_line
 from ..errors import ArgumentError
-from ..plugging.commands import load_command
+from ..hooks.commands import load_command
 from ..process.clean_output import terminal_columns
 from ..process.progress import track
 from .configuration import choose_values, read_configuration
@@ -37,8 +37,8 @@ def command() -> None:
 
     Useful for a bug report, and before a measurement.
     """
+    from ..hooks.backends import backends, load
     from ..piping.quantity import Scale, scale_value
-    from ..plugging.backends import backends, load
     from ..process import environment
 
     emit("This machine", bold=True)
@@ -114,7 +114,7 @@ def _print_paragraph(heading: str, things: list[str]) -> None:
 
 def _list_abilities(backend: Backend) -> dict[str, list[str]]:
     """Return what a backend, or a plugin for it, can do and cannot do beyond what every backend must."""
-    from ..plugging.offers import list_capabilities
+    from ..hooks.offers import list_capabilities
     from ..protocols import abilities
 
     is_offered = abilities(backend, list_capabilities())

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..error_text import error_line
 from ..errors import PluginFailedError, ProfilerKitError, RegistrationConflictError, error_summary
-from ..plugging.backends import load, not_installed
+from ..hooks.backends import load, not_installed
 from ..process.containment import contained
 
 if TYPE_CHECKING:
     from ..backend import Backend
-    from ..plugging.extension import BackendInfo
-    from ..plugging.sources import PluginInfo
+    from ..hooks.extension import BackendInfo
+    from ..hooks.sources import PluginInfo
 
 __all__ = ["ExaminedBackend", "examine_by_loading", "examine_without_import"]
 
@@ -38,7 +38,7 @@ def examine_without_import(info: BackendInfo, plugin: PluginInfo) -> ExaminedBac
 
     The backend in the result is a stand-in, which loads the backend at the first use of more than its name.
     """
-    from ..plugging.unloaded import make_stand_in
+    from ..hooks.unloaded import make_stand_in
 
     asking = f"installed() of the {info.name} backend"
     try:

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import click
 
 from ..errors import RegistrationConflictError
-from ..plugging import offers
-from ..plugging.extension import Named
-from ..plugging.manager import find_offer, list_disabled_plugins, list_infos, list_offers, list_plugins, manager
-from ..plugging.offered_formulas import op_costs
+from ..hooks import offers
+from ..hooks.extension import Named
+from ..hooks.manager import find_offer, list_disabled_plugins, list_infos, list_offers, list_plugins, manager
+from ..hooks.offered_formulas import op_costs
 from ..process.clean_output import terminal_columns
 from .examined_backends import examine_by_loading, examine_without_import
 from .printing import emit, say
 
 if TYPE_CHECKING:
     from ..backend import Backend
+    from ..hooks.sources import Offer, PluginInfo
     from ..piping.status import StatusKey
-    from ..plugging.sources import Offer, PluginInfo
 
 __all__ = ["command", "find_location"]
 
@@ -127,7 +127,7 @@ class _Listing:
 
         A backend that says which packages it needs is not imported unless its versions are requested.
         """
-        from ..plugging.extension import BackendInfo
+        from ..hooks.extension import BackendInfo
 
         offered = self.list_named(BackendInfo)
         self.print_title("Backends")
@@ -184,7 +184,7 @@ class _Listing:
             self.print_line(offer.item.NAME, _summarize(offer.item), offer.plugin, offer.item)
 
     def print_renderers_and_loaders(self) -> None:
-        from ..plugging.extension import LoaderInfo, RendererInfo
+        from ..hooks.extension import LoaderInfo, RendererInfo
 
         self.print_section("Renderers", [offer for offer in self.list_named(RendererInfo) if offer.item.is_text])
         self.print_section("Model loaders", self.list_named(LoaderInfo))

@@ -20,7 +20,7 @@ __all__ = ["is_saved", "load_argument", "load_report", "load_saved"]
 
 def load_argument(spec: str, trust: bool = False, hint: str = "MODEL") -> Any:
     """Return the model that MODEL leads to, by a model loader; an error ends the command with a message of one line."""
-    from ..plugging.loaders import load_model
+    from ..models.loaders import load_model
 
     try:
         for loading in track((spec,), f"Loading {spec}"):
@@ -39,7 +39,7 @@ def is_saved(spec: str) -> bool:
 
 def load_saved(path: str, hint: str = "REPORT") -> Report | Comparison:
     """Return what a file holds; what is wrong with it is a usage error."""
-    from ..plugging.backends import list_backends
+    from ..hooks.backends import list_backends
     from ..results.saving import load
 
     try:

@@ -88,7 +88,7 @@ def read_name(spec: str) -> str:
 
 def profile_spec(spec: str, request: Request) -> Measured:
     """Return the report of one model."""
-    from ..plugging.placing import split_arguments
+    from ..models.placing import split_arguments
 
     (subject,) = list_subjects([spec], request)
     placing, others = split_arguments(request.further)
@@ -102,8 +102,8 @@ def profile_spec(spec: str, request: Request) -> Measured:
 
 def _profile_in_place(subject: Subject, request: Request, placing: Mapping[str, Any]) -> Measured:
     """Return the report of what is profiled in place of a model, which is not loaded here."""
-    from ..plugging.extension import LoadedModel
-    from ..plugging.placing import place_model
+    from ..hooks.extension import LoadedModel
+    from ..models.placing import place_model
 
     with _end_in_a_line(), progress_enabled(not request.quiet):
         model, backend = place_model(subject.spec, None, placing, request.trust)
@@ -147,7 +147,7 @@ def _select_metrics(reports: Sequence[Report], metrics: Sequence[str], fresh: Se
 
     Raises a usage error for a metric that no report has.
     """
-    from ..plugging.offers import name_of_metric
+    from ..hooks.offers import name_of_metric
 
     names = [name_of_metric(name) for name in metrics]
     keys = list(dict.fromkeys(key for report in reports for key in report.statuses))
@@ -177,7 +177,7 @@ def _profile(subjects: Sequence[Subject], request: Request) -> dict[Subject, Mea
 
 def _profile_isolated(subjects: Sequence[Subject], request: Request) -> dict[Subject, Measured]:
     """Return the reports of models in processes of their own."""
-    from ..plugging.manager import announce
+    from ..hooks.manager import announce
     from ..results.comparison import side_by_side
 
     with _end_in_a_line():

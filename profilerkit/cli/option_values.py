@@ -88,7 +88,7 @@ def check_form(context: click.Context, parameter: click.Parameter, value: str) -
 
 def complete_forms(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     """Return the forms that begin so."""
-    from ..plugging.renderers import list_forms
+    from ..hooks.renderers import list_forms
 
     with results_alone():
         return [name for name in list_forms() if name.startswith(incomplete)]
@@ -96,8 +96,8 @@ def complete_forms(context: click.Context, parameter: click.Parameter, incomplet
 
 def complete_metrics(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     """Return the metrics that begin so, after the last comma; other status keys are nothing that people read."""
+    from ..hooks.offers import list_status_keys
     from ..piping.status import Metric
-    from ..plugging.offers import list_status_keys
 
     before, comma, begun = incomplete.rpartition(",")
     with results_alone():

@@ -23,7 +23,7 @@ __all__ = ["Display", "cannot_write", "find_form"]
 
 def find_form(path: Path) -> str:
     """Return the form that a file's suffix says; raises a usage error for one that says none."""
-    from ..plugging import renderers
+    from ..hooks import renderers
 
     form = renderers.find_form(path)
     if form is None:
@@ -88,7 +88,7 @@ def cannot_write(error: OSError) -> NoReturn:
 
 def _takes(form: str, option: str) -> bool:
     """Return whether the renderer of a form takes an option."""
-    from ..plugging.renderers import renderer
+    from ..hooks.renderers import renderer
 
     return option in inspect.signature(renderer(form)).parameters
 

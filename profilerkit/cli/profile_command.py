@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from ..errors import DeviceFileError, DeviceNotKnownError
-from ..plugging.commands import load_options, read_arguments, use_options
+from ..hooks.commands import load_options, read_arguments, use_options
 from .completing import devices, models
 from .measuring import end_with_failures, profile_spec
 from .options import input_options, isolation_options, measuring_options, output_options, pick, strict_option

@@ -55,7 +55,7 @@ class Request:
 
     def require_known_names(self) -> None:
         """Raise an error for a shape or a metric that no model has: before one, and its framework, is loaded."""
-        from ..plugging.offers import list_known_names
+        from ..hooks.offers import list_known_names
 
         parse_shapes(self.input_shape)
         if not (self.metric or self.leave_out):
@@ -96,7 +96,7 @@ class Request:
 
     def make_profiler(self, model: Any, name: str | None = None, **made_with: Any) -> Profiler:
         """Return the profiler of a loaded model, with the requested inputs, or those of its loader."""
-        from ..plugging.extension import LoadedModel
+        from ..hooks.extension import LoadedModel
         from ..profiler import make_profiler
 
         loaded = model if isinstance(model, LoadedModel) else LoadedModel(model)

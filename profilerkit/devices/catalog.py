@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from ..error_text import shown
 from ..errors import DeviceNotKnownError, RegistrationConflictError, by_likeness
-from ..plugging.manager import find_offer, list_infos
+from ..hooks.manager import find_offer, list_infos
 from .info import DeviceInfo
 from .reading import devices_in, read_device
 

@@ -11,8 +11,8 @@ from ..arguments.checks import FLAG, MODEL_NAME, NAMES, Check
 from ..arguments.names import status_names
 from ..backend import BACKEND, Backend, DeviceLike
 from ..call_arguments import read_functions, read_names, read_run_arguments
+from ..hooks.manager import announce, is_limited_to_own_plugins
 from ..piping.function import ProfilerFunction
-from ..plugging.manager import announce, is_limited_to_own_plugins
 from ..results.comparison import Comparison, side_by_side
 from ..results.report import Report
 from .conducting import conduct

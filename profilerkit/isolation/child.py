@@ -90,7 +90,7 @@ def serve(channel: Channel, job: Job) -> None:
         with ExitStack() as stack:
             stack.enter_context(_send_warnings(channel))
             if job.own_plugins_alone:
-                from ..plugging.manager import limit_to_own_plugins
+                from ..hooks.manager import limit_to_own_plugins
 
                 stack.enter_context(limit_to_own_plugins())
             if job.in_turn:
@@ -135,8 +135,8 @@ def _send_warnings(channel: Channel) -> Iterator[None]:
 def _profile(channel: Channel, job: Job) -> None:
     """Load the model, and compute its metrics in the order of what they need of it."""
     from ..api import profile
+    from ..models.placing import place_model, split_arguments
     from ..piping.requests import read_request
-    from ..plugging.placing import place_model, split_arguments
     from ..profiler import make_profiler
 
     channel.send(stage="loading the model")

@@ -25,9 +25,9 @@ _USUAL_MODULES = (
     "multiprocessing.spawn",
     "profilerkit.api",
     "profilerkit.isolation.child",
-    "profilerkit.plugging.backends",
-    "profilerkit.plugging.loaders",
-    "profilerkit.plugging.offers",
+    "profilerkit.hooks.backends",
+    "profilerkit.models.loaders",
+    "profilerkit.hooks.offers",
     "profilerkit.results.building",
     "profilerkit.results.saving",
     "profilerkit_metrics.plugin",
@@ -64,10 +64,10 @@ def load_plugins() -> None:
 
     What is imported here no copy imports again.
     """
-    from ..plugging.backends import backends, load
-    from ..plugging.extension import LoaderInfo, RendererInfo
-    from ..plugging.manager import list_infos
-    from ..plugging.offers import default_functions, list_status_keys
+    from ..hooks.backends import backends, load
+    from ..hooks.extension import LoaderInfo, RendererInfo
+    from ..hooks.manager import list_infos
+    from ..hooks.offers import default_functions, list_status_keys
 
     with suppress(Exception):  # whatever a plugin does wrong is said where it is used
         for kind in (LoaderInfo, RendererInfo):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import InputError
 
 if TYPE_CHECKING:
-    from ..plugging.extension import LoadedModel
+    from ..hooks.extension import LoadedModel
 
 __all__ = ["Job", "NoModelError", "is_builder"]
 
@@ -80,7 +80,7 @@ class Job:
 
     def load(self) -> LoadedModel:
         """Return the model: loaded from its text, built, or as it is; with the job's inputs, in the job's dtype."""
-        from ..plugging.extension import LoadedModel
+        from ..hooks.extension import LoadedModel
 
         model = self.model
         if isinstance(model, (str, os.PathLike)) and self._is_spec(os.fspath(model)):
@@ -121,7 +121,7 @@ class Job:
         """
         if self.backend is None:
             return True
-        from ..plugging.loaders import find_loader
+        from ..models.loaders import find_loader
 
         try:
             find_loader(text)
@@ -136,7 +136,7 @@ class NoModelError(InputError):
 
 def _load_text(text: str, trust: bool) -> Any:
     """Return what a text leads to, by a model loader; raises `NoModelError` where it leads to nothing."""
-    from ..plugging.loaders import load_model
+    from ..models.loaders import load_model
 
     try:
         return load_model(text, trust)
@@ -151,7 +151,7 @@ def is_builder(model: Any) -> bool:
 
 def _cast(loaded: LoadedModel, backend: Any, dtype: str) -> LoadedModel:
     """Return a loaded model in a dtype, by its backend, with the floating-point inputs that its loader declares."""
-    from ..plugging.opening import open_model
+    from ..models.opening import open_model
     from ..protocols import CastsModels, require_capability
 
     opened = open_model(loaded.model, backend)

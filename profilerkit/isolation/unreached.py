@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from ..backend import Backend
+from ..hooks.offers import list_profiler_functions, list_status_keys
 from ..piping.function import Need
 from ..piping.outcome import Completeness, Outcome
 from ..piping.registry import Registry
 from ..piping.status import Metric
-from ..plugging.offers import list_profiler_functions, list_status_keys
 from ..process.environment import machine
 from ..results.report import Report, StatusRecord
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..plugging.renderers import render, renderer
+from ..hooks.renderers import render, renderer
 from ..process.randomness import keep_random_state
 
 if TYPE_CHECKING:

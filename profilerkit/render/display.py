@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from ..plugging.renderers import render
+from ..hooks.renderers import render
 from ..process.clean_output import wants_color
 
 if TYPE_CHECKING:

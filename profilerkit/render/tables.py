@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..count_text import format_count
 from ..errors import ArgumentError
-from ..plugging.renderers import draw_html_fragment
+from ..hooks.renderers import draw_html_fragment
 from ..process.files import write_text
 from ..times.measurement import Measurement
 from .console import grid_text

@@ -17,11 +17,11 @@ from ..backend_kit.failures import name_backend
 from ..errors import ProfilerKitError
 from ..input_shapes import dtype_name
 from ..inputs import ModelInputs
+from ..models.loaded_files import in_plain_names
 from ..piping.input_source import find_batch_size
 from ..piping.intrinsic import Inputs, Trace
 from ..piping.outcome import Completeness
 from ..piping.status import Metric, StatusKey, list_origins
-from ..plugging.loaded_files import in_plain_names
 from ..process.environment import machine
 from ..times.measurement import Measurement
 from ..trace.conditions import write_notes

@@ -67,7 +67,7 @@ class Result(Mapping[str, Any]):
 
         Only JSON files can be loaded again. A suffix that names no format raises `ArgumentError`.
         """
-        from ..plugging.renderers import find_form, rank_suffixes
+        from ..hooks.renderers import find_form, rank_suffixes
 
         path = PATH("path", path)
         form = find_form(path) if Path(path).suffix else "json"
@@ -81,7 +81,7 @@ class Result(Mapping[str, Any]):
     @classmethod
     def load(cls: type[R], path: str | PathLike[str]) -> R:
         """Read a file that `save` wrote. Any other file raises `ReportFileError`, which names the field."""
-        from ..plugging.renderers import renderer
+        from ..hooks.renderers import renderer
 
         loaded: R = renderer("loaded", is_text=False)(cls, path)
         return loaded
@@ -131,7 +131,7 @@ class Result(Mapping[str, Any]):
 
     def _repr_html_(self) -> str | None:
         """Return the metrics and notes as a notebook shows them."""
-        from ..plugging.renderers import draw_html_fragment
+        from ..hooks.renderers import draw_html_fragment
 
         return draw_html_fragment(self)
 
@@ -139,14 +139,14 @@ class Result(Mapping[str, Any]):
 
     def _write(self, form: str, **options: Any) -> str:
         """Return this in a form of text."""
-        from ..plugging.renderers import render
+        from ..hooks.renderers import render
 
         result: Any = self  # a report or a comparison
         return render(result, form, **options)
 
     def _draw(self, form: str, *arguments: Any, **options: Any) -> Any:
         """Return what the renderer of a form that is no text makes of this."""
-        from ..plugging.renderers import renderer
+        from ..hooks.renderers import renderer
 
         return renderer(form, is_text=False)(self, *arguments, **options)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ..hooks.offers import default_functions
 from ..piping.outcome import Completeness
-from ..plugging.offers import default_functions
 from .expected import Architecture
 from .subject import BackendSubject, catch_error, expect, expect_equal
 

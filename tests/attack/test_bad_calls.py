@@ -37,10 +37,10 @@ from profilerkit import (
     profile,
 )
 from profilerkit.backend import RunOptions
+from profilerkit.hooks.extension import LoadedModel
 from profilerkit.isolation import isolated, isolated_comparison
 from profilerkit.isolation.starting import require_possible
-from profilerkit.plugging.extension import LoadedModel
-from profilerkit.plugging.loaders import load_model
+from profilerkit.models.loaders import load_model
 from profilerkit.render import render, renderer
 from profilerkit.testing import FakeBackend, FakeLayer, FakeModel, FakeTensor
 from profilerkit.times.sampling import Sampling

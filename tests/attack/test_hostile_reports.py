@@ -14,7 +14,7 @@ from attack_sampling import WHOLE, sample
 from hostile import HOSTILE, full_comparison, full_report, places, reseal, spoilt
 
 from profilerkit import Comparison, Report, ReportFileError
-from profilerkit.plugging.builtin import profilerkit_renderers
+from profilerkit.builtin import profilerkit_renderers
 from profilerkit.render import render
 from profilerkit.results.saving import parse, to_json
 from profilerkit.trace.layer_paths import count_depth

@@ -8,7 +8,7 @@ import pytest
 
 from profilerkit.devices import FOLDERS
 from profilerkit.errors import DeviceNotAvailableError
-from profilerkit.plugging.backends import backend_named
+from profilerkit.hooks.backends import backend_named
 from profilerkit.process.environment import machine
 from profilerkit.protocols import NamesDevices, require_capability
 

@@ -19,7 +19,7 @@ import pytest
 np = pytest.importorskip("numpy")
 
 from profilerkit import profile  # noqa: E402 - numpy comes first, or the tests are skipped
-from profilerkit.plugging.loaders import load_model  # noqa: E402
+from profilerkit.models.loaders import load_model  # noqa: E402
 from profilerkit.render import render  # noqa: E402
 
 #: Of each operator, in the order in which they run: its graph and its node.

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from profilerkit.plugging.backends import backend_named
+from profilerkit.hooks.backends import backend_named
 from profilerkit.protocols import Trains, require_capability
 from profilerkit.testing.architectures import ARCHITECTURES
 

@@ -14,7 +14,7 @@ from source_tree import oldest_release
 from time_limits import run_python
 
 from profilerkit import BackendNotInstalledError, Comparison, Measurement, Profiler, compare
-from profilerkit.plugging.backends import backend_named
+from profilerkit.hooks.backends import backend_named
 from profilerkit.testing.architectures import ARCHITECTURES
 
 pytestmark = pytest.mark.slow

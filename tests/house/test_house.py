@@ -86,7 +86,7 @@ def list_modules(statement: str) -> set[str]:
 def light_statements() -> Iterator[str]:
     yield from (f"import {package}" for package in sorted(packages()))
     yield from (f"import {path.parent.name}.plugin" for path in sorted(ROOT.glob("*/profilerkit_*/plugin.py")))
-    yield "from profilerkit.plugging.backends import backends; backends()"
+    yield "from profilerkit.hooks.backends import backends; backends()"
     yield "from profilerkit import Metric, Profiler, Report, hookimpl, profile"
 
 
@@ -97,7 +97,7 @@ def test_importing_is_light(statement: str) -> None:
 
 def test_the_list_of_commands_imports_little() -> None:
     """Each command waits for it, ``--help`` for nothing else; what computes is imported by who computes."""
-    modules = list_modules("from profilerkit.plugging.commands import list_commands; list_commands()")
+    modules = list_modules("from profilerkit.hooks.commands import list_commands; list_commands()")
     rooms = {".".join(name.split(".")[:2]) for name in modules if name.startswith("profilerkit.")}
     unneeded = {"backend", "backend_kit", "costs", "piping", "protocols", "render", "results", "times", "trace"}
     assert rooms & {f"profilerkit.{room}" for room in unneeded} <= {"profilerkit.backend_kit"}

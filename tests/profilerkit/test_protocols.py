@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from profilerkit import Backend, BackendInfo, ModelInputs, NotOfferedError, Profiler, protocols
 from profilerkit.cli.doctor_command import command
-from profilerkit.plugging import backends, offers
+from profilerkit.hooks import backends, offers
 from profilerkit.protocols import (
     CAPABILITIES,
     FitsInputs,

@@ -11,8 +11,8 @@ import pytest
 from audited import plan, write_nets
 
 from profilerkit import PlanError
-from profilerkit.plugging import offers
-from profilerkit.plugging.manager import manager
+from profilerkit.hooks import offers
+from profilerkit.hooks.manager import manager
 from profilerkit_audits import Plan
 from profilerkit_audits.cases import list_cases
 from profilerkit_audits.listing import find_specs

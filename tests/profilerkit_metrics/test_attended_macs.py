@@ -11,8 +11,8 @@ from torch import nn
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
 from profilerkit import Completeness, profile
+from profilerkit.hooks.backends import backend_named
 from profilerkit.inputs import ModelInputs
-from profilerkit.plugging.backends import backend_named
 
 
 class Attention(nn.Module):

@@ -13,8 +13,8 @@ from time_limits import run_python
 
 import profilerkit_metrics
 from profilerkit import PluginWarning, Profiler, RegistrationConflictError, Report, profile
+from profilerkit.hooks import offers
 from profilerkit.piping.function import require_usable
-from profilerkit.plugging import offers
 from profilerkit.testing import FakeBackend, FakeLayer, FakeModel, FakeTensor
 from profilerkit_metrics import ComputeComplexity, Macs, discovery
 

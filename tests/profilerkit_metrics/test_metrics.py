@@ -14,7 +14,7 @@ from profilerkit import (
     MissingArgumentError,
     Profiler,
 )
-from profilerkit.plugging.offers import default_functions
+from profilerkit.hooks.offers import default_functions
 from profilerkit.testing import FakeBackend, FakeLayer, FakeModel, FakeTensor
 from profilerkit_metrics import (
     ComputeEvalMetric,

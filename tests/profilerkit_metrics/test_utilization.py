@@ -23,8 +23,8 @@ from profilerkit import (
     profile,
 )
 from profilerkit.devices import Figure, macs_by_dtype
+from profilerkit.hooks.backends import backend_named
 from profilerkit.inputs import ModelInputs
-from profilerkit.plugging.backends import backend_named
 from profilerkit.trace.records import LayerRecord, ModelTrace, OpRecord, RankShare, TensorInfo, WeightRecord
 from profilerkit_metrics import ComputeMbu, ComputeMfu, ComputeTrainingUtilization
 

@@ -17,7 +17,7 @@ from torch import nn
 from torch_architectures import BUILDERS
 
 from profilerkit import ModelInputs, compare, profile
-from profilerkit.plugging.recognition import find_backend
+from profilerkit.models.recognition import find_backend
 from profilerkit.testing import ARCHITECTURES
 from profilerkit_onnx.backend import OnnxBackend
 from profilerkit_torch import TorchBackend

@@ -17,7 +17,7 @@ from onnx_graphs import BACKEND, F, make_model
 
 from profilerkit import InputError, Profiler, TensorSpec, profile
 from profilerkit.backend_kit.numpy_data import as_tensor, random_tensor
-from profilerkit.plugging.loaders import load_model
+from profilerkit.models.loaders import load_model
 from profilerkit.testing import ARCHITECTURES
 from profilerkit_onnx import OnnxProfiler, register_op_cost
 from profilerkit_onnx.costs import scoped_costs

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from profilerkit import InputError, profile
-from profilerkit.plugging.loaders import load_model
+from profilerkit.models.loaders import load_model
 
 pytest.importorskip("tensorflow")
 

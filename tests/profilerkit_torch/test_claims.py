@@ -8,7 +8,7 @@ import torch
 from plugin_fixtures import add_entry_point, make_offering
 
 from profilerkit import BackendInfo
-from profilerkit.plugging.recognition import find_backend
+from profilerkit.models.recognition import find_backend
 from profilerkit.testing import FakeBackend
 
 

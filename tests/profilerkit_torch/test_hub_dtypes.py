@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from profilerkit import Completeness, InputError, llm, profile
-from profilerkit.plugging.loaders import load_model
+from profilerkit.models.loaders import load_model
 from profilerkit_torch.language_models.dtypes import unify_dtype
 
 transformers: Any = pytest.importorskip("transformers")

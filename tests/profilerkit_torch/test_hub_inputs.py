@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from profilerkit import InputError, profile
-from profilerkit.plugging.loaders import load_model
+from profilerkit.models.loaders import load_model
 
 transformers = pytest.importorskip("transformers")
 

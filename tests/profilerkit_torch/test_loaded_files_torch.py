@@ -14,7 +14,7 @@ from time_limits import run_program
 
 from profilerkit import profile
 from profilerkit.cli import cli
-from profilerkit.plugging.loaders import load_model
+from profilerkit.models.loaders import load_model
 
 NET = """
 import torch
@@ -110,7 +110,7 @@ def test_scripted_and_saved_classes(folders: Path, tmp_path: Path) -> None:
 WORKERS = """
 import sys
 import torch
-from profilerkit.plugging.loaders import load_model
+from profilerkit.models.loaders import load_model
 
 if __name__ == "__main__":
     for name in ("old", "new"):

@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from profilerkit import InputError, LoadedModel
-from profilerkit.plugging.loaders import load_model
+from profilerkit.models.loaders import load_model
 
 
 class Net(nn.Module):

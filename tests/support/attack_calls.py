@@ -11,7 +11,7 @@ from typing import Any
 from time_limits import join
 
 from profilerkit import Profiler, Report, load
-from profilerkit.plugging.renderers import list_forms
+from profilerkit.hooks.renderers import list_forms
 from profilerkit.render import render
 
 __all__ = ["in_a_thread", "in_every_form", "use_in_every_way"]

@@ -9,9 +9,9 @@ from plugin_fixtures import EntryPoints
 
 from profilerkit import BackendInfo, LoaderInfo, RegistrationConflictError, RendererInfo, hookimpl
 from profilerkit.costs import Cost
-from profilerkit.plugging.hook_manager import Manager
-from profilerkit.plugging.manager import list_offers
-from profilerkit.plugging.manager import manager as plugin_manager
+from profilerkit.hooks.hook_manager import Manager
+from profilerkit.hooks.manager import list_offers
+from profilerkit.hooks.manager import manager as plugin_manager
 from profilerkit.testing import FakeBackend
 
 HOOK = "profilerkit_renderers"

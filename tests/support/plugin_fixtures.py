@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from profilerkit import BackendInfo, Metric, ProfilerFunction, StatusKey, hookimpl
-from profilerkit.plugging import offers as plugins
+from profilerkit.hooks import offers as plugins
 from profilerkit.testing import FakeBackend
 
 GROUP = "profilerkit"
@@ -52,7 +52,7 @@ def add_entry_point(entry_points: EntryPoints, name: str, module: str, package: 
 @pytest.fixture
 def core(entry_points: EntryPoints) -> None:
     """Install what profilerkit offers beside metrics and backends."""
-    add_entry_point(entry_points, "core", "profilerkit.plugging.builtin", "profilerkit", "0.1")
+    add_entry_point(entry_points, "core", "profilerkit.builtin", "profilerkit", "0.1")
     for name in ("audits", "budgets", "pages", "predict"):
         add_entry_point(entry_points, name, f"profilerkit_{name}.plugin", "profilerkit", "0.1")
 

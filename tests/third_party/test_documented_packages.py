@@ -57,7 +57,7 @@ PACKAGES = {
     "writing-a-loader": (
         "profilerkit-zoo",
         ("torch",),
-        "from profilerkit.plugging.loaders import load_model\nassert load_model('zoo:linear').model.out_features == 10",
+        "from profilerkit.models.loaders import load_model\nassert load_model('zoo:linear').model.out_features == 10",
     ),
     "writing-a-cost-formula": (
         "profilerkit-banded",
@@ -65,7 +65,7 @@ PACKAGES = {
         """
 from types import SimpleNamespace
 from profilerkit.costs import Cost, Shape
-from profilerkit.plugging.manager import manager
+from profilerkit.hooks.manager import manager
 
 offers = manager().hook.profilerkit_op_costs(backend=SimpleNamespace(name="torch"))
 [costs] = [offer.item for offer in offers if offer.item]

@@ -189,7 +189,7 @@ def test_the_command_line_profiles_with_them(environment: Environment) -> None:
 def test_the_wheel_alone_offers_the_backends_of_backends(wheels: dict[str, Path], tmp_path: Path) -> None:
     environment = Environment.made(tmp_path / "alone", *what_profilerkit_needs())
     environment.pip("install", "--no-deps", str(wheels["profilerkit"]))
-    program = "from profilerkit.plugging.backends import backends; found = sorted(info.name for info in backends())"
+    program = "from profilerkit.hooks.backends import backends; found = sorted(info.name for info in backends())"
     shipped = {path.parent.name.removeprefix("profilerkit_") for path in (ROOT / "backends").glob("*/plugin.py")}
     assert {"tensorflow", "torch"} <= shipped
     assert "numpy" not in shipped

@@ -16,7 +16,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from profilerkit.plugging.extension import make_refusal
+from profilerkit.hooks.extension import make_refusal
 
 __all__ = ["require_harmless_keras_file"]
 

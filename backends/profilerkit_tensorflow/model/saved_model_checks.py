@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from profilerkit.plugging.extension import make_refusal
+from profilerkit.hooks.extension import make_refusal
 
 from ..compat.saved_models import make_saved_model
 

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from profilerkit import InputError
-from profilerkit.plugging.extension import make_refusal
+from profilerkit.hooks.extension import make_refusal
 
 from ..compat.files import FileReader
 from .pickles import join_imported_names, require_tensors

@@ -23,8 +23,8 @@ from profilerkit import (
     compare,
     profile,
 )
-from profilerkit.plugging.backends import backend_named
-from profilerkit.plugging.recognition import find_backend
+from profilerkit.hooks.backends import backend_named
+from profilerkit.models.recognition import find_backend
 from profilerkit.protocols import Trains, require_capability
 from profilerkit.testing import ARCHITECTURES
 from profilerkit_metrics import ComputeEvalMetric

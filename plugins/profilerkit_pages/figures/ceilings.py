@@ -13,7 +13,7 @@ from profilerkit.arguments.checks import positive
 from profilerkit.devices.catalog import device as device_named
 from profilerkit.devices.info import DeviceInfo
 from profilerkit.errors import ArgumentError
-from profilerkit.plugging.backends import backend_named
+from profilerkit.hooks.backends import backend_named
 from profilerkit.protocols import MeasuresCeilings, find_capability
 from profilerkit.times.ceiling_work import CeilingWork, best_rates
 

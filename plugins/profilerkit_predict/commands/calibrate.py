@@ -58,7 +58,7 @@ def command(
     """
     from profilerkit.cli import emit, say
     from profilerkit.errors import ArgumentError
-    from profilerkit.plugging.backends import backend_named
+    from profilerkit.hooks.backends import backend_named
     from profilerkit.process.files import write_text
 
     from ..prediction.calibrating import calibrate

@@ -24,7 +24,7 @@ from profilerkit.errors import (
 )
 
 if TYPE_CHECKING:
-    from profilerkit.plugging.extension import LoadedModel
+    from profilerkit.hooks.extension import LoadedModel
 
     from ..joining import JoinedProfile
 
@@ -105,7 +105,7 @@ def command(
 
 def _join(profile: str, model: Any, options: dict[str, Any]) -> JoinedProfile:
     """Return the joined profile; a wrong request ends the command."""
-    from profilerkit.plugging.extension import LoadedModel
+    from profilerkit.hooks.extension import LoadedModel
 
     from ..joining import join
 

@@ -22,7 +22,7 @@ def command(backend: str, output: Path | None) -> None:
 
     Copy it to a machine where nothing can be installed, and run it there: python profile_model.py --help.
     """
-    from profilerkit.plugging.backends import backend_named
+    from profilerkit.hooks.backends import backend_named
     from profilerkit.process.files import write_text
     from profilerkit.protocols import require_capability
 

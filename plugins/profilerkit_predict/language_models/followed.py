@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from profilerkit.errors import ArgumentError, InputError
-from profilerkit.plugging.backends import backend_named
-from profilerkit.plugging.extension import LoadedModel
-from profilerkit.plugging.loaders import load_model
-from profilerkit.plugging.recognition import find_backend
+from profilerkit.hooks.backends import backend_named
+from profilerkit.hooks.extension import LoadedModel
+from profilerkit.models.loaders import load_model
+from profilerkit.models.recognition import find_backend
 from profilerkit.process.collector import objects_aged
 from profilerkit.protocols import require_capability
 

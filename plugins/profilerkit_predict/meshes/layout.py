@@ -10,7 +10,7 @@ from typing import Any
 from profilerkit.arguments.checks import Check, at_least
 from profilerkit.error_text import shown
 from profilerkit.errors import ArgumentError, by_likeness
-from profilerkit.plugging.python_loaders import is_in_file, is_in_module
+from profilerkit.models.python_loaders import is_in_file, is_in_module
 
 __all__ = [
     "MESH",

@@ -15,7 +15,7 @@ from profilerkit.backend import BACKEND
 from profilerkit.error_text import shown
 from profilerkit.errors import ArgumentError
 from profilerkit.isolation.job import is_builder
-from profilerkit.plugging.python_loaders import is_in_file, parse_python
+from profilerkit.models.python_loaders import is_in_file, parse_python
 
 from .layout import MESH, PASSES, RankModel, read_parallelize, read_rank
 
@@ -32,7 +32,7 @@ def place_on_mesh(
 
     Raises `ArgumentError` for a model that is built already, and for a mesh, a rank or a scheme that cannot be.
     """
-    from profilerkit.plugging.backends import backend_named
+    from profilerkit.hooks.backends import backend_named
 
     from .rank_backend import RankBackend
 
@@ -55,7 +55,7 @@ def place_on_mesh(
 
 def _find_backend(build: Any) -> str:
     """Return the name of the backend of the framework that the file of a function imports."""
-    from profilerkit.plugging.backends import backends
+    from profilerkit.hooks.backends import backends
 
     imports = _list_imports(_find_file(build))
     names = [info.name for info in backends() if not imports.isdisjoint(info.frameworks)]

@@ -21,8 +21,8 @@ from profilerkit import (
 from profilerkit.error_text import error_line
 from profilerkit.isolation.job import Job
 from profilerkit.isolation.job_file import read_job, require_started, write_job
-from profilerkit.plugging.loaders import load_model
-from profilerkit.plugging.python_loaders import load_function
+from profilerkit.models.loaders import load_model
+from profilerkit.models.python_loaders import load_function
 from profilerkit.protocols import require_capability
 
 from ..capabilities import CAPABILITIES, TracesRanks
@@ -79,7 +79,7 @@ def main() -> None:
 
 
 def _require_tracer(backend: str) -> TracesRanks:
-    from profilerkit.plugging.backends import backend_named
+    from profilerkit.hooks.backends import backend_named
 
     return require_capability(backend_named(backend), TracesRanks, CAPABILITIES)
 

@@ -13,7 +13,7 @@ from attack_calls import in_every_form, use_in_every_way
 from torch import nn
 
 from profilerkit import ModelInputs, Profiler, compare, profile
-from profilerkit.plugging.offers import default_functions
+from profilerkit.hooks.offers import default_functions
 from profilerkit_torch import (
     ComputeEvalMetric,
     Cost,

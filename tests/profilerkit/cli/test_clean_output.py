@@ -177,9 +177,9 @@ def test_check_prints_its_findings_alone(tmp_path: Path, monkeypatch: pytest.Mon
     ("command", "asked"),
     [
         (["list"], "profilerkit.cli.list_command.list_infos"),
-        (["doctor"], "profilerkit.plugging.backends.backends"),
+        (["doctor"], "profilerkit.hooks.backends.backends"),
         (["profile", "x.py:y", "--format", "csv"], "profilerkit.render.renderer"),
-        (["check", "x.py:y", "--limit", "macs <= 1"], "profilerkit.plugging.offers.list_status_keys"),
+        (["check", "x.py:y", "--limit", "macs <= 1"], "profilerkit.hooks.offers.list_status_keys"),
     ],
 )
 def test_what_plugins_print_when_they_are_imported_is_no_result(
@@ -194,8 +194,8 @@ def test_what_plugins_print_when_they_are_imported_is_no_result(
 def test_completions_come_without_what_plugins_print(monkeypatch: Any, capsys: Any) -> None:
     from profilerkit import Metric
     from profilerkit.cli import option_values
-    from profilerkit.plugging import offers as plugins
-    from profilerkit.plugging import renderers
+    from profilerkit.hooks import offers as plugins
+    from profilerkit.hooks import renderers
 
     offer = types.SimpleNamespace(item=type("Macs", (Metric,), {"NAME": "macs"}))
     monkeypatch.setattr(plugins, "list_status_keys", lambda: (sys.stdout.write("plugin\n"), [offer])[1])

@@ -35,10 +35,10 @@ from profilerkit import (
 from profilerkit.cli import cli, main
 from profilerkit.cli.list_command import find_location
 from profilerkit.costs import Cost
-from profilerkit.plugging import offers as plugins
-from profilerkit.plugging.backends import list_backends
-from profilerkit.plugging.commands import list_commands
-from profilerkit.plugging.manager import manager
+from profilerkit.hooks import offers as plugins
+from profilerkit.hooks.backends import list_backends
+from profilerkit.hooks.commands import list_commands
+from profilerkit.hooks.manager import manager
 from profilerkit_torch.costs import scoped_costs
 
 MODEL = """

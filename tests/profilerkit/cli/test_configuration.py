@@ -13,8 +13,8 @@ from click.testing import CliRunner, Result
 from profilerkit import ArgumentError, profile
 from profilerkit.cli import cli
 from profilerkit.cli.configuration import configure_command, read_configuration
+from profilerkit.hooks.commands import list_commands, load_command
 from profilerkit.piping.requests import Preference
-from profilerkit.plugging.commands import list_commands, load_command
 from profilerkit.testing import FakeBackend, FakeModel, FakeTensor
 
 Write = Callable[[str], Path]

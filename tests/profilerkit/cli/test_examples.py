@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from profilerkit.cli import cli
 from profilerkit.cli.measuring import list_subjects, read_name
 from profilerkit.cli.request import Request
-from profilerkit.plugging.commands import list_commands
+from profilerkit.hooks.commands import list_commands
 
 
 def test_every_command_has_examples() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from profilerkit import BackendInfo, LoaderInfo, Metric, ProfilerFunction, RendererInfo, StatusKey, hookimpl
 from profilerkit.cli import list_command, main
-from profilerkit.plugging import offers as plugins
+from profilerkit.hooks import offers as plugins
 from profilerkit.testing import FakeBackend
 
 GROUP = "profilerkit"

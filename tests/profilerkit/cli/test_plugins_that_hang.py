@@ -76,7 +76,7 @@ def test_python_and_pytest_show_it(tmp_path: Path) -> None:
     environment = install(tmp_path, AT_IMPORT)
     (tmp_path / "test_it.py").write_text("def test_it(budget):\n    budget(None, macs='<= 5 G')\n")
     for command in (
-        [sys.executable, "-c", "from profilerkit.plugging.manager import manager; manager()"],
+        [sys.executable, "-c", "from profilerkit.hooks.manager import manager; manager()"],
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_it.py"],
     ):
         _, output, errors = interrupt(command, tmp_path, environment)

@@ -10,7 +10,7 @@ import pytest
 import profilerkit
 from profilerkit.devices import FOLDERS, DeviceInfo, Figure, device, device_names, devices, dtype_name, read_device
 from profilerkit.errors import ArgumentError, DeviceFileError, DeviceNotKnownError, RegistrationConflictError
-from profilerkit.plugging.manager import forget_loaded, manager
+from profilerkit.hooks.manager import forget_loaded, manager
 
 TOY = """
 name = "toy"

@@ -256,7 +256,7 @@ def test_the_server_imports_what_each_model_would() -> None:
         "import sys, profilerkit_numpy.backend\n"
         "from profilerkit.isolation.forkserver import load_plugins\n"
         "load_plugins()\n"
-        "assert {'profilerkit_metrics.static', 'profilerkit.plugging.python_loaders'} <= sys.modules.keys()\n"
+        "assert {'profilerkit_metrics.static', 'profilerkit.models.python_loaders'} <= sys.modules.keys()\n"
         "assert 'torch' not in sys.modules\n"
     )
     run_python(code)

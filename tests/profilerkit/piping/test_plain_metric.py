@@ -21,7 +21,7 @@ from profilerkit import (
     metric,
     profile,
 )
-from profilerkit.plugging.manager import manager
+from profilerkit.hooks.manager import manager
 from profilerkit.testing import FakeBackend, FakeLayer, FakeModel, FakeTensor
 
 MakeProfiler = Callable[..., Profiler]

@@ -24,14 +24,14 @@ from profilerkit import (
     profile,
 )
 from profilerkit.costs import Cost, evaluate_formula
-from profilerkit.plugging import offers as plugins
-from profilerkit.plugging.backends import backend_named, backends
-from profilerkit.plugging.extension import LoaderInfo, RendererInfo
-from profilerkit.plugging.loaders import load_model
-from profilerkit.plugging.manager import announce, find_offer, list_infos, manager
-from profilerkit.plugging.offered_formulas import equip
-from profilerkit.plugging.recognition import find_backend
-from profilerkit.plugging.sources import PluginInfo
+from profilerkit.hooks import offers as plugins
+from profilerkit.hooks.backends import backend_named, backends
+from profilerkit.hooks.extension import LoaderInfo, RendererInfo
+from profilerkit.hooks.manager import announce, find_offer, list_infos, manager
+from profilerkit.hooks.offered_formulas import equip
+from profilerkit.hooks.sources import PluginInfo
+from profilerkit.models.loaders import load_model
+from profilerkit.models.recognition import find_backend
 from profilerkit.process.containment import collect_notes, contained
 from profilerkit.render import render
 from profilerkit.testing import FakeBackend, FakeModel, FakeTensor

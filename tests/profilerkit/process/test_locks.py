@@ -232,8 +232,8 @@ def test_the_garbage_collector_runs_in_the_child() -> None:
 
 LOADS = """
 import os, signal, sys, threading
-from profilerkit.plugging.backends import backends
-from profilerkit.plugging import manager
+from profilerkit.hooks.backends import backends
+from profilerkit.hooks import manager
 entered, leave = threading.Event(), threading.Event()
 load_installed = manager.load_installed
 def slow(plugins, own):

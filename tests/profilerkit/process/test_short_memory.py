@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from profilerkit.arguments.checks import at_least
+from profilerkit.hooks.hook_manager import call_guarded
+from profilerkit.hooks.sources import PluginInfo, ask_plugin
 from profilerkit.piping.outcome import Outcome
-from profilerkit.plugging.hook_manager import call_guarded
-from profilerkit.plugging.sources import PluginInfo, ask_plugin
 from profilerkit.results.report import StatusRecord
 from profilerkit_metrics import TotalParams
 

@@ -17,8 +17,8 @@ from drawn_reports import HOSTILE_NAMES, STUDENT, TEACHER, Tags, layers, record
 from slow_ones import slow_ones
 
 from profilerkit import Comparison, Completeness, Report
+from profilerkit.builtin import profilerkit_renderers
 from profilerkit.foreign_text import visible
-from profilerkit.plugging.builtin import profilerkit_renderers
 from profilerkit.render import latex, render
 from profilerkit.render.grids import Grid
 from profilerkit.results.saving import parse

@@ -14,8 +14,8 @@ import torch
 from torch import nn
 
 from profilerkit import Report, profile
-from profilerkit.plugging.builtin import profilerkit_renderers
-from profilerkit.plugging.renderers import render
+from profilerkit.builtin import profilerkit_renderers
+from profilerkit.hooks.renderers import render
 from profilerkit.results.comparison import side_by_side
 
 

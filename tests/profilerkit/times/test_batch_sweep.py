@@ -25,8 +25,8 @@ from profilerkit import (
     profile,
 )
 from profilerkit.errors import ModelFailedError
+from profilerkit.hooks.manager import manager
 from profilerkit.piping.requests import first_of_several
-from profilerkit.plugging.manager import manager
 from profilerkit.render.time_grids import sweep_grids
 from profilerkit.testing import FakeBackend, FakeLayer, FakeModel, FakeTensor
 from profilerkit.times.batch_sweep import BatchSweep

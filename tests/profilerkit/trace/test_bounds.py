@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from profilerkit import ModelTrace, Report, StatusKey
+from profilerkit.hooks.renderers import render
 from profilerkit.piping.comparative import Comparative
 from profilerkit.piping.outcome import Completeness, Outcome
 from profilerkit.piping.returned import inherit_bounds
-from profilerkit.plugging.renderers import render
 from profilerkit.results.comparison import Comparison
 from profilerkit.results.report import StatusRecord
 from profilerkit.results.saving import parse, to_dict, to_json

@@ -20,7 +20,7 @@ from onnx_graphs import BACKEND, F, make_model
 
 from profilerkit import InputError, ModelInputs, profile
 from profilerkit.backend import RunOptions
-from profilerkit.plugging.loaders import load_model
+from profilerkit.models.loaders import load_model
 from profilerkit_onnx.loaders import find_damage, open_model
 from profilerkit_onnx.model import large_tensors
 from profilerkit_onnx.model.external_data import LEFT, external_files

@@ -18,7 +18,7 @@ from click.testing import CliRunner
 
 from profilerkit import ArgumentError, ModelInputs, ModelTrace, Report, compare, errors, profile
 from profilerkit.cli import cli
-from profilerkit.plugging.backends import backend_named
+from profilerkit.hooks.backends import backend_named
 from profilerkit.trace.records import LayerRecord
 from profilerkit_predict.meshes import rank_backend
 from profilerkit_predict.meshes.layout import MESH, RankModel, read_parallelize, read_rank

@@ -13,7 +13,7 @@ pytest.importorskip("tensorflow")
 import tensorflow as tf
 
 from profilerkit import InputError
-from profilerkit.plugging.loaders import load_model
+from profilerkit.models.loaders import load_model
 
 keras: Any = tf.keras
 

@@ -25,7 +25,7 @@ from profilerkit import (  # noqa: E402
 from profilerkit.backend import RunOptions  # noqa: E402
 from profilerkit.costs import Cost  # noqa: E402
 from profilerkit.error_text import error_line  # noqa: E402
-from profilerkit.plugging.loaders import find_loader, load_model  # noqa: E402
+from profilerkit.models.loaders import find_loader, load_model  # noqa: E402
 from profilerkit_tensorflow import (  # noqa: E402
     EvalLossFunction,
     TFBackend,

@@ -32,7 +32,7 @@ from click.testing import CliRunner
 from tensorflow.python.eager.polymorphic_function import polymorphic_function
 from profilerkit import profile
 from profilerkit.cli.list_command import command
-from profilerkit.plugging.manager import forget_loaded
+from profilerkit.hooks.manager import forget_loaded
 from profilerkit.process.locks import _locks
 from profilerkit_tensorflow.costs import scoped_costs
 from profilerkit_tensorflow.untouched.preservation import _one_at_a_time

@@ -14,7 +14,7 @@ import pytest
 from tiny_language_models import skip_where_experts_ask_for_addresses
 
 from profilerkit import InputError, kv_bytes, llm
-from profilerkit.plugging.loaders import load_model
+from profilerkit.models.loaders import load_model
 from profilerkit_predict.language_models import Layout
 
 transformers = pytest.importorskip("transformers")

@@ -15,7 +15,7 @@ from time_limits import run_program
 
 from profilerkit import BackendNotFoundError, profile
 from profilerkit.backend_kit.keras_kinds import keras_backend
-from profilerkit.plugging.recognition import find_backend
+from profilerkit.models.recognition import find_backend
 
 pytestmark = pytest.mark.slow
 

@@ -27,7 +27,7 @@ from torch import nn
 
 from profilerkit import InputError, profile
 from profilerkit.cli import cli
-from profilerkit.plugging.loaders import load_model
+from profilerkit.models.loaders import load_model
 from profilerkit.process.restoring import restored
 from profilerkit_torch.model.pickles import refuse_code
 from profilerkit_torch.model.program_contents import Finding, require_operator

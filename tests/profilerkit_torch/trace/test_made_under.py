@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from profilerkit import ModelInputs, Report, profile
-from profilerkit.plugging.renderers import render
+from profilerkit.hooks.renderers import render
 from profilerkit.results.comparison import side_by_side
 from profilerkit.results.saving import parse, to_json
 from profilerkit_metrics import ComputeTraining

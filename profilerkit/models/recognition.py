@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 from ..backend import Backend
 from ..error_text import shown
 from ..errors import BackendNotFoundError, BackendNotInstalledError, RegistrationConflictError
-from .backends import backend_named, list_backends
-from .extension import BackendInfo
+from ..hooks.backends import backend_named, list_backends
+from ..hooks.extension import BackendInfo
+from ..hooks.manager import describe_disabled
+from ..hooks.sources import Offer, ask_plugin
 from .loaded_files import in_plain_names
 from .loaders import list_accepting
-from .manager import describe_disabled
-from .sources import Offer, ask_plugin
 from .unread_formats import describe_unread
 
 __all__ = ["find_backend", "suggest_model"]
@@ -126,11 +126,11 @@ def _explain_unrecognized_path(
     if isinstance(path, str) and ":" in path and list_accepting(path):  # "hf:bert", and no path
         return BackendNotFoundError(
             f"{path!r} is a text that a model loader takes, as on the command line; load the model first: "
-            f"load_model({path!r}) of profilerkit.plugging.loaders"
+            f"load_model({path!r}) of profilerkit.models.loaders"
         )
     loading = "a path needs"
     if list_accepting(os.fsdecode(path)):
-        loading = f"load it first, load_model({os.fspath(path)!r}) of profilerkit.plugging.loaders, or give"
+        loading = f"load it first, load_model({os.fspath(path)!r}) of profilerkit.models.loaders, or give"
     return BackendNotFoundError(
         f"the path {os.fspath(path)!r} does not say of which framework the model is; {loading} backend=..., "
         f"such as backend='tensorflow'; backends installed: {_list_installed(offered)}"

@@ -19,8 +19,8 @@ import pytest
 from time_limits import join, run_python
 
 from profilerkit import InputError, ModelFailedError
-from profilerkit.plugging.loaded_files import in_plain_names
-from profilerkit.plugging.loaders import load_model
+from profilerkit.models.loaded_files import in_plain_names
+from profilerkit.models.loaders import load_model
 
 
 def write(folder: Path, **files: str) -> Path:
@@ -44,7 +44,7 @@ def expect_unchanged(folder: Path) -> Iterator[None]:
         assert {name: module for name, module in now.items() if name in modules} == modules
         new = {name: getattr(now[name], "__file__", None) for name in now.keys() - modules.keys()}
         own = [name for name, file in new.items() if (file or "").startswith(str(folder))]
-        assert [name for name in own if not name.startswith("profilerkit.plugging.loaded_files.")] == []
+        assert [name for name in own if not name.startswith("profilerkit.models.loaded_files.")] == []
 
 
 def load(spec: object, folder: Path) -> Any:
@@ -252,7 +252,7 @@ def test_a_file_runs_anew_each_time_and_its_modules_when_they_have_changed(tmp_p
 def test_a_file_that_is_saved_twice_in_a_second(tmp_path: Path) -> None:
     """Python's cache has its size and its second, and the code of the first."""
     code = (
-        f"from profilerkit.plugging.loaders import load_model; print(load_model({str(tmp_path / 'net.py')!r} + ':net'))"
+        f"from profilerkit.models.loaders import load_model; print(load_model({str(tmp_path / 'net.py')!r} + ':net'))"
     )
     cached = {**os.environ, "PYTHONDONTWRITEBYTECODE": ""}
     for width in (3, 4):
@@ -323,7 +323,7 @@ def test_a_file_that_loads_another_one(tmp_path: Path) -> None:
     inner = "from helper import WIDTH\ndef build(): return WIDTH"
     write(tmp_path / "inner", net=inner, helper="WIDTH = 16")
     outer = f"""
-        from profilerkit.plugging.loaders import load_model
+        from profilerkit.models.loaders import load_model
         def build():
             inner = load_model({str(tmp_path / "inner" / "net.py")!r} + ":build")
             import helper
@@ -335,9 +335,9 @@ def test_a_file_that_loads_another_one(tmp_path: Path) -> None:
 
 def test_a_loader_of_a_plugin_cannot_leave_the_path_changed(monkeypatch: Any, tmp_path: Path) -> None:
     """Whatever a loader does with the path: `load_model` puts it back."""
-    from profilerkit.plugging import loaders
-    from profilerkit.plugging.extension import LoaderInfo
-    from profilerkit.plugging.sources import Offer, PluginInfo
+    from profilerkit.hooks.extension import LoaderInfo
+    from profilerkit.hooks.sources import Offer, PluginInfo
+    from profilerkit.models import loaders
 
     def adding(spec: str) -> str:
         sys.path.insert(0, "nowhere")

@@ -23,10 +23,10 @@ from profilerkit import (
     RegistrationConflictError,
     profile,
 )
-from profilerkit.plugging import backends
-from profilerkit.plugging.backends import backend_named
-from profilerkit.plugging.loaders import load_model
-from profilerkit.plugging.recognition import find_backend
+from profilerkit.hooks import backends
+from profilerkit.hooks.backends import backend_named
+from profilerkit.models.loaders import load_model
+from profilerkit.models.recognition import find_backend
 from profilerkit.testing import FakeBackend, FakeModel
 
 
@@ -41,7 +41,7 @@ def make_model(module: str, name: str = "Program", bases: tuple[type, ...] = ())
 
 @pytest.mark.parametrize("text", ["hf:bert", "torchvision:resnet18", "net.py:build", "package.module:name"])
 def test_a_text_of_the_command_line_is_loaded_first(text: str) -> None:
-    said = f"load the model first: load_model({text!r}) of profilerkit.plugging.loaders"
+    said = f"load the model first: load_model({text!r}) of profilerkit.models.loaders"
     with pytest.raises(BackendNotFoundError, match=re.escape(said)):
         profile(text)
 

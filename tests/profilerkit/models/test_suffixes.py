@@ -11,7 +11,7 @@ from plugin_fixtures import make_offering
 from profilerkit import BackendInfo, BackendNotFoundError, LoaderInfo, NotOfferedError
 from profilerkit.backend import Backend
 from profilerkit.errors import ArgumentError
-from profilerkit.plugging.recognition import find_backend
+from profilerkit.models.recognition import find_backend
 from profilerkit.testing import FakeBackend, FakeModel
 
 
@@ -41,7 +41,7 @@ def test_a_path_that_a_model_loader_takes_is_to_be_loaded_first(install: Any) ->
 
     loader = LoaderInfo("saved", lambda spec: spec.endswith(".saved"), load, "FILE.saved")
     install("a", "a-pack", model_loaders=make_offering(loader))
-    message = r"load it first, load_model\('net.saved'\) of profilerkit.plugging.loaders, or give backend=..., such as"
+    message = r"load it first, load_model\('net.saved'\) of profilerkit.models.loaders, or give backend=..., such as"
     with pytest.raises(BackendNotFoundError, match=message):
         find_backend("net.saved")
 

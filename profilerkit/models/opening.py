@@ -12,10 +12,10 @@ from ..arguments.structures import is_tensor
 from ..backend import BACKEND, Backend
 from ..backend_kit.failures import name_backend
 from ..error_text import shown
+from ..hooks.backends import backend_named
+from ..hooks.offered_formulas import equip
 from ..process.file_stamps import read_stamp
 from ..protocols import OpensModels, find_capability
-from .backends import backend_named
-from .offered_formulas import equip
 from .recognition import find_backend, suggest_model
 
 __all__ = ["OpenedModel", "open_model"]

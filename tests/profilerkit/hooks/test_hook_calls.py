@@ -31,15 +31,15 @@ from profilerkit import (
     hookspecs,
     profile,
 )
-from profilerkit.plugging import loaders
-from profilerkit.plugging import offers as plugins
-from profilerkit.plugging.backends import backends
-from profilerkit.plugging.hook_manager import Manager
-from profilerkit.plugging.manager import list_disabled_plugins, list_plugins
-from profilerkit.plugging.manager import manager as plugin_manager
-from profilerkit.plugging.offered_formulas import equip
-from profilerkit.plugging.renderers import renderer
-from profilerkit.plugging.sources import Offer
+from profilerkit.hooks import offers as plugins
+from profilerkit.hooks.backends import backends
+from profilerkit.hooks.hook_manager import Manager
+from profilerkit.hooks.manager import list_disabled_plugins, list_plugins
+from profilerkit.hooks.manager import manager as plugin_manager
+from profilerkit.hooks.offered_formulas import equip
+from profilerkit.hooks.renderers import renderer
+from profilerkit.hooks.sources import Offer
+from profilerkit.models import loaders
 from profilerkit.process.containment import collect_notes
 from profilerkit.testing import FakeBackend, FakeModel
 
@@ -293,7 +293,7 @@ def test_a_plugin_may_block_another_while_it_is_imported(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    source = "from profilerkit.plugging.manager import manager\nmanager().set_blocked('unwanted')\n"
+    source = "from profilerkit.hooks.manager import manager\nmanager().set_blocked('unwanted')\n"
     (tmp_path / "blocking_plugin.py").write_text(source)
     monkeypatch.syspath_prepend(str(tmp_path))
     install("unwanted", "a-pack", renderers=make_drawing("x"), configure=make_raising(AssertionError("never called")))

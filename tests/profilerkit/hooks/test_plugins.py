@@ -15,11 +15,11 @@ from profilerkit import (
     BackendNotInstalledError,
     PluginWarning,
 )
-from profilerkit.plugging import offers as plugins
-from profilerkit.plugging.backends import backend_named, backends
-from profilerkit.plugging.backends import load as load_backend
-from profilerkit.plugging.manager import list_plugins, manager
-from profilerkit.plugging.recognition import find_backend
+from profilerkit.hooks import offers as plugins
+from profilerkit.hooks.backends import backend_named, backends
+from profilerkit.hooks.backends import load as load_backend
+from profilerkit.hooks.manager import list_plugins, manager
+from profilerkit.models.recognition import find_backend
 from profilerkit.testing import FakeBackend, FakeModel
 
 

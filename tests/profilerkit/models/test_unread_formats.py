@@ -9,8 +9,8 @@ import pytest
 from plugin_fixtures import make_offering
 
 from profilerkit import BackendInfo, BackendNotFoundError, InputError, profile
-from profilerkit.plugging.loaders import load_model
-from profilerkit.plugging.recognition import find_backend
+from profilerkit.models.loaders import load_model
+from profilerkit.models.recognition import find_backend
 from profilerkit.testing import FakeBackend
 
 FORMATS = {

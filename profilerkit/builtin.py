@@ -8,19 +8,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from ..hookspecs import hookimpl
-from .extension import CommandInfo, LoaderInfo, RendererInfo, import_later
+from .hooks.extension import CommandInfo, LoaderInfo, RendererInfo, import_later
+from .hookspecs import hookimpl
 
 if TYPE_CHECKING:
-    from ..devices.info import DeviceInfo
-    from ..piping.status import StatusKey
-    from ..protocols import Capability
+    from .devices.info import DeviceInfo
+    from .piping.status import StatusKey
+    from .protocols import Capability
 
 
 @hookimpl
 def profilerkit_status_keys() -> list[type[StatusKey]]:
     """Return the status keys that every profiler computes on demand."""
-    from ..piping.intrinsic import INTRINSIC
+    from .piping.intrinsic import INTRINSIC
 
     return [type(key) for function in INTRINSIC for key in function.list_keys()]
 
@@ -68,7 +68,7 @@ def profilerkit_protocols() -> Sequence[Capability]:
 @hookimpl
 def profilerkit_model_loaders() -> list[LoaderInfo]:
     """Return the loaders of models in modules and in Python files."""
-    from .python_loaders import is_in_file, is_in_module, load_from_file, load_from_module
+    from .models.python_loaders import is_in_file, is_in_module, load_from_file, load_from_module
 
     return [
         LoaderInfo("module", is_in_module, load_from_module, "package.module:name"),

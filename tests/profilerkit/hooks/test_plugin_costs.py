@@ -16,9 +16,9 @@ from profilerkit import (
     RegistrationConflictError,
 )
 from profilerkit.costs import Cost, CostRegistry, evaluate_formula
-from profilerkit.plugging import offered_formulas
-from profilerkit.plugging.manager import manager
-from profilerkit.plugging.offered_formulas import op_costs as costs_of_plugins
+from profilerkit.hooks import offered_formulas
+from profilerkit.hooks.manager import manager
+from profilerkit.hooks.offered_formulas import op_costs as costs_of_plugins
 from profilerkit.testing import FakeBackend, FakeModel
 
 

@@ -72,6 +72,6 @@ def test_two_figures_of_one_name_are_an_error(install: Any, report: Report) -> N
 
 
 def reload_plugins() -> None:
-    from profilerkit.plugging import offers
+    from profilerkit.hooks import offers
 
     offers.forget()

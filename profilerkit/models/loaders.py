@@ -16,16 +16,16 @@ from ..errors import (
     PluginFailedError,
     ProfilerKitError,
 )
+from ..hooks.extension import LoaderInfo
+from ..hooks.manager import describe_disabled, list_infos
+from ..hooks.sources import ask_plugin
 from ..process.containment import contained
-from .extension import LoaderInfo
 from .loaded_files import path_restored
-from .manager import describe_disabled, list_infos
 from .python_loaders import list_definitions, load_from_file, load_from_module
-from .sources import ask_plugin
 from .unread_formats import describe_unread
 
 if TYPE_CHECKING:
-    from .sources import Offer
+    from ..hooks.sources import Offer
 
 __all__ = ["find_loader", "list_accepting", "load_model"]
 
@@ -70,7 +70,7 @@ def _explain_loader_error(error: Exception, offer: Offer[LoaderInfo], spec: str)
 
 def _find_missing_framework(error: BaseException | None) -> BackendNotInstalledError | None:
     """Return the error of a backend whose framework could not be imported; None for any other error."""
-    from .backends import backends, not_installed
+    from ..hooks.backends import backends, not_installed
 
     if not isinstance(error, ModuleNotFoundError):
         return None

@@ -18,13 +18,13 @@ from profilerkit import (
     RendererInfo,
     hookimpl,
 )
-from profilerkit.plugging import loaders
-from profilerkit.plugging import offers as plugins
-from profilerkit.plugging.backends import backend_named, backends
-from profilerkit.plugging.manager import describe_disabled, limit_to_own_plugins, list_disabled_plugins, list_plugins
-from profilerkit.plugging.manager import manager as plugin_manager
-from profilerkit.plugging.recognition import find_backend
-from profilerkit.plugging.renderers import list_forms, renderer
+from profilerkit.hooks import offers as plugins
+from profilerkit.hooks.backends import backend_named, backends
+from profilerkit.hooks.manager import describe_disabled, limit_to_own_plugins, list_disabled_plugins, list_plugins
+from profilerkit.hooks.manager import manager as plugin_manager
+from profilerkit.hooks.renderers import list_forms, renderer
+from profilerkit.models import loaders
+from profilerkit.models.recognition import find_backend
 from profilerkit.testing import FakeModel
 
 # Loading --------------------------------------------------------------------------------------------------------------
@@ -36,9 +36,9 @@ import sys, profilerkit
 from click.testing import CliRunner
 from profilerkit.cli import cli
 assert CliRunner().invoke(cli, ["--version"]).exit_code == 0
-loaded = {"profilerkit.plugging.builtin", "profilerkit_metrics.plugin", "profilerkit_torch.plugin"}
+loaded = {"profilerkit.builtin", "profilerkit_metrics.plugin", "profilerkit_torch.plugin"}
 print(loaded & set(sys.modules))
-from profilerkit.plugging.manager import manager; manager()
+from profilerkit.hooks.manager import manager; manager()
 print(loaded <= set(sys.modules))
 for arguments in (["--help"], ["profile", "--help"], ["list", "--help"]):  # commands are those of plugins too
     assert CliRunner().invoke(cli, arguments).exit_code == 0
@@ -126,7 +126,7 @@ def test_an_interrupted_loading_leaves_nothing_loaded(install: Any, entry_points
 def test_a_plugin_may_use_the_manager_while_it_is_loaded(
     entry_points: EntryPoints, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "asking_plugin.py").write_text("from profilerkit.plugging.manager import manager\nmine = manager()")
+    (tmp_path / "asking_plugin.py").write_text("from profilerkit.hooks.manager import manager\nmine = manager()")
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(sys.modules, "asking_plugin", raising=False)
     add_entry_point(entry_points, "asking", "asking_plugin")

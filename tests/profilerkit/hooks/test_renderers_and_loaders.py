@@ -25,7 +25,7 @@ from profilerkit import (
     compare,
     profile,
 )
-from profilerkit.plugging import loaders
+from profilerkit.models import loaders
 from profilerkit.render import render, renderer
 from profilerkit.testing import FakeBackend, FakeModel
 

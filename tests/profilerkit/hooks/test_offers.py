@@ -24,11 +24,10 @@ from profilerkit import (
 )
 from profilerkit.devices.catalog import device
 from profilerkit.devices.info import DeviceInfo
-from profilerkit.plugging import loaders
-from profilerkit.plugging import offers as plugins
-from profilerkit.plugging.backends import backend_named, backends
-from profilerkit.plugging.commands import load_command
-from profilerkit.plugging.extension import (
+from profilerkit.hooks import offers as plugins
+from profilerkit.hooks.backends import backend_named, backends
+from profilerkit.hooks.commands import load_command
+from profilerkit.hooks.extension import (
     CommandInfo,
     EngineInfo,
     FigureInfo,
@@ -36,9 +35,10 @@ from profilerkit.plugging.extension import (
     OptionInfo,
     PlacementInfo,
 )
-from profilerkit.plugging.manager import find_offer, list_infos, manager
-from profilerkit.plugging.offered_formulas import equip
-from profilerkit.plugging.renderers import list_forms
+from profilerkit.hooks.manager import find_offer, list_infos, manager
+from profilerkit.hooks.offered_formulas import equip
+from profilerkit.hooks.renderers import list_forms
+from profilerkit.models import loaders
 from profilerkit.render import renderer
 from profilerkit.testing import FakeBackend, FakeModel
 from profilerkit_audits.engine import Engine, find_engine

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..backend import Backend
-from .extension import PlacementInfo
-from .manager import list_infos, load_offer
-from .sources import conflict
+from ..hooks.extension import PlacementInfo
+from ..hooks.manager import list_infos, load_offer
+from ..hooks.sources import conflict
 
 __all__ = ["list_placing_arguments", "place_model", "split_arguments"]
 
