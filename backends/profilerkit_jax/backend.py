@@ -12,6 +12,7 @@ from profilerkit import Backend, ModelInputs, ModelTrace, NotOfferedError, Run, 
 from profilerkit.backend import AS_IT_IS, DeviceLike, RunOptions
 from profilerkit.backend_kit.keras_calls import read_declared_call
 from profilerkit.backend_kit.keras_kinds import is_keras
+from profilerkit.backend_kit.keras_optimizers import count_state_bytes
 from profilerkit.backend_kit.optimizers import OptimizerBytes
 from profilerkit.backend_kit.settings import list_changes
 from profilerkit.declared_inputs import make_inputs
@@ -20,6 +21,7 @@ from profilerkit.process.contents import list_contents
 from profilerkit.protocols import (
     CountsNonzero,
     DeclaresInputs,
+    HoldsOptimizer,
     LimitsMetrics,
     NamesDevices,
     NoticesTraining,
@@ -35,6 +37,7 @@ from .compat import find_versions
 from .costs import register_op_cost
 from .costs.registry import COSTS
 from .model import reading
+from .model.jax_model import JaxModel
 from .model.recognition import is_model
 from .model.samples import count_samples, note_assumed_batch
 from .model.structure import read_structure
@@ -66,6 +69,7 @@ class JaxBackend(
     Backend,
     CountsNonzero,
     DeclaresInputs,
+    HoldsOptimizer,
     LimitsMetrics,
     NamesDevices,
     NoticesTraining,
@@ -201,6 +205,10 @@ class JaxBackend(
     def optimizer_bytes(self, optimizer: Any, weights: Sequence[WeightRecord]) -> OptimizerBytes | str:
         """Return the bytes that an optimizer of optax stores for weights, or why that is not known."""
         return reading.optimizer_bytes(optimizer, weights)
+
+    def optimizer_state(self, model: Any) -> int | str:
+        """Return the bytes of a compiled Keras model's optimizer state; 0 for models without an optimizer."""
+        return count_state_bytes(model.function if isinstance(model, JaxModel) else model)
 
     def inapplicable(self, model: Any) -> Mapping[str, str]:
         """Say that no layer and no operator runs by itself, and what to use instead."""

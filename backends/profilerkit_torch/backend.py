@@ -14,6 +14,7 @@ from profilerkit import Backend, DataLoader, ForwardPass, InputError, ModelInput
 from profilerkit.backend import AS_IT_IS, DeviceLike, RunOptions
 from profilerkit.backend_kit.keras_calls import read_declared_call
 from profilerkit.backend_kit.keras_kinds import is_keras, is_shipped
+from profilerkit.backend_kit.keras_optimizers import count_state_bytes
 from profilerkit.backend_kit.optimizers import OptimizerBytes
 from profilerkit.backend_kit.settings import list_changes
 from profilerkit.declared_inputs import make_inputs
@@ -23,6 +24,7 @@ from profilerkit.protocols import (
     CastsModels,
     CountsNonzero,
     DeclaresInputs,
+    HoldsOptimizer,
     KeepsApart,
     MeasuresCeilings,
     MeasuresMemory,
@@ -100,6 +102,7 @@ class TorchBackend(
     CastsModels,
     CountsNonzero,
     DeclaresInputs,
+    HoldsOptimizer,
     KeepsApart,
     MeasuresCeilings,
     MeasuresMemory,
@@ -258,6 +261,11 @@ class TorchBackend(
         """Return what a ``torch.optim.Optimizer`` keeps, or would after its first step, and takes for an update."""
         with apart():
             return optimizer_bytes(optimizer, weights)
+
+    def optimizer_state(self, model: torch.nn.Module) -> int | str:
+        """Return the bytes of a compiled Keras model's optimizer state; 0 for models without an optimizer."""
+        with apart():
+            return count_state_bytes(model)
 
     # Runs -------------------------------------------------------------------------------------------------------------
 

@@ -7,7 +7,9 @@ Keras' private names that several backends need are here, and no others in profi
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from .keras_kinds import is_keras, is_legacy_keras, is_shipped
@@ -15,7 +17,9 @@ from .private_names import field, make_refusal
 
 __all__ = [
     "OF_CALLS",
+    "collect_without_values",
     "direct_layers",
+    "find_keras_state",
     "flat_layers",
     "hides_its_cell",
     "is_keras_unbuilt",
@@ -25,6 +29,7 @@ __all__ = [
     "list_seed_states",
     "list_stored_variables",
     "read_input_structure",
+    "read_keras_attribute",
     "read_variable_value",
     "set_variable_value",
     "write_settings",
@@ -43,6 +48,10 @@ _LISTS = {
 _SEEDS = field("_seed_generators")
 #: What a variable of Keras 3 holds: that of its framework. Without it a model is refused.
 _VALUE = field("_value")
+#: The state that Keras keeps in each thread. Without it that of an optimizer which is not built is said to be missing.
+_STATE = field("keras.src.backend.common.global_state")
+#: The variables in that state whose values are made when the outermost stateless scope ends.
+_WITHOUT_VALUES = field("uninitialized_variables")
 #: The structure of the inputs that a model declares. Without it they are given to the model by their positions.
 _STRUCTURES = {"keras": field("_inputs_struct"), "tf_keras": field("_nested_inputs")}
 #: Prefixes of Keras' internal attributes, which also hold layers, but under names that are not the user's.
@@ -195,3 +204,33 @@ def _attribute_names(layer: Any, inside: Collection[int]) -> dict[int, list[str]
         if not name.startswith(_BOOKS):
             look(name, value, 3)
     return names
+
+
+def find_keras_state() -> Any:
+    """Return Keras' module of its state in this thread; None where Keras is not imported, or has it elsewhere."""
+    return sys.modules.get(_STATE)
+
+
+def read_keras_attribute(name: str) -> Any:
+    """Return a part of Keras' state in this thread, such as its scopes; None where there is none."""
+    read = getattr(find_keras_state(), "get_global_attribute", None)
+    return None if read is None else read(name)
+
+
+@contextmanager
+def collect_without_values() -> Iterator[list[Any]]:
+    """Yield a list that has, at the end, the variables that Keras 3 has made in this context: they have no values.
+
+    Raises `NotOfferedError` where a release of Keras does not show them.
+    """
+    if not hasattr(find_keras_state(), "get_global_attribute"):
+        raise make_refusal("keras", _STATE, "finds the variables that are made without values")
+    made: list[Any] = []
+    before = set(map(id, read_keras_attribute(_WITHOUT_VALUES) or ()))
+    try:
+        with sys.modules["keras"].StatelessScope(initialize_variables=False):
+            yield made
+    finally:  # Keras makes the values of those that are listed at the end of another scope
+        listed = read_keras_attribute(_WITHOUT_VALUES) or []
+        made += [variable for variable in listed if id(variable) not in before]
+        listed[:] = [variable for variable in listed if id(variable) in before]

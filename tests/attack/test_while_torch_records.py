@@ -73,6 +73,7 @@ METHODS: dict[str, Callable[[], Any]] = {
     "trace": lambda: BACKEND.trace(MODEL, ModelInputs(X)),
     "trace_training": lambda: BACKEND.trace_training(MODEL, ModelInputs(X)),
     "optimizer_bytes": lambda: BACKEND.optimizer_bytes(torch.optim.SGD, ()),
+    "optimizer_state": lambda: BACKEND.optimizer_state(MODEL),
     "zero_weights": lambda: BACKEND.zero_weights(MODEL),
     "trace_nonzero": lambda: BACKEND.trace_nonzero(MODEL, ModelInputs(X)),
     "measure_memory": lambda: BACKEND.measure_memory(MODEL, ModelInputs(X)),

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable
 from contextlib import suppress
 from importlib import import_module
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -251,3 +251,57 @@ def test_a_quantized_layer_has_its_parameters_without_scales(mode: str, floats: 
     assert report["total_params"] == 8 * 24 + 24
     assert report["model_size"] == sum(np.asarray(variable).nbytes for variable in model.variables)
     assert report["sparsity"] == pytest.approx(24 / floats)
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "values"),
+    [
+        ("sgd", 0),
+        (keras.optimizers.SGD(momentum=0.9), 1),
+        ("adam", 2),
+        (keras.optimizers.Adam(amsgrad=True), 3),
+        (keras.optimizers.Adam(gradient_accumulation_steps=4), 3),
+        (keras.optimizers.LossScaleOptimizer(keras.optimizers.SGD(momentum=0.9)), 1),
+    ],
+    ids=lambda value: getattr(value, "name", str(value)),
+)
+def test_the_state_of_the_compiled_optimizer_is_part_of_training_memory(optimizer: Any, values: int) -> None:
+    """Each value has 4 bytes for each of the 6 x 5 + 5 weights that are trained; 12 others are frozen."""
+
+    def measure(compiled: bool) -> int:
+        model = stack_layers((6,), layers.Dense(5), layers.Dense(2, trainable=False))
+        if compiled:
+            model.compile(optimizer)
+        report = profile(model, ones(3, 6), metrics=["training_memory"], strict=True)
+        return int(report["training_memory"])
+
+    assert measure(compiled=True) - measure(compiled=False) == values * 4 * 35
+
+
+def test_an_optimizer_that_is_built_is_read_and_none_is_built_for_it() -> None:
+    """Of Adam two values for each of 35 elements."""
+    model = stack_layers((6,), layers.Dense(5))
+    model.compile("adam", loss="mse")
+    holder = cast(Any, BACKEND)
+    assert holder.optimizer_state(model) == 4 * 2 * 35
+    assert not model.optimizer.built
+    model.fit(ones(3, 6), ones(3, 5), verbose=0)
+    model.optimizer.beta_1 = None  # it is not made anew of its settings
+    assert holder.optimizer_state(model) == 4 * 2 * 35
+
+
+def test_an_optimizer_that_makes_numbers_with_a_value_is_known_once_it_is_built() -> None:
+    """Of Adafactor for a kernel of 6 x 5: 6 + 5 sums, and Keras' velocity for each of 35 elements."""
+    model = stack_layers((6,), layers.Dense(5))
+    model.compile(keras.optimizers.Adafactor(), loss="mse")
+    status = profile(model, ones(3, 6), metrics=["training_memory"]).status("training_memory")
+    assert status.completeness.value == "partial"
+    assert "the state of the optimizer Adafactor, which cannot be made anew of its settings" in status.missing[0]
+    model.fit(ones(3, 6), ones(3, 5), verbose=0)
+    assert cast(Any, BACKEND).optimizer_state(model) == 4 * (6 + 5 + 35)
+
+
+def test_a_model_that_is_not_compiled_has_no_optimizer() -> None:
+    holder = cast(Any, BACKEND)
+    assert holder.optimizer_state(stack_layers((6,), layers.Dense(5))) == 0
+    assert holder.optimizer_state(lambda x: x) == 0

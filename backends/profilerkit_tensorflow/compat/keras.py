@@ -1,8 +1,7 @@
-"""Keras: its state in this thread, and what it leaves on tensors and models."""
+"""Keras: what it leaves on tensors, models and optimizers."""
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 from profilerkit.backend_kit.private_names import field
@@ -13,20 +12,6 @@ _LOGITS = field("_keras_logits")
 _MAKE_STATE = field("_create_all_weights")
 #: Whether XLA compiles a Keras model. Without it a note is left out that changes no number.
 _COMPILED = field("_jit_compile")
-
-
-def find_keras_state() -> Any:
-    """Return Keras' module of its state in this thread; None where Keras is not imported, or has it elsewhere."""
-    return sys.modules.get(field("keras.src.backend.common.global_state"))
-
-
-def read_keras_attribute(name: str) -> Any:
-    """Return a part of Keras' state in this thread, such as its scopes; None where there is none.
-
-    Without it a profile inside of a scope of Keras is not refused, and an unbuilt model is built with values.
-    """
-    read = getattr(find_keras_state(), "get_global_attribute", None)
-    return None if read is None else read(name)
 
 
 def find_optimizer_build(optimizer: Any) -> Any:

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from profilerkit.backend_kit.keras_layers import find_keras_state
 from profilerkit.backend_kit.private_names import field, find
 from profilerkit.process.interrupts import keep_interrupts_from
 
-from .keras import find_keras_state
 from .names import find_first, lacking
 
 #: The seed of TensorFlow, and the generator of the seeds of operators. Without them each profile says that it draws.

@@ -8,11 +8,10 @@ from typing import Any
 
 import tensorflow as tf
 
-from profilerkit.backend_kit.keras_layers import set_variable_value
+from profilerkit.backend_kit.keras_layers import find_keras_state, set_variable_value
 from profilerkit.backend_kit.private_names import field, find
 
 from .graphs import FuncGraph
-from .keras import find_keras_state
 from .names import find_first, make_refusal
 
 #: A variable without memory. Without it a model that is not built is built with values.

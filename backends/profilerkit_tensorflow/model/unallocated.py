@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import tensorflow as tf
 
-from ..compat.keras import read_keras_attribute
+from profilerkit.backend_kit.keras_layers import collect_without_values
+
 from ..compat.variables import make_unallocated_variable, set_unallocated
 
 __all__ = ["collect_unallocated", "make_without_values"]
-
-#: Under which name Keras 3 lists the variables whose values it makes when the outermost stateless scope ends.
-_LISTED = "uninitialized_variables"
 
 
 @contextmanager
@@ -44,15 +41,9 @@ def collect_unallocated() -> Iterator[list[Any]]:
 def make_without_values() -> Iterator[list[Any]]:
     """Yield a list that has, at the end, the variables that layers of Keras 3 have made in this context.
 
-    In a `keras.StatelessScope` they have no value. In its place each gets a variable of TensorFlow's without one, and
-    Keras no longer waits to give it one. Use inside `preserved`, which restores both.
+    In place of a value each gets a variable of TensorFlow's without one. Use inside `preserve`.
     """
-    made: list[Any] = []
-    before = set(map(id, read_keras_attribute(_LISTED) or ()))
-    with sys.modules["keras"].StatelessScope(initialize_variables=False):
+    with collect_without_values() as made:
         yield made
-    listed = read_keras_attribute(_LISTED) or []
-    made += [variable for variable in listed if id(variable) not in before]
-    listed[:] = [variable for variable in listed if id(variable) in before]
     for variable in made:
         set_unallocated(variable)

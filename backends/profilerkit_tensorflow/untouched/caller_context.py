@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from profilerkit import TracingError
+from profilerkit.backend_kit.keras_layers import read_keras_attribute
 
-from ..compat.keras import read_keras_attribute
 from ..compat.tapes import is_recorded, is_recording_stopped
 
 __all__ = ["require_plain_context"]

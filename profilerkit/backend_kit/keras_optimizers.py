@@ -1,0 +1,56 @@
+"""The state of the optimizer that a Keras model was compiled with: what it has made, or would make."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from math import prod
+from typing import Any
+
+from ..error_text import error_line
+from ..trace.dtypes import element_bytes
+from .keras_kinds import is_any_keras
+from .keras_layers import collect_without_values, flat_layers
+from .keras_variables import lacks_weights
+
+__all__ = ["count_state_bytes"]
+
+
+def count_state_bytes(model: Any, make_variables: Callable[[Any, Any], Iterable[Any]] | None = None) -> int | str:
+    """Return the bytes of a compiled model's optimizer state: 0 for a model that is not compiled, or none of Keras.
+
+    Single numbers, such as the step and the learning rate, are left out. Where the state is not known a text is
+    returned, with what is missing. ``make_variables`` returns what an optimizer that is not built would make for a
+    model, by default as Keras 3 does on any framework.
+    """
+    optimizer = getattr(model, "optimizer", None) if is_any_keras(model) else None
+    if optimizer is None:
+        return 0
+    inner = getattr(optimizer, "inner_optimizer", optimizer)
+    missing = f"the state of the optimizer {type(inner).__name__}"
+    if any(map(lacks_weights, flat_layers(model))):
+        return f"{missing} for weights that the model's first call makes; build the model, or give optimizer='adam'"
+    make = make_variables or _make_variables
+    try:
+        variables = _list_arrays(inner.variables) or _list_arrays(make(model, inner))
+    except MemoryError:
+        raise
+    except Exception as error:  # of a class that is not Keras' own
+        return f"{missing}, which cannot be made anew of its settings ({error_line(error)}); build it, as training does"
+    return sum(_count_bytes(variable) for variable in variables)
+
+
+def _count_bytes(variable: Any) -> int:
+    return int(prod(variable.shape) * element_bytes(getattr(variable.dtype, "name", variable.dtype)))
+
+
+def _list_arrays(variables: Any) -> list[Any]:
+    """Return those that are no single numbers; older classes list them when they are called."""
+    return [one for one in (variables() if callable(variables) else variables) if len(one.shape)]
+
+
+def _make_variables(model: Any, optimizer: Any) -> list[Any]:
+    """Return the variables that another optimizer with the same settings makes for the model, without values."""
+    copy = type(optimizer).from_config(optimizer.get_config())
+    with collect_without_values() as made:
+        copy.build(model.trainable_variables)
+    return made
