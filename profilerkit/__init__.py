@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from profilerkit_predict.meshes.execution_traces import write_execution_traces
     from profilerkit_predict.meshes.fitting import find_mesh
     from profilerkit_predict.meshes.step_timeline import write_step_timeline
-    from profilerkit_predict.prediction.api import predict
-    from profilerkit_predict.prediction.predicting import Prediction
+    from profilerkit_predict.prediction.predicting import Prediction, predict
 
     from .api import compare, profile
     from .backend import Backend
@@ -216,8 +215,7 @@ _MODULES = module_of_each(
         "profilerkit_predict.meshes.execution_traces": "write_execution_traces",
         "profilerkit_predict.meshes.fitting": "find_mesh",
         "profilerkit_predict.meshes.step_timeline": "write_step_timeline",
-        "profilerkit_predict.prediction.api": "predict",
-        "profilerkit_predict.prediction.predicting": "Prediction",
+        "profilerkit_predict.prediction.predicting": "Prediction predict",
         ".profiler": "Profiler",
         ".results.comparison": "Comparison",
         ".results.report": "Report",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from profilerkit import Noted, Partial, ProfilerFunction, Unavailable
 from profilerkit.backend import Backend, RunOptions
@@ -16,7 +16,8 @@ from profilerkit.trace.records import ModelTrace
 from profilerkit_metrics.kinds import LayerRows, Seconds
 from profilerkit_metrics.utilization import choose_device
 
-from .prediction import NothingToPredictError, Prediction, predict_trace
+if TYPE_CHECKING:
+    from .prediction import Prediction
 
 __all__ = [
     "ComputePredictedTime",
@@ -156,6 +157,8 @@ def _predict(
     model: Any, backend: Backend, trace: ModelTrace, options: RunOptions, on: DeviceInfoLike | None, dtype: str | None
 ) -> Prediction | Unavailable:
     """Return the prediction of a trace; unavailable where a peak is not known or there is nothing to predict."""
+    from .prediction import NothingToPredictError, predict_trace
+
     target = choose_device(model, backend, options, on)
     try:
         return predict_trace(trace, target, dtype=dtype, compiled="compile" in options.requested)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from profilerkit.trace.layer_paths import walk_outwards
 
-from .stored_tensor import StoredTensor
+from .headers import StoredTensor
 
 __all__ = ["PackedLayer", "Placement", "place_tensors"]
 

@@ -62,8 +62,7 @@ def command(
     from profilerkit.process.files import write_text
 
     from ..prediction.calibrating import calibrate
-    from ..prediction.calibration import Calibration
-    from ..prediction.calibration_file import write_toml
+    from ..prediction.calibration import Calibration, write_toml
 
     if output.suffix != ".toml":
         raise click.BadParameter(f"{output.name!r}: give a name that ends in .toml", param_hint="FILE")

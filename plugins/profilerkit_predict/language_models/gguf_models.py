@@ -12,8 +12,7 @@ from typing import NamedTuple
 from profilerkit.errors import InputError
 
 from ..checkpoints.formats import WeightKind
-from ..checkpoints.gguf import GgufFile, read_gguf
-from ..checkpoints.stored_tensor import StoredTensor
+from ..checkpoints.headers import GgufFile, StoredTensor, read_gguf
 from .formulas import dtype_bytes
 from .gguf_sizes import AttentionLayer, GgufSizes
 from .records import CacheGrowth, ExecutionModel, LatentAttention, Law, MatrixShape, ModelFacts, Term, WeightPart, Work

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 from profilerkit.errors import InputError
 
-from ..checkpoints.gguf import GgufFile
-from ..checkpoints.stored_tensor import StoredTensor
+from ..checkpoints.headers import GgufFile, StoredTensor
 from .records import CacheLayer, LatentAttention, ModelSizes, Routing
 
 __all__ = ["AttentionLayer", "GgufSizes"]

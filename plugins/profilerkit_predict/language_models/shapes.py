@@ -117,7 +117,7 @@ def find_shapes(passes: Passes) -> StepShapes | None:
 
 def _shape_product(operator: OpRecord, law: Law, batch: int) -> ProductShape:
     """Return the shape of one product of the step, in which each sequence has one token."""
-    from ..prediction.operator_kinds import find_sizes
+    from ..prediction.operators import find_sizes
 
     times, rows, columns, depth = find_sizes(operator)
     is_experts = "grouped" in operator.operator
@@ -136,8 +136,7 @@ def _shape_attention(layer: str, operators: Sequence[OpRecord], laws: Mapping[tu
 
 def _list_traffic(prefill: Iterable[OpRecord], batch: int, prompt: int) -> Iterable[TrafficShape]:
     """Yield the regions without products that have a value for each token; no part of attention, and no small ones."""
-    from ..prediction.operator_kinds import find_family
-    from ..prediction.regions import find_regions
+    from ..prediction.operators import find_family, find_regions
 
     counts: Counter[TrafficShape] = Counter()
     for region in find_regions(prefill, fused=True):

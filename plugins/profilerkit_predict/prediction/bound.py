@@ -11,8 +11,7 @@ from profilerkit.devices.products import find_dtype, macs_by_dtype, seconds_at_p
 from profilerkit.trace.dtypes import element_bytes
 from profilerkit.trace.records import LayerRecord, ModelTrace, OpRecord, TensorInfo, WeightRecord
 
-from .moved_bytes import count_least_read, is_selective
-from .operator_kinds import plain_name
+from .operators import count_least_read, is_selective, plain_name
 
 __all__ = ["Bound", "compulsory_bytes", "compute_bound", "count_bytes", "find_free_growth", "may_use_tf32"]
 

@@ -14,8 +14,7 @@ from profilerkit.trace.records import ModelTrace, OpRecord
 
 from .calibration import Calibration
 from .cases import CompiledSeconds
-from .operator_kinds import find_family, find_kind, find_sizes, is_free
-from .regions import Region
+from .operators import Region, find_family, find_kind, find_sizes, is_free
 
 __all__ = ["CalibratedTimes", "TimedRegion"]
 

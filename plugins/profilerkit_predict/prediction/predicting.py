@@ -1,24 +1,72 @@
-"""Predicted time of a trace: a bound by the data sheet, and with a calibration an estimate in an interval."""
+"""Predicted time: a bound by the data sheet, and with a calibration an estimate in an interval."""
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from profilerkit.arguments.checks import FLAG
+from profilerkit.backend import Backend
+from profilerkit.devices.catalog import device as device_named
 from profilerkit.devices.info import DeviceInfo
+from profilerkit.devices.products import find_dtype
 from profilerkit.errors import ArgumentError
+from profilerkit.piping.quantity import Scale, scale_value
+from profilerkit.profiler import make_profiler
 from profilerkit.trace.layer_table import LayerTable
 from profilerkit.trace.records import LayerRecord, ModelTrace, OpRecord
 
-from .bound import Bound, compulsory_bytes, compute_bound, count_bytes
+from .bound import Bound, compulsory_bytes, compute_bound, count_bytes, find_free_growth, may_use_tf32
 from .calibrated_times import CalibratedTimes, TimedRegion
 from .calibration import Calibration, name_phase
-from .regions import find_regions, join_recurrences
-from .text import write_notes, write_prediction
+from .operators import find_regions, is_selective, join_recurrences
 
-__all__ = ["NothingToPredictError", "Prediction", "predict_trace"]
+__all__ = ["NothingToPredictError", "Prediction", "predict", "predict_trace"]
+
+
+def predict(
+    model: Any,
+    inputs: Any = None,
+    *,
+    on: DeviceInfo | str,
+    input_shape: Any = None,
+    batch_size: int | None = None,
+    training: bool = False,
+    dtype: str | None = None,
+    compiled: bool = False,
+    backend: Backend | str | None = None,
+) -> Prediction:
+    """Predict the time of a forward pass or a training step on a device; nothing is run or measured.
+
+    >>> from torch import nn
+    >>> predicted = predict(nn.Linear(8, 2), input_shape=(8,), on="h100")
+    >>> predicted.tier, predicted.binds, predicted.high
+    ('data sheet', 'traffic', None)
+
+    Args:
+        model: A model of any framework that has a backend.
+        inputs: Example inputs; see `profilerkit.profile` for this, ``input_shape``, ``batch_size`` and ``backend``.
+        on: The device: a `DeviceInfo`, a name, or the path of a TOML file, calibrated or not.
+        input_shape: The shape of one sample, instead of inputs.
+        batch_size: The samples in one pass.
+        training: If True, predict a training step: the forward pass in training mode, and the gradients.
+        dtype: The dtype of matrix products, such as "bf16" or "tf32". Default: the dtype of the model.
+        compiled: If True, predict a compiled model, whose operators are fused.
+        backend: A backend or its name. Default: the backend of the model's framework.
+
+    Raises:
+        DeviceNotKnownError: No device of that name is described.
+        UnknownPeakError: The device's peak for a dtype of the model's products is not known.
+    """
+    target = device_named(on)
+    profiler = make_profiler(model, inputs=inputs, input_shape=input_shape, backend=backend)
+    arguments: dict[str, Any] = {} if batch_size is None else {"batch_size": batch_size}
+    key = "training_trace" if FLAG("training", training) else "trace"
+    trace: ModelTrace = profiler.compute_status(key, **arguments)
+    return predict_trace(trace, target, dtype=dtype, compiled=compiled)
 
 
 class NothingToPredictError(ArgumentError):
@@ -68,7 +116,7 @@ class Prediction:
 
     def __str__(self) -> str:
         """Return the time, what binds it, the layers that take most, and the notes, as text."""
-        return write_prediction(self)
+        return _write_prediction(self)
 
 
 def predict_trace(
@@ -106,7 +154,7 @@ def predict_trace(
             binds=bound.binds,
             layers=_describe_layers(trace, device, dtype),
             phase=phase,
-            notes=write_notes(trace, bound, device, dtype),
+            notes=_write_notes(trace, bound, device, dtype),
         )
     return _estimate(trace, device, calibration, phase, dtype, compiled)
 
@@ -138,7 +186,7 @@ def _estimate(
         host_seconds=host_seconds,
         layers=_describe_layers(trace, device, dtype, calibration, regions),
         phase=phase,
-        notes=write_notes(trace, bound, device, dtype, calibration, compiled=compiled),
+        notes=_write_notes(trace, bound, device, dtype, calibration, compiled=compiled),
     )
 
 
@@ -209,3 +257,86 @@ def _compute_layer_bound(
     read_by_calls = sum(count_bytes(call.inputs) for call in layer.calls)
     moved = min(needed + read_by_calls, sum(operator.bytes_read + operator.bytes_written for operator in operators))
     return Bound(compute_bound(part, device, dtype).products, None if rate is None else moved / rate)
+
+
+#: How many layers the text names.
+_SHOWN_LAYERS = 3
+
+
+def _write_prediction(prediction: Prediction) -> str:
+    """Return a prediction in a few lines."""
+    what = "a training step" if prediction.phase == "training" else "a forward pass"
+    return "\n".join(
+        [
+            f"Predicted time of {what} on {prediction.device.name}: {_write_time(prediction)}",
+            f"Bound by {prediction.binds}, {prediction.tier}.",
+            "Layers that take most:",
+            *_list_layers(prediction),
+            *(f"{note[:1].upper()}{note[1:]}." for note in prediction.notes),
+        ]
+    )
+
+
+def _write_time(prediction: Prediction) -> str:
+    if prediction.estimate is None or prediction.high is None:
+        return f"at least {_write_seconds(prediction.bound.seconds)}"
+    low, high = _write_seconds(prediction.low), _write_seconds(prediction.high)
+    return f"{_write_seconds(prediction.estimate)}, from {low} to {high}"
+
+
+def _list_layers(prediction: Prediction) -> Iterator[str]:
+    column = "bound_seconds" if prediction.estimate is None else "estimate_seconds"
+    rows = [row for row in prediction.layers if row[column]]
+    for row in sorted(rows, key=lambda row: -row[column])[:_SHOWN_LAYERS]:
+        itself = "" if row["is_leaf"] or not row["path"] else " itself"  # its time is without the layers inside it
+        yield f"  {row['path'] or '(itself)'} ({row['type']}){itself}: {_write_seconds(row[column])}"
+
+
+def _write_seconds(seconds: float) -> str:
+    return str(scale_value(seconds, "s", Scale.TIME))
+
+
+def _write_notes(
+    trace: ModelTrace,
+    bound: Bound,
+    device: DeviceInfo,
+    dtype: str | None = None,
+    calibration: Calibration | None = None,
+    *,
+    compiled: bool = False,
+) -> tuple[str, ...]:
+    """Return the notes of a prediction; the first says that nothing was measured."""
+    notes = ["predicted, not measured", "attention counts in full"]
+    if calibration is None:
+        notes.append("by data sheet: a bound, with nothing in the device's caches before")
+        if bound.traffic is None:
+            notes.append("the bandwidth of the device's memory is not known: products alone bound it")
+        notes += _list_assumptions(trace, device, dtype)
+    else:
+        notes.append(f"by a calibration with {calibration.backend}{', as a compiled graph' if compiled else ''}")
+        if compiled and not any(network.is_compiled for network in calibration.networks):
+            notes.append("no compiled network was measured: the interval is wide; 'profilerkit calibrate --compiled'")
+    growth = find_free_growth(trace, bound)
+    if growth > 1:
+        notes.append(f"weights bind: by the bound a batch up to {growth} times as large takes a tenth longer at most")
+    if trace.uncounted:
+        notes.append(f"without the cost of {', '.join(trace.missing)}")
+    return tuple(notes)
+
+
+def _list_assumptions(trace: ModelTrace, device: DeviceInfo, dtype: str | None) -> Iterator[str]:
+    """Yield what was assumed so that the bound holds for any run, and what it does not hold for."""
+    products = [operator for operator in trace.operators if operator.macs]
+    if dtype is None:
+        in_float32 = [operator for operator in products if find_dtype(operator) == "float32"]
+        by_tf32 = [may_use_tf32(operator, device) for operator in in_float32]
+        has_faster_tf32 = (device.peak("tf32") or 0.0) > (device.peak("float32") or math.inf)
+        if any(by_tf32):
+            yield "float32 convolutions at the peak of tf32, their default; dtype='float32' where that is switched off"
+        if has_faster_tf32 and not all(by_tf32):
+            yield (
+                "other float32 products at their own peak; dtype='tf32' where TF32 is on (TensorFlow's and JAX's "
+                "default)"
+            )
+    if any(map(is_selective, products)):
+        yield "of the experts of a layer, the bytes of one: which are chosen depends on values"

@@ -18,9 +18,16 @@ from profilerkit.errors import ArgumentError, InputError, NotOfferedError
 from profilerkit.inputs import ModelInputs
 from profilerkit.trace.records import LayerCall, LayerRecord, ModelTrace, OpRecord, TensorInfo, WeightRecord
 from profilerkit_predict.prediction import Calibration, EfficiencyTable, Network, Point
-from profilerkit_predict.prediction.calibrating import _find_peaks, calibrate, describe_left_out
-from profilerkit_predict.prediction.calibration import write_content
-from profilerkit_predict.prediction.calibration_file import write_toml
+from profilerkit_predict.prediction.calibrating import (
+    _find_peaks,
+    calibrate,
+    choose_clock,
+    describe_left_out,
+    in_spread_order,
+    measure_networks,
+    measure_tables,
+)
+from profilerkit_predict.prediction.calibration import write_content, write_toml
 from profilerkit_predict.prediction.cases import (
     CalibrationCase,
     CalibrationNetwork,
@@ -28,11 +35,15 @@ from profilerkit_predict.prediction.cases import (
     HostSeconds,
     OperatorCall,
 )
-from profilerkit_predict.prediction.measuring import choose_clock, in_spread_order, measure_networks, measure_tables
-from profilerkit_predict.prediction.moved_bytes import count_moved_bytes
-from profilerkit_predict.prediction.operator_kinds import find_family, find_kind, find_sizes, is_free
-from profilerkit_predict.prediction.regions import find_regions
-from profilerkit_predict.prediction.regions import join_recurrences as whole
+from profilerkit_predict.prediction.operators import (
+    count_moved_bytes,
+    find_family,
+    find_kind,
+    find_regions,
+    find_sizes,
+    is_free,
+)
+from profilerkit_predict.prediction.operators import join_recurrences as whole
 
 
 class Clock:

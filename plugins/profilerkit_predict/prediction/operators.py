@@ -1,20 +1,32 @@
-"""What decides the time of an operator: the kind of a product and its sizes, or the family of traffic.
-
-The names are the parts of operators' names that frameworks have in common. An operator with multiply-accumulates and an
-unknown name is a product, any other one is element-wise traffic.
-"""
+"""What decides the time of operators: kinds of products and their sizes, families of traffic, bytes, and regions."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import groupby
 from typing import NamedTuple
 
 from profilerkit.trace.dtypes import element_bytes
-from profilerkit.trace.records import OpRecord
+from profilerkit.trace.records import ModelTrace, OpRecord
 
-__all__ = ["STAND_INS", "ProductSizes", "find_family", "find_kind", "find_sizes", "is_free", "plain_name"]
+__all__ = [
+    "STAND_INS",
+    "ProductSizes",
+    "Region",
+    "count_least_read",
+    "count_moved_bytes",
+    "find_family",
+    "find_kind",
+    "find_regions",
+    "find_sizes",
+    "is_free",
+    "is_selective",
+    "join_recurrences",
+    "plain_name",
+]
 
 #: The kinds of products by the patterns of their names; the first that matches counts.
 _KINDS = {
@@ -171,3 +183,133 @@ def find_sizes(operator: OpRecord) -> ProductSizes:
     is_batched = len(shape) > 2 and re.search(_KINDS["batched product"], name) is not None
     batch = math.prod(shape[:-2]) if is_batched else 1
     return ProductSizes(batch, elements // columns // batch, columns, depth)
+
+
+#: Products of rows with one of several matrices each: those of experts. Which matrices are read depends on values.
+_GROUPED = re.compile(r"grouped_?mm|grouped_?gemm|ragged_?dot|gather_?mm|mixtureofexperts|\bq?moe\b")
+#: What reads chosen elements of a tensor.
+_LOOKS_UP = re.compile(r"embedding|index|gather|take|dynamic_slice")
+
+
+def is_selective(operator: OpRecord) -> bool:
+    """Return whether an operator reads chosen parts of a tensor: rows of a table, or the matrices of chosen experts.
+
+    >>> is_selective(OpRecord("aten.index_select.default", "", 0, 0, 0, 400, 8, ()))
+    True
+    """
+    name = plain_name(operator.operator)
+    return (_GROUPED if operator.macs else _LOOKS_UP).search(name) is not None
+
+
+def count_least_read(operator: OpRecord) -> float:
+    """Return the least bytes that an operator reads: of a table the rows that it returns, of experts one.
+
+    A product of 3 rows with experts of 8 x 4 elements of four bytes has 96 multiply-accumulates, and reads at least one
+    of the experts, 128 bytes:
+
+    >>> from profilerkit.trace.records import TensorInfo
+    >>> output = TensorInfo((3, 4), "float32")
+    >>> count_least_read(OpRecord("aten._grouped_mm.default", "", 0, 96, 192, 10**6, 48, (output,)))
+    128.0
+    """
+    if not is_selective(operator) or not operator.outputs:
+        return float(operator.bytes_read)
+    first, *others = operator.outputs
+    if operator.macs:
+        rows = math.prod(max(1, size) for size in first.shape[:-1])
+        return min(operator.bytes_read, operator.macs / rows * element_bytes(first.dtype))
+    beside = sum(math.prod(max(0, size) for size in other.shape) * element_bytes(other.dtype) for other in others)
+    return min(operator.bytes_read, max(0.0, operator.bytes_written - beside))
+
+
+def count_moved_bytes(operator: OpRecord) -> float:
+    """Return the bytes that an operator moves: of a table that it looks up, the rows that it returns alone."""
+    read, written = operator.bytes_read, operator.bytes_written
+    looks_up = not operator.macs and find_family(operator) == "gather"
+    return float(min(read, written) + written if looks_up else read + written)
+
+
+#: The types of layers that run as one kernel.
+_RECURRENT = frozenset({"LSTM", "GRU", "RNN"})
+#: Fewer operators in a phase of such a layer are taken to be the kernel itself, with what is around it.
+_LEAST_OPERATORS = 3
+#: The families of operators that do not join the region before them.
+_ALONE = frozenset(("gather", "pooling", "average pooling", "upsampling", "reduction", "random"))
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """Operators that run as one kernel: one, or several that a compiler fuses; the bytes that they move."""
+
+    operators: tuple[OpRecord, ...]
+    moved_bytes: float
+
+    @property
+    def head(self) -> OpRecord:
+        """The first operator; one with multiply-accumulates is a region by itself."""
+        return self.operators[0]
+
+
+def find_regions(operators: Iterable[OpRecord], *, fused: bool) -> Iterator[Region]:
+    """Yield the regions of a trace: each operator by itself, or as a compiler fuses them; without those that are free.
+
+    The rule of fusion: an operator with products is a kernel of a library, by itself. Another operator joins the region
+    before it if that has no products, it runs in the same phase, moves bytes, and its first output has as many elements
+    as that of the operator before. What the region passes on inside is neither written nor read: each join takes the
+    bytes of that output off twice.
+    """
+    group: list[OpRecord] = []
+    moved = 0.0
+    for operator in operators:
+        if is_free(operator):
+            continue
+        passed_on = _count_passed_bytes(group[-1], operator) if fused and group else None
+        if passed_on is not None:
+            group.append(operator)
+            moved += max(0.0, count_moved_bytes(operator) - 2 * passed_on)
+            continue
+        if group:
+            yield Region(tuple(group), moved)
+        group, moved = [operator], count_moved_bytes(operator)
+    if group:
+        yield Region(tuple(group), moved)
+
+
+def _count_passed_bytes(before: OpRecord, operator: OpRecord) -> float | None:
+    """Return the bytes that an operator takes over from the one before it in a region; None if it does not join."""
+    if operator.macs or before.macs or operator.phase != before.phase or not before.outputs or not operator.outputs:
+        return None
+    if find_family(operator) in _ALONE:
+        return None
+    elements = math.prod(before.outputs[0].shape)
+    if elements != math.prod(operator.outputs[0].shape) or elements < 1:
+        return None
+    return elements * element_bytes(before.outputs[0].dtype)
+
+
+def join_recurrences(trace: ModelTrace) -> Iterator[OpRecord]:
+    """Yield the operators of a trace, those of a recurrent layer as one for each phase: frameworks run one kernel.
+
+    A trace may have such a layer step by step. The one operator has their work, moves the weights and the output once,
+    and has as many rows as the output of the layer.
+    """
+    layers = {layer.path: layer for layer in trace.layers if layer.type in _RECURRENT and layer.calls}
+    for (path, phase), group in groupby(trace.operators, key=lambda operator: (operator.layer, operator.phase)):
+        operators = tuple(group)
+        outputs = layers[path].calls[0].outputs if path in layers else ()
+        is_one_kernel = phase == "forward" and len(operators) < _LEAST_OPERATORS
+        if is_one_kernel or not outputs:
+            yield from operators
+            continue
+        layer = layers[path]
+        yield OpRecord(
+            operator=layer.type.lower() + ("_backward" if phase == "backward" else ""),
+            layer=path,
+            call=0,
+            macs=sum(operator.macs for operator in operators),
+            flops=sum(operator.flops for operator in operators),
+            bytes_read=sum(weight.bytes for weight in layer.parameters),
+            bytes_written=int(math.prod(outputs[0].shape) * element_bytes(outputs[0].dtype)),
+            outputs=outputs[:1],
+            phase=phase,
+        )

@@ -1,0 +1,328 @@
+"""The headers of safetensors and GGUF files: names, shapes and dtypes of tensors, and metadata. No values are read."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import struct
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from profilerkit.errors import InputError
+
+from .formats import GGML_TYPES
+
+__all__ = [
+    "GgufFile",
+    "StoredTensor",
+    "Value",
+    "read_gguf",
+    "read_safetensors",
+    "read_safetensors_folder",
+    "require_no_overlap",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTensor:
+    """A tensor in a file; its values are not read.
+
+    Attributes:
+        name: Its name.
+        shape: Its sizes, the one that varies slowest first.
+        dtype: The name of its dtype or of the type of its blocks: "bfloat16", "Q4_K".
+        start: Where its bytes begin, from where those of all tensors begin.
+        bytes: How many bytes it has.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    start: int
+    bytes: int
+
+    @property
+    def elements(self) -> int:
+        """The number of its elements, unless several are packed in one."""
+        return math.prod(self.shape)
+
+
+def require_no_overlap(path: Path, tensors: Iterable[StoredTensor], size: int) -> None:
+    """Raise `InputError` if tensors share bytes, or do not lie within the ``size`` bytes that a file has for them."""
+    end, last = 0, ""
+    for tensor in sorted((tensor for tensor in tensors if tensor.bytes), key=lambda tensor: tensor.start):
+        if tensor.start < end:
+            raise InputError(f"{path} is damaged: its tensors {last!r} and {tensor.name!r} share bytes")
+        end, last = tensor.start + tensor.bytes, tensor.name
+        if end > size:
+            raise InputError(
+                f"{path} is cut off: its tensor {tensor.name!r} ends at byte {end:,} of {size:,}; download it again"
+            )
+
+
+# safetensors ----------------------------------------------------------------------------------------------------------
+
+#: The names of dtypes in headers, with ours and their bits.
+_DTYPES = {
+    **{f"F{bits}": (f"float{bits}", bits) for bits in (64, 32, 16)},
+    **{f"I{bits}": (f"int{bits}", bits) for bits in (64, 32, 16, 8)},
+    **{f"U{bits}": (f"uint{bits}", bits) for bits in (64, 32, 16, 8)},
+    **{f"F8_{layout}": ("float8", 8) for layout in ("E4M3", "E5M2", "E8M0", "E4M3FNUZ", "E5M2FNUZ")},
+    "F6_E2M3": ("float6", 6),
+    "F6_E3M2": ("float6", 6),
+    "F4": ("float4", 4),
+    "BF16": ("bfloat16", 16),
+    "BOOL": ("bool", 8),
+    "C64": ("complex64", 64),
+}
+#: The longest header that the format allows.
+_LONGEST_HEADER = 100_000_000
+_INDEX, _WHOLE = "model.safetensors.index.json", "model.safetensors"
+
+
+def read_safetensors(path: Path) -> tuple[StoredTensor, ...]:
+    """Return the tensors of one file; raises `InputError` for a file that is damaged or cut off."""
+    try:
+        size = path.stat().st_size
+        with path.open("rb") as file:
+            length = int.from_bytes(file.read(8), "little")
+            if size < 8 or not 2 <= length <= min(_LONGEST_HEADER, size - 8):
+                raise InputError(f"{path} is no safetensors file: its header would have {length:,} bytes of {size:,}")
+            header = _parse(path, file.read(length))
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error}") from error
+    tensors = tuple(_read_entry(path, name, entry) for name, entry in header.items() if name != "__metadata__")
+    require_no_overlap(path, tensors, size - 8 - length)
+    return tensors
+
+
+def read_safetensors_folder(folder: Path) -> tuple[StoredTensor, ...]:
+    """Return the tensors of a checkpoint: of its only file, or of those that its index names; () where there are none.
+
+    A whole file comes first, as transformers reads it: an index beside it may be of a checkpoint that was there before.
+    """
+    names = _list_files(folder)
+    missing = [name for name in names if not (folder / name).is_file()]
+    if missing and len(missing) == len(names):
+        return ()  # the index alone was downloaded
+    if missing:
+        raise InputError(f"{folder} lacks {len(missing)} of {len(names)} files of its index: {', '.join(missing[:3])}")
+    tensors = tuple(tensor for name in names for tensor in read_safetensors(folder / name))
+    if len({tensor.name for tensor in tensors}) != len(tensors):
+        raise InputError(f"{folder} has a tensor in two of its files")
+    return tensors
+
+
+def _list_files(folder: Path) -> list[str]:
+    if (folder / _WHOLE).is_file():
+        return [_WHOLE]
+    index = folder / _INDEX
+    return _read_index(index) if index.is_file() else []
+
+
+def _read_index(path: Path) -> list[str]:
+    """Return the names of the files that an index names; raises `InputError` for one outside of the folder."""
+    try:
+        content = _parse(path, path.read_bytes())
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error}") from error
+    weight_map = content.get("weight_map")
+    names = list(weight_map.values()) if isinstance(weight_map, dict) else []
+    if not names or not all(isinstance(name, str) and name == Path(name).name for name in names):
+        raise InputError(f"{path} has no weight_map of names of files beside it")
+    return list(dict.fromkeys(names))
+
+
+def _parse(path: Path, text: bytes) -> dict[str, Any]:
+    """Return the JSON object of a file; raises `InputError` for anything else, and for a name that is there twice."""
+    try:
+        content = json.loads(text, object_pairs_hook=_require_distinct)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path} has a header that is no JSON: {error}") from error
+    if not isinstance(content, dict):
+        raise InputError(f"{path} has a header that is no JSON object")
+    return content
+
+
+def _require_distinct(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """Return pairs as a dict; raises `ValueError` for a name that is there twice."""
+    content: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in content:
+            raise ValueError(f"{name!r} is there twice")
+        content[name] = value
+    return content
+
+
+def _read_entry(path: Path, name: str, entry: Any) -> StoredTensor:
+    """Return one tensor of a header; raises `InputError` if its dtype, shape and bytes do not agree."""
+    written = entry.get("dtype") if isinstance(entry, dict) else None
+    if isinstance(written, str) and written not in _DTYPES:
+        raise InputError(f"{path} has a tensor {name!r} of the dtype {written!r}, which profilerkit does not know")
+    try:
+        (dtype, bits), shape = _DTYPES[entry["dtype"]], tuple(entry["shape"])
+        start, end = entry["data_offsets"]
+        if not all(type(size) is int and size >= 0 for size in (*shape, start, end)):
+            raise ValueError("sizes and offsets are whole numbers from 0")
+        elements = math.prod(shape)
+        if elements * bits != 8 * (end - start):
+            raise ValueError(f"{elements:,} elements of {bits} bits are not {end - start:,} bytes")
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"{path} is damaged: its tensor {name!r} has {type(error).__name__}: {error}") from error
+    return StoredTensor(name, shape, dtype, start, end - start)
+
+
+# GGUF -----------------------------------------------------------------------------------------------------------------
+
+#: A value of metadata. Of texts in an array only their number is kept: vocabularies are large.
+Value = int | float | bool | str | tuple[int | float | bool, ...]
+#: The formats of numbers in metadata, by their type; 8 is a text, 9 an array.
+_NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
+_TEXT, _ARRAY = 8, 9
+#: The bytes before the metadata: "GGUF", the version, and how many tensors and values there are.
+_START = struct.calcsize("<4sIQQ")
+#: The most bytes of a name or key, dimensions of a tensor, and tensors and values of a file.
+_LONGEST_NAME, _MOST_DIMENSIONS, _MOST_ENTRIES = 65_535, 4, 1_000_000
+_SPLIT = re.compile(r"(.*)-\d{5}-of-(\d{5})\.gguf")
+
+
+@dataclass(frozen=True)
+class GgufFile:
+    """What the header of a GGUF file says, or those of all files of a model that was split.
+
+    Attributes:
+        path: The file, or the first one.
+        metadata: Values by key: ``{"general.architecture": "llama"}``.
+        tensors: The tensors of all files.
+    """
+
+    path: Path
+    metadata: Mapping[str, Value]
+    tensors: tuple[StoredTensor, ...]
+
+
+def read_gguf(path: Path) -> GgufFile:
+    """Return what a file says, with all parts of a model that was split.
+
+    Raises `InputError` for a file that is damaged or cut off, and for parts that are missing.
+    """
+    first = _read_part(path)
+    count = first.metadata.get("split.count", 1)
+    if not isinstance(count, int) or count <= 1:
+        return first
+    named = _SPLIT.fullmatch(path.name)
+    if named is None or int(named[2]) != count:
+        raise InputError(f"{path} is one of {count} parts; give the first one, named NAME-00001-of-{count:05}.gguf")
+    paths = [path.with_name(f"{named[1]}-{part:05}-of-{count:05}.gguf") for part in range(1, count + 1)]
+    missing = [part.name for part in paths if not part.is_file()]
+    if missing:
+        raise InputError(f"{path} is one of {count} parts, of which {', '.join(missing[:3])} is not beside it")
+    parts = [_read_part(part) for part in paths]
+    tensors = tuple(tensor for part in parts for tensor in part.tensors)
+    if len({tensor.name for tensor in tensors}) != len(tensors):
+        raise InputError(f"{path} has a tensor in two of its parts")
+    return GgufFile(path, parts[0].metadata, tensors)
+
+
+def _read_part(path: Path) -> GgufFile:
+    try:
+        with path.open("rb") as file:
+            return _Header(path, file).read()
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error}") from error
+
+
+class _Header:
+    """Reads a header from its beginning to its end; each length is compared with the bytes that are left."""
+
+    def __init__(self, path: Path, file: BinaryIO) -> None:
+        self.path = path
+        self.file = file
+        self.size: int = path.stat().st_size
+        self.bytes_left: int = self.size
+
+    def read(self) -> GgufFile:
+        if self.bytes_left < _START or self._take(4) != b"GGUF":
+            raise InputError(f"{self.path} is no GGUF file: it does not begin with GGUF")
+        (version,) = self._unpack("I")
+        if version not in (2, 3):
+            raise InputError(f"{self.path} is GGUF of version {version}; versions 2 and 3 of little endian are read")
+        tensor_count, value_count = self._unpack("QQ")
+        if max(tensor_count, value_count) > _MOST_ENTRIES:
+            raise self._make_error(f"{tensor_count:,} tensors and {value_count:,} values")
+        metadata = dict(self._read_pair() for _ in range(value_count))
+        alignment = metadata.get("general.alignment", 32)
+        if not isinstance(alignment, int) or isinstance(alignment, bool) or alignment <= 0:
+            raise self._make_error(f"general.alignment {alignment!r}")
+        tensors = tuple(self._read_tensor() for _ in range(tensor_count))
+        if len({tensor.name for tensor in tensors}) != len(tensors):
+            raise self._make_error("two tensors of one name")
+        padding = -(self.size - self.bytes_left) % alignment  # the values begin at a multiple of the alignment
+        require_no_overlap(self.path, tensors, max(0, self.bytes_left - padding))
+        return GgufFile(self.path, metadata, tensors)
+
+    def _make_error(self, what: str) -> InputError:
+        return InputError(f"{self.path} is damaged: its header has {what}")
+
+    def _take(self, count: int) -> bytes:
+        if count > self.bytes_left:
+            raise self._make_error(f"{count:,} bytes where the file has {self.bytes_left:,} more")
+        self.bytes_left -= count
+        return self.file.read(count)
+
+    def _unpack(self, form: str) -> tuple[int, ...]:
+        return struct.unpack(f"<{form}", self._take(struct.calcsize(f"<{form}")))
+
+    def _read_text(self) -> str:
+        (length,) = self._unpack("Q")
+        return self._take(length).decode("utf-8", "replace")
+
+    def _read_name(self) -> str:
+        (length,) = self._unpack("Q")
+        if not 0 < length <= _LONGEST_NAME:
+            raise self._make_error(f"a name of {length:,} bytes")
+        return self._take(length).decode("utf-8", "replace")
+
+    def _read_pair(self) -> tuple[str, Value]:
+        key = self._read_name()
+        (kind,) = self._unpack("I")
+        if kind == _ARRAY:
+            return key, self._read_array(key)
+        return key, self._read_text() if kind == _TEXT else self._read_numbers(key, kind, 1)[0]
+
+    def _read_numbers(self, key: str, kind: int, count: int) -> tuple[int | float | bool, ...]:
+        if kind not in _NUMBERS:
+            raise self._make_error(f"{key!r} of an unknown type {kind}")
+        if count > self.bytes_left:
+            raise self._make_error(f"{key!r} with {count:,} values")
+        form = f"<{count}{_NUMBERS[kind]}"
+        return struct.unpack(form, self._take(struct.calcsize(form)))
+
+    def _read_array(self, key: str) -> Value:
+        """Return the numbers of an array, or how many texts there are; arrays of arrays are no metadata of models."""
+        kind, count = self._unpack("IQ")
+        if kind != _TEXT:
+            return self._read_numbers(key, kind, count)
+        if 8 * count > self.bytes_left:
+            raise self._make_error(f"{key!r} with {count:,} texts")
+        for _ in range(count):
+            (length,) = self._unpack("Q")
+            self._take(length)
+        return count
+
+    def _read_tensor(self) -> StoredTensor:
+        name = self._read_name()
+        (dimensions,) = self._unpack("I")
+        if dimensions > _MOST_DIMENSIONS:
+            raise self._make_error(f"a tensor {name!r} of {dimensions:,} dimensions")
+        shape = self._unpack(f"{dimensions}Q")[::-1]
+        kind, start = self._unpack("IQ")
+        if kind not in GGML_TYPES:
+            raise InputError(f"{self.path} has a tensor {name!r} of a type {kind} whose bytes are not known here")
+        block, elements = GGML_TYPES[kind], math.prod(shape)
+        if elements % block.elements:
+            raise self._make_error(f"a tensor {name!r} of {elements:,} elements, not whole blocks of {block.elements}")
+        return StoredTensor(name, shape, block.name, start, elements // block.elements * block.bytes)
