@@ -48,7 +48,7 @@ def profilerkit_placements() -> list[PlacementInfo]:
 @hookimpl
 def profilerkit_options() -> list[OptionInfo]:
     """Return these arguments, and those of the links between devices, as options of ``profile``."""
-    options = "profilerkit_predict.commands.mesh_options"
+    options = "profilerkit_predict.commands.mesh"
     return [
         OptionInfo(f"--{name.replace('_', '-')}", import_later(f"{options}:{name}_option"), argument=name)
         for name in ("mesh", "parallelize", "rank", "gradient_accumulation_steps", "network", "ranks_per_node")

@@ -8,9 +8,15 @@ from statistics import mean
 from typing import Any, NamedTuple
 
 from profilerkit import ModelInputs, ModelTrace, ProfileFileError
-from profilerkit_predict.joining.kernel_times import KernelTimes, compute_layer_share, measure_extent, sum_covered
 from profilerkit_predict.joining.reading import ProfileFile, require_passes
-from profilerkit_predict.joining.records import RecordedKernel, Recording
+from profilerkit_predict.joining.records import (
+    KernelTimes,
+    RecordedKernel,
+    Recording,
+    compute_layer_share,
+    measure_extent,
+    sum_covered,
+)
 
 from .instruction_layers import InstructionLayers, find_layer, find_layers
 from .program_text import Instruction, read_program

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import NamedTuple
 
 from profilerkit.costs import Cost
-from profilerkit_predict.meshes.exchanges import Message, count_additions
+from profilerkit_predict.meshes.records import Message, count_additions
 
 from .device_program import DeviceProgram, Exchange
 from .groups import find_group

@@ -15,9 +15,8 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding
 
 from profilerkit import InputError, ModelInputs
-from profilerkit_predict.meshes.exchanges import make_collective, note_idle
 from profilerkit_predict.meshes.layout import RankModel
-from profilerkit_predict.meshes.records import PlacedCollective, RankTrace
+from profilerkit_predict.meshes.records import PlacedCollective, RankTrace, make_collective, note_idle
 
 from ..compat import make_function
 from ..model.subject import Leaf, Subject

@@ -17,9 +17,8 @@ from onnx import ModelProto
 
 from profilerkit import InputError, ModelInputs, NotOfferedError, ProfileFileError, WithoutValuesError
 from profilerkit.backend_kit.ran_nodes import RanNode, explain_fusions
-from profilerkit_predict.joining.kernel_times import KernelTimes, compute_layer_share
 from profilerkit_predict.joining.reading import ProfileFile, require_passes
-from profilerkit_predict.joining.records import RecordedKernel, Recording
+from profilerkit_predict.joining.records import KernelTimes, RecordedKernel, Recording, compute_layer_share
 
 from ..operator_timing.passes import rewrite_nodes
 from ..running.profiled import ProfiledPass, read_passes

@@ -11,9 +11,8 @@ from typing import Any
 from profilerkit import ModelTrace, ProfileFileError
 from profilerkit.count_text import format_count
 from profilerkit.piping.quantity import Scale, scale_value
-from profilerkit_predict.joining.kernel_times import KernelTimes, measure_extent, sum_covered
 from profilerkit_predict.joining.reading import ProfileFile, require_passes
-from profilerkit_predict.joining.records import RecordedKernel, Recording
+from profilerkit_predict.joining.records import KernelTimes, RecordedKernel, Recording, measure_extent, sum_covered
 
 from .fused import explain_whole_layers
 from .layers import assign_layers

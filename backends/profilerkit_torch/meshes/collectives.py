@@ -12,7 +12,7 @@ from typing import Any
 
 import torch.distributed as dist
 
-from profilerkit_predict.meshes.exchanges import Message
+from profilerkit_predict.meshes.records import Message
 
 from ..compat.meshes import find_process_group
 from ..compat.operators import read_schema

@@ -18,9 +18,8 @@ from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from profilerkit import InputError, ModelInputs, ModelTrace
 from profilerkit.backend_kit.call_stack import tensors_in
 from profilerkit.trace.records import MemoryTimeline
-from profilerkit_predict.meshes.exchanges import note_idle
 from profilerkit_predict.meshes.layout import RankModel
-from profilerkit_predict.meshes.records import Purpose, RankTrace
+from profilerkit_predict.meshes.records import Purpose, RankTrace, note_idle
 
 from ..compat.fake_tensors import FAKE_MODULE, FakeTensorMode
 from ..compat.meshes import call_for_context_parallel, make_fake_store, make_step_possible

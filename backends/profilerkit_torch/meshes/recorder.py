@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 import torch
 
 from profilerkit.trace.records import OpRecord
-from profilerkit_predict.meshes.exchanges import Message, count_additions, make_collective
-from profilerkit_predict.meshes.records import PlacedCollective, Purpose
+from profilerkit_predict.meshes.records import Message, PlacedCollective, Purpose, count_additions, make_collective
 
 from ..compat.autograd import find_current_node
 from ..compat.meshes import find_source

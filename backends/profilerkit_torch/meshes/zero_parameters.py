@@ -25,8 +25,7 @@ from torch import nn
 
 from profilerkit.backend_kit.call_stack import tensors_in
 from profilerkit.process.restoring import call_each, restored
-from profilerkit_predict.meshes.exchanges import Message
-from profilerkit_predict.meshes.records import OptimizerShare, Purpose
+from profilerkit_predict.meshes.records import Message, OptimizerShare, Purpose
 
 from ..compat.modules import read_parameters
 from ..model.modules import list_layers

@@ -31,8 +31,7 @@ from typing import Any, NamedTuple
 import torch
 import torch.distributed as dist
 
-from profilerkit_predict.meshes.exchanges import Message
-from profilerkit_predict.meshes.records import OptimizerShare
+from profilerkit_predict.meshes.records import Message, OptimizerShare
 
 from ..training.differentiation import follow_gradients
 from .recorder import RankRecorder

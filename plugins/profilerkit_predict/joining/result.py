@@ -22,7 +22,7 @@ from profilerkit.trace.records import ModelTrace
 from profilerkit.trace.table import Table
 
 from .records import Recording
-from .table import layer_rows, list_unattributed
+from .tables import layer_rows, list_unattributed, write_joined
 
 __all__ = ["JoinedProfile"]
 
@@ -164,8 +164,6 @@ class JoinedProfile:
 
     def to_text(self, depth: int | None = None, top: int | None = None) -> str:
         """Return the tables and notes as text; layers down to a depth, or the ``top`` ones by their own time."""
-        from .text import write_joined
-
         return write_joined(self, depth, top)
 
     def save(self, path: str | PathLike[str]) -> None:

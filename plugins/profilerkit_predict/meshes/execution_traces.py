@@ -1,7 +1,8 @@
 """Steps of ranks as Chakra execution traces, the files that ASTRA-sim and other simulators of clusters read.
 
 The format is that of MLCommons: https://github.com/mlcommons/chakra, ``schema/protobuf/et_def.proto``. A file is a row
-of messages of Protocol Buffers, each after its length: the version, and a node for each task.
+of messages of Protocol Buffers (https://protobuf.dev/programming-guides/encoding/), each after its length: the version,
+and a node for each task.
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ from profilerkit.process.files import write_bytes, write_text
 
 from ..rank_metrics import RankStep
 from .layout import MESH, list_group, list_strides
-from .protocol_buffers import encode_field, encode_number, encode_part, encode_text
 from .records import Collective
 from .tasks import Task, list_tasks
 
@@ -139,20 +139,20 @@ class _NodeContent(NamedTuple):
 
 def _encode_trace(tasks: Iterable[Task], rank: _Rank) -> bytes:
     """Return the content of a file: the version, and a node for each task."""
-    messages = [encode_text(1, _VERSION), *(_encode_node(number, task, rank) for number, task in enumerate(tasks))]
-    return b"".join(encode_number(len(message)) + message for message in messages)
+    messages = [_encode_text(1, _VERSION), *(_encode_node(number, task, rank) for number, task in enumerate(tasks))]
+    return b"".join(_encode_number(len(message)) + message for message in messages)
 
 
 def _encode_node(number: int, task: Task, rank: _Rank) -> bytes:
     content = _describe_work(task) if task.collective is None else _describe_exchange(task, task.collective, rank)
     return b"".join(
         (
-            encode_field(_ID, number),
-            encode_text(_NAME, task.name),
-            encode_field(_TYPE, content.type),
-            *(encode_field(_DATA_DEPENDENCIES, before) for before in task.after),
-            encode_part(_ATTRIBUTE, _encode_attribute("is_cpu_op", _BOOL, 0)),
-            *(encode_part(_ATTRIBUTE, attribute) for attribute in content.attributes),
+            _encode_field(_ID, number),
+            _encode_text(_NAME, task.name),
+            _encode_field(_TYPE, content.type),
+            *(_encode_field(_DATA_DEPENDENCIES, before) for before in task.after),
+            _encode_part(_ATTRIBUTE, _encode_attribute("is_cpu_op", _BOOL, 0)),
+            *(_encode_part(_ATTRIBUTE, attribute) for attribute in content.attributes),
         )
     )
 
@@ -198,5 +198,32 @@ def _describe_exchange(task: Task, collective: Collective, rank: _Rank) -> _Node
 
 def _encode_attribute(name: str, field: int, value: int | str) -> bytes:
     """Return an attribute; a value stands there even if it is 0, as one of several fields holds it."""
-    content = encode_text(field, value) if isinstance(value, str) else encode_field(field, value)
-    return encode_text(1, name) + content
+    content = _encode_text(field, value) if isinstance(value, str) else _encode_field(field, value)
+    return _encode_text(1, name) + content
+
+
+# Messages of Protocol Buffers -----------------------------------------------------------------------------------------
+
+
+def _encode_field(field: int, number: int) -> bytes:
+    """Return a field with a number that is not negative: its key of type 0, and the number."""
+    return _encode_number(field << 3) + _encode_number(number)
+
+
+def _encode_text(field: int, text: str) -> bytes:
+    """Return a field with a text."""
+    return _encode_part(field, text.encode())
+
+
+def _encode_part(field: int, content: bytes) -> bytes:
+    """Return a field with bytes, a text or a message: its key of type 2, the length, and the content."""
+    return _encode_number(field << 3 | 2) + _encode_number(len(content)) + content
+
+
+def _encode_number(number: int) -> bytes:
+    """Return a number in groups of seven bits, the lowest first; all but the last have the eighth bit."""
+    groups = bytearray()
+    while number > 127:
+        groups.append(number & 127 | 128)
+        number >>= 7
+    return bytes((*groups, number))

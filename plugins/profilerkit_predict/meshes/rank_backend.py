@@ -1,24 +1,34 @@
-"""The backend of one rank's share of a model: its counts are those of the rank, and nothing of it is run."""
+"""The backend of one rank's share of a model, which is traced in a process of its own; nothing of it is run."""
 
 from __future__ import annotations
 
+import os
+import pickle
+import subprocess
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar, TypeVar
 
-from profilerkit import Backend, ModelInputs, ModelTrace, NotOfferedError, TensorSpec
+from profilerkit import Backend, ModelInputs, ModelTrace, TensorSpec, errors
 from profilerkit.backend import DeviceLike
 from profilerkit.backend_kit.optimizers import OptimizerBytes
-from profilerkit.errors import InputError, PlacementError, ProfilerKitError
+from profilerkit.error_text import error_line
+from profilerkit.errors import InputError, ModelFailedError, NotOfferedError, PlacementError, ProfilerKitError
+from profilerkit.isolation.job import Job
+from profilerkit.isolation.job_file import read_job, require_started, write_job
+from profilerkit.models.loaders import load_model
+from profilerkit.models.python_loaders import load_function
 from profilerkit.protocols import LimitsMetrics, ReadsOptimizers, Trains, require_capability
 from profilerkit.trace.records import LayerRecord, WeightRecord
 
-from .layout import RankModel
-from .process import trace_in_process
+from ..capabilities import CAPABILITIES, TracesRanks
+from .layout import SCHEMES, RankModel
 from .records import RankTrace
 
-__all__ = ["RankBackend"]
+__all__ = ["RankBackend", "main"]
 
 T = TypeVar("T")
 
@@ -53,7 +63,7 @@ class RankBackend(Backend, LimitsMetrics, ReadsOptimizers, Trains):
     def _find_outcome(self, model: RankModel, inputs: ModelInputs) -> RankTrace | ProfilerKitError:
         """Trace a step; return its error where it fails, as it would fail in the same way once more."""
         try:
-            return trace_in_process(model, inputs, self.inner.name)
+            return _trace_in_process(model, inputs, self.inner.name)
         except InputError as error:  # the function is not found, or does not fit the mesh
             return PlacementError(str(error))
         except ProfilerKitError as error:
@@ -152,3 +162,77 @@ class RankBackend(Backend, LimitsMetrics, ReadsOptimizers, Trains):
     def environment(self) -> Mapping[str, str]:
         """Return that of the framework's backend."""
         return self.inner.environment()
+
+
+_PROGRAM = f"from {__name__} import main; main()"
+
+
+def _trace_in_process(model: RankModel, inputs: ModelInputs, backend: str) -> RankTrace:
+    """Return a training step of a rank, traced in a process of its own, to which its group of processes belongs.
+
+    Raises what the step raises there; `ModelFailedError` for an error of the model's code, and for a process that ends
+    without an answer. `InputError` where the model, or the function that spreads it, cannot be sent there, or where
+    that function raises.
+    """
+    require_started()
+    environment = {**os.environ, **_require_tracer(backend).list_rank_variables(model.ranks)}
+    with write_job(Job(model, inputs=inputs, backend=backend)) as job:
+        command = [sys.executable, "-c", _PROGRAM]
+        done = subprocess.run(command, stdin=job, capture_output=True, check=False, env=environment)
+    if done.returncode or not done.stdout:
+        last = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+        raise ModelFailedError(
+            f"the process of rank {model.rank} ended without an answer (exit code {done.returncode}); its last line: "
+            f"{last or 'none'}"
+        )
+    name, answer = pickle.loads(done.stdout)
+    if name:
+        raise getattr(errors, name, ModelFailedError)(answer)
+    result: RankTrace = answer
+    return result
+
+
+def main() -> None:
+    """Trace the job that the standard input holds, and write the answer; what the model prints is an error's text."""
+    answers = os.dup(1)
+    os.dup2(2, 1)
+    answer: tuple[str, Any]
+    try:
+        job = read_job(os.dup(0))
+        answer = "", _trace(job.model, job.inputs, job.backend)
+    except MemoryError:
+        raise
+    except ProfilerKitError as error:
+        answer = type(error).__name__, str(error)
+    except Exception as error:  # whatever the user's code raises
+        answer = ModelFailedError.__name__, f"the step of the rank raised {type(error).__name__}: {error_line(error)}"
+    sys.stdout.flush()
+    os.dup2(answers, 1)
+    sys.stdout.buffer.write(pickle.dumps(answer))
+
+
+def _require_tracer(backend: str) -> TracesRanks:
+    from profilerkit.hooks.backends import backend_named
+
+    return require_capability(backend_named(backend), TracesRanks, CAPABILITIES)
+
+
+def _trace(model: RankModel, inputs: ModelInputs, backend: str) -> RankTrace:
+    build, parallelize = model.build, model.parallelize
+    if isinstance(parallelize, str) and parallelize not in SCHEMES:
+        parallelize = load_function(parallelize)
+    if callable(parallelize):
+        parallelize = partial(_spread, parallelize)
+    if isinstance(build, str):
+        build = partial(load_model, build, model.trust)
+    return _require_tracer(backend).trace_rank(replace(model, build=build, parallelize=parallelize), inputs)
+
+
+def _spread(parallelize: Callable[..., Any], model: Any, mesh: Any) -> Any:
+    """Call the user's function; what it raises is of the arguments: it may not fit the mesh."""
+    try:
+        return parallelize(model, mesh)
+    except (MemoryError, ProfilerKitError):
+        raise
+    except Exception as error:  # whatever the user's function raises
+        raise InputError(f"parallelize raised {type(error).__name__}: {error_line(error)}") from error

@@ -16,7 +16,6 @@ from profilerkit.errors import ArgumentError
 from profilerkit.trace.records import LayerRecord, OpRecord, TensorInfo
 from profilerkit_predict.meshes import execution_traces, step_timeline
 from profilerkit_predict.meshes.layout import list_group
-from profilerkit_predict.meshes.protocol_buffers import encode_number
 from profilerkit_predict.meshes.records import Collective, PlacedCollective, RankTrace
 from profilerkit_predict.meshes.step_timeline import schedule, write_step_timeline
 from profilerkit_predict.meshes.tasks import list_tasks
@@ -141,7 +140,7 @@ def test_exchange_that_the_format_lacks() -> None:
     [(0, "00"), (127, "7f"), (128, "8001"), (300, "ac02"), (2**63, "80808080808080808001")],
 )
 def test_numbers_of_protocol_buffers(number: int, encoded: str) -> None:
-    assert encode_number(number).hex() == encoded  # 300 is the example of the format's own page
+    assert execution_traces._encode_number(number).hex() == encoded  # 300 is the example of the format's own page
 
 
 def test_schedule_by_hand() -> None:

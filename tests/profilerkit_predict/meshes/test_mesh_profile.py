@@ -54,7 +54,7 @@ def test_a_rank_has_the_class_and_the_settings_of_its_framework(monkeypatch: pyt
     inner = backend_named("torch")
     backend, model = RankBackend(inner), RankModel(networks.net_of_spread_heads, MESH_OF_TWO, None, 0, 1, False)
     step = SimpleNamespace(trace=ModelTrace((LayerRecord("", "Net", 0),)))
-    monkeypatch.setattr(rank_backend, "trace_in_process", lambda *given: step)
+    monkeypatch.setattr(rank_backend, "_trace_in_process", lambda *given: step)
     assert backend.model_type(model) == model.name
     backend.trace_step(model, ModelInputs())
     assert backend.model_type(model) == "Net" != model.name

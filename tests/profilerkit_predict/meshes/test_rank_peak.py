@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from profilerkit import ModelTrace
 from profilerkit.trace.records import LayerRecord
-from profilerkit_predict.meshes.peak import find_peak, list_layer_rows
+from profilerkit_predict.meshes.metrics import find_peak, list_layer_rows
 from profilerkit_predict.meshes.records import Purpose, RankTrace
 
 LAYERS = (
