@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any, TypeAlias
 
-from .arguments.checks import FLAG
-from .arguments.names import status_names
 from .backend import Backend, DeviceLike
-from .call_arguments import read_functions, read_names, read_run_arguments, require_no_foreign_input
 from .errors import ArgumentError
-from .models.placing import place_model, split_arguments
+from .job import Job, read_names
 from .piping.function import ProfilerFunction
 from .piping.status import StatusKey
-from .profiler import Profiler, compare_profilers, compute_report, make_profiler
+from .profiler import Profiler
 from .results.comparison import Comparison
 from .results.report import Report
 
@@ -67,20 +65,23 @@ def profile(
     Raises:
         ArgumentError: An argument has a wrong type or value. Nothing has run.
     """
-    call = _Call(
-        {"inputs": inputs, "input_shape": input_shape, "data_splits": data_splits},
-        backend=backend,
+    job = Job.read(
+        model,
+        inputs=inputs,
+        input_shape=input_shape,
+        data_splits=data_splits,
         functions=functions,
+        metrics=metrics,
         leave_out=leave_out,
-        run_arguments=read_run_arguments(batch_size, device),
-        named_arguments=arguments,
+        batch_size=batch_size,
+        device=device,
+        name=name,
+        backend=backend,
+        strict=strict,
+        static=static,
+        arguments=arguments,
     )
-    is_strict = FLAG("strict", strict)
-    is_static = FLAG("static", static)
-    requested = status_names("metrics", metrics)
-    profiler = call.make_profiler(model, name)
-    # An unknown argument may be a parameter of this function that was misspelled: messages suggest those of the caller.
-    return compute_report(profiler, requested, call.arguments, strict=is_strict, static=is_static, caller=profile)
+    return job.profile(caller=profile)
 
 
 def compare(
@@ -123,80 +124,36 @@ def compare(
     if len(models) < 2:
         raise TypeError("compare() needs a reference and at least one other model: compare(teacher, student, inputs=x)")
     shown_names = read_names(names, len(models))
-    call = _Call(
-        {"inputs": inputs, "input_shape": input_shape, "data_splits": data_splits},
-        backend=backend,
+    job = Job.read(
+        None,
+        inputs=inputs,
+        input_shape=input_shape,
+        data_splits=data_splits,
         functions=functions,
+        metrics=metrics,
         leave_out=leave_out,
-        run_arguments=read_run_arguments(batch_size, device),
-        named_arguments=arguments,
+        batch_size=batch_size,
+        device=device,
+        backend=backend,
+        strict=strict,
+        static=static,
+        arguments=arguments,
     )
-    is_strict = FLAG("strict", strict)
-    is_static = FLAG("static", static)
-    requested = status_names("metrics", metrics)
     if all(isinstance(model, Profiler) for model in models):
-        call.require_nothing_of_profilers()
-    profilers = [model if isinstance(model, Profiler) else call.make_profiler(model) for model in models]
-    return compare_profilers(
-        profilers, requested, call.arguments, models=shown_names, strict=is_strict, static=is_static, caller=compare
-    )
+        _require_nothing_of_profilers(job)
+    profilers = [
+        model if isinstance(model, Profiler) else replace(job, model=model).make_profiler(once=True) for model in models
+    ]
+    return job.compare(profilers, shown_names, caller=compare)
 
 
-class _Call:
-    """What a call says of its models and of their functions; raises `ArgumentError` for a wrong argument.
-
-    Args:
-        sources: Where inputs and data come from: the arguments of `Profiler` by name, None for those not given.
-        backend: Which backend runs; None for that of the model's framework.
-        functions: Further functions, which take precedence over those of plugins.
-        leave_out: Status keys that no plugin is to compute.
-        run_arguments: The batch size and the device, if they were given.
-        named_arguments: What the call takes by any name: arguments that say what is profiled in place of a model
-            (``placing``), and those of the metric functions.
-    """
-
-    def __init__(
-        self,
-        sources: Mapping[str, Any],
-        *,
-        backend: Backend | str | None,
-        functions: Any,
-        leave_out: Any,
-        run_arguments: Mapping[str, Any],
-        named_arguments: Mapping[str, Any],
-    ) -> None:
-        self.placing, of_functions = split_arguments(named_arguments)
-        self.arguments = {**of_functions, **run_arguments}
-        require_no_foreign_input(self.arguments, *sources.values())
-        self.sources, self.backend = sources, backend
-        self.functions = read_functions(functions)
-        self.leave_out = status_names("leave_out", leave_out)
-
-    def make_profiler(self, model: Any, name: str | None = None) -> Profiler:
-        """Return the profiler of a model, or of what is profiled in its place."""
-        subject, backend = place_model(model, self.backend, self.placing)
-        return make_profiler(
-            subject,
-            functions=self.functions,
-            leave_out=self.leave_out,
-            placing=self.placing,
-            once=True,
-            name=name,
-            backend=backend,
-            **self.sources,
+def _require_nothing_of_profilers(job: Job) -> None:
+    """Raise `ArgumentError` for what profilers have themselves, where all models are profilers."""
+    duplicates = [
+        name for name in ("inputs", "input_shape", "data_splits", "backend") if getattr(job, name) is not None
+    ]
+    duplicates += [*(name for name in ("functions", "leave_out") if getattr(job, name)), *job.find_placing()]
+    if duplicates:
+        raise ArgumentError(
+            f"compare() got profilers and {', '.join(duplicates)}, which they have themselves; give one of both"
         )
-
-    def require_nothing_of_profilers(self) -> None:
-        """Raise `ArgumentError` for what profilers have themselves, where all models are profilers."""
-        values = {
-            **self.sources,
-            "backend": self.backend,
-            "functions": self.functions or None,
-            "leave_out": self.leave_out or None,
-            **self.placing,
-        }
-        duplicates = [name for name, value in values.items() if value is not None]
-        if duplicates:
-            raise ArgumentError(
-                f"compare() got profilers and {', '.join(duplicates)}, which they have themselves; give one of both"
-            )

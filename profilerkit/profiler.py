@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from .results.comparison import Comparison
     from .results.report import Report
 
-__all__ = ["Profiler", "compare_profilers", "compute_report", "make_profiler"]
+__all__ = ["Profiler", "compare_profilers"]
 
 #: What is registered with every profiler, and not worth a word in its representation.
 _UNNAMED = (ArgumentBundle, ComputeTrainingTrace, ComputeNonzeroTrace)
@@ -472,58 +472,6 @@ class Profiler:
 
 
 _OTHER = instance(Profiler, "another Profiler to compare with")
-
-
-def make_profiler(
-    model: Any,
-    *,
-    functions: Iterable[ProfilerFunction] = (),
-    leave_out: str | Iterable[str] | None = None,
-    placing: Mapping[str, Any] | None = None,
-    once: bool = False,
-    **made_with: Any,
-) -> Profiler:
-    """Return a profiler with the functions that every plugin offers for the model.
-
-    Args:
-        model: The model.
-        functions: Further functions, which take precedence.
-        leave_out: Status keys that no plugin is to compute.
-        placing: The arguments that said what is profiled in place of a model, for the report.
-        once: Whether no request comes after the first one: then it does not note what values are computed from.
-        **made_with: The other arguments of `Profiler`.
-    """
-    profiler = Profiler(model, **made_with)
-    profiler._placing, profiler._once = placing or {}, once
-    for function in functions:
-        profiler._registry.register(function, override=True)
-    return profiler.register_defaults(leave_out=leave_out or ())
-
-
-def compute_report(
-    profiler: Profiler,
-    names: Iterable[str] | None,
-    arguments: Mapping[str, Any],
-    *,
-    strict: bool = False,
-    static: bool = False,
-    caller: Callable[..., Any] | None = None,
-) -> Report:
-    """Compute status keys with a profiler, and return the report.
-
-    Args:
-        profiler: The profiler.
-        names: The status keys to compute; None for all that it has.
-        arguments: The arguments of their functions.
-        strict: Raise what fails, and for a value that is not complete.
-        static: Leave out what runs the model.
-        caller: The function that the user has called: an unknown argument may mean a parameter of it.
-    """
-    (requested,), read = read_request([profiler._registry], names, arguments, strict, static, caller)
-    profiler._compute_all(requested, read, strict=strict)
-    report = profiler._report(requested if static or names is not None else None)
-    announce(report)
-    return report
 
 
 def compare_profilers(

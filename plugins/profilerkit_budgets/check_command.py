@@ -10,8 +10,7 @@ import click
 
 from profilerkit.cli import NOT_KEPT, USAGE, emit, fail
 from profilerkit.cli.completing import models
-from profilerkit.cli.loading import is_saved, load_report
-from profilerkit.cli.measuring import measure_specs, profile_spec
+from profilerkit.cli.measuring import Request, is_saved, load_report, measure_specs, profile_spec
 from profilerkit.cli.options import (
     TypedOption,
     choose_form,
@@ -21,7 +20,6 @@ from profilerkit.cli.options import (
     output_option,
 )
 from profilerkit.cli.output import cannot_write
-from profilerkit.cli.request import Request
 from profilerkit.errors import BudgetError
 from profilerkit.process.files import write_text
 

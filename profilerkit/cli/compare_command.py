@@ -8,10 +8,9 @@ from typing import Any
 import click
 
 from .completing import models
-from .measuring import compare_specs, end_with_failures
+from .measuring import Request, compare_specs, end_with_failures
 from .options import input_options, isolation_options, measuring_options, output_options, pick, strict_option
 from .output import Display
-from .request import Request
 
 __all__ = ["command"]
 

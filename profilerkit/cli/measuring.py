@@ -1,56 +1,119 @@
-"""From MODELs, as text, to their reports: what ``profile``, ``compare``, ``diff`` and ``check`` have in common."""
+"""From MODELs and REPORTs, as text, to reports: what the commands that measure have in common."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from ..count_text import format_count
-from ..errors import ArgumentError, IncompleteStatusError, ProfilerKitError, UnknownStatusError
-from ..process.progress import progress_enabled
-from .loading import is_saved, load_argument, load_report
+from ..errors import (
+    ArgumentError,
+    IncompleteStatusError,
+    InputError,
+    ModelFailedError,
+    ProfilerKitError,
+    ReportFileError,
+    UnknownStatusError,
+)
+from ..piping.requests import Preference
+from ..process.progress import progress_enabled, track
+from .configuration import list_configured
+from .option_values import parse_shapes
 from .printing import MODEL_FAILED, NOT_KEPT, USAGE, fail
-from .request import Request
 
 if TYPE_CHECKING:
+    from ..job import Job
     from ..profiler import Profiler
     from ..results.comparison import Comparison
     from ..results.report import Report
 
-__all__ = ["Measured", "compare_specs", "end_with_failures", "measure_specs", "profile_spec"]
+__all__ = [
+    "Measured",
+    "Request",
+    "compare_specs",
+    "end_with_failures",
+    "is_saved",
+    "load_job",
+    "load_report",
+    "load_saved",
+    "measure_specs",
+    "profile_spec",
+]
 
 
-@dataclass(frozen=True, eq=False)
-class Subject:
-    """A MODEL of the command line: a model, or a report that was saved. The same text twice makes two subjects.
+@dataclass(frozen=True)
+class Request:
+    """How models are to be measured, as the options of a command say."""
 
-    Attributes:
-        spec: The text.
-        given_name: Its name by --name.
-    """
-
-    spec: str
-    given_name: str | None = None
+    input_shape: tuple[str, ...] = ()
+    batch_size: Any = None
+    device: str | None = None
+    metric: tuple[str, ...] = ()
+    name: tuple[str, ...] = ()
+    static: bool = False
+    optimizer: str | None = None
+    fit_in: str | None = None
+    leave_out: tuple[str, ...] = ()
+    max_seconds: float | None = None
+    num_threads: int | None = None
+    strict: bool = False
+    quiet: bool = False
+    trust: bool = False
+    isolate: bool = False
+    timeout: float | None = None
+    memory: int | None = None
+    on: str | None = None
+    #: Arguments that options of plugins are.
+    further: Mapping[str, Any] = field(default_factory=dict)
+    #: The options that no one has typed: they come from the configuration, and hold for whatever takes them.
+    preferred: frozenset[str] = field(default_factory=list_configured)
 
     @property
-    def name(self) -> str | None:
-        """What it is called: by --name, or else by its text; None for a saved report, which has a name."""
-        if self.given_name or self.is_saved:
-            return self.given_name
-        return read_name(self.spec)
+    def is_isolated(self) -> bool:
+        """Whether each model gets a process of its own."""
+        return self.isolate or self.timeout is not None or self.memory is not None
 
-    @property
-    def is_saved(self) -> bool:
-        return is_saved(self.spec)
+    def make_jobs(self, specs: Sequence[str]) -> list[Job]:
+        """Return the job of each MODEL; raises a usage error for another number of names than of models."""
+        from ..job import Job
 
-    def name_report(self, report: Report) -> Report:
-        """Return a report of this subject under its name by --name, if it has one."""
-        return report if self.given_name is None else replace(report, name=self.given_name)
+        if self.name and len(self.name) != len(specs):
+            counts = f"{format_count(len(self.name), 'name')} for {format_count(len(specs), 'model')}"
+            raise click.BadParameter(f"{counts}; give one for each, in their order", param_hint="--name")
+        names = ("batch_size", "device", "max_seconds", "num_threads", "on", "optimizer", "fit_in")
+        values = {name: value for name in names if (value := getattr(self, name)) is not None}
+        arguments = {name: Preference(value) if name in self.preferred else value for name, value in values.items()}
+        job = Job(
+            None,
+            input_shape=parse_shapes(self.input_shape),
+            metrics=self.metric or None,
+            leave_out=self.leave_out,
+            strict=self.strict,
+            static=self.static,
+            arguments={**arguments, **self.further},
+            trust=self.trust,
+        )
+        return [
+            replace(job, model=spec, name=name)
+            for spec, name in zip(specs, self.name or (None,) * len(specs), strict=True)
+        ]
+
+    def require_known_names(self) -> None:
+        """Raise `UnknownStatusError` for a metric that no model has, before one, and its framework, is loaded."""
+        from ..hooks.offers import list_known_names
+
+        all_names = list_known_names() if self.metric or self.leave_out else None
+        if all_names is None:  # only a profiler knows them
+            return
+        for owner, names in (("this profiler", self.metric), ("leave_out", self.leave_out)):
+            for name in names:
+                if name not in all_names:
+                    raise UnknownStatusError(name, all_names, owner=owner)
 
 
 class Measured(NamedTuple):
@@ -70,46 +133,19 @@ class Compared(NamedTuple):
     profilers: list[Profiler | None]
 
 
-def list_subjects(specs: Sequence[str], request: Request) -> list[Subject]:
-    """Return the MODELs with their names; raises a usage error for another number of names than of models."""
-    if not request.name:
-        return list(map(Subject, specs))
-    if len(request.name) != len(specs):
-        counts = f"{format_count(len(request.name), 'name')} for {format_count(len(specs), 'model')}"
-        raise click.BadParameter(f"{counts}; give one for each, in their order", param_hint="--name")
-    return list(map(Subject, specs, request.name))
-
-
-def read_name(spec: str) -> str:
-    """Return the part of a MODEL that names it: ``student`` of ``nets.py:student``, ``net`` of ``net.onnx``."""
-    source, _, name = spec.rpartition(":")
-    return name if source and "/" not in name else Path(spec.rstrip("/")).stem or spec
-
-
 def profile_spec(spec: str, request: Request) -> Measured:
     """Return the report of one model."""
-    from ..models.placing import split_arguments
-
-    (subject,) = list_subjects([spec], request)
-    placing, others = split_arguments(request.further)
-    if not placing:
-        return _profile([subject], request)[subject]
-    if request.is_isolated:
+    (job,) = request.make_jobs([spec])
+    placing = job.find_placing()
+    if placing and request.is_isolated:
         options = ", ".join(f"--{option}" for option in placing)
         raise click.UsageError(f"{options} gets a process of its own already; leave out the options of isolation")
-    return _profile_in_place(subject, replace(request, further=others), placing)
+    return _profile([job], request)[0]
 
 
-def _profile_in_place(subject: Subject, request: Request, placing: Mapping[str, Any]) -> Measured:
-    """Return the report of what is profiled in place of a model, which is not loaded here."""
-    from ..hooks.extension import LoadedModel
-    from ..models.placing import place_model
-
-    with _end_in_a_line(), progress_enabled(not request.quiet):
-        model, backend = place_model(subject.spec, None, placing, request.trust)
-        loaded = LoadedModel(model, name=subject.name)
-        profiler = request.make_profiler(loaded, backend=backend, placing=placing)
-        return Measured(request.make_report(profiler), profiler)
+def measure_specs(specs: Sequence[str], request: Request) -> list[Measured]:
+    """Return the reports of models, which are measured in turn, and of files, in the order of ``specs``."""
+    return _measure(request.make_jobs(specs), request)
 
 
 def compare_specs(specs: Sequence[str], request: Request) -> Compared:
@@ -120,26 +156,26 @@ def compare_specs(specs: Sequence[str], request: Request) -> Compared:
     """
     from ..results.comparison import side_by_side
 
-    subjects = list_subjects(specs, request)
-    measured = _measure(subjects, request)
-    names = [subject.name or measured[subject].report.name for subject in subjects]
+    jobs = request.make_jobs(specs)
+    measured = _measure(jobs, request)
+    titles = [job.name or (None if is_saved(job.model) else name_spec(job.model)) for job in jobs]
+    names = [title or report.name for title, (report, _) in zip(titles, measured, strict=True)]
     names = [
-        read_name(subject.spec) if subject.name is None and names.count(name) > 1 else name
-        for subject, name in zip(subjects, names, strict=True)
+        name_spec(spec) if title is None and names.count(name) > 1 else name
+        for spec, title, name in zip(specs, titles, names, strict=True)
     ]
-    comparison = side_by_side([measured[subject].report for subject in subjects], names)
+    comparison = side_by_side([report for report, _ in measured], names)
     if request.metric:
-        fresh = [report for subject, report in zip(subjects, comparison.reports, strict=True) if not subject.is_saved]
+        fresh = [report for spec, report in zip(specs, comparison.reports, strict=True) if not is_saved(spec)]
         reference, *others = _select_metrics(comparison.reports, request.metric, fresh)
         comparison = replace(comparison, reference=reference, others=tuple(others))
-    return Compared(comparison, [measured[subject].profiler for subject in subjects])
+    return Compared(comparison, [profiler for _, profiler in measured])
 
 
-def measure_specs(specs: Sequence[str], request: Request) -> list[Measured]:
-    """Return the reports of models, which are measured in turn, and of files, in the order of ``specs``."""
-    subjects = list_subjects(specs, request)
-    measured = _measure(subjects, request)
-    return [measured[subject] for subject in subjects]
+def name_spec(spec: str) -> str:
+    """Return the part of a MODEL that names it: ``student`` of ``nets.py:student``, ``net`` of ``net.onnx``."""
+    source, _, name = spec.rpartition(":")
+    return name if source and "/" not in name else Path(spec.rstrip("/")).stem or spec
 
 
 def _select_metrics(reports: Sequence[Report], metrics: Sequence[str], fresh: Sequence[Report]) -> list[Report]:
@@ -162,53 +198,58 @@ def _select_metrics(reports: Sequence[Report], metrics: Sequence[str], fresh: Se
     ]
 
 
-def _measure(subjects: Sequence[Subject], request: Request) -> dict[Subject, Measured]:
-    """Return the report of each subject: saved ones are read first, then the models are measured."""
-    saved = [subject for subject in subjects if subject.is_saved]
-    models = [subject for subject in subjects if not subject.is_saved]
-    measured = {subject: Measured(subject.name_report(load_report(subject.spec))) for subject in saved}
-    return {**measured, **_profile(models, request)}
+# Measuring --------------------------------------------------------------------------------------------------------
 
 
-def _profile(subjects: Sequence[Subject], request: Request) -> dict[Subject, Measured]:
+def _measure(jobs: Sequence[Job], request: Request) -> list[Measured]:
+    """Return the report of each job: saved ones are read first, then the models are measured."""
+    saved = [_load_renamed(job) if is_saved(job.model) else None for job in jobs]
+    models = [job for job, report in zip(jobs, saved, strict=True) if report is None]
+    fresh = iter(_profile(models, request) if models else ())
+    return [next(fresh) if report is None else Measured(report) for report in saved]
+
+
+def _load_renamed(job: Job) -> Report:
+    report = load_report(job.model)
+    return report if job.name is None else replace(report, name=job.name)
+
+
+def _profile(jobs: Sequence[Job], request: Request) -> list[Measured]:
     """Return the reports of models, which are measured in turn; plugins see them so too."""
-    return _profile_isolated(subjects, request) if request.is_isolated else _profile_here(subjects, request)
-
-
-def _profile_isolated(subjects: Sequence[Subject], request: Request) -> dict[Subject, Measured]:
-    """Return the reports of models in processes of their own."""
-    from ..hooks.manager import announce
-    from ..results.comparison import side_by_side
-
-    with _end_in_a_line():
-        reports = request.profile_isolated([subject.spec for subject in subjects]) if subjects else []
-        reports = [subject.name_report(report) for subject, report in zip(subjects, reports, strict=True)]
-        if reports:
-            announce(side_by_side(reports) if len(reports) > 1 else reports[0])
-    return dict(zip(subjects, map(Measured, reports), strict=True))
-
-
-def _profile_here(subjects: Sequence[Subject], request: Request) -> dict[Subject, Measured]:
-    """Return the reports of models, with their profilers."""
-    from ..profiler import compare_profilers
-
+    if request.is_isolated:
+        return _profile_isolated(jobs, request)
     with _end_in_a_line():
         request.require_known_names()
     with progress_enabled(not request.quiet):
-        models = [load_argument(subject.spec, request.trust) for subject in subjects]
+        loaded = [
+            replace(job, name=job.name or name_spec(job.model)) if job.find_placing() else load_job(job) for job in jobs
+        ]
     with _end_in_a_line(), progress_enabled(not request.quiet):
-        names = [subject.given_name for subject in subjects]
-        profilers = list(map(request.make_profiler, models, names))
-        if len(profilers) > 1:
-            reports = compare_profilers(
-                profilers, request.metric or None, request.arguments, strict=request.strict, static=request.static
-            ).reports
-        else:
-            reports = tuple(map(request.make_report, profilers))
-    return {
-        subject: Measured(replace(report, name=profiler.name), profiler)
-        for subject, report, profiler in zip(subjects, reports, profilers, strict=True)
-    }
+        profilers = [job.make_profiler(once=True) for job in loaded]
+        if len(profilers) == 1:
+            return [Measured(loaded[0].compute_report(profilers[0]), profilers[0])]
+        reports = loaded[0].compare(profilers, None).reports
+    return [
+        Measured(replace(report, name=profiler.name), profiler)
+        for report, profiler in zip(reports, profilers, strict=True)
+    ]
+
+
+def _profile_isolated(jobs: Sequence[Job], request: Request) -> list[Measured]:
+    """Return the reports of models in processes of their own."""
+    from ..hooks.manager import announce
+    from ..isolation.api import run_jobs
+    from ..isolation.limits import Limits
+    from ..job import NoModelError
+    from ..results.comparison import side_by_side
+
+    with _end_in_a_line():
+        try:
+            reports = run_jobs(jobs, Limits.read(request.timeout, request.memory))
+        except NoModelError as error:
+            raise click.BadParameter(str(error), param_hint="MODEL") from error
+        announce(side_by_side(reports) if len(reports) > 1 else reports[0])
+    return list(map(Measured, reports))
 
 
 @contextmanager
@@ -240,3 +281,46 @@ def end_with_failures(report: Report, profiler: Profiler | None) -> None:
         if profiler is not None and failed[0] in profiler.status_keys():
             error = profiler.status_get(failed[0], to_value=False).outcome.error
         fail(f"{', '.join(failed)} of {report.name} failed", MODEL_FAILED, error)
+
+
+# Loading ----------------------------------------------------------------------------------------------------------
+
+
+def load_job(job: Job, hint: str = "MODEL") -> Job:
+    """Return a job with the model that MODEL leads to; an error ends the command with a message of one line."""
+    try:
+        for loading in track((job,), f"Loading {job.model}"):
+            loaded = loading.load()
+        return loaded
+    except InputError as error:
+        raise click.BadParameter(str(error), param_hint=hint) from error
+    except ModelFailedError as error:
+        fail(str(error), MODEL_FAILED, error)
+
+
+def is_saved(spec: str) -> bool:
+    """Return whether a text names a saved report rather than a model."""
+    return Path(spec).suffix.lower() == ".json"
+
+
+def load_saved(path: str, hint: str = "REPORT") -> Report | Comparison:
+    """Return what a file holds; what is wrong with it is a usage error."""
+    from ..hooks.backends import list_backends
+    from ..results.saving import load
+
+    try:
+        return load(path)
+    except ReportFileError as error:
+        is_model = any(Path(path).suffix in offer.item.suffixes for offer in list_backends()) and Path(path).exists()
+        wrong = f"{path} is a model, and not a saved report; profile it: profilerkit profile {path}"
+        raise click.BadParameter(wrong if is_model else str(error), param_hint=hint) from error
+
+
+def load_report(path: str) -> Report:
+    """Return the report of one model that a file holds; anything else is a usage error."""
+    from ..results.report import Report
+
+    loaded = load_saved(path, "MODEL")
+    if not isinstance(loaded, Report):
+        raise click.BadParameter(f"{path} holds a comparison; give the report of one model", param_hint="MODEL")
+    return loaded

@@ -10,10 +10,9 @@ import click
 from ..errors import DeviceFileError, DeviceNotKnownError
 from ..hooks.commands import load_options, read_arguments, use_options
 from .completing import devices, models
-from .measuring import end_with_failures, profile_spec
+from .measuring import Request, end_with_failures, profile_spec
 from .options import input_options, isolation_options, measuring_options, output_options, pick, strict_option
 from .output import Display
-from .request import Request
 
 __all__ = ["command"]
 

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from ..api import Names
-from ..arguments.checks import FLAG, MODEL_NAME, NAMES, Check
-from ..arguments.names import status_names
-from ..backend import BACKEND, Backend, DeviceLike
-from ..call_arguments import read_functions, read_names, read_run_arguments
+from ..arguments.checks import NAMES, Check
+from ..backend import Backend, DeviceLike
 from ..hooks.manager import announce, is_limited_to_own_plugins
+from ..job import Job, read_names
 from ..piping.function import ProfilerFunction
 from ..results.comparison import Comparison, side_by_side
 from ..results.report import Report
 from .conducting import conduct
-from .job import Job
 from .limits import Limits
 from .run import IsolatedRun, pump
 from .starting import StartMethod, require_possible
@@ -24,17 +22,6 @@ from .starting import StartMethod, require_possible
 __all__ = ["isolated", "isolated_comparison", "run_jobs"]
 
 _MODULES = Check("names of modules: preload=['torch']", lambda value: tuple(NAMES.read(value)))
-#: How each argument is read that a job does not take as it is.
-_PARTS: dict[str, Callable[[str, Any], Any]] = {
-    "functions": lambda _, value: tuple(read_functions(value)),
-    "metrics": status_names,
-    "leave_out": lambda name, value: status_names(name, value) or (),
-    "name": MODEL_NAME,
-    "backend": BACKEND,
-    "strict": FLAG,
-    "static": FLAG,
-    "trust": FLAG,
-}
 
 
 def isolated(
@@ -94,7 +81,7 @@ def isolated(
     Raises `InputError` for an invalid limit, a model that cannot be pickled, and a process that must not be forked;
     wrong arguments raise the same errors as in `profile`.
     """
-    job = _read_job(
+    job = Job.read(
         model,
         inputs=inputs,
         input_shape=input_shape,
@@ -107,7 +94,9 @@ def isolated(
         strict=strict,
         static=static,
         trust=trust,
-        arguments={**kwargs, **read_run_arguments(batch_size, device)},
+        batch_size=batch_size,
+        device=device,
+        arguments=kwargs,
     )
     limits = Limits.read(timeout, memory, max_threads)
     report = run_jobs([job], limits, start_method, _MODULES("preload", preload))[0]
@@ -146,7 +135,7 @@ def isolated_comparison(
     if len(models) < 2:
         raise TypeError("isolated_comparison() needs a reference and at least one other model")
     names = read_names(names, len(models))
-    first = _read_job(
+    first = Job.read(
         models[0],
         inputs=inputs,
         input_shape=input_shape,
@@ -158,18 +147,15 @@ def isolated_comparison(
         strict=strict,
         static=static,
         trust=trust,
-        arguments={**kwargs, **read_run_arguments(batch_size, device)},
+        batch_size=batch_size,
+        device=device,
+        arguments=kwargs,
     )
     jobs = [replace(first, model=model) for model in models]
     reports = run_jobs(jobs, Limits.read(timeout, memory, max_threads), start_method, _MODULES("preload", preload))
     comparison = side_by_side(reports, names)
     announce(comparison)
     return comparison
-
-
-def _read_job(model: Any, **parts: Any) -> Job:
-    """Return the job with these parts, by the names that `Job` has for them; raises `ArgumentError` for a wrong one."""
-    return Job(model, **{name: _PARTS[name](name, value) if name in _PARTS else value for name, value in parts.items()})
 
 
 def run_jobs(

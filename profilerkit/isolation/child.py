@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError, ProfilerKitError, ProfilerKitWarning, UnknownStatusError, classify
 from ..inputs import NoInputs
+from ..job import Job
 from ..piping.function import JointFunction, Need
 from ..piping.outcome import Completeness, Outcome
 from ..piping.status import Metric
 from .channel import Channel
-from .job import Job
 from .job_file import read_job
 from .turns import take_turns
 
@@ -135,31 +135,13 @@ def _send_warnings(channel: Channel) -> Iterator[None]:
 def _profile(channel: Channel, job: Job) -> None:
     """Load the model, and compute its metrics in the order of what they need of it."""
     from ..api import profile
-    from ..models.placing import place_model, split_arguments
-    from ..piping.requests import read_request
-    from ..profiler import make_profiler
 
     channel.send(stage="loading the model")
-    placing, arguments = split_arguments(job.arguments)
-    model, backend = place_model(job.model, job.backend, placing, job.trust)
-    loaded = replace(job, model=model, backend=backend).load()
+    loaded = job.load()
     channel.send(stage="making its profiler")
-    profiler = make_profiler(
-        loaded.model,
-        functions=job.load_functions(),
-        leave_out=job.leave_out,
-        name=job.name or loaded.name,
-        backend=backend,
-        placing=placing,
-        inputs=loaded.inputs,
-        input_shape=loaded.input_shape,
-        data_splits=job.load_data_splits(),
-    )
-    (names,), arguments = read_request(
-        [profiler._registry], job.metrics, arguments, strict=job.strict, static=job.static, caller=profile
-    )
-    requested = names if job.static or job.metrics is not None else None
-    work = Work(channel, profiler, names, requested, replace(job, arguments=arguments))
+    profiler = loaded.make_profiler()
+    names, arguments = job.read_request(profiler, profile)
+    work = Work(channel, profiler, names, job.select_shown(names), replace(job, arguments=arguments))
     work.plan()
     work.count_without_running()
     work.compute()

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from ..errors import InputError
+from ..job import Job
 from .forking import suggest_fork
-from .job import Job
 
 __all__ = ["read_job", "require_started", "write_job"]
 

@@ -10,12 +10,12 @@ import msgspec
 
 from .. import errors
 from ..errors import FailureCode, ModelFailedError, ProfilerKitWarning, UnknownStatusError
+from ..job import NoModelError
 from ..process.user_lines import find_stack_level
 from ..results.report import Report
 from ..results.saving import parse, require_sealed
 from ..times.sampling import Sampling
 from .channel import REPORT, ChannelError
-from .job import NoModelError
 from .turns import Plan
 
 __all__ = ["Progress"]

@@ -14,10 +14,10 @@ from functools import partial
 from typing import IO, Any, NamedTuple
 
 from ..errors import FailureCode, ModelFailedError
+from ..job import Job
 from ..results.report import Report
 from . import processes
 from .channel import MESSAGE, ChannelError, FrameReader, decode, frame
-from .job import Job
 from .limits import Limits
 from .messages import Progress
 from .output import BoundedOutput

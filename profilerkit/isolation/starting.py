@@ -23,13 +23,13 @@ from typing import Any, Literal, NoReturn, TypeAlias, get_args
 from ..arguments.checks import text
 from ..error_text import shown
 from ..errors import ArgumentError, NotOfferedError, by_likeness
+from ..job import Job
 from ..process.clean_output import standard_descriptors
 from . import processes
 from .channel import MESSAGE, frame
 from .ends import ChildEnds, Started, open_ends, open_pairs
 from .forking import require_forkable
 from .interpreters import make_command, start_server
-from .job import Job
 from .job_file import require_started, write_job
 from .limits import Limits
 from .supervisor import supervise

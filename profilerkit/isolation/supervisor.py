@@ -27,7 +27,7 @@ from .channel import Channel, ChannelError
 from .limits import Limits
 
 if TYPE_CHECKING:
-    from .job import Job
+    from ..job import Job
 
 __all__ = ["Ending", "Supervisor", "main", "supervise"]
 

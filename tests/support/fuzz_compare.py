@@ -17,7 +17,7 @@ from fuzz_snapshot import Bits, alike, caches, content, snapshot
 from torch import nn
 
 from profilerkit import ModelInputs, profile
-from profilerkit.profiler import compute_report
+from profilerkit.job import Job
 from profilerkit.trace.records import ModelTrace, OpRecord
 
 __all__ = ["Difference", "Truth", "differences", "find_truth"]
@@ -137,7 +137,7 @@ def differences(source: str, truth: Truth) -> tuple[list[Difference], str]:
         before, empty = _surroundings(model, inputs), caches(names)
         profiler = _profiler(model, inputs)
         trace = profiler.compute_status("trace")
-        report = compute_report(profiler, ["macs", "flops", "total_params", "trainable_params"], {})
+        report = Job(model, metrics=["macs", "flops", "total_params", "trainable_params"]).compute_report(profiler)
         has_left = any(words in source for words in _LEAVING)
         found += _counts(report, trace, truth, has_left)
         found += _harm(before, _surroundings(model, inputs))

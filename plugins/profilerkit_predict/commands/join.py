@@ -10,7 +10,7 @@ import click
 
 from profilerkit.arguments.checks import DEPTH, TOP
 from profilerkit.cli import NOT_KEPT, USAGE, emit, fail
-from profilerkit.cli.loading import load_argument
+from profilerkit.cli.measuring import load_job
 from profilerkit.cli.option_values import make_callback, parse_shapes, require_writable
 from profilerkit.cli.options import TypedOption, console_or_json, output_option, trust_option
 from profilerkit.cli.output import cannot_write
@@ -24,7 +24,7 @@ from profilerkit.errors import (
 )
 
 if TYPE_CHECKING:
-    from profilerkit.hooks.extension import LoadedModel
+    from profilerkit.job import Job
 
     from ..joining import JoinedProfile
 
@@ -89,7 +89,9 @@ def command(
     PROFILE is a file of torch.profiler (Chrome JSON), of onnxruntime or of jax.profiler.trace, compressed or not.
     'profilerkit trace-script' prints a script that makes one with torch alone.
     """
-    joined = _join(profile, load_argument(model, trust, "--model"), options)
+    from profilerkit.job import Job
+
+    joined = _join(profile, load_job(Job(model, trust=trust), "--model"), options)
     unwritten = None
     if output is not None:
         try:
@@ -103,13 +105,10 @@ def command(
         fail(f"{format_count(len(joined.above_one), 'layer')} above 1 of what {options['device']} can do", NOT_KEPT)
 
 
-def _join(profile: str, model: Any, options: dict[str, Any]) -> JoinedProfile:
+def _join(profile: str, loaded: Job, options: dict[str, Any]) -> JoinedProfile:
     """Return the joined profile; a wrong request ends the command."""
-    from profilerkit.hooks.extension import LoadedModel
-
     from ..joining import join
 
-    loaded = model if isinstance(model, LoadedModel) else LoadedModel(model)
     shapes = parse_shapes(options.pop("input_shape"))
     try:
         sizes = {"input_shape": shapes} if shapes is not None else _choose_inputs(profile, loaded)
@@ -118,7 +117,7 @@ def _join(profile: str, model: Any, options: dict[str, Any]) -> JoinedProfile:
         fail(str(error), USAGE, error)
 
 
-def _choose_inputs(profile: str, loaded: LoadedModel) -> dict[str, Any]:
+def _choose_inputs(profile: str, loaded: Job) -> dict[str, Any]:
     """Return the inputs of the model's loader, unless the profile's own script has noted which were profiled."""
     from ..joining import read_profile
 

@@ -14,7 +14,7 @@ from profilerkit.devices.info import DeviceInfo, dtype_name
 from profilerkit.devices.products import UnknownPeakError
 from profilerkit.errors import ArgumentError, DeviceNotKnownError, ProfileFileError
 from profilerkit.inputs import ModelInputs
-from profilerkit.profiler import make_profiler
+from profilerkit.job import Job
 from profilerkit.protocols import require_capability
 from profilerkit.trace.records import ModelTrace
 
@@ -72,7 +72,7 @@ def join(
         sizes = _read_sizes(file)
         input_shape = sizes.shape
         batch_size = sizes.batch if batch_size is None else batch_size
-    profiler = make_profiler(model, inputs=inputs, input_shape=input_shape, backend=backend, name=name)
+    profiler = Job(model, inputs, input_shape, backend=backend, name=name).make_profiler()
     is_training = _is_training(file) if training is None else bool(FLAG("training", training))
     arguments: dict[str, Any] = {} if batch_size is None else {"batch_size": batch_size}
     trace: ModelTrace = profiler.compute_status("training_trace" if is_training else "trace", **arguments)

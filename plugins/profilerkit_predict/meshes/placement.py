@@ -14,7 +14,7 @@ from profilerkit.arguments.checks import at_least
 from profilerkit.backend import BACKEND
 from profilerkit.error_text import shown
 from profilerkit.errors import ArgumentError
-from profilerkit.isolation.job import is_builder
+from profilerkit.job import is_builder
 from profilerkit.models.python_loaders import is_in_file, parse_python
 
 from .layout import MESH, PASSES, RankModel, read_parallelize, read_rank

@@ -17,8 +17,8 @@ from profilerkit.backend import DeviceLike
 from profilerkit.backend_kit.optimizers import OptimizerBytes
 from profilerkit.error_text import error_line
 from profilerkit.errors import InputError, ModelFailedError, NotOfferedError, PlacementError, ProfilerKitError
-from profilerkit.isolation.job import Job
 from profilerkit.isolation.job_file import read_job, require_started, write_job
+from profilerkit.job import Job
 from profilerkit.models.loaders import load_model
 from profilerkit.models.python_loaders import load_function
 from profilerkit.protocols import LimitsMetrics, ReadsOptimizers, Trains, require_capability

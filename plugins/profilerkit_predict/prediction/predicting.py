@@ -14,8 +14,8 @@ from profilerkit.devices.catalog import device as device_named
 from profilerkit.devices.info import DeviceInfo
 from profilerkit.devices.products import find_dtype
 from profilerkit.errors import ArgumentError
+from profilerkit.job import Job
 from profilerkit.piping.quantity import Scale, scale_value
-from profilerkit.profiler import make_profiler
 from profilerkit.trace.layer_table import LayerTable
 from profilerkit.trace.records import LayerRecord, ModelTrace, OpRecord
 
@@ -62,7 +62,7 @@ def predict(
         UnknownPeakError: The device's peak for a dtype of the model's products is not known.
     """
     target = device_named(on)
-    profiler = make_profiler(model, inputs=inputs, input_shape=input_shape, backend=backend)
+    profiler = Job(model, inputs, input_shape, backend=backend).make_profiler()
     arguments: dict[str, Any] = {} if batch_size is None else {"batch_size": batch_size}
     key = "training_trace" if FLAG("training", training) else "trace"
     trace: ModelTrace = profiler.compute_status(key, **arguments)

@@ -7,8 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from profilerkit.cli import cli
-from profilerkit.cli.measuring import list_subjects, read_name
-from profilerkit.cli.request import Request
+from profilerkit.cli.measuring import Request, name_spec
 from profilerkit.hooks.commands import list_commands
 
 
@@ -49,11 +48,11 @@ def test_the_example_of_a_language_model_runs() -> None:
     ],
 )
 def test_what_was_typed_heads_the_columns(spec: str, name: str) -> None:
-    assert read_name(spec) == name
+    assert name_spec(spec) == name
 
 
 def test_names_are_one_for_each_model() -> None:
-    assert [subject.name for subject in list_subjects(["a:b", "saved.json"], Request())] == ["b", None]
-    assert [subject.name for subject in list_subjects(["a:b", "c:d"], Request(name=("old", "new")))] == ["old", "new"]
+    assert [job.name for job in Request().make_jobs(["a:b", "saved.json"])] == [None, None]
+    assert [job.name for job in Request(name=("old", "new")).make_jobs(["a:b", "c:d"])] == ["old", "new"]
     with pytest.raises(click.BadParameter, match="1 name for 2 models; give one for each"):
-        list_subjects(["a:b", "c:d"], Request(name=("old",)))
+        Request(name=("old",)).make_jobs(["a:b", "c:d"])

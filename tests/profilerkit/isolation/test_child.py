@@ -27,9 +27,9 @@ from profilerkit import (
 )
 from profilerkit.isolation.channel import REPORT, Channel, FrameReader, decode
 from profilerkit.isolation.child import NOT_REACHED, Work, group_by_function, serve
-from profilerkit.isolation.job import Job
 from profilerkit.isolation.turns import take_turns
 from profilerkit.isolation.unreached import register_for_any_backend
+from profilerkit.job import Job
 from profilerkit.piping.function import Need
 from profilerkit.results.saving import parse
 from profilerkit.testing import FakeBackend, FakeClock, FakeLayer, FakeModel, FakeTensor

@@ -36,13 +36,13 @@ from profilerkit.cli import cli
 from profilerkit.isolation import interpreters, isolated_comparison, processes, starting
 from profilerkit.isolation.conducting import Conductor
 from profilerkit.isolation.forking import NEVER_FORKED, require_forkable
-from profilerkit.isolation.job import is_builder
 from profilerkit.isolation.job_file import require_started
 from profilerkit.isolation.limits import Limits
 from profilerkit.isolation.messages import Progress
 from profilerkit.isolation.reasons import Fate, find_reason
 from profilerkit.isolation.starting import require_possible
 from profilerkit.isolation.supervisor import Ending
+from profilerkit.job import is_builder
 
 MODELS = str(Path(planted.__file__))
 QUICK: dict[str, Any] = {"start_method": "forkserver", "preload": ["numpy"], "timeout": 60}

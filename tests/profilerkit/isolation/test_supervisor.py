@@ -23,9 +23,9 @@ from time_limits import run_python
 from profilerkit import FailureCode, InputError
 from profilerkit.isolation import forkserver, interpreters, processes, run, supervisor
 from profilerkit.isolation.channel import Channel, ChannelError
-from profilerkit.isolation.job import Job
 from profilerkit.isolation.limits import Limits
 from profilerkit.isolation.supervisor import Ending, Supervisor, limit_resources
+from profilerkit.job import Job
 
 pytestmark = pytest.mark.skipif(not processes.LINUX, reason="only Linux has all of it")
 

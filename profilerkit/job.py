@@ -1,0 +1,291 @@
+"""The job of one call: a model, or how to get it, and what is to be computed of it.
+
+`profile` and `compare` make jobs and run them; a command makes them of its options; a process of its own
+(``isolation``) is sent one.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from .arguments.checks import BATCH_SIZE, FLAG, MODEL_NAME, NAMES
+from .arguments.names import foreign_hint, status_names
+from .backend import BACKEND, DEVICE
+from .error_text import shown
+from .errors import ArgumentError, InputError
+from .hooks.extension import LoadedModel
+from .hooks.manager import announce
+from .input_shapes import parse_input_shape
+from .models.loaders import find_loader, load_model
+from .models.opening import open_model
+from .models.placing import place_model, split_arguments
+from .piping.function import ProfilerFunction, why_no_function
+from .piping.requests import read_request
+from .profiler import Profiler, compare_profilers
+from .protocols import CastsModels, require_capability
+from .results.comparison import Comparison
+from .results.report import Report
+
+__all__ = ["Job", "NoModelError", "is_builder", "read_names"]
+
+
+@dataclass(frozen=True)
+class Job:
+    """One model to profile, and how.
+
+    Functions, data splits and the model may each be a text for `load`, as ``net.py:build``: what it leads to need not
+    be pickled for another process.
+
+    Attributes:
+        model: The model itself, or for `load` a text, or a class or a function that builds it.
+        inputs: The model's inputs; None where they are not given, as for the next two.
+        input_shape: Their shapes.
+        data_splits: The data splits.
+        functions: Further profiler functions.
+        metrics: The metrics to compute; None for the default ones.
+        leave_out: The status keys of plugins that are not computed.
+        name: The name of the model in the report; None for the one that its class or text has.
+        backend: A backend or its name; None for the one that recognizes the model.
+        strict: Whether a value that is not complete is an error.
+        static: Whether the model does not run.
+        arguments: The arguments of `profilerkit.profile` that are no attribute here.
+        in_turn: Whether several such processes take turns when they measure times.
+        own_plugins_alone: Whether the plugins of other packages are left out.
+        trust: Whether files are loaded that can run code, such as pickles.
+        gated: Whether the process waits, before the first function that runs the model, until the caller lets it; then
+            it measures by itself.
+        folder: The current folder of the process, if it is another one.
+        dtype: The dtype of the model's weights and of the floating-point ``input_shape``, if it is another one. Given
+            ``inputs`` keep theirs.
+    """
+
+    model: Any
+    inputs: Any = None
+    input_shape: Any = None
+    data_splits: Any = None
+    functions: tuple[Any, ...] = ()
+    metrics: Sequence[str] | None = None
+    leave_out: Sequence[str] = ()
+    name: str | None = None
+    backend: Any = None
+    strict: bool = False
+    static: bool = False
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    in_turn: bool = False
+    own_plugins_alone: bool = False
+    trust: bool = False
+    gated: bool = False
+    folder: str | None = None
+    dtype: str | None = None
+
+    @classmethod
+    def read(cls, model: Any, *, arguments: Mapping[str, Any], batch_size: Any, device: Any, **parts: Any) -> Job:
+        """Return the job that the arguments of a call describe, by their names; `ArgumentError` for a wrong one."""
+        run = {"batch_size": BATCH_SIZE("batch_size", batch_size), "device": DEVICE("device", device)}
+        all_arguments = {**arguments, **{name: value for name, value in run.items() if value is not None}}
+        read = {name: _CHECKS[name](name, value) if name in _CHECKS else value for name, value in parts.items()}
+        job = cls(model, arguments=all_arguments, **read)
+        job._require_no_foreign_input()
+        return job
+
+    def _require_no_foreign_input(self) -> None:
+        """Raise `ArgumentError` for inputs under another profiler's name, where there are no others.
+
+        Elsewhere an unknown argument is a warning; this one would let every metric fail.
+        """
+        if self.inputs is None and self.input_shape is None and self.data_splits is None:
+            for name, value in self.arguments.items():
+                hint = foreign_hint(name, value, ("inputs", "input_shape"))
+                if hint:
+                    raise ArgumentError(f"there is no argument {name!r}; {hint}")
+
+    @property
+    def label(self) -> str:
+        """The name of the model before it is loaded."""
+        if self.name:
+            return self.name
+        if isinstance(self.model, (str, os.PathLike)):
+            return os.fspath(self.model)
+        return getattr(self.model, "__name__", None) or type(self.model).__name__
+
+    def find_placing(self) -> dict[str, Any]:
+        """Return the arguments that say what is profiled in place of a model."""
+        return split_arguments(self.arguments)[0]
+
+    # Running it ---------------------------------------------------------------------------------------------------
+
+    def profile(self, caller: Callable[..., Any]) -> Report:
+        """Return the report of the model; see `compute_report`."""
+        return self.compute_report(self.make_profiler(once=True), caller)
+
+    def compute_report(self, profiler: Profiler, caller: Callable[..., Any] | None = None) -> Report:
+        """Compute with a profiler what is asked for, and return the report.
+
+        An argument that no function takes may mean a parameter of ``caller``, which the user has called.
+        """
+        names, arguments = self.read_request(profiler, caller)
+        profiler._compute_all(names, arguments, strict=self.strict)
+        report = profiler._report(self.select_shown(names))
+        announce(report)
+        return report
+
+    def compare(
+        self, profilers: Sequence[Profiler], names: Iterable[str] | None, caller: Callable[..., Any] | None = None
+    ) -> Comparison:
+        """Compute with profilers, which take turns, what is asked for; ``names`` and ``caller`` as for one of them."""
+        _, arguments = split_arguments(self.arguments)
+        return compare_profilers(
+            profilers, self.metrics, arguments, models=names, strict=self.strict, static=self.static, caller=caller
+        )
+
+    def make_profiler(self, once: bool = False) -> Profiler:
+        """Return the profiler of the model, or of what is profiled in its place.
+
+        ``once`` says that no request comes after the first one: it does not note what values are computed from.
+        """
+        placing = self.find_placing()
+        model, backend = place_model(self.model, self.backend, placing, self.trust)
+        profiler = Profiler(
+            model, self.data_splits, self.name, inputs=self.inputs, input_shape=self.input_shape, backend=backend
+        )
+        profiler._placing, profiler._once = placing, once
+        for function in self.functions:
+            profiler._registry.register(function, override=True)
+        return profiler.register_defaults(leave_out=self.leave_out)
+
+    def read_request(self, profiler: Profiler, caller: Callable[..., Any] | None) -> tuple[list[str], dict[str, Any]]:
+        """Return the status keys that a profiler is to compute, and the arguments of their functions."""
+        _, arguments = split_arguments(self.arguments)
+        (names,), read = read_request([profiler._registry], self.metrics, arguments, self.strict, self.static, caller)
+        return names, read
+
+    def select_shown(self, names: list[str]) -> list[str] | None:
+        """Return the computed keys that the report has; None for all metrics."""
+        return names if self.static or self.metrics is not None else None
+
+    # Loading what is text, or is to be built ----------------------------------------------------------------------
+
+    def load(self) -> Job:
+        """Return the job with its model loaded or built, in its dtype, with the inputs of its loader if it has none.
+
+        What is profiled in place of a model loads that itself. Raises `NoModelError` for a text that leads to nothing.
+        """
+        loaded = LoadedModel(self.model) if self.find_placing() else self._load_model()
+        if self.inputs is not None or self.input_shape is not None:
+            shape = self.input_shape if self.dtype is None else _cast_shape(self.input_shape, self.dtype)
+            loaded = replace(loaded, inputs=self.inputs, input_shape=shape)
+        elif self.data_splits is not None:
+            loaded = replace(loaded, inputs=None, input_shape=None)
+        functions: list[Any] = []
+        for function in self.functions:
+            listed = self._load_text(function) if isinstance(function, str) else function
+            functions += listed if isinstance(listed, (list, tuple)) else [listed]
+        return replace(
+            self,
+            model=loaded.model,
+            inputs=loaded.inputs,
+            input_shape=loaded.input_shape,
+            data_splits=self._load_text(self.data_splits) if isinstance(self.data_splits, str) else self.data_splits,
+            functions=tuple(functions),
+            name=self.name or loaded.name,
+        )
+
+    def _load_model(self) -> LoadedModel:
+        model = self.model
+        if isinstance(model, (str, os.PathLike)) and self._is_spec(os.fspath(model)):
+            model = self._load_text(os.fspath(model))
+        elif is_builder(model):
+            model = model()
+        loaded = model if isinstance(model, LoadedModel) else LoadedModel(model)
+        if self.dtype is None:
+            return loaded
+        opened = open_model(loaded.model, self.backend)
+        model = require_capability(opened.backend, CastsModels).cast(opened.model, self.dtype)
+        return replace(loaded, model=model, input_shape=_cast_shape(loaded.input_shape, self.dtype))
+
+    def _is_spec(self, text: str) -> bool:
+        """Return whether a text is for a model loader. If not, it is the path of a saved model, which a backend opens.
+
+        Without a backend it must be for a loader, whose error says what is wrong with it.
+        """
+        if self.backend is not None:
+            try:
+                find_loader(text)
+            except InputError:
+                return False
+        return True
+
+    def _load_text(self, text: str) -> Any:
+        try:
+            return load_model(text, self.trust)
+        except InputError as error:
+            raise NoModelError(str(error)) from error
+
+
+class NoModelError(InputError):
+    """Raised for a text from which no model can be loaded, or no functions or data splits, where these are texts."""
+
+
+def is_builder(model: Any) -> bool:
+    """Return whether the model has to be built by a call: it is a class, a function or a partial."""
+    return inspect.isclass(model) or inspect.isroutine(model) or isinstance(model, functools.partial)
+
+
+def _cast_shape(shape: Any, dtype: str) -> Any:
+    """Return an ``input_shape`` with another dtype for its floating-point inputs.
+
+    >>> _cast_shape({"ids": ((128,), "int64"), "x": (3, 8)}, "float16")
+    {'ids': ((128,), 'int64'), 'x': ((3, 8), 'float16')}
+    """
+    if shape is None:
+        return None
+    shapes = parse_input_shape(shape)
+
+    def cast_spec(spec: Any) -> tuple[Any, str]:
+        return spec.shape, dtype if "float" in spec.dtype else spec.dtype
+
+    if shapes.named:
+        return {name: cast_spec(spec) for name, spec in shapes.named.items()}
+    return [cast_spec(spec) for spec in shapes.positional]
+
+
+# Reading arguments ------------------------------------------------------------------------------------------------
+
+
+def _read_functions(name: str, functions: Any) -> tuple[ProfilerFunction, ...]:
+    """Return one function, or several; raises `ArgumentError` for what is no `ProfilerFunction`."""
+    if isinstance(functions, ProfilerFunction):
+        return (functions,)
+    if isinstance(functions, (type, str, bytes, Mapping)) or not isinstance(functions, Iterable):
+        raise ArgumentError(f"{name}={shown(functions)}: {why_no_function(functions)}")
+    listed = tuple(functions)
+    for function in listed:
+        if not isinstance(function, ProfilerFunction):
+            raise ArgumentError(f"{name} has {shown(function)}: {why_no_function(function)}")
+    return listed
+
+
+#: How the arguments are read that a job does not take as they are.
+_CHECKS: Mapping[str, Callable[[str, Any], Any]] = {
+    "functions": _read_functions,
+    "metrics": status_names,
+    "leave_out": lambda name, value: status_names(name, value) or (),
+    "name": MODEL_NAME,
+    "backend": BACKEND,
+    "strict": FLAG,
+    "static": FLAG,
+    "trust": FLAG,
+}
+
+
+def read_names(names: Any, models: int) -> list[str] | None:
+    """Return the names of so many models, None for None; raises `ArgumentError` unless there is one for each."""
+    read: list[str] | None = NAMES("names", names)
+    if read is not None and len(read) != models:
+        raise ArgumentError(f"names has {len(read)} entries for {models} models; give one for each")
+    return read
