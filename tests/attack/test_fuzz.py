@@ -15,7 +15,7 @@ from fuzz_generator import program
 from fuzz_seeds import KEPT, Kept
 
 from profilerkit_torch import costs
-from profilerkit_torch.trace import recorded_pass, tracing
+from profilerkit_torch.trace import static_pass, tracing
 
 #: One seed in so many is compared as a training step too.
 TRAINED = 3
@@ -58,7 +58,7 @@ def test_what_was_found_stays_mended(kept: Kept) -> None:
 def test_a_question_with_a_wrong_answer_is_found(question: str, monkeypatch: pytest.MonkeyPatch) -> None:
     source = Kept("", "", f"if {question}:\n    return x0 @ x0.mT\nreturn x0").source
     truth = find_truth(source)
-    monkeypatch.setattr(recorded_pass.RecordedPass, "_prepare_answers", lambda *_: None)
+    monkeypatch.setattr(static_pass.RecordedPass, "_prepare_answers", lambda *_: None)
     monkeypatch.setattr(tracing._IN_INFERENCE[0], "grad_mode", torch.inference_mode)
     assert [difference.kind for difference in differences(source, truth)[0]] == ["macs"]
 

@@ -175,7 +175,7 @@ REMEMBERED = {
     "profilerkit_metrics/discovery.py": {"_read_files"},  # the folders of the package
     "profilerkit/piping/quantity.py": {"_factor"},  # numbers, at most 1024
     "profilerkit/process/environment.py": {"_cpu_model"},  # takes nothing
-    "profilerkit_torch/trace/control_flow.py": {"_count_steps_for_shapes"},  # takes nothing
+    "profilerkit_torch/trace/higher_order.py": {"_count_steps_for_shapes"},  # takes nothing
     "profilerkit_pages/html.py": {"assets"},  # the same
     "profilerkit_pages/page_parts.py": {"source", "templates"},  # the files of pages
     "profilerkit_onnx/model/types.py": {"dtype_name", "_bits"},  # of the numbers that stand for dtypes
@@ -190,7 +190,7 @@ REMEMBERED = {
     "profilerkit_torch/costs/classification.py": {"_find_kind"},  # operators, at most 4096
     "profilerkit_torch/costs/elementwise.py": {"_find_constant"},  # their names
     "profilerkit_torch/model/weights.py": {"_name_dtype"},  # the dtypes of torch
-    "profilerkit_torch/trace/tensor_infos.py": {"_info"},  # shapes and dtypes, at most 4096
+    "profilerkit_torch/trace/records.py": {"_info"},  # shapes and dtypes, at most 4096
 }
 
 

@@ -38,3 +38,8 @@ else:
 FAKE_NAMESPACE: dict[str, Any] = getattr(find("torch._subclasses"), "__dict__", {})
 #: The module of the errors and log lines that fake tensors make. Where it has another name, they pass for the model's.
 FAKE_MODULE = "torch._subclasses.fake_tensor"
+
+
+def stands_in(tensor: Any) -> bool:
+    """Return whether a tensor has no values of its own."""
+    return tensor.is_meta or isinstance(tensor, FakeTensor)

@@ -14,8 +14,7 @@ from profilerkit.error_text import error_line
 from profilerkit_predict.language_models.growth import find_growth, needs_third_length
 from profilerkit_predict.language_models.records import CacheContents, CacheLayer
 
-from ..trace.grad_modes import GRAD_MODES
-from ..trace.inference_pass import InferencePass
+from ..trace.inference_pass import GRAD_MODES, InferencePass
 from ..trace.tracing import trace_model
 from .calls import Calls
 from .configurations import find_longest_context, find_most_attended

@@ -23,7 +23,7 @@ from ..compat.tensors import storage_address
 from ..costs import Kind, classify
 from ..trace.operator_facts import tensors_in
 from ..trace.pass_record import NOTHING, OperatorRecord
-from ..trace.replay import make_plan
+from ..trace.plans import make_plan
 from .collectives import count_elements, is_collective, read_message
 from .rank_layers import RankLayers
 from .shares import count_bytes, find_gradient

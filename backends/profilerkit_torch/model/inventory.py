@@ -23,7 +23,7 @@ from .modules import (
     list_named_parameters,
     list_parameters,
 )
-from .tensors import has_unsized, is_twin, list_aliases
+from .tensors import has_unsized, list_aliases, may_be_data
 
 __all__ = ["Inventory", "OwnedParameter", "is_lazy"]
 
@@ -137,9 +137,9 @@ class Inventory:
         return list_aliases(self.tensors)
 
     @cached_property
-    def twins(self) -> list[tuple[torch.Tensor, torch.Tensor]]:
-        """The aliases that may become the data of their tensor again; see `tensors.is_twin`."""
-        return [(tensor, alias) for tensor, alias in self.aliases if is_twin(tensor, alias)]
+    def data_aliases(self) -> list[tuple[torch.Tensor, torch.Tensor]]:
+        """The aliases that may become the data of their tensor again; see `tensors.may_be_data`."""
+        return [(tensor, alias) for tensor, alias in self.aliases if may_be_data(tensor, alias)]
 
     @cached_property
     def containers(self) -> list[Any]:

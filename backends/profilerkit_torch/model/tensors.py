@@ -21,11 +21,11 @@ __all__ = [
     "has_storage",
     "has_unsized",
     "identify_elements",
-    "is_twin",
     "is_wrapper_class",
     "list_aliases",
     "list_with_values",
     "list_wrapped",
+    "may_be_data",
     "read_bytes",
     "storage_key",
     "view_like",
@@ -89,7 +89,7 @@ def list_wrapped(tensor: torch.Tensor) -> list[torch.Tensor]:
     return [inner for part in parts for inner in list_wrapped(part) or [part]]
 
 
-def is_twin(tensor: torch.Tensor, alias: torch.Tensor) -> bool:
+def may_be_data(tensor: torch.Tensor, alias: torch.Tensor) -> bool:
     """Return whether an alias is a plain tensor of the same device, dtype and layout: nothing else is ever handed back.
 
     What a mode or a subclass makes of it (a fake tensor, one on the meta device) would take the values away for good.

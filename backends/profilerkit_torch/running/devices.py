@@ -141,5 +141,5 @@ def move_model(inventory: Inventory, device: torch.device | None) -> Iterator[In
 def _move(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
     if tensor.is_meta:  # a rest of Keras' symbolic calls
         return tensor
-    twin = tensor.detach().to(device)
-    return nn.Parameter(twin, requires_grad=tensor.requires_grad) if isinstance(tensor, nn.Parameter) else twin
+    moved = tensor.detach().to(device)
+    return nn.Parameter(moved, requires_grad=tensor.requires_grad) if isinstance(tensor, nn.Parameter) else moved

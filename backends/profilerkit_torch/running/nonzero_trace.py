@@ -16,12 +16,10 @@ from profilerkit.backend_kit.failures import explain_failure
 from ..model.inventory import Inventory
 from ..model.keras_preparation import adapt_to_keras
 from ..model.wrapped import give_wrapper
-from ..trace.grad_modes import GRAD_MODES
-from ..trace.inference_pass import needs_autograd
-from ..trace.recorded_pass import RecordedPass
+from ..trace.inference_pass import GRAD_MODES, needs_autograd
 from ..trace.records import layer_records
 from ..trace.stand_ins import REAL_RUN
-from ..trace.static_pass import trace_pass
+from ..trace.static_pass import RecordedPass, trace_pass
 from ..trace.tracing import traceable
 from ..untouched.mutable_inputs import on_device
 from .nonzero_work import NonzeroMode, WatchedPass

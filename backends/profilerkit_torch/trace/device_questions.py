@@ -6,17 +6,46 @@ What the model then makes "there", on the device of the answers, is made on the 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import torch
 
+from ..compat.fake_tensors import stands_in
 from ..compat.tensors import tensor_classes
-from .asked_calls import Call, Handler, stands_in
 
 if TYPE_CHECKING:
     from .recorder import Recorder
 
-__all__ = ["DeviceQuestions"]
+__all__ = ["Call", "DeviceQuestions", "Handler"]
+
+
+class Call(NamedTuple):
+    """A call of a function of torch's, which is mostly a method of tensors, or the getter of an attribute of theirs."""
+
+    func: Any
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+    @property
+    def tensor(self) -> Any:
+        """The tensor whose method is called: the first argument."""
+        return self.args[0]
+
+    @property
+    def name(self) -> str:
+        """The name of the function for messages: ``Tensor.device`` of the getter ``Tensor.device.__get__``."""
+        function = self.func
+        name = function.__self__.__name__ if function.__name__ == "__get__" else function.__name__
+        return f"Tensor.{name}" if hasattr(torch.Tensor, name) else f"torch.{name.lstrip('_')}"
+
+    def run(self) -> Any:
+        """Call the function of torch's, and return what it returns."""
+        return self.func(*self.args, **self.kwargs)
+
+
+#: Returns to the model what a call returns.
+Handler: TypeAlias = Callable[[Call], Any]
+
 
 _CPU = torch.device("cpu")
 _META = torch.device("meta")

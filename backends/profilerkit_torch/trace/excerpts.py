@@ -1,24 +1,26 @@
-"""Parts of a record: what a branch or a turn of a loop does, recorded apart, and put back or dropped."""
+"""Parts of a record: what a branch or a turn of a loop does, recorded apart, and put back or dropped.
+
+The peak of the record then lies between two ends, as nobody knows which branches are taken.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from profilerkit.trace.bounds import Branch, Choice
+from profilerkit.trace.bounds import Branch, Choice, PeakSpread
 from profilerkit.trace.records import OpRecord
 
 from ..compat.modes import list_dispatch_modes
-from .branch_peaks import Peaks, Stretch, find_peaks
-from .pass_record import PassRecord
 
 if TYPE_CHECKING:
+    from .pass_record import PassRecord
     from .recorder import Recorder
 
-__all__ = ["Excerpt", "record_apart", "record_call", "record_into"]
+__all__ = ["Excerpt", "Peaks", "Stretch", "find_peaks", "measure_spread", "record_apart", "record_call", "record_into"]
 
 
 @dataclass(frozen=True)
@@ -115,3 +117,49 @@ def record_into(recorder: Recorder) -> AbstractContextManager[Any]:
     """Have a recorder record, where it does not already."""
     is_active = any(mode is recorder for mode in list_dispatch_modes())
     return nullcontext() if is_active else recorder
+
+
+# Peaks ----------------------------------------------------------------------------------------------------------------
+
+
+class Peaks(NamedTuple):
+    """The least and the most bytes that a peak may have."""
+
+    low: int
+    high: int
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """A part of a timeline, [start, end), that depends on a branch: its peak lies between ``peaks``."""
+
+    start: int
+    end: int
+    peaks: Peaks
+    reason: str
+
+    def shift(self, by: int) -> Stretch:
+        """Return the stretch of a timeline to which values have been added in front, or from which some are taken."""
+        return replace(self, start=self.start + by, end=self.end + by)
+
+
+def find_peaks(live_bytes: Sequence[int], base: int, stretches: Sequence[Stretch]) -> Peaks:
+    """Return the ends of the peak of a timeline that begins with ``base`` bytes; ``stretches`` do not overlap."""
+    inside = {index for stretch in stretches for index in range(stretch.start, stretch.end)}
+    always = max((base, *(alive for index, alive in enumerate(live_bytes) if index not in inside)))
+    return Peaks(
+        low=max((always, *(stretch.peaks.low for stretch in stretches))),
+        high=max((always, *(stretch.peaks.high for stretch in stretches))),
+    )
+
+
+def measure_spread(live_bytes: Sequence[int], base: int, stretches: Sequence[Stretch]) -> PeakSpread:
+    """Return how much the peak of a timeline may differ; ``stretches`` do not overlap.
+
+    >>> measure_spread((5, 9, 9, 4), 2, [Stretch(1, 3, Peaks(3, 12), "a condition")])
+    PeakSpread(below=4, above=3, reasons=('a condition',))
+    """
+    peak = max((base, *live_bytes))
+    low, high = find_peaks(live_bytes, base, stretches)
+    reasons = dict.fromkeys(stretch.reason for stretch in stretches if stretch.peaks.high > low)
+    return PeakSpread(peak - low, high - peak, tuple(reasons))

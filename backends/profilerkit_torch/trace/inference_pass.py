@@ -1,11 +1,16 @@
-"""What one pass over a model runs: its forward pass; `training` has the other kind, a step of training."""
+"""What one pass over a model runs: its forward pass; `training` has the other kind, a step of training.
+
+A run to be timed computes no gradients: it is under ``torch.no_grad()``. So is the first kind of pass, but it leaves
+autograd out: operators arrive before autograd takes them apart, as they do in ``torch.inference_mode()``. That mode is
+not on: a model may ask for it, and its tensors are of a kind of their own.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import copy_context
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import torch
 from torch import nn
@@ -14,14 +19,28 @@ from profilerkit import ModelInputs
 from profilerkit.backend_kit.failures import explain_failure
 from profilerkit.errors import ProfilerKitError
 
+from ..compat.autograd import without_autograd_kernels
 from ..model.modules import set_inference_flags
 from ..untouched.caller_context import as_caller
-from .fused_attention import FusedAttention
-from .grad_modes import GradMode, PassError, below_autograd
+from .attention_kernels import FusedAttention
 from .layers import LayerStack
+from .pass_errors import PassError
 from .recorder import Recorder
 
-__all__ = ["InferencePass", "needs_autograd"]
+__all__ = ["GRAD_MODES", "InferencePass", "below_autograd", "needs_autograd"]
+
+GradMode: TypeAlias = Callable[[], AbstractContextManager[Any]]
+
+
+@contextmanager
+def below_autograd() -> Iterator[None]:
+    """Run without gradients, and without autograd's kernels: operators are seen before they are taken apart."""
+    with torch.no_grad(), without_autograd_kernels():
+        yield
+
+
+#: A model that computes gradients itself may do so in the second, or where it relies on its caller in the third.
+GRAD_MODES: tuple[GradMode, ...] = (below_autograd, torch.no_grad, torch.enable_grad)
 
 
 class InferencePass:

@@ -25,8 +25,8 @@ from ..model.inventory import Inventory
 from ..model.keras_layers import list_reported_weights
 from ..untouched.global_hooks import hook_after_calls
 from ..untouched.temporary_settings import deepen_recursion
-from .other_threads import ThreadCalls
-from .tensor_infos import tensor_infos
+from .records import tensor_infos
+from .unseen_work import ThreadCalls
 
 __all__ = ["EndedCall", "LayerListener", "LayerStack"]
 

@@ -9,11 +9,13 @@ from typing import Any
 
 import torch
 
+from ..compat.modes import is_any_autocast_enabled
+from ..compat.operators import find_operator
 from ..compat.tensors import find_storage, storage_address
 from ..model.stored_bytes import list_parts
 from ..model.tensors import storage_key
 
-__all__ = ["INPUT", "LiveBytes", "select_makers"]
+__all__ = ["INPUT", "KeptCasts", "LiveBytes", "select_makers"]
 
 #: The maker of an input of the model.
 INPUT = -1
@@ -41,7 +43,7 @@ class _Watched(weakref.ref[Any]):
     maker: int
     #: Why its content may be of unknown origin: a `Suspicion`, or None.
     suspicion: Any
-    #: The storages of its twins on the meta device, which take its place when it is freed.
+    #: The storages of its stand-ins on the meta device, which take its place when it is freed.
     heirs: tuple[_Watched, ...]
 
 
@@ -89,7 +91,7 @@ class LiveBytes:
                 self._hand_on(watched)
 
     def _hand_on(self, freed: _Watched) -> None:
-        """Count a storage's bytes for the first of its twins that is alive: in a run they are one storage."""
+        """Count a storage's bytes for the first of its stand-ins that is alive: in a run they are one storage."""
         heirs = self._list_alive(freed.heirs)
         if heirs:
             first, *rest = heirs
@@ -101,10 +103,10 @@ class LiveBytes:
     def _list_alive(self, storages: Iterable[_Watched]) -> list[_Watched]:
         return [watched for watched in storages if self._watched.get(watched.key) is watched]
 
-    def add_twin(self, tensor: torch.Tensor, twin: torch.Tensor) -> None:
-        """Count a twin of a real tensor as nothing, or as the real one when that is freed: in a run they are one."""
-        self.add(twin, size=0)
-        watched, heir = self._find(tensor), self._find(twin)
+    def add_stand_in(self, tensor: torch.Tensor, stand_in: torch.Tensor) -> None:
+        """Count a stand-in for a real tensor as nothing, and as that when it is freed: in a run they are one."""
+        self.add(stand_in, size=0)
+        watched, heir = self._find(tensor), self._find(stand_in)
         if watched is not None and heir is not None:
             watched.heirs = (*self._list_alive(watched.heirs), heir)
 
@@ -215,3 +217,45 @@ class LiveBytes:
 def select_makers(makers: Iterable[int], before: int) -> tuple[int, ...]:
     """Return the makers that are operators before a place, or the inputs of the model, in order."""
     return tuple(sorted(filter(range(INPUT, before).__contains__, makers)))
+
+
+# Casts of weights that autocast keeps ---------------------------------------------------------------------------------
+
+
+_TO_COPY = find_operator("aten._to_copy.default")
+
+
+class KeptCasts:
+    """Notes which casts stay after a pass, with the weights that they were made of, which their graphs hold.
+
+    In a block of autocast torch keeps the cast of each weight until the block ends. Where the caller has begun the
+    block, such casts are alive after a pass, and must not be reported as tensors that the model has left behind.
+
+    Args:
+        live: The storages that are alive.
+        has_stand_ins: Whether tensors without values stand in for the weights. Those that stay must not keep the
+            gradients that the pass has computed.
+    """
+
+    def __init__(self, live: LiveBytes, has_stand_ins: bool) -> None:
+        #: Whether the pass is in such a block of the caller's.
+        self.are_kept: bool = is_any_autocast_enabled() and torch.is_autocast_cache_enabled()
+        self._live = live
+        self._has_stand_ins = has_stand_ins
+        self._weights: list[weakref.ref[torch.Tensor]] = []
+
+    def note(self, func: Any, args: Any, result: Any) -> None:
+        """Note what an operator has made, if it is the cast of a weight."""
+        if func is not _TO_COPY or not (args[0].requires_grad and args[0].is_leaf):
+            return
+        self._live.mark_as_kept(result)
+        self._live.mark_as_kept(args[0])
+        if self._has_stand_ins:
+            self._weights.append(weakref.ref(args[0]))
+
+    def forget_gradients(self) -> None:
+        """Take the gradients off the stand-ins for weights that are kept."""
+        for reference in self._weights:
+            weight = reference()
+            if weight is not None:
+                weight.grad = None

@@ -1,19 +1,28 @@
-"""Outputs of operators on tensors without values that need not run: torch's kernels for them are slow, or refuse."""
+"""Outputs of operators on stand-ins that need not run: torch's kernels for them are slow, or refuse.
+
+Many are written in Python. The first that runs in a process imports torch's compiler and SymPy for it, which takes
+seconds, and each takes up to milliseconds; the kernel of recurrent layers takes each step apart into a dozen of them:
+on a sequence of 32 steps through three layers that is two hundred times the run itself.
+
+Each function here returns None for arguments that differ from its description: those go to torch's kernel, which may
+refuse them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
 
-from ..compat.operators import read_schema
-from .asked_calls import stands_in
-from .meta_layouts import make_attention_output
-from .meta_recurrent import RECURRENT
-from .meta_sizes import SIZES
+from profilerkit.costs import recurrent
 
-__all__ = ["without_running"]
+from ..compat.fake_tensors import FakeTensor, stands_in
+from ..compat.operators import read_schema
+from ..model.tensors import PLAIN_TYPES
+
+__all__ = ["RECURRENT", "SIZES", "without_running"]
 
 
 def without_running(func: Any, args: Any, kwargs: Any) -> Any:
@@ -65,6 +74,40 @@ def _make_alike(tensor: torch.Tensor) -> torch.Tensor:
     if type(tensor) is torch.Tensor and tensor.is_contiguous():  # torch.empty_like is written in Python there, too
         return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device)
     return torch.empty_like(tensor)
+
+
+def make_attention_output(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attn_mask: Any = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    scale: Any = None,
+    enable_gqa: bool = False,
+) -> torch.Tensor | None:
+    """Return the output of ``scaled_dot_product_attention``; None where its own kernel must judge the arguments."""
+    if any(tensor.dim() != 4 for tensor in (query, key, value)) or not (key.is_meta and value.is_meta):
+        return None
+    batch, heads, queries, width = query.shape
+    key_batch, key_heads, keys, key_width = key.shape
+    has_fitting_heads = heads == key_heads or (enable_gqa and heads % key_heads == 0)
+    if (batch, width) != (key_batch, key_width) or key.shape != value.shape or not has_fitting_heads:
+        return None
+    if not query.dtype == key.dtype == value.dtype:
+        return None
+    if attn_mask is not None and (is_causal or not _can_expand(attn_mask.shape, (batch, heads, queries, keys))):
+        return None
+    if query.stride(-1) != 1:  # its kernels do not take that: attention is spelled out
+        return torch.empty_like(query, memory_format=torch.contiguous_format)
+    return torch.empty_like(query)
+
+
+def _can_expand(shape: Sequence[int], target: Sequence[int]) -> bool:
+    """Return whether a tensor of a shape can be expanded to another shape."""
+    missing = len(target) - len(shape)
+    return missing >= 0 and all(size in (1, goal) for size, goal in zip(shape, target[missing:], strict=True))
 
 
 def _multiply_groups(
@@ -120,4 +163,176 @@ _KEEPS_SHAPE: dict[str, Callable[[Any], bool]] = {
     **{f"aten::{name}{suffix}.Tensor": _has_two_alike for name in ("add", "sub", "mul") for suffix in ("", "_")},
     "aten::batch_norm.": _normalizes_channels,
     "aten::layer_norm.": _normalizes_last,
+}
+
+
+# Sizes of what products, convolutions and means make of contiguous meta tensors ---------------------------------------
+
+
+def _are_alike(first: torch.Tensor, *others: Any) -> bool:
+    """Return whether all are plain contiguous tensors on the meta device and of one dtype; None is left out."""
+    return all(
+        type(tensor) in PLAIN_TYPES and tensor.is_meta and tensor.dtype is first.dtype and tensor.is_contiguous()
+        for tensor in (first, *others)
+        if tensor is not None
+    )
+
+
+def _size_linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> Sequence[int] | None:
+    """Return the size of rows of ``x`` times the transposed weight."""
+    if not _are_alike(x, weight, bias) or x.dim() < 2 or weight.dim() != 2 or x.shape[-1] != weight.shape[1]:
+        return None
+    features = weight.shape[0]
+    if bias is not None and bias.shape != (features,):
+        return None
+    return (*x.shape[:-1], features)
+
+
+def _size_addmm(bias: torch.Tensor, x: torch.Tensor, weight: torch.Tensor, **scales: Any) -> Sequence[int] | None:
+    """Return the size of a product of two matrices and a row that is added to each of its rows."""
+    if scales or not _are_alike(bias, x, weight) or x.dim() != 2 or weight.dim() != 2:
+        return None
+    if x.shape[1] != weight.shape[0] or bias.shape != weight.shape[1:]:
+        return None
+    return x.shape[0], weight.shape[1]
+
+
+def _size_convolution(
+    x: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor | None = None,
+    stride: Sequence[int] = (1,),
+    padding: Sequence[int] = (0,),
+    dilation: Sequence[int] = (1,),
+    groups: int = 1,
+) -> Sequence[int] | None:
+    """Return the size of a convolution of a batch: (samples, channels, windows along each dimension of an image)."""
+    dims = x.dim() - 2
+    if not _are_alike(x, weight, bias) or weight.dim() != x.dim() or dims < 1 or 0 in (*x.shape, *weight.shape):
+        return None
+    samples, in_channels = x.shape[:2]
+    channels, in_channels_of_group = weight.shape[:2]
+    if groups < 1 or in_channels != in_channels_of_group * groups or channels % groups:
+        return None
+    if bias is not None and bias.shape != (channels,):
+        return None
+    strides, paddings, dilations = (_repeat(argument, dims) for argument in (stride, padding, dilation))
+    if not len(strides) == len(paddings) == len(dilations) == dims:
+        return None
+    if min((*strides, *dilations)) < 1 or min(paddings) < 0:
+        return None
+    windows = list(map(_count_windows, x.shape[2:], weight.shape[2:], strides, paddings, dilations))
+    return (samples, channels, *windows) if min(windows) > 0 else None
+
+
+def _repeat(argument: Sequence[int], dims: int) -> Sequence[int]:
+    """Return an argument for each dimension: a single number is that of all."""
+    return tuple(argument) * dims if len(argument) == 1 else argument
+
+
+def _count_windows(size: int, kernel: int, stride: int, padding: int, dilation: int) -> int:
+    """Return how many windows a kernel has along a dimension of an image."""
+    window = dilation * (kernel - 1) + 1
+    return (size + 2 * padding - window) // stride + 1
+
+
+def _size_mean(x: torch.Tensor, dims: Any, keepdim: bool = False, **options: Any) -> Sequence[int] | None:
+    """Return the size of means over some dimensions."""
+    if options or not dims or not _are_alike(x) or not all(-x.dim() <= dim < x.dim() for dim in dims):
+        return None
+    averaged = {dim % x.dim() for dim in dims}
+    if len(averaged) < len(dims):  # torch refuses a dimension that is given twice
+        return None
+    if keepdim:
+        return [1 if dim in averaged else size for dim, size in enumerate(x.shape)]
+    return [size for dim, size in enumerate(x.shape) if dim not in averaged]
+
+
+def _size_adaptive_pooling(x: torch.Tensor, size: Sequence[int]) -> Sequence[int] | None:
+    """Return the size of means over as many windows of an image as there are output elements."""
+    if not _are_alike(x) or x.dim() not in (3, 4) or 0 in x.shape or len(size) != 2 or min(size) < 1:
+        return None
+    return (*x.shape[:-2], *size)
+
+
+#: By operator: the size of its output, called with its arguments.
+SIZES: dict[str, Callable[..., Sequence[int] | None]] = {
+    "aten::linear.": _size_linear,
+    "aten::addmm.": _size_addmm,
+    "aten::mean.dim": _size_mean,
+    "aten::adaptive_avg_pool2d.": _size_adaptive_pooling,
+    **{f"aten::conv{dims}d.": _size_convolution for dims in (1, 2, 3)},
+}
+
+
+# What recurrent layers make: one operator for all layers, directions and steps ----------------------------------------
+
+
+def _make_outputs(
+    kind: str,
+    x: Any,
+    hx: Any,
+    weights: Sequence[torch.Tensor],
+    has_biases: bool,
+    num_layers: int,
+    dropout: float,
+    train: bool,
+    bidirectional: bool,
+    batch_first: bool,
+) -> tuple[torch.Tensor, ...] | None:
+    """Return the output and the last states of ``x``, (steps, samples, features) or with samples first.
+
+    None for arguments that torch's own kernel must judge. The states of an LSTM are two: what its steps hand on, which
+    may be projected, and its cells. The other kinds have one.
+    """
+    states = hx if kind == "lstm" else (hx,)
+    if kind == "lstm" and len(states) != 2:
+        return None
+    if x.dim() != 3 or 0 in x.shape or num_layers < 1 or any(state.dim() != 3 for state in states):
+        return None
+    first, second, features = x.shape
+    samples, steps = (first, second) if batch_first else (second, first)
+    directions = 2 if bidirectional else 1
+    if any(state.shape[:2] != (num_layers * directions, samples) for state in states):
+        return None
+    out, hidden = states[0].shape[2], states[-1].shape[2]
+    shapes: list[tuple[int, ...]] = []
+    for _ in range(num_layers):
+        shapes += _list_weight_shapes(recurrent.GATES[kind], features, hidden, out, has_biases) * directions
+        features = out * directions  # the next layer takes what this one makes
+    if not _have_one_dtype((x, *states, *weights)) or [weight.shape for weight in weights] != shapes:
+        return None
+    output = torch.empty((steps, samples, out * directions), dtype=x.dtype, device=x.device)
+    last_states = (torch.empty(tuple(state.shape), dtype=x.dtype, device=x.device) for state in states)
+    # Samples first is a view: torch computes with the steps first, and turns round what it has made.
+    return (output.transpose(0, 1) if batch_first else output, *last_states)
+
+
+def _list_weight_shapes(gates: int, features: int, hidden: int, out: int, has_biases: bool) -> list[tuple[int, ...]]:
+    """Return the shapes of the weights of one layer in one direction, in the order in which torch takes them.
+
+    ``out`` is the size of what a step hands on: ``hidden``, or the size of its projection.
+    """
+    rows = gates * hidden
+    shapes: list[tuple[int, ...]] = [(rows, features), (rows, out)]
+    if has_biases:
+        shapes += [(rows,), (rows,)]
+    if out != hidden:
+        shapes.append((out, hidden))
+    return shapes
+
+
+def _have_one_dtype(tensors: Sequence[torch.Tensor]) -> bool:
+    """Return whether all are plain or fake tensors on one device and of one dtype."""
+    first = tensors[0]
+    return all(
+        type(tensor) in _PLAIN_OR_FAKE and tensor.device == first.device and tensor.dtype is first.dtype
+        for tensor in tensors
+    )
+
+
+_PLAIN_OR_FAKE = (*PLAIN_TYPES, FakeTensor)
+#: By operator: what it makes, called with its arguments; None for those that torch's own kernel must judge.
+RECURRENT: dict[str, Callable[..., tuple[torch.Tensor, ...] | None]] = {
+    f"aten::{kind}.input": partial(_make_outputs, kind) for kind in recurrent.GATES
 }

@@ -16,7 +16,6 @@ from ..untouched.write_guard import may_write
 __all__ = [
     "FROM_SHAPES",
     "LIFT",
-    "ValueNature",
     "depends_on_values",
     "find_nature",
     "is_error_of_stand_ins",

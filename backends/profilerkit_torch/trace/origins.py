@@ -6,32 +6,39 @@
 - In a kernel that torch does not know, ``y = torch.empty(n); library.tanh(x.data_ptr(), y.data_ptr())``: memory that is
   read although no operator wrote to it; ``library.double(x.data_ptr())``: memory that changed without an operator.
 
-What may be a constant of the model's is no such work: see `newcomers`.
+A constant that the model makes of numbers of its own, ``torch.tensor([0.5])``, is no such work; nor are numbers that
+only decide which way the model takes. Once numbers have left torch, nothing tells such a constant from what was
+computed of them.
 """
 
 from __future__ import annotations
 
+import threading
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from profilerkit.backend_kit.call_stack import tensors_in as values_in
+from profilerkit.process.collector import frozen_objects_found
+from profilerkit.process.restoring import restored
 from profilerkit.unfinished import is_unfinished, make_unfinished_error
 
 from ..compat.fake_tensors import FakeTensor
-from ..compat.modes import unseen_by_functions
+from ..compat.modes import disable_dispatch_modes, unseen_by_functions
 from ..compat.operators import HigherOrderOperator, find_operator
-from ..compat.tensors import storage_address
+from ..compat.tensors import find_storage, storage_address
 from ..model.tensors import list_wrapped
+from ..untouched.leftovers import tensors_alive
 from ..untouched.write_guard import written_by
 from .live_bytes import LiveBytes
-from .newcomers import Newcomers, find_key
 from .operator_facts import LIFT, reads_numbers, tensors_among, tensors_in
-from .suspicions import LeftMemory, Suspicion
+from .unseen_work import OtherThreads
 
-__all__ = ["EMPTY", "Origins"]
+__all__ = ["EMPTY", "Origins", "Suspicion"]
 
 #: Operators that make memory, and write nothing to it.
 EMPTY = frozenset(
@@ -57,7 +64,7 @@ class Origins:
         report: Called once for each tensor of unknown origin.
 
     Attributes:
-        newcomers: Judges the tensors whose storage the recorder does not know.
+        untracked: Judges the tensors whose storage the recorder does not know.
     """
 
     def __init__(
@@ -65,8 +72,8 @@ class Origins:
     ) -> None:
         self._live = live
         self._report = report
-        self._left = LeftMemory()
-        self.newcomers: Newcomers = Newcomers(live, self._left, stands_in, report)
+        self._exposed = ExposedMemory()
+        self.untracked: UntrackedTensors = UntrackedTensors(live, self._exposed, stands_in, report)
         #: Memory that has left torch, and was written to or has changed since the operator that runs began.
         self._rewritten: list[Suspicion] = []
 
@@ -85,10 +92,10 @@ class Origins:
         """
         if not (tensor.is_floating_point() or tensor.is_complex()):
             return
-        if tensor.numel() > 1 and not self._left.has_numbers:
-            self._left.has_numbers = True
-            if not self.newcomers.has_values:  # else they have known from the start what was there before
-                self.newcomers.know_all()
+        if tensor.numel() > 1 and not self._exposed.has_numbers:
+            self._exposed.has_numbers = True
+            if not self.untracked.has_values:  # else they have known from the start what was there before
+                self.untracked.know_all()
         entry = self._live.by_storage.get(find_key(tensor))
         if entry is not None and not copied:
             self._expose_memory(entry, values)
@@ -101,7 +108,7 @@ class Origins:
             entry.suspicion = Suspicion(storage)
             entry.suspicion.renew()
         entry.suspicion.storage = storage
-        self._left.add(entry.suspicion)
+        self._exposed.add(entry.suspicion)
 
     def accept(self, results: Any) -> None:
         """Know the results of a layer that has a formula of its own."""
@@ -131,7 +138,7 @@ class Origins:
             raise make_unfinished_error(unfinished)
         with unseen_by_functions():
             self.check(None, _list_tensors(results), None)
-        if self._left.has_numbers and any(map(self._is_foreign_array, values_in(results, _is_array))):
+        if self._exposed.has_numbers and any(map(self._is_foreign_array, values_in(results, _is_array))):
             self._report()
 
     def meet_views(self, result: Any, arguments: Iterable[torch.Tensor]) -> None:
@@ -139,7 +146,7 @@ class Origins:
         keys = {find_key(tensor) for tensor in tensors_in(result)}
         for tensor in arguments:
             if find_key(tensor) in keys:
-                self.newcomers.meet(tensor)
+                self.untracked.meet(tensor)
 
     def _has_suspects(self, values: Iterable[Any]) -> bool:
         """Return whether a tensor among values is of unknown origin, or in memory whose content may be."""
@@ -166,7 +173,7 @@ class Origins:
         for tensor in tensors_among(args, kwargs):
             entry = self._live.by_storage.get(find_key(tensor))
             if entry is None:
-                self.newcomers.meet(tensor, is_lifted=func is LIFT)
+                self.untracked.meet(tensor, is_lifted=func is LIFT)
             elif entry.suspicion is not None and (reads or id(tensor) in written):
                 self._examine_suspect(tensor, entry, is_written=id(tensor) in written)
 
@@ -188,7 +195,7 @@ class Origins:
         interface = array.__array_interface__
         has_numbers = interface["typestr"][1] in "fc"
         address, _ = interface["data"]
-        return has_numbers and self._left.is_foreign(address)
+        return has_numbers and self._exposed.is_foreign(address)
 
 
 def _is_array(value: Any) -> bool:
@@ -200,3 +207,180 @@ def _list_tensors(results: Any) -> tuple[torch.Tensor, ...]:
     """Return the tensors among results; of a wrapper those inside it, which operators have made."""
     tensors = values_in(results, torch.is_tensor)
     return tuple(part for tensor in tensors for part in list_wrapped(tensor) or [tensor])
+
+
+# Tensors that no recorded operator made -------------------------------------------------------------------------------
+
+
+class UntrackedTensors:
+    """Reports tensors that no recorded operator made, unless they may be constants.
+
+    Args:
+        live: The storages that are alive, of which the recorder knows the origin.
+        left: The memory that has left torch.
+        stands_in: Whether a tensor has no values of its own; None in a real run, where all have values.
+        report: Called once for each tensor of unknown origin.
+
+    Attributes:
+        has_values: Whether tensors of the model or of its inputs have values: in a real run, and those in objects among
+            the inputs, for which nothing stands in.
+        is_indexing: Whether torch itself makes tensors now, of the sequences in an index.
+    """
+
+    def __init__(
+        self,
+        live: LiveBytes,
+        left: ExposedMemory,
+        stands_in: Callable[[torch.Tensor], bool] | None,
+        report: Callable[[], None],
+    ) -> None:
+        self._live = live
+        self._exposed = left
+        self._stands_in = stands_in or (lambda tensor: False)
+        self._report = report
+        self.has_values: bool = stands_in is None
+        self.is_indexing = False
+        self._threads = OtherThreads()
+        #: Tensors with values that were there before, and those that were asked about.
+        self._others = LiveBytes()
+        #: Leaves of the graph that are no weights of the model's, with the gradients that they had.
+        self._leaves: dict[int, tuple[torch.Tensor, torch.Tensor | None]] = {}
+
+    @contextmanager
+    def follow(self) -> Iterator[None]:
+        """Note the threads that are started; where tensors have values, know what was there before.
+
+        Leaves of the graph that are no weights of the model's have their gradients again afterwards.
+        """
+        if self.has_values:
+            self.know_all()
+        if self.has_values or threading.active_count() > 1:
+            self._threads.begin_counting()
+        with restored(self._restore_gradients, in_child=False), self._threads.follow():
+            yield
+
+    def know_all(self) -> None:
+        """Know all tensors that there are: what was there before is no result."""
+        with frozen_objects_found(), unseen_by_functions():
+            for tensor in tensors_alive():
+                self._others.add(tensor, 0)
+
+    def _restore_gradients(self) -> None:
+        for tensor, gradient in self._leaves.values():
+            tensor.grad = gradient
+
+    def meet(self, tensor: torch.Tensor, *, is_lifted: bool = False) -> None:
+        """Report a tensor that no recorded operator made, unless it may be a constant.
+
+        Lifted is what torch makes in this thread of numbers of Python's or numpy's.
+        """
+        if tensor.requires_grad and tensor.is_leaf:
+            self._take_gradient(tensor)
+        is_number = tensor.is_floating_point() or tensor.is_complex()
+        if not self._stands_in(tensor):
+            if is_number:
+                self._meet_numbers(tensor, is_lifted)
+        elif tensor.numel():
+            self._live.add(tensor, 0)
+            if not is_lifted and (is_number or not self.is_indexing):
+                self._report()
+
+    def _take_gradient(self, leaf: torch.Tensor) -> None:
+        """Take the gradient of a leaf away until the end: a real run would add to it in place."""
+        self._leaves.setdefault(id(leaf), (leaf, leaf.grad))
+        leaf.grad = None
+
+    def _meet_numbers(self, tensor: torch.Tensor, is_lifted: bool) -> None:
+        """Report a tensor that has values, where they may have been computed elsewhere; each storage once."""
+        key = find_key(tensor)
+        if not key or key in self._others.by_storage:
+            return
+        self._others.add(tensor, 0)
+        if tensor.numel() > 1 and self._may_be_computed(tensor, is_lifted):
+            self._report()
+
+    def _may_be_computed(self, tensor: torch.Tensor, is_lifted: bool) -> bool:
+        """Return whether the values of a tensor may come from numpy, a kernel or another thread."""
+        if self._exposed.has_numbers:
+            return self._exposed.is_foreign(_read_address(tensor))
+        if self._threads.were_started:
+            return True
+        return not is_lifted and self._threads.have_run(if_unknown=self.has_values)
+
+
+def find_key(tensor: torch.Tensor) -> int:
+    """Return the address of a tensor's storage; 0 where it has no single one."""
+    try:
+        with unseen_by_functions():
+            return int(storage_address(find_storage(tensor)))
+    except (NotImplementedError, RuntimeError):
+        return 0
+
+
+def _read_address(tensor: torch.Tensor) -> int:
+    with unseen_by_functions():
+        return tensor.data_ptr()
+
+
+# Memory whose content no operator may have written --------------------------------------------------------------------
+
+
+@dataclass
+class Suspicion:
+    """Why the numbers in memory may be of unknown origin: it has left torch, or was made empty."""
+
+    #: The storage that has left torch, as a weak reference. A tensor without values has its numbers in another's.
+    storage: weakref.ref[Any] | None = None
+    #: The bytes that the last operator left there; None where none has written to it.
+    content: torch.Tensor | None = None
+
+    def find_storage(self) -> Any:
+        """Return the storage that has left torch; None if none has, or it is freed."""
+        return self.storage and self.storage()
+
+    def is_changed(self) -> bool:
+        """Return whether the memory holds what no operator wrote."""
+        if self.content is None:
+            return True
+        storage = self.find_storage()
+        if storage is None:
+            return False
+        with disable_dispatch_modes(), unseen_by_functions():
+            return not torch.equal(_read_memory(storage), self.content)
+
+    def renew(self) -> None:
+        """Know what an operator has written there."""
+        storage = self.find_storage()
+        if storage is not None:
+            with disable_dispatch_modes(), unseen_by_functions():
+                self.content = _read_memory(storage).clone()
+
+
+class ExposedMemory:
+    """The memory of tensors that has left torch: numpy, or code that has its address, may read and write it.
+
+    Attributes:
+        has_numbers: Whether numbers have left torch, with the memory that they are in, or copied to a list.
+    """
+
+    def __init__(self) -> None:
+        self.has_numbers = False
+        self._suspicions: list[Suspicion] = []
+
+    def add(self, suspicion: Suspicion) -> None:
+        """Know another piece of memory; those that are freed are forgotten."""
+        self._suspicions = [left for left in self._suspicions if left.find_storage()]
+        self._suspicions.append(suspicion)
+
+    def is_foreign(self, address: int) -> bool:
+        """Return whether what is at an address is no tensor's: it is in none of this memory, or was written there."""
+        for left in self._suspicions:
+            storage = left.find_storage()
+            if storage is not None and storage.data_ptr() <= address <= storage.data_ptr() + storage.nbytes():
+                return left.is_changed()
+        return True
+
+
+def _read_memory(storage: Any) -> torch.Tensor:
+    """Return the bytes of a storage, as they are now."""
+    return torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage)

@@ -16,14 +16,13 @@ from profilerkit.trace.records import MemoryTimeline, OpRecord
 
 from ..costs import module_cost
 from ..model.stored_bytes import count_stored_bytes
-from .branch_peaks import Stretch, measure_spread
+from .excerpts import Stretch, measure_spread
 from .fused_layers import find_fused_bytes, may_be_fused, packs_samples
-from .keras_attention import take_off_masks
-from .keras_trial_steps import TrialSteps
+from .keras_corrections import TrialSteps, take_off_masks
 from .layers import EndedCall, LayerListener, LayerStack
 from .live_bytes import LiveBytes
 from .operator_facts import tensors_in
-from .tensor_infos import tensor_info
+from .records import tensor_info
 
 __all__ = ["NOTHING", "OperatorRecord", "PassRecord"]
 

@@ -22,18 +22,13 @@ from ..compat.operators import HigherOrderOperator, find_operator, has_nested_ke
 from ..costs import Kind, classify, is_plain, require_plain
 from ..model.tensors import is_wrapper_class, storage_key
 from ..untouched.write_guard import WriteGuard, may_write
-from .attention_masks import count_macs_under_mask
-from .grad_modes import PassError, Refusal
+from .attention_kernels import count_macs_under_mask
 from .higher_order import run_higher_order
-from .kept_casts import KeptCasts
-from .kept_plans import PlanStore
+from .kernel_outputs import lay_out_as_kernels, leave_out
 from .known_values import FakeValues, KnownValues
 from .layers import EndedCall, LayerStack
-from .live_bytes import select_makers
-from .meta_layouts import lay_out_as_kernels
+from .live_bytes import KeptCasts, select_makers
 from .meta_outputs import without_running
-from .meta_results import leave_out
-from .onto_meta import OntoMeta, move_to_start
 from .operator_facts import (
     depends_on_values,
     is_error_of_stand_ins,
@@ -42,9 +37,10 @@ from .operator_facts import (
     tensors_in,
 )
 from .origins import EMPTY, Origins
+from .pass_errors import PassError, Refusal
 from .pass_record import NOTHING, PassRecord
-from .replay import Plan, make_plan
-from .signatures import Signature, signature
+from .plans import Plan, PlanStore, Signature, make_plan, signature
+from .stand_ins import OntoMeta, move_to_start
 from .value_answers import add_size, answer_by_values, move_to_cpu
 
 __all__ = ["Recorder"]
@@ -100,8 +96,8 @@ class Recorder(WatchingMode, PassRecord):
         #: Why this kind of pass must give way to the next: a model may take the error that says so.
         self.refusal: Refusal | None = None
         self.values: KnownValues | FakeValues = KnownValues() if on_meta else FakeValues()
-        self._twins = self.values.twins
-        self._sources = self.values.sources
+        self._concrete = self.values.concrete
+        self._originals = self.values.originals
         self._onto_meta = OntoMeta(self.values.is_overwritten, self.live)
         self.origins: Origins = Origins(self.live, self.values.stands_in if self.stands_in else None, self.miss_origin)
         #: Makes what is active while code of the model's runs, and answers what it asks of its stand-ins.
@@ -175,7 +171,7 @@ class Recorder(WatchingMode, PassRecord):
         if not call.are_known:
             self.origins.check(func, args, kwargs)
         result = plan.replay(args)
-        if plan.has_values or (plan.in_place and self._twins.storages) or self._may_be_known(args[0]):
+        if plan.has_values or (plan.in_place and self._concrete.storages) or self._may_be_known(args[0]):
             self.values.follow(func, args, kwargs, result)
         if not call.are_known:
             self.origins.renew()
@@ -183,8 +179,8 @@ class Recorder(WatchingMode, PassRecord):
         return result
 
     def _may_be_known(self, argument: Any) -> bool:
-        """Return whether an argument is a tensor without values that has a twin, or stands in for one with values."""
-        return id(argument) in self._twins.by_id or id(argument) in self._sources.by_id
+        """Return whether an argument is a tensor without values that has a concrete one, or stands in for one."""
+        return id(argument) in self._concrete.by_id or id(argument) in self._originals.by_id
 
     def _run(self, func: Any, args: Any, kwargs: Any, key: Any, are_known: bool) -> Any:
         """Run an operator that is not remembered; note an error that is none of the model's, which may catch it."""
@@ -229,7 +225,7 @@ class Recorder(WatchingMode, PassRecord):
         return result
 
     def _remember_unmoved(self, func: Any, args: Any, kwargs: Any, key: Any, plan: Plan | None) -> None:
-        """Remember what was run with twins of real tensors by the signature that the model calls it with, too.
+        """Remember what was run with stand-ins for real tensors by the signature that the model calls it with, too.
 
         Not what writes to its arguments, or returns them: a real one may be the caller's. Real tensors have values.
         """
@@ -280,7 +276,7 @@ class Recorder(WatchingMode, PassRecord):
         """Run an operator, follow what it does to values that are known, and remember it by its signature.
 
         A call is arguments and keyword arguments: as the operator runs with them, and as the model has them, where some
-        tensors may be real that have twins on the meta device in the other.
+        tensors may be real that have stand-ins on the meta device in the other.
         """
         (args, kwargs), (model_args, model_kwargs) = run_call, model_call
         runs_on_values = depends_on_values(func) and not self._lacks_values(args, kwargs)

@@ -1,31 +1,34 @@
-"""The model's modules as records: what each owns, and what went through it."""
+"""The model's modules as records: what each owns, and the shapes of the tensors that went through it."""
 
 from __future__ import annotations
 
 from collections.abc import Container
+from functools import lru_cache
 from typing import Any
 
 import torch
 from msgspec.structs import replace
 from torch import nn
 
-from profilerkit.backend_kit.call_stack import list_shown_layers
+from profilerkit.backend_kit.call_stack import list_shown_layers, tensors_in
 from profilerkit.backend_kit.keras_kinds import is_keras
 from profilerkit.backend_kit.keras_layers import read_variable_value, write_settings
 from profilerkit.backend_kit.keras_packing import list_packed_variables
 from profilerkit.backend_kit.keras_variables import own_states
 from profilerkit.trace.layer_paths import count_depth
-from profilerkit.trace.records import LayerCall, LayerRecord, WeightRecord
+from profilerkit.trace.records import LayerCall, LayerRecord, TensorInfo, WeightRecord
 
+from ..compat.modes import is_function_mode_active, unseen_by_functions
 from ..compat.modules import read_buffers, read_parameters, unsaved_buffers
+from ..costs import replace_by_shapes
 from ..model.inventory import Inventory
 from ..model.keras_layers import find_trained_ids, list_reported_weights
 from ..model.packed_weights import list_own_weights, list_packed_weights
 from ..model.scripted import type_name
+from ..model.tensors import PLAIN_TYPES
 from ..model.weights import weight_record
 
-__all__ = ["layer_records"]
-
+__all__ = ["layer_records", "tensor_info", "tensor_infos"]
 
 #: The parameters and the buffers of a module.
 _Weights = tuple[list[WeightRecord], list[WeightRecord]]
@@ -107,3 +110,33 @@ def _read_configuration(module: nn.Module) -> str:
         raise
     except Exception:  # attributes that a user has removed or replaced
         return ""
+
+
+# Shapes and dtypes ----------------------------------------------------------------------------------------------------
+
+
+def tensor_info(tensor: torch.Tensor) -> TensorInfo:
+    """Return shape and dtype of a tensor; a nested one counts as long as its longest samples."""
+    if type(tensor) in PLAIN_TYPES and is_function_mode_active():  # modes have nothing to add to torch's answers
+        with unseen_by_functions():
+            return tensor_info(tensor)
+    if tensor.is_nested:
+        return TensorInfo(tuple(replace_by_shapes(tensor)), str(tensor.dtype).removeprefix("torch."))
+    try:
+        return _info(tensor.shape, tensor.dtype)
+    except TypeError:  # sizes that are no numbers yet have no hash
+        return _info.__wrapped__(tensor.shape, tensor.dtype)
+
+
+@lru_cache(maxsize=4096)
+def _info(shape: torch.Size, dtype: torch.dtype) -> TensorInfo:
+    return TensorInfo(tuple(map(int, shape)), str(dtype).removeprefix("torch."))
+
+
+def tensor_infos(structure: Any) -> tuple[TensorInfo, ...]:
+    """Return shape and dtype of every tensor in a nested structure: tuples, mappings and dataclasses."""
+    if type(structure) is tuple and len(structure) == 1:
+        (structure,) = structure
+    if isinstance(structure, torch.Tensor):
+        return (tensor_info(structure),)
+    return tuple(map(tensor_info, tensors_in(structure, torch.is_tensor)))

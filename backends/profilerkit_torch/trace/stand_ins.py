@@ -1,26 +1,52 @@
-"""What stands in for a model's weights and inputs in a pass: meta tensors, fake tensors, or in a real run nothing."""
+"""What stands in for a model's tensors in a pass: meta tensors, fake tensors, or in a real run nothing.
+
+Some tensors are real in a pass on the meta device: those that the model makes itself, and integers among its inputs.
+`OntoMeta` replaces them where an operator takes them together with tensors on that device.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any
+from itertools import chain
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import nn
 from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
 from torch.nn.parameter import is_lazy as is_unsized
+from torch.utils.weak import WeakTensorKeyDictionary
 
 from profilerkit import ModelInputs
 
 from ..compat.fake_tensors import FakeTensorMode
 from ..compat.modes import unseen_by_subclasses
 from ..compat.tensors import make_tensor
-from ..costs import is_plain
-from ..model.tensors import has_own_function, is_wrapper_class, view_like
+from ..costs import is_plain, require_plain
+from ..model.inventory import Inventory
+from ..model.packed_weights import list_beside_packed
+from ..model.tensors import has_own_function, is_wrapper_class, list_wrapped, storage_key, view_like
+from ..untouched.mutable_inputs import InputObjects, list_input_tensors
+from .live_bytes import INPUT, LiveBytes
+from .operator_facts import tensors_among
 
-__all__ = ["REAL_RUN", "StandIns", "make_fake_stand_ins", "make_meta_stand_ins"]
+if TYPE_CHECKING:
+    from .recorder import Recorder
+
+__all__ = [
+    "REAL_RUN",
+    "AliveBytes",
+    "OntoMeta",
+    "PreparedModel",
+    "StandIns",
+    "count_alive",
+    "find_common_device",
+    "move_to_start",
+    "share_values",
+    "use_fake_tensors",
+    "use_meta_tensors",
+]
 
 _META = torch.device("meta")
 
@@ -50,12 +76,12 @@ class StandIns:
 
     def replace_leaves(self, inputs: ModelInputs) -> ModelInputs:
         """Return the inputs with stand-ins; a tensor that occurs twice stays one tensor."""
-        twins: dict[int, Any] = {}
+        stand_ins: dict[int, Any] = {}
 
         def replace_once(leaf: Any) -> Any:
-            if isinstance(leaf, torch.Tensor) and id(leaf) not in twins:
-                twins[id(leaf)] = self.replace_leaf(leaf)
-            return twins.get(id(leaf), leaf)
+            if isinstance(leaf, torch.Tensor) and id(leaf) not in stand_ins:
+                stand_ins[id(leaf)] = self.replace_leaf(leaf)
+            return stand_ins.get(id(leaf), leaf)
 
         return inputs.map(replace_once)
 
@@ -64,10 +90,10 @@ class StandIns:
 REAL_RUN = StandIns("a real run", None, lambda leaf: leaf)
 
 
-def make_meta_stand_ins(*, keep_views: bool) -> StandIns:
+def use_meta_tensors(*, keep_views: bool) -> StandIns:
     """Return meta tensors for weights and floating-point inputs; other inputs keep their values.
 
-    The twin of an input that is a view is a view too with ``keep_views``.
+    The stand-in for an input that is a view is a view too with ``keep_views``.
     """
 
     def replace_leaf(leaf: Any) -> Any:
@@ -75,16 +101,16 @@ def make_meta_stand_ins(*, keep_views: bool) -> StandIns:
             return leaf
         if not is_plain(leaf):
             return leaf
-        twin = make_meta_twin(leaf)
+        stand_in = make_meta_tensor(leaf)
         with unseen_by_subclasses():  # code of the leaf's class would see what is asked of it here
             if keep_views and not has_own_function(leaf):
-                twin = view_like(twin, leaf)
-            return twin.requires_grad_(leaf.requires_grad)
+                stand_in = view_like(stand_in, leaf)
+            return stand_in.requires_grad_(leaf.requires_grad)
 
-    return StandIns("meta tensors", make_meta_twin, replace_leaf, on_meta=True)
+    return StandIns("meta tensors", make_meta_tensor, replace_leaf, on_meta=True)
 
 
-def make_meta_twin(tensor: torch.Tensor) -> torch.Tensor:
+def make_meta_tensor(tensor: torch.Tensor) -> torch.Tensor:
     """Return a tensor on the meta device that is like another one.
 
     - For a parameter or buffer that has no size yet: another one without a size.
@@ -100,33 +126,33 @@ def make_meta_twin(tensor: torch.Tensor) -> torch.Tensor:
     if tensor.is_meta or not is_plain(tensor):
         return tensor
     if is_wrapper_class(type(tensor)):
-        return _wrap_meta_twins(tensor)
-    twin = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=_META)
+        return _wrap_meta_tensors(tensor)
+    stand_in = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=_META)
     if type(tensor) is nn.Parameter or has_own_function(tensor):
-        twin = make_tensor(type(tensor), twin, tensor.requires_grad)
+        stand_in = make_tensor(type(tensor), stand_in, tensor.requires_grad)
     elif isinstance(tensor, nn.Parameter):
-        twin = make_tensor(nn.Parameter, twin, tensor.requires_grad)
+        stand_in = make_tensor(nn.Parameter, stand_in, tensor.requires_grad)
     # Libraries note there what they ask of a weight, as the shape of a packed one. Wrappers have their parts there.
     if tensor.__dict__ and not hasattr(tensor, "__tensor_flatten__"):
-        twin.__dict__.update(tensor.__dict__)
-    return twin
+        stand_in.__dict__.update(tensor.__dict__)
+    return stand_in
 
 
-def _wrap_meta_twins(wrapper: Any) -> torch.Tensor:
+def _wrap_meta_tensors(wrapper: Any) -> torch.Tensor:
     """Return a wrapper of the same class, around meta tensors that are like what the other one wraps."""
     names, context = wrapper.__tensor_flatten__()
-    parts = {name: make_meta_twin(getattr(wrapper, name)) for name in names}
-    twin: torch.Tensor = wrapper.__tensor_unflatten__(parts, context, wrapper.size(), wrapper.stride())
-    return nn.Parameter(twin, wrapper.requires_grad) if isinstance(wrapper, nn.Parameter) else twin
+    parts = {name: make_meta_tensor(getattr(wrapper, name)) for name in names}
+    stand_in: torch.Tensor = wrapper.__tensor_unflatten__(parts, context, wrapper.size(), wrapper.stride())
+    return nn.Parameter(stand_in, wrapper.requires_grad) if isinstance(wrapper, nn.Parameter) else stand_in
 
 
-def make_fake_stand_ins(modules: Sequence[nn.Module]) -> StandIns:
+def use_fake_tensors(modules: Sequence[nn.Module]) -> StandIns:
     """Return fake tensors, which know the device they stand for; for a meta tensor that is the CPU."""
     mode = FakeTensorMode(allow_non_fake_inputs=True)
     if any(isinstance(value, torch.ScriptObject) for module in modules for value in vars(module).values()):
         mode.cache_enabled = False  # it would keep packed weights alive after the pass, and cannot compare them
 
-    def make_twin(tensor: torch.Tensor) -> torch.Tensor:
+    def make_fake_tensor(tensor: torch.Tensor) -> torch.Tensor:
         if is_unsized(tensor):
             return mode.from_tensor(tensor)
         if has_own_function(tensor):
@@ -136,10 +162,151 @@ def make_fake_stand_ins(modules: Sequence[nn.Module]) -> StandIns:
         if not tensor.is_meta:
             return mode.from_tensor(tensor)
         with mode:
-            twin = torch.empty_strided(tensor.size(), tensor.stride(), dtype=tensor.dtype, device="cpu")
-        return nn.Parameter(twin, requires_grad=tensor.requires_grad) if isinstance(tensor, nn.Parameter) else twin
+            stand_in = torch.empty_strided(tensor.size(), tensor.stride(), dtype=tensor.dtype, device="cpu")
+        return (
+            nn.Parameter(stand_in, requires_grad=tensor.requires_grad) if isinstance(tensor, nn.Parameter) else stand_in
+        )
 
     def replace_leaf(leaf: Any) -> Any:
-        return make_twin(leaf) if isinstance(leaf, torch.Tensor) else leaf
+        return make_fake_tensor(leaf) if isinstance(leaf, torch.Tensor) else leaf
 
-    return StandIns("fake tensors", make_twin, replace_leaf, mode)
+    return StandIns("fake tensors", make_fake_tensor, replace_leaf, mode)
+
+
+# The model with its stand-ins -----------------------------------------------------------------------------------------
+
+
+class PreparedModel(NamedTuple):
+    """A model with stand-ins in it, and its inputs.
+
+    Attributes:
+        inventory: What the model holds: of a lazy one with the weights that it has made now.
+        stand_ins: What stands in for each tensor of the model, by the ``id`` of the tensor; nothing in a real run.
+        inputs: The inputs with what stands in for them.
+        user_inputs: The inputs as the user gave them. Nothing stands in for the tensors in objects among them.
+    """
+
+    inventory: Inventory
+    stand_ins: dict[int, torch.Tensor]
+    inputs: ModelInputs
+    user_inputs: InputObjects
+
+
+class AliveBytes(NamedTuple):
+    """The bytes alive before the first operator, without those of weights.
+
+    Attributes:
+        of_model: Those of tensors that the model holds beside its weights (tables, caches), which stay as weights do.
+        of_inputs: Those of the inputs.
+    """
+
+    of_model: int
+    of_inputs: int
+
+
+def count_alive(recorder: Recorder, prepared: PreparedModel) -> AliveBytes:
+    """Have the recorder know what is alive before the first operator, and return the bytes of that.
+
+    The recorder counts what the model holds as nothing: a trace has the weights beside the bytes alive. What stands in
+    was made for the pass, and should be gone after it.
+    """
+    live, inventory = recorder.live, prepared.inventory
+
+    def add(tensors: Iterable[torch.Tensor]) -> int:
+        added = 0
+        for tensor in tensors:
+            stand_in = prepared.stand_ins.get(id(tensor), tensor)
+            added += sum(
+                live.add_weight(part, made=stand_in is not tensor) for part in list_wrapped(stand_in) or [stand_in]
+            )
+        return added
+
+    beside = [list_beside_packed(module).values() for module, _ in inventory.further_attributes]
+    weights = [*inventory.parameters, *inventory.buffers, *chain.from_iterable(beside)]
+    add(weights)
+    others = [tensor for tensor in inventory.attributes if id(tensor) not in inventory.of_training]
+    storages = set(map(storage_key, weights)) if others else set()
+    add(tensor for tensor in others if storage_key(tensor) in storages)  # what stands in for both has memory for each
+    of_model = add(others)
+    user_ids = set(map(id, prepared.user_inputs.all_tensors))
+    for tensor in list_input_tensors(prepared.inputs):
+        for part in list_wrapped(tensor) or [tensor]:
+            live.add(part, part.numel() * part.element_size(), made=id(tensor) not in user_ids, maker=INPUT)
+    return AliveBytes(of_model, live.total)
+
+
+def share_values(recorder: Recorder, prepared: PreparedModel, buffers: Iterable[torch.Tensor]) -> None:
+    """Tell the recorder which values stand-ins for buffers and inputs have, and whether there are tensors without any.
+
+    Sparse and nested ones stand for themselves, because their shapes do not tell what they store.
+    """
+    stand_ins, leaves = prepared.stand_ins, list(prepared.inputs.leaves())
+    themselves = [stand_in for number, stand_in in stand_ins.items() if number == id(stand_in)]
+    recorder.has_unread = any(isinstance(item, torch.Tensor) and not is_plain(item) for item in (*themselves, *leaves))
+    for buffer in buffers:
+        if id(buffer) in stand_ins:
+            recorder.values.read_from(stand_ins[id(buffer)], buffer)
+    for leaf, stand_in in zip(prepared.user_inputs.leaves, leaves, strict=True):
+        if isinstance(leaf, torch.Tensor) and stand_in is not leaf:
+            recorder.values.read_from(stand_in, leaf)
+
+
+def find_common_device(tensors: Iterable[torch.Tensor]) -> torch.device | None:
+    """Return the one device of the tensors that have values, the CPU where none has; None if there are several."""
+    devices = {tensor.device for tensor in tensors if not tensor.is_meta} or {torch.device("cpu")}
+    return devices.pop() if len(devices) == 1 else None
+
+
+# Real tensors that an operator takes with meta tensors ----------------------------------------------------------------
+
+
+class OntoMeta:
+    """Moves arguments to the meta device; a real tensor has one stand-in there for as long as it is alive.
+
+    Args:
+        is_overwritten: Returns whether unknown values were written to a real tensor. An operator that reads it runs on
+            the meta device even if all its arguments are real, as its result is not known.
+        live: Counts a tensor and its stand-in once: an operator that writes to one of them returns the stand-in.
+    """
+
+    def __init__(self, is_overwritten: Callable[[torch.Tensor], bool], live: LiveBytes) -> None:
+        self._is_overwritten = is_overwritten
+        self._live = live
+        self._stand_ins: Any = WeakTensorKeyDictionary()
+
+    def move(self, args: Any, kwargs: Any) -> tuple[Any, Any]:
+        """Return the arguments of an operator, all on the meta device if one of them must be; otherwise as they are."""
+        tensors = list(tensors_among(args, kwargs))
+        are_meta = [tensor.is_meta for tensor in tensors]
+        must_move = any(are_meta) or any(map(self._is_overwritten, tensors))
+        if not must_move:
+            return args, kwargs
+        if kwargs.get("device") is not None:
+            kwargs = {**kwargs, "device": _META}
+        if all(are_meta):
+            return args, kwargs
+        return self._move(args), {name: self._move(value) for name, value in kwargs.items()}
+
+    def _move(self, value: Any) -> Any:
+        if isinstance(value, torch.Tensor) and not value.is_meta:
+            require_plain(value)  # a sparse one would be as if it stored all elements
+            stand_in = self._stand_ins.get(value)
+            if stand_in is None:
+                stand_in = torch.empty_strided(value.size(), value.stride(), dtype=value.dtype, device=_META)
+                self._stand_ins[value] = stand_in
+                self._live.add_stand_in(value, stand_in)
+            return stand_in
+        if isinstance(value, (list, tuple)):
+            return type(value)(self._move(item) for item in value)
+        return value
+
+
+def move_to_start(moved: Any) -> Any:
+    """Return a tensor that was to be moved off the meta device, and stays there, at address 0.
+
+    On that device an address is an offset. ``tolist()`` takes what it has moved to the CPU for values, and reads at
+    any address but 0: the process would end.
+    """
+    if not (isinstance(moved, torch.Tensor) and moved.is_meta and moved.storage_offset()):
+        return moved
+    return moved.as_strided(moved.size(), moved.stride(), 0)

@@ -1,41 +1,55 @@
-"""The trace of one pass, and what the pass has left outside the model taken away: in caches, closures and modules."""
+"""One pass over a model with something prepared in for its weights and inputs, and the trace of what it did.
+
+What the pass has left outside the model, in caches, closures and modules, is taken away.
+"""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import torch
 
-from profilerkit import ModelChangedWarning
+from profilerkit import ModelChangedWarning, ModelInputs
 from profilerkit.backend_kit.failures import backend_failed, find_raising_line
 from profilerkit.process.user_lines import find_stack_level
-from profilerkit.trace.records import ModelTrace
+from profilerkit.trace.bounds import PeakSpread
+from profilerkit.trace.records import LayerCall, LayerRecord, ModelTrace, distinct
 
+from ..costs import is_plain
 from ..model.inventory import Inventory, is_lazy
+from ..model.keras_preparation import build_without_values, fill_variables, is_unbuilt
+from ..model.stored_bytes import count_stored_bytes
+from ..model.tensors import PLAIN_TYPES, list_with_values, storage_key
+from ..untouched.caller_context import as_caller
 from ..untouched.error_frames import clear_frames, without_frames
 from ..untouched.leftovers import remove_leftovers
+from ..untouched.mutable_inputs import InputObjects
+from ..untouched.preservation import preserve
+from ..untouched.substitution import substitute
 from ..untouched.surroundings import Surroundings
-from .asked_calls import UnansweredError
-from .questions import has_type_question
-from .recorded_pass import RecordedPass
-from .stand_ins import StandIns
+from ..untouched.write_guard import WriteGuard
+from .hidden_modes import find_namespaces, hide_modes
+from .higher_order import call_directly
+from .inference_pass import InferencePass, below_autograd
+from .layers import LayerStack
+from .live_bytes import LiveBytes
+from .pass_errors import LeftBehindError, PassError, UnansweredError
+from .plans import find_plans
+from .questions import Questions, has_type_question, runs_other_code
+from .recorder import Recorder
+from .records import layer_records
+from .stand_ins import AliveBytes, PreparedModel, StandIns, count_alive, find_common_device, share_values
+from .unseen_work import count_missing_replays
 
-__all__ = ["LeftBehindError", "has_values", "trace_pass"]
+__all__ = ["RecordedPass", "has_values", "trace_pass"]
 
 _STILL_HELD = "the model keeps tensors of a pass on {method} where profilerkit cannot take them away"
 _REMOVED = "the model keeps tensors of its pass outside itself ({holders}); those of this pass were taken away again"
-
-
-class LeftBehindError(RuntimeError):
-    """Raised where tensors without values, of a pass on shapes alone, are still kept somewhere after it.
-
-    ``trace`` is the trace of that pass.
-    """
-
-    def __init__(self, message: str, trace: ModelTrace) -> None:
-        super().__init__(message)
-        self.trace = trace
 
 
 def trace_pass(recorded: RecordedPass) -> ModelTrace:
@@ -98,3 +112,230 @@ def _warn_of_remaining(stand_ins: StandIns) -> None:
             ModelChangedWarning,
             stacklevel=find_stack_level(),
         )
+
+
+# One pass -------------------------------------------------------------------------------------------------------------
+
+
+_FORMATTED = (
+    "the model formats tensors as text ({formatted}), which have no values on shapes alone: what it does by that text "
+    "may be something else in a run"
+)
+_REPLACED = "{count:,} bytes of weights that the model replaces, counted until the end of this real run"
+
+
+class RecordedPass:
+    """One pass, of a kind, over a model with its inputs: it is run once.
+
+    Nothing that the recorder keeps leads back here: what stands in is freed when the pass is over. What this object
+    tells is there after an error too.
+
+    Args:
+        inventory: What the model holds before the pass.
+        inputs: The inputs of the model itself.
+        stand_ins: What stands in for the weights and inputs.
+        kind: The kind of pass: with or without gradients, watched or not.
+    """
+
+    def __init__(self, inventory: Inventory, inputs: ModelInputs, stand_ins: StandIns, kind: InferencePass) -> None:
+        self.inventory = inventory
+        self.inputs = inputs
+        self.stand_ins = stand_ins
+        #: The calls of layers by their paths.
+        self.calls: dict[str, list[LayerCall]] = {}
+        self._model = inventory.model
+        self._kind = kind
+        self._is_lazy = is_lazy(inventory)
+        #: The device on which a run takes layers of attention as one kernel; None where the user has switched that off.
+        self._fuses_on = inventory.device if torch.backends.mha.get_fastpath_enabled() else None
+        #: What counts the storages that are made for the pass: of each recorder.
+        self._lives: list[LiveBytes] = []
+        self._objects = InputObjects(inputs)
+        self._guard = WriteGuard((*self._objects.aliases, *inventory.aliases))
+
+    def list_remaining(self) -> set[int]:
+        """Return the addresses of the storages made for the pass that are still alive."""
+        return {address for live in self._lives for address in live.list_remaining()}
+
+    def run(self) -> ModelTrace:
+        """Run the pass and return its trace; errors of the model pass through. The model is as before afterwards."""
+        records: tuple[LayerRecord, ...] = ()
+        with (
+            self._guard.restore_at_end(),
+            preserve(self._model, inventory=self.inventory),
+            self._objects.restore_at_end(),
+        ):
+            prepared = self._put_stand_ins()
+            recorder = self._make_recorder(prepared)
+            try:
+                alive = count_alive(recorder, prepared)
+                self._prepare_answers(recorder, prepared)
+                prepared.stand_ins.clear()  # a weight that the model replaces is freed
+                with self._watch(recorder):
+                    self._kind.run(self._model, prepared.inputs, recorder)
+                spread = self._find_peak_spread(recorder, alive.of_inputs)
+            finally:
+                recorder.casts.forget_gradients()
+                recorder.values.forget()
+            _require_answers(recorder, self.inventory)
+            if self._is_lazy:  # here, since the weights that the pass has made are taken away again
+                records = layer_records(Inventory(self._model), self.calls)
+        if not self._is_lazy:
+            records = layer_records(self.inventory, self.calls)
+        trace = self._build_trace(recorder, records, alive, spread)
+        vars(recorder).clear()  # it is part of cycles: what it holds is freed now, and not by the collector
+        return trace
+
+    # Before the model runs --------------------------------------------------------------------------------------------
+
+    def _put_stand_ins(self) -> PreparedModel:
+        """Make the model ready to run with stand-ins for its weights and inputs; `preserve` takes them away again."""
+        torch.backends.mha.set_fastpath_enabled(False)
+        replace_weight = self.stand_ins.replace_weight
+        stand_ins = {} if replace_weight is None else substitute(self._model, replace_weight, self.inventory)
+        self._kind.prepare(self._model, self.inventory.modules)
+        fed = self.stand_ins.replace_leaves(self.inputs)
+        self._make_missing_weights(fed)
+        inventory = Inventory(self._model) if self._is_lazy else self.inventory
+        return PreparedModel(inventory, stand_ins, fed, self._objects)
+
+    def _make_missing_weights(self, fed: ModelInputs) -> None:
+        """Have a Keras model that is not built, or lazy modules, make the weights that their first call makes."""
+        if self.inventory.holds_keras and is_unbuilt(self.inventory.modules):
+            build_without_values(self._model, self.inputs)
+            with self.stand_ins.mode:
+                for module in self.inventory.modules:
+                    fill_variables(module)
+        elif self._is_lazy:  # by a call of its own: inference mode would not let it
+            first = Recorder(LayerStack(self._model), on_meta=self.stand_ins.on_meta)
+            with torch.no_grad(), self._guard, self.stand_ins.mode, first, as_caller():
+                fed.run(self._model)
+            self._lives.append(first.live)
+
+    def _make_recorder(self, prepared: PreparedModel) -> Recorder:
+        """Return what records the pass, with all its settings."""
+        layers = self._kind.layer_stack(self._model, prepared.inventory)
+        layers.calls = self.calls
+        recorder = self._kind.recorder(layers, on_meta=self.stand_ins.on_meta, stands_in=self.stand_ins.lack_values)
+        recorder.model_device = self.inventory.device
+        recorder.fuses_on = self._fuses_on
+        recorder.below_autograd = self._kind.grad_mode is below_autograd
+        recorder.origins.untracked.has_values |= any(tensor.is_floating_point() for tensor in self._objects.tensors)
+        leaves = (leaf for leaf in self._objects.leaves if isinstance(leaf, torch.Tensor))
+        recorder.device = find_common_device([*self.inventory.tensors, *leaves])
+        recorder.kernels = recorder.device if self._kind.knows_kernels else None
+        if recorder.on_meta:
+            recorder.plans = find_plans(recorder.kernels)
+            recorder.guard = self._guard  # no mode of its own: hardly anything that is written to there is the model's
+        self._lives.append(recorder.live)
+        return recorder
+
+    def _prepare_answers(self, recorder: Recorder, prepared: PreparedModel) -> None:
+        """Have the recorder know the values that stand-ins have, and answer what the model's code may ask of them."""
+        function = self.inputs.function
+        if recorder.stands_in:
+            share_values(recorder, prepared, self.inventory.buffers)
+            if function is None and not runs_other_code(self.inventory):
+                return
+        questions = Questions(recorder, recorder.device if recorder.on_meta else None, self._guard)
+        namespaces = find_namespaces(self.inventory, function)
+        recorder.questions = partial(_answer, questions, namespaces, self.stand_ins.mode)
+
+    @contextmanager
+    def _watch(self, recorder: Recorder) -> Iterator[None]:
+        """Have all be active by which a pass is seen; the recorder comes last, so that it sees each operator first."""
+        with (
+            _without_compiler_warning(),
+            recorder.origins.untracked.follow(),
+            count_missing_replays(recorder),
+            self._kind.grad_mode(),
+            call_directly(),
+            self._guard if recorder.guard is None else nullcontext(),
+            recorder.layers.follow(),
+            self.stand_ins.mode,
+            recorder,
+        ):
+            yield
+
+    # After it ---------------------------------------------------------------------------------------------------------
+
+    def _find_peak_spread(self, recorder: Recorder, input_bytes: int) -> PeakSpread | None:
+        """Return how much the peak may differ: also by the weights that the model has replaced in a real run.
+
+        Those of the user are there until its end, so that the model has them again; a run without us may free them.
+        """
+        spread = recorder.peak_spread(input_bytes)
+        if self.stand_ins.lack_values or spread is None or spread.below is None:
+            return spread
+        kept = set(map(storage_key, Inventory(self._model).tensors))
+        before = {storage_key(alias): alias for _, alias in self.inventory.aliases if type(alias) in PLAIN_TYPES}
+        lost = [alias for key, alias in before.items() if key not in kept and is_plain(alias)]
+        count = sum(map(count_stored_bytes, lost))
+        if not count:
+            return spread
+        return replace(spread, below=spread.below + count, reasons=(*spread.reasons, _REPLACED.format(count=count)))
+
+    def _build_trace(
+        self,
+        recorder: Recorder,
+        records: tuple[LayerRecord, ...],
+        alive: AliveBytes,
+        spread: PeakSpread | None,
+    ) -> ModelTrace:
+        weights = distinct([weight for record in records for weight in (*record.parameters, *record.buffers)])
+        return ModelTrace(
+            layers=records,
+            operators=tuple(recorder.operators),
+            memory=recorder.timeline(sum([weight.bytes for weight in weights]) + alive.of_model, alive.of_inputs),
+            uncounted={**recorder.uncounted, **recorder.layers.in_other_threads.counts},
+            method=self.stand_ins.method,
+            notes=(*self._list_notes(recorder.layers.unlisted_types), *self._kind.notes(), *recorder.notes),
+            choices=tuple(recorder.choices),
+            operator_macs=recorder.operator_macs,
+            peak_spread=spread,
+        )
+
+    def _list_notes(self, unlisted_types: Iterable[str]) -> Iterator[str]:
+        if self._is_lazy:
+            yield "the model has lazy parameters without a size yet; they are counted with the size these inputs give"
+        made = ", ".join(sorted(set(unlisted_types)))
+        if made:
+            yield (
+                f"the model calls layers that it does not register ({made}), from a plain list or made while it "
+                "runs; their work is counted, their parameters are not"
+            )
+
+
+@contextmanager
+def _without_compiler_warning() -> Iterator[None]:
+    """Silence what torch says of models that are compiled under global hooks."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=r"Using `torch\.compile\(module\)` when there are global hooks")
+        yield
+
+
+@contextmanager
+def _answer(questions: Questions, namespaces: Sequence[dict[str, Any]], mode: Any) -> Iterator[None]:
+    """Answer the model's questions while code of its own runs."""
+    with hide_modes(namespaces, mode), questions:
+        yield
+
+
+def _require_answers(recorder: Recorder, inventory: Inventory) -> None:
+    """Raise an error if the model took a way of its own in this pass; warn of other threads in the model.
+
+    It did where it went on after the refusal of what the pass cannot do, or asked what stand-ins cannot answer. Text
+    that was made of stand-ins is an answer of this kind only where a real run, with the weights' values, can follow.
+    """
+    if recorder.refusal is not None:
+        raise PassError(recorder.refusal)
+    if not recorder.stands_in:
+        return
+    unanswered = recorder.unanswered
+    if recorder.formatted:
+        recorder.note(_FORMATTED.format(formatted=", ".join(dict.fromkeys(recorder.formatted))))
+        if len(list_with_values(inventory.parameters)) == len(inventory.parameters):
+            unanswered = [*unanswered, *recorder.formatted]
+    if unanswered:
+        raise UnansweredError(unanswered)
+    recorder.layers.in_other_threads.warn_of_older_threads()

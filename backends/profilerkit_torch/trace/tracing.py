@@ -42,12 +42,11 @@ from ..untouched.mutable_inputs import on_device
 from ..untouched.preservation import preserve
 from ..untouched.temporary_settings import run_operator_by_operator
 from .conditions import conditions
-from .grad_modes import GRAD_MODES
-from .inference_pass import InferencePass
-from .recorded_pass import RecordedPass
+from .inference_pass import GRAD_MODES, InferencePass
+from .pass_errors import LeftBehindError
 from .records import layer_records
-from .stand_ins import REAL_RUN, make_fake_stand_ins, make_meta_stand_ins
-from .static_pass import LeftBehindError, has_values, trace_pass
+from .stand_ins import REAL_RUN, use_fake_tensors, use_meta_tensors
+from .static_pass import RecordedPass, has_values, trace_pass
 
 __all__ = ["trace_model", "traceable"]
 
@@ -206,7 +205,7 @@ def _try_way(way: Way, inventory: Inventory, inputs: ModelInputs, kind: Inferenc
 def _on_meta(inventory: Inventory, inputs: ModelInputs, kind: InferencePass) -> Iterator[RecordedPass]:
     # A collector's pause would cost more than the trace; what only it would free is small where tensors have no data.
     with collector_paused():
-        stand_ins = make_meta_stand_ins(keep_views=kind.grad_mode is not torch.enable_grad)
+        stand_ins = use_meta_tensors(keep_views=kind.grad_mode is not torch.enable_grad)
         yield RecordedPass(inventory, inputs, stand_ins, kind)
 
 
@@ -215,7 +214,7 @@ def _on_fake(inventory: Inventory, inputs: ModelInputs, kind: InferencePass) -> 
     log = logging.getLogger(FAKE_MODULE)  # it logs each failure, which is handled here
     with restored(partial(setattr, log, "disabled", log.disabled)):
         log.disabled = True
-        yield RecordedPass(inventory, inputs, make_fake_stand_ins(inventory.modules), kind)
+        yield RecordedPass(inventory, inputs, use_fake_tensors(inventory.modules), kind)
 
 
 @contextmanager

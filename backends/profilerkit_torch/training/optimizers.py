@@ -26,7 +26,7 @@ __all__ = ["optimizer_bytes"]
 
 #: Reads the value of a tensor with one element, as ``tensor.item()`` does.
 _READ_VALUE = find_operator("aten._local_scalar_dense.default")
-#: The attribute of a weight's twin on the meta device that has the device where the weight's state would be.
+#: The attribute of a weight's stand-in on the meta device that has the device where the weight's state would be.
 _DEVICE = "_profilerkit_device"
 
 
@@ -162,29 +162,29 @@ def _copy_onto_meta(optimizer: torch.optim.Optimizer) -> Any:
     """
     copy = object.__new__(type(optimizer))
     copy.__dict__.update(optimizer.__dict__)
-    twins = {
-        id(weight): _make_twin(weight, is_fused=bool(group.get("fused")))
+    stand_ins = {
+        id(weight): _make_stand_in(weight, is_fused=bool(group.get("fused")))
         for group in optimizer.param_groups
         for weight in group["params"]
     }
     copy.param_groups = [
-        {**group, "params": [twins[id(weight)] for weight in group["params"]]} for group in optimizer.param_groups
+        {**group, "params": [stand_ins[id(weight)] for weight in group["params"]]} for group in optimizer.param_groups
     ]
     copy.state = defaultdict(dict)
     for weight, kept in optimizer.state.items():
-        copy.state[twins.get(id(weight), weight)] = map_leaves(dict(kept), _move_state)
+        copy.state[stand_ins.get(id(weight), weight)] = map_leaves(dict(kept), _move_state)
     return copy
 
 
-def _make_twin(weight: torch.Tensor, is_fused: bool) -> torch.Tensor:
+def _make_stand_in(weight: torch.Tensor, is_fused: bool) -> torch.Tensor:
     """Return a weight on the meta device; a frozen one gets no gradient, so that a step passes it by as a real one.
 
     A fused kernel reads the number of steps on the device of the weight: what its copy keeps on the host is there.
     """
     empty = torch.empty_like(weight, device="meta")
-    twin = _add_gradient(empty) if weight.requires_grad else nn.Parameter(empty, requires_grad=False)
-    setattr(twin, _DEVICE, twin.device if is_fused else weight.device)
-    return twin
+    stand_in = _add_gradient(empty) if weight.requires_grad else nn.Parameter(empty, requires_grad=False)
+    setattr(stand_in, _DEVICE, stand_in.device if is_fused else weight.device)
+    return stand_in
 
 
 def _move_state(value: Any) -> Any:

@@ -19,11 +19,12 @@ from profilerkit.costs import Cost, recurrent
 from profilerkit.process.restoring import restored
 
 from ..compat.autograd import is_asked_for
+from ..compat.fake_tensors import stands_in
 from ..compat.modes import disable_dispatch_modes, is_any_autocast_enabled, unseen_by_functions
 from ..compat.recordings import find_transform_level
-from ..trace.asked_calls import stands_in
-from ..trace.grad_modes import Refusal, below_autograd
-from ..trace.meta_recurrent import RECURRENT
+from ..trace.inference_pass import below_autograd
+from ..trace.meta_outputs import RECURRENT
+from ..trace.pass_errors import Refusal
 from .training_recorder import TrainingRecorder
 
 __all__ = ["RECURRENT_FUNCTIONS", "run_recurrent", "without_onednn"]

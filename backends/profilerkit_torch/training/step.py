@@ -31,9 +31,9 @@ from ..model.modules import list_layers, list_named_parameters, list_parameters
 from ..model.rank_shares import count_bucket_bytes
 from ..model.tensors import is_wrapper_class
 from ..running.single_passes import without_hooks_once_accumulated
-from ..trace.grad_modes import PassError, Refusal
 from ..trace.inference_pass import InferencePass
 from ..trace.layers import LayerStack
+from ..trace.pass_errors import PassError, Refusal
 from ..trace.recorder import Recorder
 from ..trace.tracing import trace_model
 from ..untouched.caller_context import apart, as_caller
@@ -141,7 +141,7 @@ class TrainingPass(InferencePass):
             with as_caller(), recorder.questions(), recorder.record_backward():
                 # A mode sees nothing in a function that it handles, such as ``backward``: no index of a checkpoint.
                 if recorder.stands_in:
-                    recorder.origins.newcomers.is_indexing = True
+                    recorder.origins.untracked.is_indexing = True
                     loss.backward(start)
                 else:
                     run_backward(loss, start)

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from ..trace.fused_attention import FusedAttention
+from ..trace.attention_kernels import FusedAttention
 from ..trace.higher_order import is_control_flow, run_higher_order
 from .recurrent_layers import RECURRENT_FUNCTIONS, run_recurrent, without_onednn
 from .training_recorder import TrainingRecorder

@@ -33,8 +33,8 @@ from ..model.inventory import Inventory
 from ..model.stored_bytes import count_stored_bytes
 from ..trace.layers import EndedCall, LayerStack
 from ..trace.operator_facts import tensors_in
+from ..trace.plans import Plan
 from ..trace.recorder import Recorder
-from ..trace.replay import Plan
 
 __all__ = ["TrainedLayers", "TrainingRecorder"]
 

@@ -12,7 +12,7 @@ from profilerkit.process.restoring import call_each, for_each, restored
 
 from ..compat.modes import unseen_by_subclasses
 from ..model.attributes import CONTAINERS, list_reachable
-from ..model.tensors import has_graph, is_twin, list_aliases, view_like
+from ..model.tensors import has_graph, list_aliases, may_be_data, view_like
 from .marks import note_marks
 from .snapshots import SlotsSnapshot, refill
 from .tensor_data import note_tensors
@@ -67,9 +67,9 @@ class InputObjects:
         with unseen_by_subclasses():
             #: The tensors with values, each with another one over the same data.
             self.aliases = list_aliases(self.all_tensors)
-            twins = [(tensor, alias) for tensor, alias in self.aliases if is_twin(tensor, alias)]
+            aliases = [(tensor, alias) for tensor, alias in self.aliases if may_be_data(tensor, alias)]
             leaves_of_graph = [tensor for tensor in self.all_tensors if not has_graph(tensor)]
-            self._tensor_steps = [*note_tensors(twins, leaves_of_graph), note_marks(self.all_tensors)]
+            self._tensor_steps = [*note_tensors(aliases, leaves_of_graph), note_marks(self.all_tensors)]
 
     def restore(self) -> None:
         """Put back what the objects held: short, since it is timed with each run."""

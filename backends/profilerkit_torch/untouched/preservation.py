@@ -100,7 +100,7 @@ def _note_model(inventory: Inventory, kept: Iterable[torch.Tensor]) -> list[Step
     contents = [(container, copy_content(container)) for container in inventory.containers]
     return [
         partial(call_each, [snapshot.restore for snapshot in snapshots]),
-        *note_tensors(inventory.twins, inventory.parameters),
+        *note_tensors(inventory.data_aliases, inventory.parameters),
         note_sizes(kept),
         partial(for_each, refill, contents),
     ]

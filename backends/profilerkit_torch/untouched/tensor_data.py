@@ -18,18 +18,18 @@ __all__ = ["note_sizes", "note_tensors"]
 _DETACH = methodcaller("detach_")
 
 
-def note_tensors(twins: Iterable[tuple[torch.Tensor, torch.Tensor]], leaves: Iterable[torch.Tensor]) -> list[Step]:
+def note_tensors(aliases: Iterable[tuple[torch.Tensor, torch.Tensor]], leaves: Iterable[torch.Tensor]) -> list[Step]:
     """Note the data of tensors, and gradients and flags of leaves of the graph; return the steps that put them back.
 
-    A twin is what the data of its tensor are now, see `model.tensors.is_twin`.
+    An alias is what the data of its tensor are now, see `model.tensors.may_be_data`.
     """
-    twins = list(twins)
-    off_the_graph = [tensor for tensor, _ in twins if not has_graph(tensor)]
+    aliases = list(aliases)
+    off_the_graph = [tensor for tensor, _ in aliases if not has_graph(tensor)]
     gradients = [(leaf, leaf.grad, leaf.requires_grad) for leaf in leaves]
     return [
         partial(_take_off_the_graph, off_the_graph),
         partial(_restore_gradients, gradients),
-        partial(_restore_data, twins),
+        partial(_restore_data, aliases),
     ]
 
 
@@ -57,9 +57,9 @@ def _restore_gradient(leaf: torch.Tensor, gradient: torch.Tensor | None, require
         leaf.requires_grad_(requires_grad)
 
 
-def _restore_data(twins: Iterable[tuple[torch.Tensor, torch.Tensor]]) -> None:
+def _restore_data(aliases: Iterable[tuple[torch.Tensor, torch.Tensor]]) -> None:
     """Give tensors their data back where they were given others: ``tensor.data = ...``, ``tensor.set_(...)``."""
-    for_each(_set_data, [(tensor, before) for tensor, before in twins if not _has_same_elements(tensor, before)])
+    for_each(_set_data, [(tensor, before) for tensor, before in aliases if not _has_same_elements(tensor, before)])
 
 
 def _set_data(tensor: torch.Tensor, data: torch.Tensor) -> None:
@@ -68,7 +68,7 @@ def _set_data(tensor: torch.Tensor, data: torch.Tensor) -> None:
 
 
 def _has_same_elements(tensor: torch.Tensor, before: torch.Tensor) -> bool:
-    """Return whether a tensor still has the elements of its twin: with one address they share one storage."""
+    """Return whether a tensor still has the elements of its alias: with one address they share one storage."""
     try:
         address = tensor.data_ptr()
     except RuntimeError:  # sparse and other tensors without one storage

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from torch import nn
 
-from profilerkit_torch.trace.branch_peaks import Peaks
-from profilerkit_torch.trace.excerpts import record_apart
+from profilerkit_torch.trace.excerpts import Peaks, record_apart
 from profilerkit_torch.trace.layers import LayerStack
 from profilerkit_torch.trace.pass_record import PassRecord
 

@@ -80,11 +80,11 @@ def test_a_formula_that_raises_is_not_the_models_fault() -> None:
             profile(nn.ReLU(), X, metrics=["macs"], strict=True)
 
 
-@pytest.mark.parametrize("place", ["trace.recorder", "trace.recorded_pass"])
+@pytest.mark.parametrize("place", ["trace.recorder", "trace.static_pass"])
 def test_a_mistake_of_the_backend_is_not_the_models_fault(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted where operators are recorded, inside the model's call, and where the trace is put together after it."""
     module = importlib.import_module(f"profilerkit_torch.{place}")
-    planted = {"trace.recorder": "signature", "trace.recorded_pass": "layer_records"}[place]
+    planted = {"trace.recorder": "signature", "trace.static_pass": "layer_records"}[place]
     code = compile("def careless(*args, **kwargs): return {}['planted']", "careless.py", "exec")
     exec(code, namespace := {"__name__": module.__name__})
     monkeypatch.setattr(module, planted, namespace["careless"])
@@ -101,7 +101,7 @@ def test_a_mistake_on_shapes_alone_is_named_where_a_real_run_counts(monkeypatch:
     from profilerkit_torch.trace import stand_ins
 
     exec("def careless(tensor): return {}['planted']", namespace := {"__name__": "profilerkit_torch.trace.stand_ins"})
-    monkeypatch.setattr(stand_ins, "make_meta_twin", namespace["careless"])
+    monkeypatch.setattr(stand_ins, "make_meta_tensor", namespace["careless"])
     monkeypatch.setattr(stand_ins, "FakeTensorMode", namespace["careless"])
     report = profile(nn.Linear(4, 2), X, metrics=["macs"])
     assert report["macs"] == 8

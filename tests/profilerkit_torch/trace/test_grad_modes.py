@@ -14,7 +14,7 @@ from torch.nn import functional as F
 
 from profilerkit import ModelInputs, ModelTrace, profile
 from profilerkit_torch import TorchBackend
-from profilerkit_torch.trace.grad_modes import below_autograd
+from profilerkit_torch.trace.inference_pass import below_autograd
 
 pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit.script`:DeprecationWarning")  # in rules of torch.func
 

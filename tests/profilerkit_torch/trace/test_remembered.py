@@ -14,9 +14,9 @@ from torch import nn
 
 from profilerkit_torch.costs import Cost, override
 from profilerkit_torch.model.inventory import Inventory, is_lazy
-from profilerkit_torch.trace import kept_plans, recorder
+from profilerkit_torch.trace import plans, recorder
 from profilerkit_torch.trace.meta_outputs import without_running
-from profilerkit_torch.trace.replay import make_plan
+from profilerkit_torch.trace.plans import make_plan
 
 META = torch.device("meta")
 
@@ -56,7 +56,7 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         names.append(str(func))
         return make_plan(func, *rest)
 
-    monkeypatch.setattr(kept_plans, "_plans", {})
+    monkeypatch.setattr(plans, "_plans", {})
     monkeypatch.setattr(recorder, "make_plan", plan)
     return names
 
@@ -97,10 +97,10 @@ def test_formulas_of_the_users_are_asked_in_each_trace(planned: list[str]) -> No
 
 
 def test_plans_are_dropped_where_there_are_many(planned: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept_plans, "_MOST", 2)
+    monkeypatch.setattr(plans, "_MOST", 2)
     for length in range(1, 6):
         assert trace_complete(nn.ReLU(), ones(length)).flops == length
-    (kept,) = kept_plans._plans.values()
+    (kept,) = plans._plans.values()
     assert len(kept) <= 2
 
 

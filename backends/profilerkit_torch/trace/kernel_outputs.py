@@ -1,8 +1,9 @@
-"""How kernels lay out what they return, where torch's kernels for meta tensors have another layout.
+"""What kernels return where torch's kernels for meta tensors do not: another layout, or fewer tensors.
 
-Convolutions, norms and paddings keep channels last. Attention's fused kernels return what is laid out as the queries
-are; the meta kernel puts the heads before the tokens instead, so that models which join the heads afterwards would seem
-to copy them. A model that asks ``x.is_contiguous()`` takes another way by it.
+Convolutions, norms and paddings keep channels last. A model that asks ``x.is_contiguous()`` takes another way by it.
+
+A gradient of a norm that nobody asked for is not returned. Nor are on the CPU the statistics of a frozen batch norm, or
+the bag of each row where an embedding only sums rows up (``aten/src/ATen/native/EmbeddingBag.cpp``).
 """
 
 from __future__ import annotations
@@ -12,45 +13,11 @@ from typing import Any
 
 import torch
 
-from ..compat.operators import read_schema
+from ..compat.operators import find_operator, read_schema
 
-__all__ = ["lay_out_as_kernels", "make_attention_output"]
+__all__ = ["lay_out_as_kernels", "leave_out"]
 
 _FORMATS = {4: torch.channels_last, 5: torch.channels_last_3d}
-
-
-def make_attention_output(
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    attn_mask: Any = None,
-    dropout_p: float = 0.0,
-    is_causal: bool = False,
-    *,
-    scale: Any = None,
-    enable_gqa: bool = False,
-) -> torch.Tensor | None:
-    """Return the output of ``scaled_dot_product_attention``; None where its own kernel must judge the arguments."""
-    if any(tensor.dim() != 4 for tensor in (query, key, value)) or not (key.is_meta and value.is_meta):
-        return None
-    batch, heads, queries, width = query.shape
-    key_batch, key_heads, keys, key_width = key.shape
-    has_fitting_heads = heads == key_heads or (enable_gqa and heads % key_heads == 0)
-    if (batch, width) != (key_batch, key_width) or key.shape != value.shape or not has_fitting_heads:
-        return None
-    if not query.dtype == key.dtype == value.dtype:
-        return None
-    if attn_mask is not None and (is_causal or not _can_expand(attn_mask.shape, (batch, heads, queries, keys))):
-        return None
-    if query.stride(-1) != 1:  # its kernels do not take that: attention is spelled out
-        return torch.empty_like(query, memory_format=torch.contiguous_format)
-    return torch.empty_like(query)
-
-
-def _can_expand(shape: Sequence[int], target: Sequence[int]) -> bool:
-    """Return whether a tensor of a shape can be expanded to another shape."""
-    missing = len(target) - len(shape)
-    return missing >= 0 and all(size in (1, goal) for size, goal in zip(shape, target[missing:], strict=True))
 
 
 def lay_out_as_kernels(func: Any, args: Any, result: Any) -> Any:
@@ -128,3 +95,54 @@ _LAYOUTS: dict[str, Callable[[Any], torch.memory_format | None]] = {
     **dict.fromkeys(("aten::roll", "aten::pad"), lambda args: _find_channels_last(args[0])),
     "aten::max_pool1d": lambda args: torch.contiguous_format,
 }
+
+
+# What a kernel does not return ----------------------------------------------------------------------------------------
+
+
+#: The place of the mask that says which gradients are asked for, by the operator.
+_MASKS = {
+    find_operator("aten.native_batch_norm_backward.default"): 9,
+    find_operator("aten.native_group_norm_backward.default"): 9,
+    find_operator("aten.native_layer_norm_backward.default"): 7,
+    find_operator("aten._fused_rms_norm_backward.default"): 5,
+}
+_BATCH_NORM = find_operator("aten.native_batch_norm.default")
+_BAGS = (find_operator("aten._embedding_bag.default"), find_operator("aten._embedding_bag_forward_only.default"))
+#: Dtypes of which a kernel of its own sums up the rows.
+_SUMMED = (torch.float32, torch.float16, torch.bfloat16)
+#: How the rows of a bag become one.
+_SUM, _MAX = 0, 2
+
+
+def leave_out(func: Any, args: Any, result: Any, device: torch.device | None) -> Any:
+    """Return what an operator made without values, as its kernel on a device returns it."""
+    if func in _MASKS:
+        mask = args[_MASKS[func]]
+        return tuple(tensor if is_asked else None for tensor, is_asked in zip(result, mask, strict=True))
+    if device is None or device.type != "cpu":
+        return result
+    if func is _BATCH_NORM and not args[5]:
+        output, *statistics = result
+        return (output, *(tensor.new_empty(0) for tensor in statistics))
+    return _leave_out_of_bags(result, *args) if func in _BAGS else result
+
+
+def _leave_out_of_bags(
+    result: Any,
+    weight: torch.Tensor,
+    indices: torch.Tensor,
+    offsets: torch.Tensor,
+    scale_by_frequency: bool = False,
+    mode: int = _SUM,
+    sparse: bool = False,
+    row_weights: Any = None,
+    includes_last: bool = False,
+    padding_index: int = -1,
+) -> Any:
+    """Return the sums of bags, the bag of each row, the sizes of bags, and the places of the largest elements."""
+    output, bags, sizes, places = result
+    is_plain_sum = mode == _SUM and padding_index < 0 and weight.dtype in _SUMMED
+    if is_plain_sum and output.stride(1) == weight.stride(1) == 1:
+        bags = bags.new_empty(0)
+    return output, bags, sizes, places if mode == _MAX else bags.new_empty(output.shape[0])

@@ -17,7 +17,7 @@ from profilerkit import ModelInputs, ModelTrace
 from profilerkit_torch import TorchBackend
 from profilerkit_torch.model.inventory import Inventory
 from profilerkit_torch.trace import tracing
-from profilerkit_torch.trace.asked_names import answer_names, find_namespaces
+from profilerkit_torch.trace.hidden_modes import find_namespaces, hide_modes
 
 FILE = globals()
 #: What these names lead to outside of a pass.
@@ -118,7 +118,7 @@ def test_fake_tensors_of_others_are_some_and_torch_gets_the_truth() -> None:
     of_pass, of_others = passes.from_tensor(torch.ones(2)), others.from_tensor(torch.ones(2))
     by_torch: dict[str, Any] = {"__name__": "torch.somewhere", "torch": torch}
     exec("def asked(x): return isinstance(x, torch._subclasses.FakeTensor)", by_torch)
-    with answer_names(find_namespaces(Inventory(Asking(FAKE["by name"]))), passes):
+    with hide_modes(find_namespaces(Inventory(Asking(FAKE["by name"]))), passes):
         assert [isinstance(x, FakeTensor) for x in (of_pass, of_others, torch.ones(2))] == [False, True, False]
         assert issubclass(type(of_pass), FakeTensor)
         assert FakeTensor.from_tensor is ORIGINAL[2].from_tensor

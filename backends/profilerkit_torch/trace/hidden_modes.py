@@ -1,4 +1,4 @@
-"""Questions that a model asks of torch's functions and classes, which no mode sees: they are answered as in a run.
+"""A pass hides from what a model asks of torch's functions and classes, which no mode sees: it answers as a run.
 
 A pass has function modes of its own, and may have fake tensors. Code of the model that asks ``has_torch_function``,
 as copies of torch's own functions do, would have its work go past these modes, and attention would be spelled out. To
@@ -26,7 +26,7 @@ from ..compat.modes import list_function_modes, unseen_by_functions, without_fun
 from ..compat.modules import call_hooks
 from ..model.inventory import Inventory
 
-__all__ = ["PassMode", "answer_names", "find_namespaces"]
+__all__ = ["PassMode", "find_namespaces", "hide_modes"]
 
 
 class PassMode(TorchFunctionMode):
@@ -129,7 +129,7 @@ def _is_of_torch(kind: type) -> bool:
 
 
 @contextmanager
-def answer_names(namespaces: Iterable[dict[str, Any]], fake_mode: Any = None) -> Iterator[None]:
+def hide_modes(namespaces: Iterable[dict[str, Any]], fake_mode: Any = None) -> Iterator[None]:
     """Answer as in a run what is asked by names of torch's or of these namespaces, but for tensors of a fake mode."""
     places = (*_IN_TORCH, *_find_asked(namespaces))
     asked = [(space, name, space[name]) for space, name in places if id(space.get(name)) in _ANSWERS]

@@ -1,4 +1,4 @@
-"""The other threads of this process: whether they have run since a pass began, and whether they call its model."""
+"""Work that a pass cannot see: that of other threads of this process, and CUDA graphs that the model replays."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from pathlib import Path
 from threading import get_ident
 from typing import Any
 
+import torch
 from torch import nn
 
 from profilerkit import ModelChangedWarning
 from profilerkit.process.restoring import restored
 from profilerkit.process.user_lines import find_stack_level
 
-__all__ = ["OtherThreads", "ThreadCalls"]
+__all__ = ["NAME", "OtherThreads", "ThreadCalls", "count_missing_replays"]
 
 
 class OtherThreads:
@@ -102,3 +103,28 @@ class ThreadCalls:
                 ModelChangedWarning,
                 stacklevel=find_stack_level(),
             )
+
+
+NAME = "torch.cuda.CUDAGraph.replay"
+
+
+@contextmanager
+def count_missing_replays(recorder: Any) -> Iterator[None]:
+    """Count each replay of this thread as an operator that is not counted, and of unknown size.
+
+    Where tensors without values stand in for the model's, nothing is replayed: it would write to real memory.
+    """
+    graph: Any = torch.cuda.CUDAGraph
+    replay, thread = graph.replay, threading.get_ident()
+
+    def miss(self: Any) -> None:
+        if threading.get_ident() != thread:
+            replay(self)
+            return
+        recorder.miss_unsized(NAME)
+        if not recorder.stands_in:
+            replay(self)
+
+    with restored(lambda: setattr(graph, "replay", replay)):
+        graph.replay = miss
+        yield

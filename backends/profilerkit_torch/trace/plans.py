@@ -1,0 +1,304 @@
+"""What is remembered of an operator by its call's signature: its cost, and on meta tensors how to make its outputs.
+
+Plans of torch's own operators are kept from one trace of a process to the next. Models share operators: one that is
+profiled again, one that it is compared with, the next of a family. A plan follows from its signature, from the device
+of the model, from the formulas and from the numbers of the convention.
+
+Two kinds of plans are of one trace alone. A formula of the user's may look at anything: where one is registered, no
+plan is kept. Another library may give its operators other kernels: only plans of torch's own operators are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+import torch
+from msgspec import Struct
+from torch import nn
+
+from profilerkit.backend_kit.call_stack import tensors_in as values_in
+from profilerkit.costs import convention
+from profilerkit.trace.dtypes import product_dtype
+from profilerkit.trace.records import OpRecord
+
+from ..compat.fake_tensors import FakeTensor, stands_in
+from ..compat.operators import find_operator, find_tag, read_schema
+from ..compat.tensors import storage_address
+from ..costs import Kind, are_as_shipped, is_plain, op_cost
+from ..model.packed_weights import is_package, unpack
+from ..model.stored_bytes import count_stored_bytes, list_parts
+from ..model.tensors import storage_key
+from .attention_kernels import count_attended_macs, is_masked, list_enabled_kernels
+from .bytes_inside import count_bytes_inside, find_unknown_inside
+from .operator_facts import FROM_SHAPES, LIFT, may_return_arguments, tensors_among, tensors_in
+from .records import tensor_info
+
+__all__ = ["Plan", "PlanStore", "Signature", "find_plans", "make_plan", "signature"]
+
+_make = partial(torch.empty_strided, device=torch.device("meta"))
+_INPLACE_VIEW = find_tag("inplace_view")
+
+
+class Plan(Struct, frozen=True):
+    """The record of an operator that was run once, and its outputs.
+
+    Attributes:
+        operator: What is recorded of each call, without the layer that it is in and without what it reads.
+        rebuild: What makes each output, None for one that is None; None where the operator must run again.
+        single: Whether it returns one tensor.
+        in_place: Whether that is its first argument.
+        fresh: Whether its outputs are new tensors, none of its arguments.
+        has_values: Whether their values may be known although the first argument is no meta tensor that has any.
+        bytes_inside: Bytes that are alive only while it runs.
+        unknown_inside: What it takes for itself where nobody tells how much.
+    """
+
+    operator: OpRecord
+    rebuild: tuple[Callable[[], torch.Tensor] | None, ...] | None
+    single: bool
+    in_place: bool
+    fresh: bool
+    has_values: bool
+    bytes_inside: int
+    unknown_inside: str
+
+    def replay(self, args: Any) -> Any:
+        """Return the outputs on the meta device without running the operator."""
+        if self.in_place:
+            return args[0]
+        outputs = [make and make() for make in self.rebuild or ()]
+        return outputs[0] if self.single else tuple(outputs)
+
+
+def make_plan(func: Any, kind: Kind, args: Any, kwargs: Any, result: Any, device: torch.device | None) -> Plan:
+    """Return what there is to remember of an operator, from its first run; the device is that of the kernels."""
+    cost = op_cost(func, kind, args, kwargs, result)
+    outputs = list(tensors_in(result))
+    is_single = isinstance(result, torch.Tensor)
+    in_place = is_single and bool(args) and result is args[0]
+    macs, flops = cost or (0, 0)
+    operator = OpRecord(
+        operator=str(func),
+        layer="",
+        call=0,
+        macs=macs,
+        flops=flops,
+        bytes_read=sum(map(count_stored_bytes, tensors_among(args, kwargs))),
+        bytes_written=sum(map(count_stored_bytes, outputs)),
+        outputs=tuple(map(tensor_info, outputs)),
+        attended_macs=count_attended_macs(func, args, kwargs, macs),
+        is_masked=is_masked(func, args, kwargs),
+        product_dtype=_find_product_dtype(func, args, outputs) if macs else None,
+        missing="" if cost is not None else str(read_schema(func).name),
+    )
+    return Plan(
+        operator=operator,
+        rebuild=_describe_outputs(func, tensors_among(args, kwargs), result, in_place),
+        single=is_single,
+        in_place=in_place,
+        fresh=not may_return_arguments(func) or func is LIFT,
+        has_values=_may_have_values(func, args, in_place),
+        bytes_inside=count_bytes_inside(func, args, kwargs, device),
+        unknown_inside=find_unknown_inside(func, device) or _name_unknown(func, outputs),
+    )
+
+
+def _name_unknown(func: Any, outputs: Iterable[torch.Tensor]) -> str:
+    """Return what an operator is called where it makes sparse tensors without values: as if they stored nothing."""
+    for tensor in outputs:
+        parts = list_parts(tensor) if stands_in(tensor) and not is_plain(tensor) else ()
+        if parts and tensor.numel() and not parts[-1].numel():
+            return f"what {read_schema(func).name} stores"
+    return ""
+
+
+def _describe_outputs(
+    func: Any, arguments: Iterable[torch.Tensor], result: Any, in_place: bool
+) -> tuple[Callable[[], torch.Tensor] | None, ...] | None:
+    """Return what makes each output; None where the operator must run again.
+
+    It must where an output is in the memory of an argument: ``_unsafe_view`` does so, and its schema does not say it.
+    And where its own memory is larger than it.
+    """
+    outputs = list(tensors_in(result))
+    if _INPLACE_VIEW in func.tags or not all(tensor.is_meta for tensor in outputs):
+        return None
+    shares_memory = not set(map(storage_key, outputs)).isdisjoint(map(storage_key, arguments))
+    is_shrunk = isinstance(result, torch.Tensor) and count_stored_bytes(result) < result.untyped_storage().nbytes()
+    if not in_place and (may_return_arguments(func) or shares_memory or is_shrunk):
+        return None
+    results = (result,) if isinstance(result, torch.Tensor) else result
+    if not isinstance(results, tuple) or not all(item is None or isinstance(item, torch.Tensor) for item in results):
+        return None
+    return tuple(
+        None if item is None else partial(_make, item.shape, item.stride(), dtype=item.dtype) for item in results
+    )
+
+
+def _may_have_values(func: Any, args: Any, in_place: bool) -> bool:
+    if not (args and isinstance(args[0], torch.Tensor)):
+        return True
+    return read_schema(func).name in FROM_SHAPES or (in_place and not args[0].is_floating_point())
+
+
+def _find_product_dtype(func: Any, args: Any, outputs: Sequence[torch.Tensor]) -> str | None:
+    """Return the dtype of what a product multiplies, if that is another one than what it writes; otherwise None."""
+    if not outputs:
+        return None
+    output = tensor_info(outputs[0]).dtype
+    packed = [weight for package in values_in(args, is_package) for weight in unpack(package)]
+    if packed:  # layers that torch quantizes multiply integers, unless they keep their weights as floats
+        return "int8" if any(weight.is_quantized for weight in packed) else tensor_info(packed[0]).dtype
+    has_addend = read_schema(func).name.partition("::")[2].startswith(("add", "_add", "badd"))
+    factors = args[1:] if has_addend else args
+    operands = [item for item in factors if isinstance(item, torch.Tensor) and item.dim() > 1]
+    if all(item.dtype is outputs[0].dtype for item in operands):  # as in nearly all
+        return None
+    return product_dtype([tensor_info(item).dtype for item in operands], output)
+
+
+# Signatures -----------------------------------------------------------------------------------------------------------
+
+
+_ATTENTION = find_operator("aten.scaled_dot_product_attention.default")
+#: Of a tensor of another type nobody knows what its shape leaves out.
+_DENSE_TYPES = (torch.Tensor, nn.Parameter, FakeTensor)
+#: Types of what a key has of arguments that are no objects of the user's.
+_PLAIN = frozenset(
+    (
+        *(int, float, complex, bool, str, type, type(None), tuple),
+        *(torch.Size, torch.dtype, torch.device, torch.layout, torch.memory_format),
+    )
+)
+
+
+class Signature(NamedTuple):
+    """What is read of an operator's call before it runs.
+
+    Attributes:
+        key: What its cost and output shapes depend on; None where that is more than can be told.
+        are_known: Whether the origin of all its tensors is known.
+        makers: Which operators wrote last to its tensors: places as `LiveBytes` has them, those before the first too.
+    """
+
+    key: Any
+    are_known: bool
+    makers: set[int]
+
+
+def signature(func: Any, args: Any, kwargs: Any, storages: Mapping[int, Any]) -> Signature:
+    """Return the signature of an operator's call.
+
+    A formula gets shapes, and of tensors nothing else. Those of sparse and nested tensors have what they store, which
+    is for their values to say: an operator on such a tensor is never remembered. A quotient of integers has torch's
+    default dtype, which a model may change while it runs, as it may change the kernels of attention. ``storages`` are
+    those of known origin, see `LiveBytes.by_storage`.
+    """
+    # Operators stay where they are, and their own hash is slow.
+    facets: list[Any] = [id(func), torch.get_default_dtype()]
+    if func is _ATTENTION:
+        facets.append(list_enabled_kernels())
+    makers: set[int] = set()
+    try:
+        are_known = _add_facets(args, facets, makers, storages)
+        if kwargs:
+            facets.append(tuple(kwargs))
+            are_known &= _add_facets(kwargs.values(), facets, makers, storages)
+    except (RuntimeError, NotImplementedError):  # of tensors that are not dense
+        return Signature(None, False, makers)
+    return Signature(tuple(facets), are_known, makers)
+
+
+def may_be_kept(func: Any, key: Any) -> bool:
+    """Return whether what is known of an operator by a key may be kept for as long as the process lives.
+
+    Another library may give its operators other kernels, and an object of the user's would be kept alive.
+    """
+    return key is not None and func.namespace == "aten" and _PLAIN.issuperset(map(type, key))
+
+
+def _add_facets(values: Iterable[Any], facets: list[Any], makers: set[int], storages: Mapping[int, Any]) -> bool:
+    """Add what a key has of each value, and who wrote to it; return whether the origin of all tensors is known.
+
+    A key has the type of a value and the value itself, and of a tensor the shape and what else decides the outputs.
+    """
+    are_known = True
+    for value in values:
+        kind = type(value)
+        if kind in _DENSE_TYPES:
+            # Sparse and nested tensors have no storage, or no shape.
+            entry = storages.get(storage_address(value.untyped_storage()))
+            if entry is None or entry.suspicion is not None:
+                are_known = False
+            if entry is not None:
+                makers.add(entry.maker)
+            facets += (value.shape, value.stride(), value.dtype, value.is_meta)
+        elif isinstance(value, (list, tuple)):
+            facets += (kind, len(value))
+            are_known &= _add_facets(value, facets, makers, storages)
+        elif isinstance(value, torch.Tensor):
+            raise NotImplementedError
+        else:
+            facets += (kind, value)
+    return are_known
+
+
+# From one trace to the next -------------------------------------------------------------------------------------------
+
+
+#: The most plans of one device: they are some ten megabytes; the operators of a hundred models are fewer.
+_MOST = 4096
+
+
+class PlanStore(NamedTuple):
+    """The plans of operators, by their signatures.
+
+    Attributes:
+        kept: Plans of torch's own operators, which later traces may share.
+        others: All other plans, of this trace alone.
+    """
+
+    kept: dict[Any, Plan]
+    others: dict[Any, Plan]
+
+    def find(self, key: Any) -> Plan | None:
+        """Return the plan of a signature; None where there is none."""
+        try:
+            plan = self.kept.get(key)
+            if plan is None and self.others:
+                return self.others.get(key)
+        except TypeError:  # something among the arguments has no hash
+            return None
+        return plan
+
+    def remember(self, func: Any, key: Any, plan: Plan) -> None:
+        """Remember the plan of an operator; of one without a signature nothing."""
+        if key is None:
+            return
+        try:
+            (self.kept if may_be_kept(func, key) else self.others)[key] = plan
+        except TypeError:
+            return
+        if len(self.kept) > _MOST:
+            self.kept.clear()
+
+
+class _Shared(NamedTuple):
+    """What all plans that traces share depend on, beside the signature: the model's device, and the convention."""
+
+    device: torch.device | None
+    numbers: tuple[Any, ...]
+
+
+_plans: dict[_Shared, dict[Any, Plan]] = {}
+_read_numbers = attrgetter(*(name for name in vars(convention) if name.isupper()))
+
+
+def find_plans(device: torch.device | None) -> PlanStore:
+    """Return the plans for a trace on the meta device of a model that would run on another one."""
+    if not are_as_shipped():  # a formula of the user's
+        return PlanStore({}, {})
+    return PlanStore(_plans.setdefault(_Shared(device, _read_numbers(convention)), {}), {})
