@@ -142,7 +142,7 @@ def make_configuration(model: str) -> Any:
 
 def rows() -> Iterator[tuple[str, ...]]:
     """Yield a row for each measurement."""
-    from profilerkit_predict.language_models.formatting import show_seconds
+    from profilerkit_predict.language_models.text_table import show_seconds
 
     sources = read()["sources"]
     for item in list_measurements():

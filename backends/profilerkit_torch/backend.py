@@ -78,7 +78,7 @@ from .untouched.settings import SETTINGS
 if TYPE_CHECKING:
     from profilerkit_predict.joining.reading import ProfileFile
     from profilerkit_predict.joining.records import Recording
-    from profilerkit_predict.language_models.image_sizes import ImageSize
+    from profilerkit_predict.language_models.prompts import ImageSize
     from profilerkit_predict.language_models.records import (
         CacheContents,
         GeneratedTokens,

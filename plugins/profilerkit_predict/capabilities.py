@@ -14,7 +14,7 @@ from profilerkit.protocols import Capability
 if TYPE_CHECKING:
     from .joining.reading import ProfileFile
     from .joining.records import Recording
-    from .language_models.image_sizes import ImageSize
+    from .language_models.prompts import ImageSize
     from .language_models.records import CacheContents, GeneratedTokens, InputEncoder, InputKind, ModelFacts
     from .meshes.layout import RankModel
     from .meshes.records import RankTrace

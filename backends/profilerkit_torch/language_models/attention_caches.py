@@ -9,7 +9,7 @@ from typing import Any
 from torch import nn
 
 from profilerkit import InputError
-from profilerkit_predict.language_models.growth import find_layer
+from profilerkit_predict.language_models.model_cache import find_layer
 from profilerkit_predict.language_models.records import CacheContents, CacheLayer, LatentAttention
 
 from ..model.modules import list_modules, list_parameters

@@ -10,7 +10,7 @@ import torch
 
 from profilerkit import InputError, ModelInputs, ModelTrace
 from profilerkit.error_text import error_line
-from profilerkit_predict.language_models.image_sizes import ImageSize
+from profilerkit_predict.language_models.prompts import ImageSize
 from profilerkit_predict.language_models.records import InputEncoder, InputKind, WeightPart
 from profilerkit_predict.language_models.weights import list_layer_weights, weight_parts
 

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from profilerkit import ModelTrace
-from profilerkit_predict.language_models.laws import Passes, find_terms, split_phases
+from profilerkit_predict.language_models.laws import Passes, find_shapes, find_terms, split_phases
 from profilerkit_predict.language_models.records import (
     CacheGrowth,
     CacheLayer,
@@ -18,7 +18,6 @@ from profilerkit_predict.language_models.records import (
     TracedPasses,
     Work,
 )
-from profilerkit_predict.language_models.shapes import find_shapes
 from profilerkit_predict.language_models.weights import (
     count_unrouted_macs,
     list_layer_weights,

@@ -6,6 +6,7 @@ The name of each option is that of a parameter of `llm`, which gets the value as
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -150,10 +151,8 @@ def _save(result: LanguageModelReport | LanguageModelComparison, output: Path) -
 
 def _write_as(result: LanguageModelReport | LanguageModelComparison, form: str) -> str:
     """Return a result in a form: "html", "json" or "console"."""
-    from ..language_models.text import json_text
-
     if form == "html":
         return result.to_html()
     if form == "json":
-        return json_text(result.to_dict())
+        return json.dumps(result.to_dict(), indent=2)
     return result.to_text()

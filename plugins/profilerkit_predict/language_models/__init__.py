@@ -5,14 +5,13 @@ from __future__ import annotations
 from ..checkpoints.formats import WEIGHT_FORMATS, WeightFormat, WeightKind
 from .adapters import Adapters
 from .api import kv_bytes, kv_bytes_per_token, llm
-from .arrivals import Arrivals
-from .bursts import Burst
-from .caching import CacheBytes
 from .comparison import LanguageModelComparison
 from .engines import EngineRule
 from .fitting import Fit, Memory
-from .formulas import count_expected_experts
+from .formulas import REWRITES, Rewrite, count_expected_experts
 from .layout import Layout
+from .model_cache import CacheBytes
+from .queueing import Arrivals, Burst
 from .records import (
     CacheContents,
     CacheGrowth,
@@ -36,7 +35,6 @@ from .records import (
     Work,
 )
 from .report import LanguageModelReport
-from .rewrites import REWRITES, Rewrite
 from .serving import Serving
 from .speculation import Speculation
 from .step_cost import EncodedInputs, StepCost

@@ -18,18 +18,16 @@ from profilerkit.process.collector import collector_paused
 
 from ..checkpoints.formats import WeightFormat, find_weight_format
 from .adapters import read_adapters
-from .arrivals import RATE
-from .caching import CacheBytes
 from .comparison import LanguageModelComparison
 from .engines import ANY_ENGINE, EngineRule, find_engine
 from .followed import FactsSource, open_facts_source
-from .image_sizes import ImageSize, read_image_size
 from .layout import Layout, read_layout
-from .lengths import Lengths
+from .model_cache import CacheBytes
+from .prompts import ImageSize, Lengths, read_image_size
+from .queueing import RATE
 from .records import InputKind, ModelFacts
-from .report import LanguageModelReport
-from .requests import Request, add_drafter, find_drafter, find_peak_dtype, make_report
-from .speculation import Speculation, read_speculation
+from .report import LanguageModelReport, Request, make_report
+from .speculation import Speculation, add_drafter, find_drafter, read_speculation
 from .step_cost import EncodedInputs, StepCost
 
 __all__ = ["kv_bytes", "kv_bytes_per_token", "llm"]
@@ -235,7 +233,6 @@ def _report_model(
             facts,
             device,
             weight,
-            peak_dtype=find_peak_dtype(facts, device, weight, options.cache_format),
             layout=options.layout,
             block_size=options.block_size,
             cache_format=options.cache_format,

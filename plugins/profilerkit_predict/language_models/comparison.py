@@ -1,18 +1,25 @@
-"""Several reports of language models side by side: models, devices, precisions."""
+"""Several reports of language models side by side: models, devices, formats."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from profilerkit.arguments.checks import PATH
 from profilerkit.process.encoding import printable
 from profilerkit.process.files import write_text
 
-from .comparison_table import compare_in_table
+from .notes import general_notes
 from .report import LanguageModelReport
-from .text import comparison_text, json_text
+from .report_tables import list_serving_columns
+from .text_table import Column, TextTable, draw_table, join_columns, show_bytes, wrap_lines
+
+if TYPE_CHECKING:
+    from .fitting import Fit
+    from .serving import Serving
 
 __all__ = ["LanguageModelComparison"]
 
@@ -24,8 +31,14 @@ class LanguageModelComparison:
     reports: tuple[LanguageModelReport, ...]
 
     def to_text(self) -> str:
-        """Return a table with a row for each report and batch size."""
-        return comparison_text(self)
+        """Return one row for each report and batch size, the notes that all have, and those of each model."""
+        models_by_note: dict[str, dict[str, None]] = {}
+        for report in self.reports:
+            for note in report.facts.notes:
+                models_by_note.setdefault(note, {})[report.name] = None
+        of_models = (f"{', '.join(models)}: {note}" for note, models in models_by_note.items())
+        notes = wrap_lines(f"- {note}" for note in (*general_notes(self.reports), *of_models))
+        return f"{draw_table(_compare_in_table(self.reports))}\n\n{notes}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it as values that JSON can hold, in base units."""
@@ -35,12 +48,12 @@ class LanguageModelComparison:
         """Return the comparison and all reports as one page of HTML that needs nothing else, with both figures."""
         from .page import render_page
 
-        return render_page(self.reports, compare_in_table(self))
+        return render_page(self.reports, _compare_in_table(self.reports))
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write all of it to a file: a page if its name ends in ``.html``, otherwise JSON."""
         target = PATH("path", path)
-        write_text(target, self.to_html() if str(target).endswith(".html") else json_text(self.to_dict()))
+        write_text(target, self.to_html() if str(target).endswith(".html") else json.dumps(self.to_dict(), indent=2))
 
     def plot(self, kind: str = "cache_memory") -> Any:
         """Return a figure of all reports; see `LanguageModelReport.plot`."""
@@ -50,3 +63,73 @@ class LanguageModelComparison:
 
     def __str__(self) -> str:
         return printable(self.to_text())
+
+
+#: The columns that stand behind the title instead where all rows have the same, and how they are written there.
+_DETAILS = {"device": "{}", "weights, cache": "{}", "batch": "batch {}"}
+
+
+class _Entry(NamedTuple):
+    """What a row is about: a report at one of its batch sizes; without a device nothing fits."""
+
+    report: LanguageModelReport
+    serving: Serving
+    fit: Fit | None
+
+
+def _compare_in_table(reports: Sequence[LanguageModelReport]) -> TextTable:
+    """Return a table with one row for each report and batch size."""
+    entries = [
+        _Entry(report, serving, fit)
+        for report in reports
+        for serving, fit in zip(report.serving, report.fits or [None] * len(report.serving), strict=True)
+    ]
+    lengths = {(report.prompt, report.new) for report in reports}
+    detail = "engine"
+    if len(lengths) == 1:
+        detail += f", {reports[0].prompt:,} tokens of prompt and {reports[0].new:,} new"
+    kept = []
+    for column in _list_columns(entries, names_lengths=len(lengths) > 1):
+        if column.heading in _DETAILS and len(set(column.cells)) == 1:
+            detail += f", {_DETAILS[column.heading].format(column.cells[0])}"
+        else:
+            kept.append(column)
+    return join_columns("Language models", kept, detail)
+
+
+def _list_columns(entries: list[_Entry], names_lengths: bool) -> list[Column]:
+    """Return all columns; ``names_lengths`` says whether the names of models have the tokens of prompts with them."""
+    has_experts = any(entry.report.facts.has_experts for entry in entries)
+    return [
+        Column("model", [_name_model(entry.report, names_lengths) for entry in entries]),
+        Column("device", [entry.report.device.name if entry.report.device else "-" for entry in entries]),
+        Column("weights, cache", [_name_formats(entry.report) for entry in entries]),
+        *list_serving_columns([entry.serving for entry in entries], has_experts),
+        Column("cache/token", [show_bytes(_count_cache_bytes(entry.report)) for entry in entries]),
+        Column("total", ["-" if entry.fit is None else show_bytes(entry.fit.memory.total) for entry in entries]),
+        Column("fits", ["-" if entry.fit is None else _say_fits(entry.fit) for entry in entries]),
+    ]
+
+
+def _name_model(report: LanguageModelReport, names_lengths: bool) -> str:
+    return f"{report.name} ({report.prompt:,} + {report.new:,} tokens)" if names_lengths else report.name
+
+
+def _name_formats(report: LanguageModelReport) -> str:
+    """Return the format of weights, and that of the cache if it is another one."""
+    stored = report.cost.cache_format
+    return ", ".join(dict.fromkeys((report.weights, report.facts.dtype if stored is None else stored.name)))
+
+
+def _count_cache_bytes(report: LanguageModelReport) -> float:
+    """Return the bytes that a token adds to the cache."""
+    return sum(layer.bytes_per_token for layer in report.cost.cache_layers)
+
+
+def _say_fits(fit: Fit) -> str:
+    """Return whether it fits, else how many devices it needs."""
+    if fit.memory.fits is None:
+        return "-"
+    if fit.memory.fits:
+        return "yes"
+    return "never" if fit.needed_devices is None else f"needs {fit.needed_devices:,}"

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 from profilerkit.trace.dtypes import element_bytes
 
 from .formulas import count_expected_experts, count_macs, count_stored_bytes
+from .laws import StepShapes
 from .records import Law
-from .shapes import StepShapes
 
 if TYPE_CHECKING:
     from ..prediction.calibration import Calibration
-    from .shapes import AttentionShape, ProductShape, TrafficShape
+    from .laws import AttentionShape, ProductShape, TrafficShape
     from .step_cost import StepCost
     from .steps import Step
 

@@ -18,7 +18,7 @@ from profilerkit_pages.figures.canvas import (
     unit_for,
 )
 
-from .answers import list_steps
+from .report_tables import list_steps
 from .speculation import NOTHING_DRAFTED
 
 if TYPE_CHECKING:

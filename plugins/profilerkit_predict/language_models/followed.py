@@ -20,11 +20,9 @@ from profilerkit.process.collector import objects_aged
 from profilerkit.protocols import require_capability
 
 from ..capabilities import CAPABILITIES, FollowsLanguageModels
-from .caching import CacheBytes, count_cache_bytes
 from .gguf_models import find_gguf_facts
-from .growth import find_growth
-from .image_sizes import ImageSize
-from .lengths import Lengths, choose_lengths, require_context
+from .model_cache import CacheBytes, count_cache_bytes, find_growth
+from .prompts import ImageSize, Lengths, choose_lengths, require_context
 from .records import GeneratedTokens, InputEncoder, InputKind, ModelFacts
 
 if TYPE_CHECKING:

@@ -9,14 +9,40 @@ from typing import TYPE_CHECKING
 from profilerkit.count_text import format_count
 
 from ..checkpoints.formats import list_product_dtypes
-from .formatting import show_count
-from .serving import ASSUMPTIONS, ESTIMATED, ROUTED, SHARED
+from .text_table import show_count
 
 if TYPE_CHECKING:
     from .report import LanguageModelReport
     from .speculation import Speculation
 
-__all__ = ["general_notes", "report_notes"]
+__all__ = ["ASSUMPTIONS", "general_notes", "report_notes"]
+
+#: What holds for every predicted time, in words.
+ASSUMPTIONS = (
+    "times are lower bounds where they are not called estimates: the greatest of products at the dense peak, "
+    "compulsory bytes at the bandwidth, and what devices send each other at the rate of their link; no launch, no host",
+    "attention of the engine counts as attended: causal, and inside the window; as written it counts in full",
+    "no continuous batching: all prompts of a batch start together and have the same length",
+)
+
+#: What holds for models with experts, in words.
+_ROUTED = (
+    "all tokens of a step choose the same experts in a lower bound; with uniform routing each step reads more of them "
+    "(the column beside it), and real routers are between the two"
+)
+
+#: What holds for several devices, in words.
+_SHARED = (
+    "devices that cut layers between them (tp) have at least one head of keys and values each, and latents whole; of "
+    "stages (pp) the fullest has whole layers; work is divided evenly"
+)
+
+#: What holds for every estimate, in words.
+_ESTIMATED = (
+    "estimates are by the device's calibration: products by their shapes, fused attention, arrivals after fusion; no "
+    "time of the host, as of captured graphs; an interval is made to hold nine of ten networks like those of the "
+    "calibration"
+)
 
 _SPECULATION = (
     "speculation: each step checks {count} drafted tokens, of which each is accepted with {share:g} where all before "
@@ -51,9 +77,9 @@ def general_notes(reports: Sequence[LanguageModelReport]) -> Iterable[str]:
     """Yield what holds for each of several reports, or for those with experts or several devices."""
     yield from ASSUMPTIONS
     if any(report.facts.has_experts for report in reports):
-        yield ROUTED
+        yield _ROUTED
     if any(report.cost.devices > 1 for report in reports):
-        yield SHARED
+        yield _SHARED
 
 
 def report_notes(report: LanguageModelReport) -> Iterable[str]:
@@ -62,7 +88,7 @@ def report_notes(report: LanguageModelReport) -> Iterable[str]:
     yield from () if report.cost.inputs else report.facts.notes_on_text
     yield from _list_missing_links(report)
     if report.device is not None:
-        yield report.reason_without_estimates or ESTIMATED
+        yield report.reason_without_estimates or _ESTIMATED
     yield from _list_option_notes(report)
     for fit in report.fits:
         if not fit.memory.fits and fit.memory.capacity is not None:

@@ -17,7 +17,7 @@ from ..checkpoints.formats import WeightKind
 if TYPE_CHECKING:
     from profilerkit.trace.records import ModelTrace
 
-    from .shapes import StepShapes
+    from .laws import StepShapes
 
 __all__ = [
     "CacheContents",

@@ -1,11 +1,12 @@
-"""The report of a language model on a device: plain data, its text, its JSON and its figures."""
+"""The report of a language model on a device: plain data, how it is made, its text, its JSON and its figures."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from profilerkit.arguments.checks import PATH, at_least
 from profilerkit.devices import DeviceInfo
@@ -13,21 +14,23 @@ from profilerkit.process.encoding import printable
 from profilerkit.process.files import write_text
 
 from .adapters import Adapters
-from .caching import CacheBytes
-from .fitting import Fit
+from .fitting import Fit, fit
+from .formulas import REWRITES
+from .model_cache import CacheBytes
+from .notes import ASSUMPTIONS, general_notes, report_notes
+from .queueing import Arrivals, predict_arrivals, predict_burst
 from .records import GeneratedTokens, ModelFacts, PassCounts
-from .report_tables import is_traced_pass
-from .rewrites import REWRITES
-from .serving import ASSUMPTIONS, Serving
+from .report_tables import is_traced_pass, list_tables
+from .serving import Serving, average_later_token, predict_serving
 from .speculation import Speculation
 from .step_cost import StepCost
-from .steps import Step
-from .text import json_text, report_text
+from .steps import Piece, Step
+from .text_table import draw_table, wrap_lines
 
 if TYPE_CHECKING:
     from ..prediction.predicting import Prediction
 
-__all__ = ["LanguageModelReport"]
+__all__ = ["LanguageModelReport", "Request", "make_report"]
 
 
 @dataclass(frozen=True)
@@ -188,8 +191,9 @@ class LanguageModelReport:
         return {"predicted_as_written": {"time_to_first_token": first, "time_per_output_token": later}}
 
     def to_text(self) -> str:
-        """Return the report as text."""
-        return report_text(self)
+        """Return the report as text: its tables and notes."""
+        notes = (*general_notes([self]), *report_notes(self))
+        return "\n\n".join([*map(draw_table, list_tables(self)), wrap_lines(f"- {note}" for note in notes)])
 
     def to_html(self) -> str:
         """Return the report as one page of HTML that needs nothing else, with its figures."""
@@ -200,7 +204,7 @@ class LanguageModelReport:
     def save(self, path: str | PathLike[str]) -> None:
         """Write all of it to a file: a page if its name ends in ``.html``, otherwise JSON."""
         target = PATH("path", path)
-        write_text(target, self.to_html() if str(target).endswith(".html") else json_text(self.to_dict()))
+        write_text(target, self.to_html() if str(target).endswith(".html") else json.dumps(self.to_dict(), indent=2))
 
     def plot(self, kind: str = "cache_memory") -> Any:
         """Return a figure of matplotlib: "cache_memory", "step_terms" or "tokens_per_second".
@@ -213,6 +217,72 @@ class LanguageModelReport:
 
     def __str__(self) -> str:
         return printable(self.to_text())
+
+
+# How it is made ------------------------------------------------------------------------------------------------------
+
+
+class Request(NamedTuple):
+    """What is asked of a model: tokens, the most of a pass, the memory that stays free, and requests in a second."""
+
+    prompt: int
+    new: int
+    prefill_tokens: int
+    reserve: float
+    rate: float | None
+
+
+def make_report(
+    cost: StepCost, request: Request, batches: tuple[int, ...], speculation: Speculation | None
+) -> LanguageModelReport:
+    """Return the report of a model on its devices, with a row for each batch size."""
+    prompt, new, most_tokens, reserve, rate = request
+    fits: list[Fit] = []
+    if cost.device is not None and cost.device.memory is not None:
+        fits = [fit(cost, batch, prompt + new, most_tokens, reserve, speculation) for batch in batches]
+    rows = [predict_serving(cost, batch, prompt, new, speculation) for batch in batches]
+    if not cost.facts.is_encoder_decoder:
+        rows = [replace(row, burst=predict_burst(cost, row.batch, prompt, most_tokens)) for row in rows]
+    if rate is not None:  # arrivals follow from what fits, whatever the batch: once is enough
+        rows[-1] = replace(rows[-1], arrivals=_predict_arrivals(cost, request, fits[-1:], speculation))
+    return LanguageModelReport(
+        name=cost.facts.name,
+        facts=cost.facts,
+        cost=cost,
+        prompt=prompt,
+        new=new,
+        weights=_name_weights(cost),
+        serving=tuple(rows),
+        fits=tuple(fits),
+        speculation=speculation,
+        rate=rate,
+    )
+
+
+def _predict_arrivals(
+    cost: StepCost, request: Request, fits: Sequence[Fit], speculation: Speculation | None
+) -> Arrivals | None:
+    """Return what requests at the rate find with as many sequences as fit; None without a device or a figure of it."""
+    shared, replicas = cost.shared_prefix, cost.layout.data
+    prefill = cost.run_together([Piece(replicas, request.prompt - shared, shared, has_inputs=True)]).seconds
+    largest = fits[0].largest_batch if fits else None
+    if request.rate is None or prefill is None or not largest:
+        return None
+
+    def decode(sequences: int) -> float | None:
+        return average_later_token(cost, sequences * replicas, request.prompt, request.new, speculation)
+
+    return predict_arrivals(request.rate, prefill, request.new, decode, max(largest // replicas, 1), replicas)
+
+
+def _name_weights(cost: StepCost) -> str:
+    """Return the format of the weights that was requested, or those that the checkpoint has beside the plain dtype."""
+    if cost.weights is not None:
+        return cost.weights.name
+    return " + ".join(name for name in cost.facts.storage_formats if name != cost.facts.dtype) or cost.facts.dtype
+
+
+# Parts of the JSON ---------------------------------------------------------------------------------------------------
 
 
 def _write_counts(counts: PassCounts) -> dict[str, Any]:

@@ -6,50 +6,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from .arrivals import Arrivals
-from .bursts import Burst
 from .estimating import Estimate, average, compute_rate
+from .queueing import Arrivals, Burst
 from .speculation import NOTHING_DRAFTED, Speculation
 from .step_cost import StepCost
 from .steps import Piece, Step
 
-__all__ = [
-    "ASSUMPTIONS",
-    "ESTIMATED",
-    "ROUTED",
-    "SAMPLED",
-    "SHARED",
-    "Serving",
-    "average_later_token",
-    "predict_serving",
-]
-
-#: What holds for every predicted time, in words.
-ASSUMPTIONS = (
-    "times are lower bounds where they are not called estimates: the greatest of products at the dense peak, "
-    "compulsory bytes at the bandwidth, and what devices send each other at the rate of their link; no launch, no host",
-    "attention of the engine counts as attended: causal, and inside the window; as written it counts in full",
-    "no continuous batching: all prompts of a batch start together and have the same length",
-)
-
-#: What holds for models with experts, in words.
-ROUTED = (
-    "all tokens of a step choose the same experts in a lower bound; with uniform routing each step reads more of them "
-    "(the column beside it), and real routers are between the two"
-)
-
-#: What holds for several devices, in words.
-SHARED = (
-    "devices that cut layers between them (tp) have at least one head of keys and values each, and latents whole; of "
-    "stages (pp) the fullest has whole layers; work is divided evenly"
-)
-
-#: What holds for every estimate, in words.
-ESTIMATED = (
-    "estimates are by the device's calibration: products by their shapes, fused attention, arrivals after fusion; no "
-    "time of the host, as of captured graphs; an interval is made to hold nine of ten networks like those of the "
-    "calibration"
-)
+__all__ = ["SAMPLED", "Serving", "average_later_token", "predict_serving"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from profilerkit.arguments.checks import at_least, between
 from profilerkit.error_text import shown
-from profilerkit.errors import ArgumentError
+from profilerkit.errors import ArgumentError, InputError
 
 from ..checkpoints.formats import WeightKind
 from .formulas import dtype_bytes
@@ -16,10 +17,21 @@ from .records import CacheGrowth, ExecutionModel, Law, ModelFacts, Term, WeightP
 from .step_cost import StepCost
 from .steps import Step
 
-__all__ = ["NOTHING_DRAFTED", "OWN_HEADS", "Speculation", "make_drafter", "read_parameters", "read_speculation"]
+if TYPE_CHECKING:
+    from .followed import FactsSource
+
+__all__ = [
+    "NOTHING_DRAFTED",
+    "Speculation",
+    "add_drafter",
+    "find_drafter",
+    "make_drafter",
+    "read_parameters",
+    "read_speculation",
+]
 
 #: The value of ``draft=`` for layers of the model itself that predict further tokens.
-OWN_HEADS = "mtp"
+_OWN_HEADS = "mtp"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +97,44 @@ def read_speculation(draft_tokens: Any, acceptance: Any, draft: Any = None) -> S
         )
     share = between(0, 1, "the share of drafted tokens that is accepted, from 0 to 1")
     return Speculation(at_least(1)("draft_tokens", draft_tokens), float(share("acceptance", acceptance)))
+
+
+def find_drafter(
+    draft: Any, facts: ModelFacts, tokens: int, open_source: Callable[[Any], FactsSource]
+) -> ModelFacts | None:
+    """Return what drafts, as a model; None where that is not counted."""
+    if draft is None:
+        return None
+    parameters = read_parameters(draft)
+    if parameters is not None:
+        return make_drafter(facts, parameters)
+    if draft == _OWN_HEADS:
+        if facts.own_heads is None:
+            raise InputError(
+                f"draft='mtp' (--draft mtp): the configuration of {facts.name} names no layers that predict further "
+                "tokens (num_nextn_predict_layers); give the number of parameters that draft a token, or a model"
+            )
+        return facts.own_heads
+    source = open_source(draft)
+    drafter = source.find_facts(source.choose_lengths(tokens - 1, 1))
+    if drafter.is_encoder_decoder:
+        raise InputError(f"draft: {drafter.name} is an encoder-decoder; give a model that has a decoder alone")
+    return drafter
+
+
+def add_drafter(speculation: Speculation | None, cost: StepCost, drafter: ModelFacts | None) -> Speculation | None:
+    """Return a speculation with the cost of what drafts, on the same devices.
+
+    Layers of the model's own have its format. Each drafts one token of a step; of more than are drafted the others are
+    left out, and where there are fewer they take turns.
+    """
+    if speculation is None or drafter is None:
+        return speculation
+    is_own = drafter is cost.facts.own_heads
+    weights = cost.weights if is_own else None
+    of_drafter = replace(cost, facts=drafter, weights=weights, adapters=None, inputs=())
+    count = min(cost.facts.own_head_count, speculation.draft_tokens) if is_own else 1
+    return replace(speculation, drafter=of_drafter, drafters=count)
 
 
 def read_parameters(draft: Any) -> int | None:

@@ -12,17 +12,15 @@ from profilerkit.devices import DeviceInfo
 from profilerkit.errors import InputError
 from profilerkit.process.cached import cached_property
 
-from ..checkpoints.formats import WeightFormat, WeightKind
+from ..checkpoints.formats import WeightFormat, WeightKind, list_product_dtypes
 from .adapters import Adapters
-from .cache_traffic import count_cache_traffic
-from .engine_cache import EngineCache
+from .engine_cache import EngineCache, count_cache_traffic
 from .engines import ANY_ENGINE, EngineRule
 from .estimating import Estimate, Estimator
-from .formulas import count_expected_experts, count_macs, count_stored_bytes, dtype_bytes
+from .formulas import count_expected_experts, count_macs, count_stored_bytes, dtype_bytes, engine_macs
 from .layout import ONE_DEVICE, Layout
-from .lengths import require_context
+from .prompts import require_context
 from .records import CacheLayer, InputEncoder, ModelFacts, ReadIn, WeightPart
-from .rewrites import engine_macs
 from .steps import Piece, Resource, Step, StepTerm
 
 __all__ = ["EncodedInputs", "StepCost"]
@@ -52,7 +50,6 @@ class StepCost:
         facts: The model.
         device: The device; None for counts alone.
         weights: The format of the matrices; None for the one that they have.
-        peak_dtype: The dtype whose peak the products run at; None for that of the activations.
         layout: How devices share the model.
         block_size: Tokens in a block of the paged cache.
         cache_format: The format of the keys and values in the cache; None for the dtype of the activations. States of
@@ -70,7 +67,6 @@ class StepCost:
     facts: ModelFacts
     device: DeviceInfo | None = None
     weights: WeightFormat | None = None
-    peak_dtype: str | None = None
     layout: Layout = ONE_DEVICE
     block_size: int = 16
     cache_format: WeightFormat | None = None
@@ -84,6 +80,17 @@ class StepCost:
     def devices(self) -> int:
         """How many devices share the model."""
         return self.layout.devices
+
+    @cached_property
+    def peak_dtype(self) -> str:
+        """The dtype whose peak bounds the products: the fastest that an engine may multiply in."""
+        facts, device = self.facts, self.device
+        if device is None:
+            return facts.dtype
+        formats = [*facts.storage_formats] if self.weights is None else [self.weights.name]
+        formats += [self.cache_format.name] if self.cache_format is not None else []
+        dtypes = [facts.dtype, *(dtype for name in formats for dtype in list_product_dtypes(name))]
+        return max(dtypes, key=lambda dtype: device.peak(dtype) or 0.0)
 
     @cached_property
     def cache(self) -> EngineCache:
@@ -165,7 +172,7 @@ class StepCost:
 
     def _list_products(self, pieces: Sequence[Piece], shares: int) -> Iterator[StepTerm]:
         """Yield the products of so many shares of the pieces of a replica."""
-        peak = self.device.peak(self.peak_dtype or self.facts.dtype) if self.device else None
+        peak = self.device.peak(self.peak_dtype) if self.device else None
         macs = {
             "products": self._count_macs(pieces),
             "products of adapters": self._count_adapter_macs(pieces),

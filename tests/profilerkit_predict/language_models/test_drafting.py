@@ -10,13 +10,14 @@ from toy_language_model import DEVICE, toy_facts
 
 from profilerkit import ArgumentError, InputError
 from profilerkit_predict.language_models import CacheLayer, LanguageModelReport, ModelFacts, StepCost
-from profilerkit_predict.language_models.answers import list_term_rows, list_term_titles
 from profilerkit_predict.language_models.fitting import count_memory
 from profilerkit_predict.language_models.layout import ONE_DEVICE
-from profilerkit_predict.language_models.requests import add_drafter, find_drafter
+from profilerkit_predict.language_models.report_tables import list_term_rows, list_term_titles
 from profilerkit_predict.language_models.serving import predict_serving
 from profilerkit_predict.language_models.speculation import (
     Speculation,
+    add_drafter,
+    find_drafter,
     make_drafter,
     read_parameters,
     read_speculation,

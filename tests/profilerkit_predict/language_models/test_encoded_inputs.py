@@ -18,7 +18,7 @@ from profilerkit_predict.language_models import (
     WeightKind,
     WeightPart,
 )
-from profilerkit_predict.language_models.bursts import predict_burst
+from profilerkit_predict.language_models.queueing import predict_burst
 from profilerkit_predict.language_models.serving import predict_serving
 
 #: An encoder of 500 elements, of 1,000 bytes, that makes 5 tokens of an image with 7,000 multiply-accumulates.

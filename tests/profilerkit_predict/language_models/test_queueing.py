@@ -10,11 +10,10 @@ from toy_language_model import DEVICE, toy_facts
 from profilerkit import ArgumentError
 from profilerkit.devices import DeviceInfo
 from profilerkit_predict.language_models import StepCost
-from profilerkit_predict.language_models.arrivals import RATE, predict_arrivals
-from profilerkit_predict.language_models.bursts import predict_burst
 from profilerkit_predict.language_models.layout import read_layout
+from profilerkit_predict.language_models.queueing import RATE, predict_arrivals, predict_burst
+from profilerkit_predict.language_models.report import Request, make_report
 from profilerkit_predict.language_models.report_tables import _list_arrival_rows
-from profilerkit_predict.language_models.requests import Request, make_report
 from profilerkit_predict.language_models.steps import Piece
 
 COST = StepCost(toy_facts(), DEVICE)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from profilerkit_predict.language_models.formatting import show_rate
+from profilerkit_predict.language_models.text_table import show_rate
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,11 @@ from profilerkit.devices import DeviceInfo, Figure
 from profilerkit_predict.checkpoints.formats import find_weight_format
 from profilerkit_predict.language_models import CacheLayer, LatentAttention, Law, StepCost, Term, WeightKind, WeightPart
 from profilerkit_predict.language_models.fitting import count_memory, fit
-from profilerkit_predict.language_models.formatting import show_most
+from profilerkit_predict.language_models.formulas import REWRITES, engine_macs
 from profilerkit_predict.language_models.layout import Layout, read_layout
-from profilerkit_predict.language_models.rewrites import REWRITES, engine_macs
 from profilerkit_predict.language_models.serving import predict_serving
 from profilerkit_predict.language_models.speculation import read_speculation
+from profilerkit_predict.language_models.text_table import show_most
 
 COST = StepCost(toy_facts(), DEVICE)
 

@@ -1,15 +1,57 @@
-"""How the parts of a cache grow, from its contents at two lengths, and at a third where two do not tell."""
+"""The cache that a model itself returns: its bytes, and how its parts grow, by its contents at several lengths."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from profilerkit.errors import InputError
 
 from .records import CacheContents, CacheLayer, CacheTensor
 
-__all__ = ["find_growth", "find_layer", "is_index", "needs_third_length"]
+__all__ = ["CacheBytes", "count_cache_bytes", "find_growth", "find_layer", "is_index", "needs_third_length"]
+
+
+@dataclass(frozen=True, slots=True)
+class CacheBytes:
+    """The bytes of a cache after so many tokens of so many sequences.
+
+    Attributes:
+        context: Tokens of each sequence.
+        batch: Sequences.
+        logical: Bytes of the elements.
+        allocated: Bytes of the storages that they keep alive: a view of a window can keep the whole prompt.
+        paged: Bytes in blocks, each of which is allocated whole; states of constant size are not in blocks.
+        block_size: Tokens of a block.
+        contents: Every tensor.
+        bytes_per_token: What the next token of one sequence adds; 0 where windows are full and states constant.
+    """
+
+    context: int
+    batch: int
+    logical: int
+    allocated: int
+    paged: int
+    block_size: int
+    contents: CacheContents
+    bytes_per_token: int
+
+
+def count_cache_bytes(
+    contents: CacheContents, one_token_later: CacheContents, layers: tuple[CacheLayer, ...], block_size: int
+) -> CacheBytes:
+    """Return the bytes of a cache by its contents; ``layers`` tell which parts grow, and so are in blocks."""
+    context, batch = contents.context, contents.batch
+    return CacheBytes(
+        context,
+        batch,
+        logical=contents.logical_bytes,
+        allocated=contents.allocated_bytes,
+        paged=sum(layer.count_paged_bytes(context, block_size) for layer in layers) * batch,
+        block_size=block_size,
+        contents=contents,
+        bytes_per_token=(one_token_later.logical_bytes - contents.logical_bytes) // batch,
+    )
 
 
 def needs_third_length(before: CacheContents, after: CacheContents) -> bool:

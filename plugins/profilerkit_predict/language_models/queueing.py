@@ -1,14 +1,99 @@
-"""When requests that arrive at a rate have their first token, and how many can be served."""
+"""When requests have their first tokens: prompts that arrive at once, and requests that arrive at a rate."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from profilerkit.arguments.checks import inside
 
-__all__ = ["RATE", "Arrivals", "predict_arrivals"]
+from .step_cost import StepCost
+from .steps import Piece
+
+__all__ = ["RATE", "Arrivals", "Burst", "predict_arrivals", "predict_burst"]
+
+
+@dataclass(frozen=True, slots=True)
+class Burst:
+    """The first tokens of prompts that arrive at once and are run in order, at most so many tokens in a pass.
+
+    Attributes:
+        batch: The prompts.
+        passes: How many passes they take; those of one replica where there are several.
+        first: Seconds until the first of them has its first token.
+        mean: The mean over all of them.
+        last: Seconds until the last of them has it.
+    """
+
+    batch: int
+    passes: int
+    first: float
+    mean: float
+    last: float
+
+
+class _Pass(NamedTuple):
+    """What one pass runs, alike pieces as one, and how many prompts of a replica end in it."""
+
+    pieces: list[Piece]
+    prompts_ended: int
+
+
+def predict_burst(cost: StepCost, batch: int, prompt: int, most_tokens: int) -> Burst | None:
+    """Return when prompts that arrive at once have their first tokens; None if a figure of the device is not known.
+
+    A pass takes the next tokens of all prompts in their order: the rest of one and the start of the next together.
+    """
+    replicas = cost.layout.data
+    passes = list(_list_passes(-(-batch // replicas), prompt, cost.shared_prefix, most_tokens, replicas))
+    clock, ends = 0.0, []
+    for pieces, prompts_ended in passes:
+        seconds = cost.run_together(pieces).seconds
+        if seconds is None:
+            return None
+        clock += seconds
+        ends += [clock] * prompts_ended
+    return Burst(batch, len(passes), ends[0], sum(ends) / len(ends), ends[-1])
+
+
+def _list_passes(prompts: int, prompt: int, shared: int, most_tokens: int, replicas: int) -> Iterator[_Pass]:
+    """Yield the passes of so many prompts, which are alike; ``shared`` tokens of each are in the cache already.
+
+    The tokens of all prompts, one prompt behind the other, are cut into passes as long as the replica's share of
+    ``most_tokens``. Of three prompts of five tokens, with four tokens in a pass:
+
+    >>> for pieces, prompts_ended in _list_passes(3, 5, 0, 4, 1):
+    ...     print([piece.new_tokens for piece in pieces], prompts_ended)
+    [4] 0
+    [1, 3] 1
+    [2, 2] 1
+    [3] 1
+    """
+    length = prompt - shared
+    in_pass, total = max(most_tokens // replicas, 1), prompts * length
+    for start in range(0, total, in_pass):
+        end = min(start + in_pass, total)
+        pieces = _cut_pieces(start, end, length, shared, replicas)
+        yield _Pass(pieces, prompts_ended=end // length - start // length)
+
+
+def _cut_pieces(start: int, end: int, length: int, shared: int, replicas: int) -> list[Piece]:
+    """Return what lies between two tokens: the rest of a prompt, whole prompts, the start of another."""
+    pieces = []
+    done = start % length
+    if done:
+        rest = min(length - done, end - start)
+        pieces.append(Piece(replicas, rest, shared + done))
+        start += rest
+    whole, begun = divmod(end - start, length)
+    if whole:
+        pieces.append(Piece(whole * replicas, length, shared, has_inputs=True))
+    if begun:
+        pieces.append(Piece(replicas, begun, shared, has_inputs=True))
+    return pieces
+
 
 #: The check of a rate of requests.
 RATE = inside(0, float("inf"), "the requests that arrive in a second, a number above 0").or_none()

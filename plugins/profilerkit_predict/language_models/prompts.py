@@ -1,0 +1,89 @@
+"""What each prompt has: tokens, and images of a size."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+from profilerkit.error_text import shown
+from profilerkit.errors import ArgumentError, InputError
+
+__all__ = ["ImageSize", "Lengths", "choose_lengths", "read_image_size", "require_context"]
+
+#: The usual tokens of a prompt, and of a generation.
+_PROMPT, _NEW = 2048, 256
+
+
+class Lengths(NamedTuple):
+    """The tokens of each prompt, and those that are generated for it."""
+
+    prompt: int
+    new: int
+
+
+def choose_lengths(prompt: int | None, new: int | None, limit: int | None, name: str) -> Lengths:
+    """Return the tokens of a prompt and the new ones: for None the usual ones, or fewer where a model takes fewer.
+
+    >>> choose_lengths(None, None, 4096, "a model")
+    Lengths(prompt=2048, new=256)
+    >>> choose_lengths(None, None, 1024, "a model")
+    Lengths(prompt=896, new=128)
+
+    Raises `InputError` if the model takes fewer than were requested.
+    """
+    if new is None:
+        new = _NEW
+        if limit is not None:
+            new = min(_NEW, max(1, limit // 8 if prompt is None else limit - prompt))
+    if prompt is None:
+        prompt = _PROMPT if limit is None else min(_PROMPT, max(1, limit - new))
+    require_context(limit, prompt + new, name, f"prompt {prompt:,} + new {new:,} = ")
+    return Lengths(prompt, new)
+
+
+def require_context(limit: int | None, tokens: int, name: str, what: str = "") -> None:
+    """Raise `InputError` if a model does not take so many tokens; ``what`` stands before their number."""
+    if limit is not None and tokens > limit:
+        raise InputError(
+            f"{what}{tokens:,} tokens were requested, and {name} takes {limit:,} (max_position_embeddings of its "
+            "configuration); give a shorter prompt (prompt=, --prompt) or fewer new tokens (new=, --new)"
+        )
+
+
+#: The most pixels of an image: its processor is run on as many.
+_MOST_PIXELS = 10**8
+
+
+class ImageSize(NamedTuple):
+    """The pixels of an image in both directions."""
+
+    width: int
+    height: int
+
+    def __str__(self) -> str:
+        return f"{self.width:,} by {self.height:,} pixels"
+
+
+def read_image_size(image_size: Any, images: int | None) -> ImageSize | None:
+    """Return the size of the images of a prompt, from a text; None for none.
+
+    >>> read_image_size("1024x768", images=1)
+    ImageSize(width=1024, height=768)
+
+    Raises `ArgumentError` for what is no size, and for one without images.
+    """
+    if image_size is None:
+        return None
+    match = re.fullmatch(r"([1-9]\d{0,7})x([1-9]\d{0,7})", image_size) if isinstance(image_size, str) else None
+    size = None if match is None else ImageSize(int(match[1]), int(match[2]))
+    if size is None or size.width * size.height > _MOST_PIXELS:
+        raise ArgumentError(
+            f"image_size={shown(image_size)}: give width and height in pixels, such as '1024x768', at most "
+            f"{_MOST_PIXELS:,} together"
+        )
+    if images is None:
+        raise ArgumentError(
+            f"image_size={image_size!r} (--image-size) without images: give images (--images), the number of images "
+            "that each prompt has"
+        )
+    return size
