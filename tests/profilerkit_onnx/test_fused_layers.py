@@ -82,7 +82,24 @@ WRITTEN = rewritten(
             ],
             [((0, 1, 2), 2), ((), 2), ((3,), 3)],
         ),
-        ([("Copy", ["x"], ["t"], "added"), ("Conv", ["t", "w"], ["c"], "/conv")], [((), None), ((0,), 0)]),
+        ([("Copy", ["x"], ["t"], "added"), ("Conv", ["t", "w"], ["c"], "/conv")], [((), 0), ((0,), 0)]),
+        (  # one product in the place of two nodes, between others that only move data
+            [
+                ("Reshape", ["x", "shape"], ["t1"], "in"),
+                ("Gemm", ["t1", "w", "s"], ["t2"], "any"),
+                ("Reshape", ["t2", "shape"], ["n"], "out"),
+            ],
+            [((), 1), ((0, 1), 1), ((), 1)],
+        ),
+        (  # one product whose halves are two written values
+            [
+                ("Gemm", ["x", "w2"], ["t1"], "any"),
+                ("Split", ["t1"], ["t2", "t3"], "in two"),
+                ("Reshape", ["t2", "shape"], ["c"], "first"),
+                ("Squeeze", ["t3", "axis"], ["n"], "second"),
+            ],
+            [((0, 1), 1), ((), 0), ((), 0), ((), 1)],
+        ),
         ([("Relu", ["a"], ["b"], "of nothing that was written")], [((), None)]),
         (  # computed twice, given away once
             [("Conv", ["x", "w"], ["n"], "/conv"), ("Other", ["x"], ["n"], "again")],
@@ -111,6 +128,23 @@ def test_operators_that_were_fused_belong_to_several_layers_and_say_so() -> None
         assert times[path].own_forward == (0.0, 0.0, 0.0)
     assert sum(times["conv"].own_forward) > 0
     assert (times[""].missing, times["pool"].missing) == ("", "")
+
+
+def test_a_product_of_three_dimensions_is_of_its_own_layer() -> None:
+    """The runtime makes ``Reshape``, ``Gemm``, ``Reshape`` of it: the time and 2 * 5 * 16 * 32 products are of "fc"."""
+    weights = {"fc.weight": np.ones((16, 32), F), "fc.bias": np.ones(32, F)}
+    nodes = [
+        helper.make_node("Sigmoid", ["x"], ["s"], name="/act/Sigmoid"),
+        helper.make_node("MatMul", ["s", "fc.weight"], ["m"], name="/fc/MatMul"),
+        helper.make_node("Add", ["m", "fc.bias"], ["y"], name="/fc/Add"),
+    ]
+    inputs = ModelInputs(np.ones((2, 5, 16), F))
+    report = profile(make_model(nodes, {"x": (F, [2, 5, 16])}, weights, opset=20), inputs, metrics=["operator_table"])
+    macs = {(row["layer"], row["operator"].rpartition("::")[2]): row["macs"] for row in report["operator_table"]}
+    [product] = [key for key, value in macs.items() if value]
+    assert product[0] == "fc" and product[1] in ("Gemm", "MatMul", "FusedGemm")
+    assert macs[product] == 2 * 5 * 16 * 32
+    assert {layer for layer, operator in macs if operator != "Reshape"} == {"act", "fc"}
 
 
 def test_without_rewriting_every_layer_has_its_own_time() -> None:
