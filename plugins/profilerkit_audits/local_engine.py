@@ -9,7 +9,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from profilerkit.errors import FailureCode, ProfilerKitError
-from profilerkit.isolation.interpreters import start_server
+from profilerkit.isolation.forkserver import start_server
 from profilerkit.isolation.processes import cpu_seconds
 from profilerkit.isolation.run import IsolatedRun, pump
 

@@ -11,9 +11,7 @@ from msgspec.structs import replace
 
 from profilerkit.error_text import error_line
 from profilerkit.errors import FailureCode
-from profilerkit.isolation.reasons import Reason
-from profilerkit.isolation.reports import explain_missing
-from profilerkit.isolation.unreached import make_unreached_report
+from profilerkit.isolation.reports import Reason, explain_missing, make_unreached_report
 from profilerkit.times.measurement import Measurement
 
 from .cases import Case

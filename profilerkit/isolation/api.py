@@ -14,10 +14,10 @@ from ..job import Job, read_names
 from ..piping.function import ProfilerFunction
 from ..results.comparison import Comparison, side_by_side
 from ..results.report import Report
-from .conducting import conduct
 from .limits import Limits
 from .run import IsolatedRun, pump
 from .starting import StartMethod, require_possible
+from .turns import Turns
 
 __all__ = ["isolated", "isolated_comparison", "run_jobs"]
 
@@ -175,7 +175,7 @@ def run_jobs(
             runs.append(IsolatedRun(prepared, limits, start_method, preload))
             pump(runs, lambda: runs[-1].over or runs[-1].progress.waiting)
             runs[-1].stop()
-        conduct(runs)
+        Turns(runs).run_all()
         return [run.result() for run in runs]
     finally:
         for run in runs:

@@ -19,13 +19,18 @@ from ..results.report import Report
 from . import processes
 from .channel import MESSAGE, ChannelError, FrameReader, decode, frame
 from .limits import Limits
-from .messages import Progress
-from .output import BoundedOutput
-from .reasons import Fate, Reason, find_reason
-from .reports import add_limits, add_process, describe_limits, explain_missing
+from .messages import BoundedOutput, Progress
+from .reports import (
+    Reason,
+    add_limits,
+    add_process,
+    describe_limits,
+    explain_missing,
+    find_reason,
+    make_unreached_report,
+)
 from .starting import start
 from .supervisor import Ending
-from .unreached import make_unreached_report
 
 __all__ = ["IsolatedRun", "pump"]
 
@@ -303,9 +308,9 @@ class IsolatedRun:
 
     def _find_reason(self) -> Reason:
         stderr = self._outputs[1].tail[-_STDERR_READ:].decode("utf-8", "replace")
-        doing = tuple(self.progress.doing)
-        fate = Fate(self.ending, self.limits, self._code, self._detail, self.progress.stage, doing, stderr)
-        return find_reason(fate)
+        return find_reason(
+            self.ending, self.limits, self._code, self._detail, self.progress.stage, self.progress.doing, stderr
+        )
 
 
 def _is_closed(end: socket.socket | IO[bytes]) -> bool:

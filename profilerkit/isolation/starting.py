@@ -26,15 +26,13 @@ from ..errors import ArgumentError, NotOfferedError, by_likeness
 from ..job import Job
 from ..process.clean_output import standard_descriptors
 from . import processes
-from .channel import MESSAGE, frame
-from .ends import ChildEnds, Started, open_ends, open_pairs
-from .forking import require_forkable
-from .interpreters import make_command, start_server
+from .channel import MESSAGE, ChildEnds, Started, frame, open_ends, open_pairs
+from .forkserver import make_command, start_server
 from .job_file import require_started, write_job
 from .limits import Limits
-from .supervisor import supervise
+from .supervisor import redirect, supervise
 
-__all__ = ["METHODS", "StartMethod", "redirect", "require_possible", "start"]
+__all__ = ["METHODS", "StartMethod", "require_possible", "start"]
 
 #: How a process may be started.
 StartMethod: TypeAlias = Literal["spawn", "forkserver", "fork"]
@@ -59,7 +57,7 @@ def require_possible(method: str, limits: Limits, preload: tuple[str, ...] = ())
         raise NotOfferedError(f"a memory limit needs {needed}; this is {sys.platform}, where only timeout= holds")
     require_started()
     if method == "fork":
-        require_forkable("this process")
+        processes.require_forkable("this process")
 
 
 def start(method: str, job: Job, limits: Limits, preload: tuple[str, ...] = ()) -> Started:
@@ -143,17 +141,6 @@ def _become_supervisor(child_ends: ChildEnds, marker: str, limits: Limits, paren
         supervise(child_ends.control, child_ends.channel, job, limits, parent)
     finally:
         os._exit(70)  # only after an error: `supervise` ends the process itself
-
-
-def redirect(output: int, errors: int) -> None:
-    """Have this process, and those that it starts, read nothing and write to other descriptors."""
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    for number, descriptor in enumerate((nothing, output, errors)):
-        os.dup2(descriptor, number)
-        os.close(descriptor)
-    for name, number in (("stdout", 1), ("stderr", 2)):
-        stream = open(number, "w", encoding="utf-8", errors="replace", closefd=False, buffering=1)  # noqa: SIM115
-        setattr(sys, name, stream)
 
 
 # A copy of a warm interpreter ---------------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ from .limits import Limits
 if TYPE_CHECKING:
     from ..job import Job
 
-__all__ = ["Ending", "Supervisor", "main", "supervise"]
+__all__ = ["Ending", "Supervisor", "main", "redirect", "supervise"]
 
 #: Seconds between two looks at the memory, if it is limited.
 WATCHING_MEMORY = 0.02
@@ -98,6 +98,17 @@ def supervise(control: socket.socket, channel: socket.socket, job: Job | int, li
             sys.stderr.flush()
     finally:
         os._exit(0)
+
+
+def redirect(output: int, errors: int) -> None:
+    """Have this process, and those that it starts, read nothing and write to other descriptors."""
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    for number, descriptor in enumerate((nothing, output, errors)):
+        os.dup2(descriptor, number)
+        os.close(descriptor)
+    for name, number in (("stdout", 1), ("stderr", 2)):
+        stream = open(number, "w", encoding="utf-8", errors="replace", closefd=False, buffering=1)  # noqa: SIM115
+        setattr(sys, name, stream)
 
 
 @dataclass

@@ -10,8 +10,9 @@ import math
 import os
 import random
 import time
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from itertools import count
 
@@ -22,12 +23,13 @@ from .measurement import CONFIDENCE, Measurement
 from .median import agree
 from .ratio import Ratio
 from .run import Run, take_several
-from .turns import find_conductor
 
-__all__ = ["Sampling", "measure", "measure_interleaved"]
+__all__ = ["Sampling", "measure", "measure_interleaved", "sample_by"]
 
 #: The numbers of the calls of `measure_interleaved` in this process.
 _sessions = count(1)
+#: What samples a single call in this process; None for `measure_interleaved` itself.
+_sampler: ContextVar[Callable[[Run, Sampling], Measurement] | None] = ContextVar("sampler", default=None)
 
 #: So many samples are taken even if that takes longer than there is time.
 FEWEST_SAMPLES = 3
@@ -97,9 +99,9 @@ def measure_interleaved(calls: Sequence[Callable[[], object]], sampling: Samplin
     """
     plan = sampling or Sampling()
     runs = [Run.of(call) for call in calls]
-    conduct = find_conductor()
-    if conduct is not None and len(runs) == 1:
-        return [conduct(runs[0], plan)]
+    sampler = _sampler.get()
+    if sampler is not None and len(runs) == 1:
+        return [sampler(runs[0], plan)]
     session = (os.getpid() << 96) | (time.time_ns() << 32) | next(_sessions)  # no two processes share one
     requested = plan.relative_precision if plan.num_iters is None else None
     deadline = plan.clock() + plan.max_seconds
@@ -119,6 +121,16 @@ def measure_interleaved(calls: Sequence[Callable[[], object]], sampling: Samplin
         )
         for taken, warmup in zip(samples, warmups, strict=True)
     ]
+
+
+@contextmanager
+def sample_by(sampler: Callable[[Run, Sampling], Measurement]) -> Iterator[None]:
+    """Let every measurement of a single call be taken by another function: one that waits for its turn each time."""
+    token = _sampler.set(sampler)
+    try:
+        yield
+    finally:
+        _sampler.reset(token)
 
 
 def _sample_runs(runs: Sequence[Run], plan: Sampling, deadline: float, draw: random.Random) -> list[list[float]]:

@@ -26,9 +26,8 @@ from profilerkit import (
     Report,
 )
 from profilerkit.isolation.channel import REPORT, Channel, FrameReader, decode
-from profilerkit.isolation.child import NOT_REACHED, Work, group_by_function, serve
-from profilerkit.isolation.turns import take_turns
-from profilerkit.isolation.unreached import register_for_any_backend
+from profilerkit.isolation.child import NOT_REACHED, Work, group_by_function, serve, wait_for_turns
+from profilerkit.isolation.reports import register_for_any_backend
 from profilerkit.job import Job
 from profilerkit.piping.function import Need
 from profilerkit.results.saving import parse
@@ -252,7 +251,7 @@ def test_a_sample_is_taken_at_each_word_and_the_callers_are_the_measurement() ->
     }
     for message in ({"sample": True},) * 3 + ({"finish": finish},):
         parent.send(**message)
-    with mine, theirs, take_turns(Channel(mine)):
+    with mine, theirs, wait_for_turns(Channel(mine)):
         measured = measure(call, Sampling(clock=clock))
         assert [parent.receive() for _ in range(4)][1:] == [{"sample": 1.0}, {"sample": 2.0}, {"sample": 3.0}]
     assert (measured.samples, measured.warmup, measured.session) == ((2.0, 3.0), (1.0,), "s")
@@ -264,7 +263,7 @@ def test_several_calls_and_those_after_the_block_are_sampled_as_ever() -> None:
     sampling = Sampling(num_iters=2, warmup=0, clock=clock)
     mine, theirs = socket.socketpair()
     with mine, theirs:
-        with take_turns(Channel(mine)):
+        with wait_for_turns(Channel(mine)):
             assert len(measure_interleaved([clock.make_call([1.0]), clock.make_call([2.0])], sampling)) == 2
         assert measure(clock.make_call([1.0]), sampling).samples == (1.0, 1.0)
 
@@ -284,7 +283,7 @@ def test_a_short_call_is_warmed_before_each_sample() -> None:
     end = {"samples": [1.0], "warmup": [], "confidence": 0.95, "session": "s", "precision": None, "adaptive": False}
     for message in ({"sample": True},) * 2 + ({"finish": end},):
         parent.send(**message)
-    with mine, theirs, take_turns(Channel(mine)):
+    with mine, theirs, wait_for_turns(Channel(mine)):
         measure(call, Sampling(clock=clock))
     assert len(counted) == 1 + (4 + 1), "the first is not known to be short"
 

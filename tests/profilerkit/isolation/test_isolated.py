@@ -33,15 +33,15 @@ from profilerkit import (
     profile,
 )
 from profilerkit.cli import cli
-from profilerkit.isolation import interpreters, isolated_comparison, processes, starting
-from profilerkit.isolation.conducting import Conductor
-from profilerkit.isolation.forking import NEVER_FORKED, require_forkable
+from profilerkit.isolation import forkserver, isolated_comparison, processes, starting
 from profilerkit.isolation.job_file import require_started
 from profilerkit.isolation.limits import Limits
 from profilerkit.isolation.messages import Progress
-from profilerkit.isolation.reasons import Fate, find_reason
+from profilerkit.isolation.processes import NEVER_FORKED, require_forkable
+from profilerkit.isolation.reports import Reason, find_reason
 from profilerkit.isolation.starting import require_possible
 from profilerkit.isolation.supervisor import Ending
+from profilerkit.isolation.turns import Turns
 from profilerkit.job import is_builder
 
 MODELS = str(Path(planted.__file__))
@@ -204,14 +204,14 @@ def test_a_fork_server_that_cannot_import_says_so() -> None:
 
 def test_a_fork_server_that_was_ended_is_started_again() -> None:
     first = isolated(planted.fine, metrics="macs", **QUICK)
-    server = interpreters._servers[("numpy",)]
-    assert interpreters.start_server(("numpy",)) is server
-    for process in interpreters._server_processes:
+    server = forkserver._servers[("numpy",)]
+    assert forkserver.start_server(("numpy",)) is server
+    for process in forkserver._server_processes:
         process.kill()
         process.wait()
     again = isolated(planted.fine, metrics="macs", **QUICK)
     assert again["macs"] == first["macs"]
-    assert interpreters.start_server(("numpy",)) is not server
+    assert forkserver.start_server(("numpy",)) is not server
 
 
 def test_a_memory_limit_is_refused_where_it_cannot_be_held(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -298,21 +298,25 @@ def wait_until(condition: Any) -> None:
 # Reasons --------------------------------------------------------------------------------------------------------------
 
 LIMITS = Limits(timeout=5, memory=2**30, max_threads=100)
+
+
+def explain(ending: Ending, **facts: Any) -> Reason:
+    return find_reason(ending, LIMITS, **facts)
+
+
 REASONS = {
     "the process was ended by SIGKILL, which was not sent from here: most often the system does that where memory runs "
-    "out, while loading the model": Fate(Ending(signal=9), LIMITS, stage="loading the model"),
+    "out, while loading the model": explain(Ending(signal=9), stage="loading the model"),
     "the process was ended by SIGABRT (abort), out of memory under its limit of 1 GiB, while computing macs; its "
-    "standard error ends with: std::bad_alloc": Fate(
-        Ending(signal=6), LIMITS, doing=("macs",), stderr="std::bad_alloc\n"
+    "standard error ends with: std::bad_alloc": explain(Ending(signal=6), doing=("macs",), stderr="std::bad_alloc\n"),
+    "the process was ended at its memory limit of 1 GiB, holding 1.5 GiB (512 MiB over it), while starting": explain(
+        Ending(signal=9, why="memory", peak_bytes=3 * 2**29)
     ),
-    "the process was ended at its memory limit of 1 GiB, holding 1.5 GiB (512 MiB over it), while starting": Fate(
-        Ending(signal=9, why="memory", peak_bytes=3 * 2**29), LIMITS
+    "the process was ended at its limit of 100 threads while starting": explain(Ending(signal=9, why="threads")),
+    "the process was ended by signal 99 while computing a, b, c, d and 2 more": explain(
+        Ending(signal=99), doing=tuple("abcdef")
     ),
-    "the process was ended at its limit of 100 threads while starting": Fate(Ending(signal=9, why="threads"), LIMITS),
-    "the process was ended by signal 99 while computing a, b, c, d and 2 more": Fate(
-        Ending(signal=99), LIMITS, doing=tuple("abcdef")
-    ),
-    "the process ended while starting": Fate(Ending(), LIMITS),
+    "the process ended while starting": explain(Ending()),
 }
 
 
@@ -324,20 +328,20 @@ def test_names_of_files_and_code_in_a_stack_are_no_sign_of_memory() -> None:
         '  File "/home/models/modeling_bloom.py", line 9 in forward\n\n'
         "Extension modules: zoom.allocator (total: 1)\n"
     )
-    reason = find_reason(Fate(Ending(signal=11), LIMITS, stderr=stack))
+    reason = explain(Ending(signal=11), stderr=stack)
     assert reason.code is FailureCode.SIGNAL
     assert "out of memory" not in str(reason)
     for said in ("std::bad_alloc\n", "OpenBLAS: OOM\n", "failed to allocate 8 bytes\n"):
-        assert find_reason(Fate(Ending(signal=6), LIMITS, stderr=said + stack)).code is FailureCode.MEMORY
+        assert explain(Ending(signal=6), stderr=said + stack).code is FailureCode.MEMORY
 
 
 @pytest.mark.parametrize("reason", REASONS)
 def test_a_reason_names_the_cause_and_what_was_being_done(reason: str) -> None:
-    assert str(find_reason(REASONS[reason])) == reason
+    assert str(REASONS[reason]) == reason
 
 
 def test_a_reason_quotes_little() -> None:
-    reason = str(find_reason(Fate(Ending(code=1), LIMITS, stderr="x" * 10_000)))
+    reason = str(explain(Ending(code=1), stderr="x" * 10_000))
     assert len(reason) < 600
 
 
@@ -380,7 +384,7 @@ def test_a_comparison_needs_two_and_a_name_for_each() -> None:
 
 
 class Waiting:
-    """A process, as the conductor sees it, that has a list of what it will measure."""
+    """A process, as the caller sees it, that has a list of what it will measure."""
 
     def __init__(self, *plan: str, turn: str | None = None) -> None:
         self.progress = Progress(joint=list(plan), turn=turn, waiting=True)
@@ -388,7 +392,7 @@ class Waiting:
 
 
 def next_group(*runs: Any) -> list[int]:
-    group = Conductor(runs)._find_next_group()
+    group = Turns(runs)._find_next_group()
     return [place for place, run in enumerate(runs) if any(run is part for part in group)]
 
 

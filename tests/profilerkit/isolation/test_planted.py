@@ -18,7 +18,7 @@ import pytest
 from profilerkit import Completeness, Report, isolated, load
 from profilerkit.isolation import processes
 from profilerkit.isolation.limits import parse_memory
-from profilerkit.isolation.unreached import make_unreached_report
+from profilerkit.isolation.reports import make_unreached_report
 
 pytestmark = [
     pytest.mark.slow,

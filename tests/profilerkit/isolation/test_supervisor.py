@@ -21,7 +21,7 @@ import pytest
 from time_limits import run_python
 
 from profilerkit import FailureCode, InputError
-from profilerkit.isolation import forkserver, interpreters, processes, run, supervisor
+from profilerkit.isolation import forkserver, processes, run, supervisor
 from profilerkit.isolation.channel import Channel, ChannelError
 from profilerkit.isolation.limits import Limits
 from profilerkit.isolation.supervisor import Ending, Supervisor, limit_resources
@@ -317,7 +317,7 @@ def test_a_hopeless_server_is_an_error_of_the_caller(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(Channel, "receive", gone)
     with pytest.raises(InputError, match="could not be started: it ended while it imported them"):
-        interpreters._start_new_server(("json",))
+        forkserver._start_new_server(("json",))
 
 
 LEAVES = """

@@ -288,24 +288,24 @@ def test_an_unknown_name_is_said_before_several_sizes_that_nobody_reads() -> Non
 
 
 def test_the_main_path_does_not_know_the_sweep() -> None:
-    """Nor does a profile enter `profilerkit.profiler` more often than to make a profiler, and to compute with it."""
-    for name in ("profiler", "api", "isolation.child", "piping.registry", "piping.computation"):
+    """Nor does a job enter `profilerkit.profiler` more often than to make a profiler, and to compute with it."""
+    for name in ("profiler", "api", "job", "isolation.child", "piping.registry", "piping.computation"):
         assert "times.batch_sweep" not in inspect.getsource(import_module(f"profilerkit.{name}")), name
     entered: list[str] = []
 
     def note(frame: Any, event: str, argument: Any) -> None:
         caller = frame.f_back
-        if event == "call" and frame.f_code.co_filename == profiler_file and caller.f_code.co_filename == api_file:
+        if event == "call" and frame.f_code.co_filename == profiler_file and caller.f_code.co_filename == job_file:
             entered.append(frame.f_code.co_name)
 
-    profiler_file, api_file = (str(import_module(f"profilerkit.{name}").__file__) for name in ("profiler", "api"))
+    profiler_file, job_file = (str(import_module(f"profilerkit.{name}").__file__) for name in ("profiler", "job"))
     before = sys.getprofile()
     sys.setprofile(note)
     try:
         profile_sizes(4)
     finally:
         sys.setprofile(before)
-    assert entered == ["make_profiler", "compute_report"]
+    assert entered == ["__init__", "register_defaults"]
 
 
 @pytest.mark.parametrize(
