@@ -11,20 +11,29 @@ from .registry import OPERATORS, Cost, PrimitiveCall, register_op_cost, register
 register_uncounted("its functions are the caller's own", "select_and_scatter")
 
 
-@OPERATORS.register_all("reduce_window_sum", "reduce_window_max", "reduce_window_min")
-def reduce_window(call: PrimitiveCall) -> Cost:
-    """One addition or comparison for each element of the window."""
-    window = math.prod(call.params["window_dimensions"])
-    return pooling.pool(call.outputs[0].numel, window, average=call.type.endswith("sum"))
+def _count_window(call: PrimitiveCall) -> int:
+    return math.prod(call.params["window_dimensions"])
+
+
+@register_op_cost("reduce_window_sum")
+def total(call: PrimitiveCall) -> Cost:
+    """One addition for each element of each window; in a gradient, for each element of the window of each gradient.
+
+    JAX writes that gradient as a sum over windows too, of gradients with zeros around and between them. Zeros are not
+    counted.
+    """
+    if call.is_backward and call.unpadded:
+        return pooling.pool_gradient(call.unpadded * _count_window(call))
+    return pooling.pool(call.outputs[0].numel, _count_window(call), average=True)
+
+
+@OPERATORS.register_all("reduce_window_max", "reduce_window_min", "select_and_gather_add")
+def extreme(call: PrimitiveCall) -> Cost:
+    """One comparison for each element of each window; the tangent of the greatest (the last primitive) is moved."""
+    return pooling.pool(call.outputs[0].numel, _count_window(call), average=False)
 
 
 @register_op_cost("select_and_scatter_add")
 def gradient_of_maximum(call: PrimitiveCall) -> Cost:
     """The gradient of a maximum: an addition for each element that is brought back to where it came from."""
     return pooling.pool_gradient(call.inputs[0].numel)
-
-
-@register_op_cost("select_and_gather_add")
-def tangent_of_maximum(call: PrimitiveCall) -> Cost:
-    """One comparison for each element of the window; the tangent of the greatest is moved."""
-    return pooling.pool(call.outputs[0].numel, math.prod(call.params["window_dimensions"]), average=False)

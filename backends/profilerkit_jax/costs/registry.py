@@ -56,6 +56,7 @@ class PrimitiveCall(OperatorCall):
         params: The parameters of the equation, by name.
         is_backward: Whether it computes a gradient; what ``jax.checkpoint`` computes again does not.
         divides_sum: Whether it divides a sum by the number of its summands: then it is the division of a mean.
+        unpadded: How many elements its first input had before it was padded; 0 if it was not.
         axis_sizes: How many devices each named axis has, inside of a ``shard_map``.
         value: Returns the value of an input by its index, where it is a single number that is known before the function
             runs; ``None`` elsewhere.
@@ -64,6 +65,7 @@ class PrimitiveCall(OperatorCall):
     params: Mapping[str, Any] = field(default_factory=dict)
     is_backward: bool = False
     divides_sum: bool = False
+    unpadded: int = 0
     axis_sizes: Mapping[Any, int] = field(default_factory=dict)
 
 

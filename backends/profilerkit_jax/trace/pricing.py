@@ -26,6 +26,7 @@ def price(equation: Any, inputs: Sequence[Value], outputs: Sequence[Value], cont
         params=parameters(equation),
         is_backward=context.frame.is_backward and not context.frame.is_recomputed,
         divides_sum=_divides_sum(inputs),
+        unpadded=inputs[0].unpadded if inputs else 0,
         axis_sizes=context.axis_sizes,
         value=lambda index: inputs[index].scalar,
     )

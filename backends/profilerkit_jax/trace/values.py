@@ -34,6 +34,7 @@ class Value:
         constant: Whether it is a weight, or a number of the program: no caller gives it.
         scalar: The number that all of its elements are, where that is known before the function runs.
         summands: How many elements were added up to each of its own; 0 where it is no sum.
+        unpadded: How many of its elements were there before it was padded; 0 where it was not.
         origin: Its `origins.Origin`, what its elements follow from, if a walk looks at values; None for an activation.
         input_origin: The origin of a value that follows from the inputs of the call alone, if those have values.
     """
@@ -45,6 +46,7 @@ class Value:
     constant: bool = False
     scalar: Any = None
     summands: int = 0
+    unpadded: int = 0
     origin: Any = None
     input_origin: Any = None
 
@@ -67,4 +69,4 @@ class Value:
 
     def forget(self) -> Value:
         """Return the same value, of which nothing is known: what is carried from one turn of a loop to the next."""
-        return replace(self, scalar=None, summands=0, origin=None, input_origin=None)
+        return replace(self, scalar=None, summands=0, unpadded=0, origin=None, input_origin=None)

@@ -216,6 +216,7 @@ def _walk_plain(walk: Walk, equation: Any, inputs: Sequence[Value], context: Con
     outputs = [walk.make_value(variable.aval) for variable in equation.outvars]
     if outputs:
         outputs[0].summands = _count_summands(name, equation, inputs)
+        outputs[0].unpadded = inputs[0].shape.numel if name == "pad" else 0
     cost, missing = price(equation, inputs, outputs, context)
     sources = {}
     if name in _VIEWS and outputs[0].dtype == inputs[0].dtype:

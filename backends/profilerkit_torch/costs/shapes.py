@@ -72,10 +72,19 @@ def _read_shape(tensor: torch.Tensor) -> Shape:
         sparse = SparseShape(tensor.shape)
         sparse.stored = _count_stored(tensor)
         return sparse
-    if tensor.dtype is FLOAT4:  # two numbers in each element, which lie one after the other in memory
-        strides = zip(tensor.shape, tensor.stride(), strict=True)
-        return Shape(2 * size if stride == 1 else size for size, stride in strides)
+    if tensor.dtype is FLOAT4:
+        return _unpack_pairs(tensor)
     return (BooleanShape if tensor.dtype is torch.bool else Shape)(tensor.shape)
+
+
+def _unpack_pairs(tensor: torch.Tensor) -> Shape:
+    """Return the shape of a tensor with two numbers in each element: they lie side by side along one dimension.
+
+    That is the one with a stride of 1; of several with it, the one with a single element, as in rows of one pair.
+    """
+    strides = tensor.stride()
+    packed = min(range(tensor.dim()), key=lambda axis: (strides[axis], tensor.shape[axis], -axis), default=None)
+    return Shape(2 * size if axis == packed else size for axis, size in enumerate(tensor.shape))
 
 
 def _read_nested_shape(tensor: torch.Tensor) -> NestedShape:

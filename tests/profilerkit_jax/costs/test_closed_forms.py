@@ -342,6 +342,24 @@ def test_attention_costs_its_products_scale_and_softmax() -> None:
     assert trace.flops == 2 * trace.macs + scores * (1 + 5)
 
 
+@pytest.mark.parametrize(
+    ("window", "stride", "padding", "flops"),
+    [
+        (2, 2, "VALID", 4 * 4 * 2 * 4),
+        (3, 2, "VALID", 3 * 3 * 2 * 9),  # 8 elements and windows of 3 leave one element out
+        (3, 1, "VALID", 6 * 6 * 2 * 9),
+        (3, 2, "SAME", 4 * 4 * 2 * 9),
+    ],
+)
+def test_the_gradient_of_average_pooling_counts_no_zeros(window: int, stride: int, padding: str, flops: int) -> None:
+    """Each gradient is added to each element of its window; the zeros around and between gradients are no work."""
+
+    def pool(x: Any) -> Any:
+        return lax.reduce_window(x, 0.0, lax.add, (1, window, window, 1), (1, stride, stride, 1), padding).sum()
+
+    assert trace_function(jax.grad(pool), S((1, 8, 8, 2), "float32")).flops == flops
+
+
 def test_a_solution_is_a_decomposition_and_two_triangles() -> None:
     trace = trace_function(jnp.linalg.solve, SQUARE, S((5, 2), "float32"))
     assert not trace.uncounted

@@ -314,11 +314,13 @@ def test_a_batch_of_grouped_products_is_a_batch() -> None:
 
 
 @pytest.mark.skipif(not hasattr(torch, "float4_e2m1fn_x2"), reason="this release of torch has no such dtype")
-def test_two_four_bit_numbers_in_one_element_are_two() -> None:
-    a = torch.empty(8, 8, dtype=torch.float4_e2m1fn_x2, device="meta")
-    b = torch.empty(4, 8, dtype=torch.float4_e2m1fn_x2, device="meta").t()
-    scale = meta(1)
-    assert price(aten._scaled_mm.default, (a, b, scale, scale), meta(8, 4)) == (8 * 16 * 4, 2 * 8 * 16 * 4)
+@pytest.mark.parametrize("pairs", [8, 1])
+def test_two_four_bit_numbers_in_one_element_are_two(pairs: int) -> None:
+    """Rows of one pair have a stride of 1 in both dimensions."""
+    a = torch.empty(8, pairs, dtype=torch.float4_e2m1fn_x2, device="meta")
+    b = torch.empty(4, pairs, dtype=torch.float4_e2m1fn_x2, device="meta").t()
+    scale, macs = meta(1), 8 * 2 * pairs * 4
+    assert price(aten._scaled_mm.default, (a, b, scale, scale), meta(8, 4)) == (macs, 2 * macs)
 
 
 def test_a_product_with_its_activation() -> None:
