@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ..trace.gradient_names import is_gradient_name
-from ..trace.ownership import Owner
+from ..trace.ownership import Owner, is_gradient_name
 from ..trace.program import Program
 from .events import PassTimes
 from .function_bodies import Body, find_boundary, find_call, find_called, find_forward_graph, is_compiled

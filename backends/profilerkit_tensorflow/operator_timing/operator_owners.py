@@ -21,9 +21,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import tensorflow as tf
 
-from ..trace.gradient_names import forward_names
 from ..trace.graph_access import forward_function
-from ..trace.ownership import Owner, Ownership
+from ..trace.ownership import Owner, Ownership, forward_names
 from .function_bodies import Body, find_called
 
 __all__ = ["OperatorOwners"]

@@ -13,8 +13,7 @@ from profilerkit.backend_kit.program_parts import Fork
 
 from .folding import Folding
 from .ownership import Owner
-from .values import Executed, Value
-from .work import Work
+from .values import Executed, Value, Work
 
 __all__ = ["agree", "agree_on_constant", "make_graph_fork"]
 

@@ -18,9 +18,8 @@ from profilerkit.trace.bounds import Choice
 from .alternatives import agree, make_graph_fork
 from .graph_access import body_named
 from .ownership import Owner
-from .values import Scope, Value
+from .values import Scope, Value, Work
 from .walk import Walk
-from .work import Work
 
 __all__ = ["walk_branches"]
 

@@ -6,8 +6,7 @@ from typing import Any, NamedTuple
 
 from .folding import Folding
 from .program import Program, ProgramInput
-from .tensor_facts import count_tensor_bytes, static_shape
-from .values import Value
+from .values import Value, count_tensor_bytes, static_shape
 
 __all__ = ["Argument", "list_arguments"]
 

@@ -10,7 +10,7 @@ import tensorflow as tf
 from profilerkit.costs import Shape
 
 from ..costs import OpCall, Shapes
-from .tensor_facts import Tensor, static_shape
+from .values import Tensor, static_shape
 
 __all__ = ["describe_tensor", "is_small", "make_call"]
 

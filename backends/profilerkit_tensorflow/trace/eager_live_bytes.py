@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from .eager_patterns import VIEWS
-from .tensor_facts import count_tensor_bytes, static_shape
+from .values import count_tensor_bytes, static_shape
 
 __all__ = ["EagerLiveBytes"]
 

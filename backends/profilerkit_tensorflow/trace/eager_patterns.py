@@ -11,8 +11,7 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
-from .dilation import CONVOLUTIONS, TO_SPACE
-from .sparse_products import GATHERS, HANDING_ON, SUMS, count_as_product
+from .pricing import CONVOLUTIONS, GATHERS, HANDING_ON, SUMS, TO_SPACE, count_as_product
 from .values import Executed
 
 __all__ = ["VIEWS", "EagerPatterns"]

@@ -17,8 +17,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .folding import Folding
-from .tensor_facts import PartialShape, common_shape
-from .values import Value
+from .values import PartialShape, Value, common_shape
 
 __all__ = ["note_elements", "read_shape"]
 

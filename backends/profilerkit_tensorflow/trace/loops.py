@@ -24,9 +24,8 @@ from .graph_access import body_named
 from .ownership import Owner
 from .reachable_operators import find_needed_variables
 from .turns import advance_counter, count_turns, find_steps, is_loop_counter
-from .values import Scope, Value
+from .values import Scope, Value, Work
 from .walk import Walk
-from .work import Work
 
 __all__ = ["walk_loop"]
 

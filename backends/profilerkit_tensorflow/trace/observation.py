@@ -22,7 +22,7 @@ from .eager_calls import is_small
 from .eager_operators import EagerOperators, watch_operators
 from .ownership import Ownership
 from .program import ProgramInput
-from .tensor_facts import static_shape
+from .values import static_shape
 from .walk import Walk
 
 __all__ = ["Observation", "sum_macs"]

@@ -11,8 +11,7 @@ from profilerkit.trace.dtypes import product_dtype
 from profilerkit.trace.records import OpRecord, TensorInfo
 
 from ..costs.registry import COSTS
-from .tensor_facts import PartialShape
-from .values import Executed
+from .values import Executed, PartialShape
 
 __all__ = ["BOOKKEEPING", "Shown", "count_operator_macs", "select_shown"]
 

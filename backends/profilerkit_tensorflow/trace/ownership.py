@@ -1,12 +1,14 @@
 """Which layer an operator belongs to.
 
 Operators' names do not show it, since TensorFlow numbers scopes to make them unique. Instead, while a model is traced,
-every call of a layer notes which operators it added to the graph; the innermost call owns an operator.
+every call of a layer notes which operators it added to the graph; the innermost call owns an operator. A gradient's
+operator belongs to the layer of the forward operator, which its name shows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -14,9 +16,14 @@ from profilerkit.costs import Cost
 from profilerkit.process.cached import cached_property
 
 from ..compat.graphs import read_forward_graph
-from .gradient_names import find_traced_name, forward_names
 
-__all__ = ["LayerCost", "Owner", "Ownership"]
+__all__ = [
+    "LayerCost",
+    "Owner",
+    "Ownership",
+    "forward_names",
+    "is_gradient_name",
+]
 
 
 class LayerCost(NamedTuple):
@@ -129,8 +136,8 @@ class Ownership:
         TensorFlow copies the body of a loop or a branch to give it further outputs, which its gradient needs. The copy
         has the name of the traced graph with a suffix, and the names of its operators.
         """
-        name = find_traced_name(graph)
-        traced = [call.graph for call in self.calls if find_traced_name(call.graph) == name]
+        name = _find_traced_name(graph)
+        traced = [call.graph for call in self.calls if _find_traced_name(call.graph) == name]
         return graph if not traced or any(same is graph for same in traced) else traced[0]
 
     def _list_claims(self, graph: Any) -> dict[str, Owner]:
@@ -140,3 +147,44 @@ class Ownership:
             if call.graph is graph:
                 claims.update(dict.fromkeys(names[call.start : call.end], call))
         return claims
+
+
+# What names show about gradients, as observed with TensorFlow 2.21 ----------------------------------------------------
+
+
+_OF_TAPE = re.compile(r"(?:.*/)?gradient_tape/(.+)")
+_OF_FUNCTION = re.compile(r"(?:.*/)?gradients/(.+)")
+_GRADIENT_PART = re.compile(r"_grad(?:_\d+)?$")
+#: What TensorFlow adds to the name of a branch's or a loop's body to have it give what the gradient needs.
+_REWRITTEN = "_rewritten"
+
+
+def _find_traced_name(graph: Any) -> str:
+    """Return the name of a function's graph as it was traced, without what a gradient's copy of it adds."""
+    return str(graph.name).removesuffix(_REWRITTEN)
+
+
+def is_gradient_name(name: str) -> bool:
+    """Return whether an operator of that name computes gradients."""
+    return _OF_TAPE.match(name) is not None or _OF_FUNCTION.match(name) is not None
+
+
+def forward_names(name: str) -> Iterator[str]:
+    """Yield the names that the forward operator of a gradient's, or its scope, may have, the longest first.
+
+    The tape calls the gradient of ``a/b/Conv2D`` something inside ``gradient_tape/a/b/Conv2D/``, where any part may
+    have got a number to make it unique. In the gradient of a called function, of a loop's body or of a branch it is
+    something inside ``gradients/a/b/Conv2D_grad/``.
+    """
+    of_function, of_tape = _OF_FUNCTION.match(name), _OF_TAPE.match(name)
+    if of_function is not None:
+        parts = of_function[1].split("/")
+        for end in range(len(parts), 0, -1):
+            if _GRADIENT_PART.search(parts[end - 1]):
+                yield _GRADIENT_PART.sub("", "/".join(parts[:end]))
+    elif of_tape is not None:
+        parts = of_tape[1].split("/")
+        for end in range(len(parts), 0, -1):
+            candidate = "/".join(parts[:end])
+            yield candidate
+            yield re.sub(r"_\d+$", "", candidate)

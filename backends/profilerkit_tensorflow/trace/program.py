@@ -21,8 +21,8 @@ from .first_call import FirstTrace
 from .folding import small_value
 from .layers import LayerCalls
 from .symbolic_build import build_symbolically
-from .tensor_facts import PartialShape, static_shape
 from .traced_calls import compute_loss_and_gradients, compute_traced_outputs
+from .values import PartialShape, static_shape
 
 __all__ = ["Program", "ProgramInput", "trace_program"]
 

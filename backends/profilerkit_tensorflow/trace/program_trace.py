@@ -24,8 +24,7 @@ from .live_bytes import count_constant_bytes, find_unsized_tensors, write_steps
 from .observation import sum_macs
 from .operator_records import count_operator_macs, select_shown
 from .program import Program
-from .tensor_facts import Tensor
-from .values import Executed, Value
+from .values import Executed, Tensor, Value
 from .walk import Walk
 
 __all__ = ["count_program_macs", "observe_run", "trace_of_program"]

@@ -16,14 +16,11 @@ from profilerkit.backend_kit.graph_work import Body, note_apart
 
 from .folding import Folding
 from .lists import note_elements, read_shape
-from .operator_prices import OperatorPrices
 from .ownership import Owner, Ownership
-from .pricing import make_layer_operator
+from .pricing import OperatorPrices, make_layer_operator
 from .reachable_operators import list_running_operators
 from .specialization import Specialized
-from .tensor_facts import count_tensor_bytes, is_more_known, static_shape
-from .values import Executed, Scope, Value
-from .work import Work
+from .values import Executed, Scope, Value, Work, count_tensor_bytes, is_more_known, static_shape
 
 __all__ = ["Handler", "Walk"]
 

@@ -11,8 +11,7 @@ pytest.importorskip("tensorflow")
 from profilerkit.backend_kit.live_bytes import Step, live_bytes
 from profilerkit_tensorflow.trace.live_bytes import count_constant_bytes, write_steps
 from profilerkit_tensorflow.trace.ownership import Owner
-from profilerkit_tensorflow.trace.tensor_facts import Tensor, count_tensor_bytes
-from profilerkit_tensorflow.trace.values import Executed
+from profilerkit_tensorflow.trace.values import Executed, Tensor, count_tensor_bytes
 
 IMAGE = (8, 64, 64, 32)
 IMAGE_BYTES = 8 * 64 * 64 * 32 * 4

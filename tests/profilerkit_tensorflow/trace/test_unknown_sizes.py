@@ -14,8 +14,7 @@ from profilerkit import Completeness, profile  # noqa: E402
 from profilerkit.trace.records import MemoryTimeline  # noqa: E402
 from profilerkit_tensorflow.trace.live_bytes import find_unsized_tensors  # noqa: E402
 from profilerkit_tensorflow.trace.ownership import Owner  # noqa: E402
-from profilerkit_tensorflow.trace.tensor_facts import Tensor  # noqa: E402
-from profilerkit_tensorflow.trace.values import Executed  # noqa: E402
+from profilerkit_tensorflow.trace.values import Executed, Tensor  # noqa: E402
 
 
 def masked(x: Any) -> Any:
