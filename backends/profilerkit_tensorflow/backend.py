@@ -53,9 +53,8 @@ from .running import devices
 from .running.offered_options import require_offered
 from .running.runs import prepare_run
 from .running.zeros import zero_weights
-from .trace.conditions import conditions
 from .trace.program import Program
-from .trace.tracing import trace_model
+from .trace.tracing import conditions, trace_model
 from .training.optimizers import optimizer_state_bytes
 from .untouched.caller_context import require_plain_context
 from .untouched.preservation import preserve

@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import reduce
+from operator import or_
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 from ..trace.bounds import Branch, Choice
@@ -25,7 +27,8 @@ __all__ = [
     "RunningOrder",
     "Work",
     "count_first",
-    "make_fork",
+    "count_one",
+    "make_choices",
     "note_apart",
 ]
 
@@ -186,26 +189,47 @@ def note_apart(walk: NotesWork[W]) -> Iterator[W]:
         walk.work = work_so_far
 
 
-def make_fork(
+def count_one(
     counted: Body[W, V],
     others: Sequence[Body[W, V]],
     reason: str,
-    hand_on: Callable[[V, V], Op],
-) -> Fork[Op]:
-    """Return the fork at which one of several bodies runs.
+    hand_on: Callable[[V, V], Any],
+    choose: Callable[[Sequence[W], str], list[Any]],
+) -> W:
+    """Return the work of an operator that runs one of several bodies: that of one of them, and how the others differ.
+
+    What is not counted is named for all bodies.
 
     Args:
         counted: The body that is counted.
         others: The bodies that may run instead; they return their values as those of the counted one.
         reason: Why it is not known which one runs, and which one is counted.
         hand_on: Makes an operator that returns one value as another one, in the same buffer.
+        choose: Returns the choices of the work of all bodies, the counted one first, for that reason.
     """
+    works = [counted.work, *(body.work for body in others)]
+    missing = reduce(or_, (work.count_missing() for work in works))
     sides, are_alike = [counted.work.parts], True
     for other in others:
         pairs = _pair_results(counted, other)
         are_alike = are_alike and pairs is not None
         sides.append([*other.work.parts, *(hand_on(value, result) for value, result in pairs or ())])
-    return Fork(sides, reason, are_alike)
+    return replace(
+        counted.work,
+        parts=[Fork(sides, reason, are_alike)],
+        choices=choose(works, reason),
+        missed=counted.work.missed + (missing - counted.work.count_missing()),
+    )
+
+
+def make_choices(works: Sequence[W], reason: str, as_branch: Callable[[W], Branch]) -> list[Choice]:
+    """Return the choice between the work of several bodies, the first of which is counted.
+
+    Where all have the same work, and may do the same instead of it, that is all that is to be chosen.
+    """
+    branches = tuple(map(as_branch, works))
+    are_alike = all(branch == branches[0] for branch in branches)
+    return list(works[0].choices) if are_alike else [Choice(branches, 0, reason)]
 
 
 def _pair_results(counted: Body[W, V], other: Body[W, V]) -> list[tuple[V, V]] | None:
@@ -236,16 +260,10 @@ def count_first(first: Body[Work, G], second: Body[Work, G], node: int, path: st
         path: The path of the operator's layer.
         reason: Why it is not known which one runs, and which one is counted.
     """
-    branches = first.work.as_branch(path), second.work.as_branch(path)
-    fork = make_fork(
+    return count_one(
         first,
         [second],
         reason,
         hand_on=lambda value, result: Executed(HANDING_ON, node, (value,), (result,)),
-    )
-    return replace(
-        first.work,
-        parts=[fork],
-        choices=first.work.choices if branches[0] == branches[1] else [Choice(branches, 0, reason)],
-        missed=first.work.missed + (second.work.count_missing() - first.work.count_missing()),
+        choose=lambda works, reason: make_choices(works, reason, lambda work: work.as_branch(path)),
     )

@@ -1,25 +1,186 @@
-"""Primitives with jaxprs inside: which function goes over each of them, and those that are no loops or branches."""
+"""Primitives with jaxprs inside: calls, functions of single numbers, branches and loops."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
-from profilerkit.backend_kit.graph_work import note_apart
+from profilerkit.backend_kit.graph_work import Body, count_one, note_apart
 from profilerkit.backend_kit.program_parts import list_counted
 from profilerkit.costs import Cost, Shape
 
 from ..compat import find_source, open_jaxpr, parameters
 from ..costs.activation import activation_cost, is_activation
-from .branches import walk_cond
 from .frames import Context
-from .loops import walk_scan, walk_while
+from .origins import Loop
+from .turns import WhileLoop, count_turns
 from .values import Value
 from .walk import Handler, Walk
-from .work import Executed
+from .work import Executed, PendingChoice, Work
 
-__all__ = ["HANDLERS"]
+__all__ = [
+    "HANDLERS",
+]
+
+# Branches: of which the given inputs do not tell the one that runs, the dearest is counted ----------------------------
+
+# The walk goes over each branch apart. What the others do instead is kept with the work of the one that is counted: the
+# two ends of every count, and of the bytes alive, follow from it.
+
+_DEAREST = "which of {} branches of a cond runs is known only while it runs; the dearest is counted"
+
+
+def _walk_body(walk: Walk, jaxpr: Any, inputs: Sequence[Value], context: Context) -> Body[Work, Value]:
+    """Go over a jaxpr inside an equation; return what that adds to the walk's work, without adding it."""
+    with note_apart(walk) as work:
+        outputs = walk.enter(jaxpr, inputs, context)
+    return Body(work, outputs)
+
+
+def _walk_cond(walk: Walk, equation: Any, inputs: Sequence[Value], context: Context) -> list[Value]:
+    """Go over the branch that is taken, if the given inputs tell; else over every branch, and count the dearest."""
+    branches, index = parameters(equation)["branches"], walk.compute_elements(inputs[0])
+    walk.hold(inputs)
+    if index is not None:
+        chosen = min(max(int(index), 0), len(branches) - 1)
+        return walk.enter(branches[chosen], inputs[1:], context)
+    bodies = [_walk_body(walk, branch, inputs[1:], context) for branch in branches]
+    dearest = max(bodies, key=lambda body: body.work.price)
+    others = [body for body in bodies if body is not dearest]
+    walk.work.add(count_one(dearest, others, _DEAREST.format(len(branches)), _hand_on, _choose))
+    return [value.forget() for value in dearest.outputs]
+
+
+def _choose(works: Sequence[Work], reason: str) -> list[PendingChoice]:
+    """Return the choice between the work of several bodies, of which the first is counted."""
+    return [PendingChoice(works, reason)]
+
+
+def _hand_on(value: Value, result: Value) -> Executed:
+    """Return an equation that returns a value as another one, in the same buffer."""
+    return Executed("cond", (), (value,), (result,), sources={result.number: value.number})
+
+
+# Loops: the walk goes over each body once, with what is the same in every turn ----------------------------------------
+
+_MAY_NOT_RUN = "a loop of an unknown number of turns may not run at all; it is counted once"
+
+
+class _Scan(NamedTuple):
+    """A ``scan`` equation.
+
+    Attributes:
+        body: The closed jaxpr of one turn.
+        length: How many turns there are.
+        consts: What the body closes over.
+        initial: What the first turn gets of the values that are carried from turn to turn.
+        stacked: The values that each turn gets a slice of.
+    """
+
+    body: Any
+    length: int
+    consts: Sequence[Value]
+    initial: Sequence[Value]
+    stacked: Sequence[Value]
+
+    @classmethod
+    def read(cls, equation: Any, inputs: Sequence[Value]) -> _Scan:
+        """Return the loop of an equation that gets these inputs.
+
+        Its outputs are what it carries, and behind them what each turn makes a slice of.
+        """
+        params = parameters(equation)
+        inner = open_jaxpr(params["jaxpr"])
+        carried = len(inner.outvars) - _count_stacked(equation.outvars, inner.outvars)
+        first_stacked = len(inputs) - _count_stacked(equation.invars, inner.invars)
+        first_carried = first_stacked - carried
+        return cls(
+            params["jaxpr"],
+            int(params["length"]),
+            inputs[:first_carried],
+            inputs[first_carried:first_stacked],
+            inputs[first_stacked:],
+        )
+
+
+def _walk_scan(walk: Walk, equation: Any, inputs: Sequence[Value], context: Context) -> list[Value]:
+    """Go over the body once, and count it for each turn."""
+    scan = _Scan.read(equation, inputs)
+    walk.hold(inputs)
+    inner, turns = open_jaxpr(scan.body), context.repeat(scan.length)
+    state = _make_state(inner, len(scan.consts), scan.initial)
+    sliced = inner.invars[len(scan.consts) + len(state) :]
+    slices = _slice(walk, scan.stacked, sliced, scan.length, turns)
+    body = _walk_body(walk, scan.body, [*scan.consts, *state, *slices], turns)
+    walk.work.add_loop(body.work)
+    carried, pieces = body.outputs[: len(state)], body.outputs[len(state) :]
+    whole = _stack(walk, pieces, equation.outvars[len(state) :], context)
+    last = [after if after is before else after.forget() for before, after in zip(state, carried, strict=True)]
+    return [*last, *whole]
+
+
+def _slice(walk: Walk, stacked: Sequence[Value], inside: Sequence[Any], length: int, turns: Context) -> list[Value]:
+    """Return what each turn gets of the values that are sliced; note that a scan makes them."""
+    loop = Loop(length)
+    slices = [walk.make_slice(variable.aval, value, loop) for variable, value in zip(inside, stacked, strict=True)]
+    if slices:
+        sources = {piece.number: value.number for piece, value in zip(slices, stacked, strict=True)}
+        walk.note("scan", stacked, slices, turns, sources=sources)
+    return slices
+
+
+def _stack(walk: Walk, pieces: Sequence[Value], outside: Sequence[Any], context: Context) -> list[Value]:
+    """Return the values that the turns have made slices of; note that a scan makes them."""
+    whole = [walk.make_stack(variable.aval, piece) for variable, piece in zip(outside, pieces, strict=True)]
+    walk.note("scan", pieces, whole, context)
+    return whole
+
+
+def _count_stacked(outside: Sequence[Any], inside: Sequence[Any]) -> int:
+    """Return how many values have one dimension more around a body than in it: a turn gets, or gives, a slice of them.
+
+    They come last, behind those that the body closes over and those that it carries.
+    """
+    return sum(
+        len(whole.aval.shape) > len(piece.aval.shape)
+        for whole, piece in zip(outside, inside, strict=True)
+        if hasattr(piece.aval, "shape")
+    )
+
+
+def _make_state(body: Any, consts: int, initial: Sequence[Value]) -> list[Value]:
+    """Return what any turn gets of the values that a body carries: nothing is known of the elements that change.
+
+    One that the body hands on as it is has the same elements in every turn.
+    """
+    state = [value.forget() for value in initial]
+    for value, before, variable, result in zip(state, initial, body.invars[consts:], body.outvars, strict=False):
+        value.origin = before.origin if result is variable else None
+    return state
+
+
+def _walk_while(walk: Walk, equation: Any, inputs: Sequence[Value], context: Context) -> list[Value]:
+    """Go over condition and body once, and count them for each turn; where the turns are not known, for one."""
+    loop = WhileLoop.read(equation, inputs)
+    walk.hold(inputs)
+    turns = count_turns(walk, loop)
+    checks = 1 if turns is None else turns + 1  # the condition is looked at once more, when it ends the loop
+    state = _make_state(open_jaxpr(loop.body), len(loop.body_consts), loop.initial)
+    condition = _walk_body(walk, loop.condition, [*loop.condition_consts, *state], context.repeat(checks))
+    body = _walk_body(walk, loop.body, [*loop.body_consts, *state], context.repeat(1 if turns is None else turns))
+    work = condition.work
+    none = Body(Work(), state)
+    work.add(body.work if turns is not None else count_one(body, [none], _MAY_NOT_RUN, _hand_on, _choose))
+    walk.work.add_loop(work)
+    missing = "while: a loop of an unknown number of turns, counted once" if turns is None else ""
+    outputs = [walk.make_value(variable.aval) for variable in equation.outvars]
+    sources = {out.number: value.number for out, value in zip(outputs, body.outputs, strict=True)}
+    walk.note("while", body.outputs, outputs, context, missing=missing, sources=sources)
+    return outputs
+
+
+# Calls ----------------------------------------------------------------------------------------------------------------
 
 #: Primitives that run one jaxpr once, by the names of the parameters that may hold it.
 _CALLS = {
@@ -43,9 +204,6 @@ _CALLS = {
     "run_state": ("jaxpr",),
     "xla_metadata_call": ("jaxpr",),
 }
-
-
-# Calls ----------------------------------------------------------------------------------------------------------------
 
 
 def _walk_call(walk: Walk, equation: Any, inputs: Sequence[Value], context: Context) -> list[Value]:
@@ -163,12 +321,12 @@ def _walk_elements(
 #: What goes over each primitive with jaxprs inside.
 HANDLERS: dict[str, Handler] = {
     **dict.fromkeys(_CALLS, _walk_call),
-    "cond": walk_cond,
+    "cond": _walk_cond,
     "custom_linear_solve": _walk_linear_solve,
     "reduce": _walk_reduce,
     "reduce_window": _walk_reduce,
-    "scan": walk_scan,
+    "scan": _walk_scan,
     "scatter": _walk_scatter,
     "shard_map": _walk_shard_map,
-    "while": walk_while,
+    "while": _walk_while,
 }

@@ -32,7 +32,7 @@ from .layer_costs import Calls, count_whole_layers
 from .layers import list_calls, order_types
 from .values import Value
 from .walk import Handler, Walk
-from .work import Executed, Work
+from .work import Executed
 
 __all__ = ["METHOD", "WalkedPass", "make_trace", "trace_model", "trace_step", "walk_pass"]
 
@@ -118,7 +118,7 @@ def make_trace(subject: Subject, traced: Traced, passed: WalkedPass, training: b
         layer_records(types, weights, calls),
         tuple(map(_make_record, work.operators, list_reads(work.operators, inputs))),
         MemoryTimeline(count_weight_bytes(weights), _count_input_bytes(passed), memory.live_bytes, MEMORY_NOTE),
-        {**Work([*uncounted]).count_missing(), **work.count_missing(), **lacking},
+        {**work.count_missing(), **lacking},
         METHOD,
         tuple(_list_notes(walk, traced, subject)),
         choices=tuple(choice.sum_up() for choice in work.choices),

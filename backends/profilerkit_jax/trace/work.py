@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from profilerkit.backend_kit.graph_work import RunningOrder
@@ -53,24 +53,23 @@ class Work(RunningOrder[Executed, "PendingChoice"]):
 
 @dataclass(eq=False)
 class PendingChoice:
-    """A branch that only the inputs' values decide: what each side runs, and which of them is counted.
+    """A branch that only the inputs' values decide: what each side runs; the first one is counted.
 
     Its work is summed up when the whole pass was gone over: until then `layer_costs` moves work between equations.
     """
 
-    sides: list[Work]
-    counted: int
+    sides: Sequence[Work]
     reason: str
 
     def sum_up(self) -> Choice:
         """Return the choice with the work of each side, by layers."""
-        return Choice(tuple(map(_sum_up_side, self.sides)), self.counted, self.reason)
+        return Choice(tuple(map(_sum_up_side, self.sides)), 0, self.reason)
 
     def list_uncounted(self) -> Iterator[Executed]:
         """Yield the equations of the sides that are not counted, also of branches inside any of the sides."""
-        for index, side in enumerate(self.sides):
-            if index != self.counted:
-                yield from side.operators
+        for side in self.sides[1:]:
+            yield from side.operators
+        for side in self.sides:
             for choice in side.choices:
                 yield from choice.list_uncounted()
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..trace.operator_records import BOOKKEEPING
+from ..trace.graph_access import list_running_operators
 from ..trace.ownership import Owner
 from ..trace.program import Program
-from ..trace.reachable_operators import list_running_operators
+from ..trace.records import BOOKKEEPING
 
 __all__ = ["LiveCalls", "find_working_layers"]
 

@@ -11,8 +11,8 @@ from profilerkit.trace.layer_paths import add_outer
 
 from ..operator_timing.node_owners import NodePlace
 from ..operator_timing.session_passes import TimedPasses
-from ..trace.operator_records import BOOKKEEPING
 from ..trace.program import Program
+from ..trace.records import BOOKKEEPING
 from .live_calls import find_working_layers
 
 __all__ = ["describe_unrecorded", "find_unseen"]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from profilerkit.times.operator_times import CalledOperator, KernelTime, OperatorTime, OrderedCall
 
-from ..trace.operator_records import BOOKKEEPING
+from ..trace.records import BOOKKEEPING
 from .node_owners import NodePlace
 from .session_passes import TimedPasses
 

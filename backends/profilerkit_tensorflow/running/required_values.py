@@ -9,7 +9,7 @@ from profilerkit import BackendFailedError, ModelFailedError, ModelInputs, Witho
 from ..model.kinds import is_unbuilt
 from ..model.unmade_weights import describe_unmade_weights
 from ..model.variables import list_weights
-from ..trace.symbolic_build import build_symbolically
+from ..trace.building import build_symbolically
 from ..trace.tracing import trace_model
 from ..untouched.preservation import preserve
 

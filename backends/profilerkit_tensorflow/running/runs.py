@@ -16,13 +16,12 @@ from profilerkit.trace.observed_runs import ObservedRun
 
 from ..model.calls import compute_outputs
 from ..model.kinds import is_unbuilt, list_layers
-from ..trace.conversion import quietly
-from ..trace.first_call import as_before_the_call
+from ..trace.building import as_before_the_call
 from ..trace.messages import explain_failed_pass, explain_failures
 from ..trace.observation import Observation
 from ..trace.program import Program, trace_program
 from ..trace.program_trace import observe_run
-from ..trace.traced_calls import compute_loss_and_gradients
+from ..trace.traced_calls import compute_loss_and_gradients, quietly
 from ..untouched.preservation import preserve
 from .devices import copy_tensors, resolve_device
 from .required_values import build_weightless, require_values

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from fractions import Fraction
 from functools import partial
 from typing import Any, NamedTuple
 
+import tensorflow as tf
+
+from profilerkit.costs import Shape
 from profilerkit.process.restoring import restored
 
 from ..compat.eager_runs import add_callback, remove_callback
-from ..costs import OpCall
-from .eager_calls import describe_tensor, make_call
-from .eager_patterns import EagerPatterns
+from ..costs import OpCall, Shapes
 from .ownership import Owner
-from .pricing import make_layer_operator, price
-from .values import Executed
+from .pricing import CONVOLUTIONS, GATHERS, HANDING_ON, SUMS, TO_SPACE, count_as_product, make_layer_operator, price
+from .values import Executed, Tensor, static_shape
 
-__all__ = ["EagerOperators", "watch_operators"]
+__all__ = [
+    "VIEWS",
+    "EagerOperators",
+    "is_small",
+    "watch_operators",
+]
 
 
 class _Ran(NamedTuple):
@@ -44,7 +51,7 @@ class EagerOperators:
         self.live_bytes: list[int] = []
         self.uncounted: Counter[str] = Counter()
         self._ran: list[_Ran] = []
-        self._patterns = EagerPatterns()
+        self._patterns = _EagerPatterns()
 
     def record(
         self,
@@ -65,18 +72,18 @@ class EagerOperators:
             owner: The call of the layer.
             live_bytes: The bytes alive after it.
         """
-        read = list(map(describe_tensor, inputs))
+        read = list(map(_describe_tensor, inputs))
         executed = Executed(
             type=kind,
             name=kind,
             inputs=tuple(tensor.number for tensor in read),
-            outputs=tuple(map(describe_tensor, outputs)),
+            outputs=tuple(map(_describe_tensor, outputs)),
             times=1,
             owner=owner,
             input_bytes=sum(tensor.bytes for tensor in read),
             input_dtypes=tuple(tensor.dtype for tensor in read[:2]),
         )
-        self._ran.append(_Ran(executed, make_call(kind, inputs, attributes, outputs), live_bytes))
+        self._ran.append(_Ran(executed, _make_call(kind, inputs, attributes, outputs), live_bytes))
         self._patterns.note(executed, inputs, outputs)
 
     def price_all(self) -> None:
@@ -108,3 +115,94 @@ def watch_operators(callback: Any) -> Iterator[None]:
     with restored(partial(remove_callback, callback), in_child=False):
         add_callback(callback)
         yield
+
+
+# An operator that has run, as cost formulas get it --------------------------------------------------------------------
+
+
+#: Tensors with more elements are not read: they may have to be copied from a device.
+_MOST_READ = 64
+
+
+def _describe_tensor(tensor: Any) -> Tensor:
+    """Return number, shape and dtype of an eager tensor, which is known by its `id` while it is alive."""
+    return Tensor(id(tensor), static_shape(tensor), tensor.dtype.name)
+
+
+def _make_call(kind: str, inputs: Sequence[Any], attributes: Any, outputs: Sequence[Any]) -> OpCall:
+    """Return a call as formulas get it; the numbers in small tensors are read now, as the tensors are not kept."""
+    values = [tensor.numpy() if is_small(tensor) else None for tensor in inputs]
+    return OpCall(
+        type=kind,
+        inputs=Shapes([_find_known_shape(tensor) for tensor in inputs]),
+        outputs=Shapes([_find_known_shape(tensor) for tensor in outputs]),
+        input_dtypes=tuple(tensor.dtype.name for tensor in inputs),
+        output_dtypes=tuple(tensor.dtype.name for tensor in outputs),
+        attribute=_name_attributes(attributes).get,
+        value=values.__getitem__,
+    )
+
+
+def _name_attributes(flat: Any) -> dict[str, Any]:
+    """Return an eager operator's attributes by name, text as ``str``."""
+    named = dict(zip(flat[::2], flat[1::2], strict=True)) if flat else {}
+    return {name: value.decode() if isinstance(value, bytes) else value for name, value in named.items()}
+
+
+def _find_known_shape(tensor: Any) -> Shape | None:
+    """Return the shape of a tensor; None where a size is not known."""
+    shape = static_shape(tensor)
+    return None if shape is None or None in shape else Shape(size for size in shape if size is not None)
+
+
+def is_small(tensor: Any) -> bool:
+    """Return whether the numbers in a tensor may be read at each operator."""
+    is_of_numbers = tensor.dtype not in (tf.resource, tf.variant, tf.string)
+    return is_of_numbers and (tensor.shape.num_elements() or 0) <= _MOST_READ
+
+
+# Products that TensorFlow runs as several operators -------------------------------------------------------------------
+
+# In a graph, `dilation` and `sparse_products` find them by going from an operator back to those that it reads. A tensor
+# of an eager run does not tell what has made it, so that this is noted here.
+
+#: Operators whose output is their first input under another name or shape.
+VIEWS = ("Identity", "Reshape", "Squeeze", "ExpandDims", "ReadVariableOp", "StopGradient", "Bitcast", "EnsureShape")
+
+
+class _EagerPatterns:
+    """Notes each operator of an eager run by `note`; `apply` then changes the costs of those that belong together."""
+
+    def __init__(self) -> None:
+        #: The operator that has made the numbers in a tensor, by the id of the tensor while it is alive.
+        self._makers: dict[int, Executed] = {}
+        #: Multiplications of gathered rows with a weight each: with a sum over them they are products.
+        self._weighted_rows: set[Executed] = set()
+        #: What changes the costs of operators that belong together.
+        self._corrections: list[Callable[[], None]] = []
+
+    def note(self, latest: Executed, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+        """Note what an operator that has just run does with the outputs of those before it."""
+        makers = [self._makers.get(id(tensor)) for tensor in inputs]
+        first = makers[0] if makers else None
+        if latest.type == "Mul" and any(maker is not None and maker.type in GATHERS for maker in makers):
+            self._weighted_rows.add(latest)
+        if first is not None:
+            self._note_pair(first, latest, inputs, outputs)
+        is_view = latest.type in VIEWS or latest.type in HANDING_ON
+        maker = first if first is not None and is_view else latest
+        self._makers.update((id(tensor), maker) for tensor in outputs)
+
+    def _note_pair(self, first: Executed, latest: Executed, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+        """Note an operator that belongs together with the one that made its first input."""
+        if latest.type in SUMS and first in self._weighted_rows:
+            self._corrections.append(partial(count_as_product, first, latest))
+        if latest.type in TO_SPACE and first.type in CONVOLUTIONS:
+            padded, left = inputs[0].shape.num_elements(), outputs[0].shape.num_elements()
+            if padded:  # the convolution counts in the share of its output that is not cropped
+                self._corrections.append(partial(first.scale, Fraction(left, padded)))
+
+    def apply(self) -> None:
+        """Count what was found as the products that it stands for, once each operator has its own cost."""
+        for correct in self._corrections:
+            correct()

@@ -18,8 +18,8 @@ from profilerkit.trace.records import LayerCall, TensorInfo
 
 from ..costs import layer_cost
 from ..model.kinds import is_layer, own_variables
-from .conversion import convert_callable
 from .ownership import Owner, Ownership
+from .traced_calls import convert_callable
 
 __all__ = ["LayerCalls"]
 

@@ -18,8 +18,7 @@ from profilerkit.trace.observed_runs import ObservedRun
 from ..compat.eager_runs import CALL_FLAT, FUNCTION_CLASS, shows_operators
 from .control_flow import HANDLERS
 from .departures import Departures
-from .eager_calls import is_small
-from .eager_operators import EagerOperators, watch_operators
+from .eager_operators import EagerOperators, is_small, watch_operators
 from .ownership import Ownership
 from .program import ProgramInput
 from .values import static_shape

@@ -4,7 +4,7 @@
   more than it runs), and into called functions, of whose outputs only the used ones count.
 - Calls of functions, loops and conditions are entered by the functions of `control_flow`.
 - Where a caller knows more of a shape than the function it calls (a saved model, an ``input_signature`` with None), the
-  function's operators are made anew with the caller's shapes (`profilerkit_tensorflow.trace.specialization`).
+  function's operators are made anew with the caller's shapes (`profilerkit_tensorflow.trace.known_shapes`).
 """
 
 from __future__ import annotations
@@ -15,11 +15,10 @@ from typing import Any, NamedTuple, Self, TypeAlias
 from profilerkit.backend_kit.graph_work import Body, note_apart
 
 from .folding import Folding
-from .lists import note_elements, read_shape
+from .graph_access import list_running_operators
+from .known_shapes import Specialized, note_elements, read_shape
 from .ownership import Owner, Ownership
 from .pricing import OperatorPrices, make_layer_operator
-from .reachable_operators import list_running_operators
-from .specialization import Specialized
 from .values import Executed, Scope, Value, Work, count_tensor_bytes, is_more_known, static_shape
 
 __all__ = ["Handler", "Walk"]

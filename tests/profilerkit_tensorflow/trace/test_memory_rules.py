@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("tensorflow")
 
 from profilerkit.backend_kit.live_bytes import Step, live_bytes
-from profilerkit_tensorflow.trace.live_bytes import count_constant_bytes, write_steps
+from profilerkit_tensorflow.trace.memory import count_constant_bytes, write_steps
 from profilerkit_tensorflow.trace.ownership import Owner
 from profilerkit_tensorflow.trace.values import Executed, Tensor, count_tensor_bytes
 

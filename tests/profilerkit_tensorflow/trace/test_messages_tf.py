@@ -34,8 +34,8 @@ from profilerkit_tensorflow import (  # noqa: E402
     register_layer_cost,
 )
 from profilerkit_tensorflow.costs.registry import scoped_costs  # noqa: E402
-from profilerkit_tensorflow.trace.conversion import quietly  # noqa: E402
 from profilerkit_tensorflow.trace.eager_run import run_eagerly  # noqa: E402
+from profilerkit_tensorflow.trace.traced_calls import quietly  # noqa: E402
 
 BACKEND = TFBackend()
 

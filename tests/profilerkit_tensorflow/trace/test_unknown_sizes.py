@@ -12,7 +12,7 @@ from small import ones, trace_complete  # noqa: E402 - TensorFlow comes first
 
 from profilerkit import Completeness, profile  # noqa: E402
 from profilerkit.trace.records import MemoryTimeline  # noqa: E402
-from profilerkit_tensorflow.trace.live_bytes import find_unsized_tensors  # noqa: E402
+from profilerkit_tensorflow.trace.memory import find_unsized_tensors  # noqa: E402
 from profilerkit_tensorflow.trace.ownership import Owner  # noqa: E402
 from profilerkit_tensorflow.trace.values import Executed, Tensor  # noqa: E402
 

@@ -1,27 +1,87 @@
-"""A model that is not built is called once to build it; the call that is counted after that is still its first.
-
-Some models count their calls, or do something else in the first. Building them runs their code once more than a user's
-first call does, so what they have noted in that run is put back. So it is with a module that makes its variables when
-it is called: TensorFlow traces that twice.
-"""
+"""A model that is not built is called once to build it, without memory for its weights if possible."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any
 
+import tensorflow as tf
+
+from profilerkit import ModelInputs
 from profilerkit.backend_kit.failures import note_layer
-from profilerkit.backend_kit.keras_kinds import is_any_keras
+from profilerkit.backend_kit.keras_calls import call_arguments
+from profilerkit.backend_kit.keras_kinds import is_any_keras, is_keras, is_legacy_keras
 from profilerkit.backend_kit.keras_layers import direct_layers
 from profilerkit.process.restoring import restored
 
+from ..compat.graphs import FuncGraph
+from ..compat.variables import can_make_unallocated
 from ..model.kinds import is_layer, list_layers, own_variables
+from ..model.unallocated import collect_unallocated, make_without_values
 from ..untouched.snapshots import take_container
 
-__all__ = ["FirstTrace", "as_before_the_call"]
+__all__ = [
+    "FirstTrace",
+    "as_before_the_call",
+    "build_symbolically",
+    "list_fed_types",
+    "put_back",
+]
+
+
+def build_symbolically(model: Any, inputs: ModelInputs) -> list[Any]:
+    """Build a Keras model without allocating its weights; return the variables that were made without a value.
+
+    Where this release of TensorFlow or Keras has no such variables, the model is called, and its weights get values.
+
+    They are variables like all others but for the value, which a trace does not need: gradients are taken by them, also
+    inside functions with gradients of their own (``keras.remat``, ``tf.recompute_grad``).
+    """
+    if not can_make_unallocated():
+        with as_before_the_call(model):
+            inputs.run(model)
+        return []
+    making = collect_unallocated() if is_legacy_keras(model) else make_without_values()
+    with making as made, FuncGraph("build").as_default():  # it may read variables of the layers it builds
+        model_inputs = put_back(inputs, list(map(_make_placeholder, list_fed_types(inputs))))
+        if inputs.function is None and is_keras(model):
+            args, kwargs = call_arguments(model, model_inputs.args, model_inputs.kwargs)
+            model_inputs = ModelInputs(*args, **kwargs)
+        with as_before_the_call(model):
+            model_inputs.run(model)
+    return made
+
+
+def _make_placeholder(spec: Any) -> Any:
+    """Return a stand-in for a tensor of any type: a sparse or ragged one has several parts."""
+    if isinstance(spec, tf.TensorSpec):
+        return tf.compat.v1.placeholder(spec.dtype, spec.shape)
+    parts = [tf.compat.v1.placeholder(part.dtype, part.shape) for part in tf.nest.flatten(spec, expand_composites=True)]
+    return tf.nest.pack_sequence_as(spec, parts, expand_composites=True)
+
+
+# The tensors among the inputs, which a traced program takes; all else is a part of the program ------------------------
+
+
+def list_fed_types(inputs: ModelInputs) -> list[Any]:
+    """Return the types of the tensors among the inputs, sparse and ragged ones and variables included."""
+    return [tf.type_spec_from_value(leaf) for leaf in inputs.leaves() if tf.is_tensor(leaf)]
+
+
+def put_back(inputs: ModelInputs, tensors: Sequence[Any]) -> ModelInputs:
+    """Return the inputs with other tensors in the place of theirs, in the same order."""
+    remaining = iter(tensors)
+    return inputs.map(lambda leaf: next(remaining) if tf.is_tensor(leaf) else leaf)
+
+
+# The call that is counted after building is still the first -----------------------------------------------------------
+
+# Some models count their calls, or do something else in the first. Building them runs their code once more than a
+# user's first call does, so what they have noted in that run is put back. So it is with a module that makes its
+# variables when it is called: TensorFlow traces that twice.
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 _CONTAINERS = (list, dict, set, deque)

@@ -1,0 +1,137 @@
+"""Shapes that are known better than a graph has them: of operators made anew, and of the elements of lists."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from ..compat.graphs import FuncGraph, copy_handle_data, copy_operator
+from .folding import Folding
+from .values import PartialShape, Value, common_shape
+
+__all__ = [
+    "Specialized",
+    "note_elements",
+    "read_shape",
+]
+
+# Operators made anew with better known shapes, so that TensorFlow's own inference works on them -----------------------
+
+
+#: Attributes with the shapes that the graph had.
+_OUTDATED = ("_output_shapes", "_class", "_xla_inferred_shapes")
+
+
+class Specialized:
+    """A scope's operators, made anew in a separate graph as the walk comes to them."""
+
+    def __init__(self, folding: Folding) -> None:
+        self._folding = folding
+        self._graph = FuncGraph("specialized") if FuncGraph is not None else tf.Graph()
+        self._twins: dict[int, Any] = {}
+
+    def find_outputs(self, operator: Any, inputs: Sequence[Value]) -> Sequence[Any]:
+        """Return the outputs of an operator on inputs of the shapes that are known by now."""
+        attributes = {name: value for name, value in operator.node_def.attr.items() if name not in _OUTDATED}
+        try:
+            with self._graph.as_default():
+                twin = copy_operator(self._graph, operator, [self._find_twin(value) for value in inputs], attributes)
+        except (ValueError, TypeError):  # then the graph's own shapes are all that is known
+            return list(operator.outputs)
+        return list(twin.outputs)
+
+    def keep(self, value: Value, tensor: Any) -> None:
+        """Note which tensor of this graph stands for a value."""
+        if tensor.graph is self._graph:
+            self._twins[value.number] = tensor
+
+    def _find_twin(self, value: Value) -> Any:
+        """Return the tensor of this graph that stands for a value."""
+        twin = self._twins.get(value.number)
+        if twin is None:
+            twin = self._twins[value.number] = self._make_stand_in(value)
+        return twin
+
+    def _make_stand_in(self, value: Value) -> Any:
+        """Return a tensor of this graph for a value: a constant where its numbers are known."""
+        constant = self._folding.constant(value)
+        dtype = tf.dtypes.as_dtype(value.dtype)
+        if constant is not None:
+            return tf.constant(constant, dtype=dtype)
+        placeholder = tf.compat.v1.placeholder(dtype, value.shape)
+        if dtype in (tf.resource, tf.variant):
+            copy_handle_data(value.tensor, placeholder)
+        return placeholder
+
+
+# Lists of tensors, as loops read and fill them ------------------------------------------------------------------------
+
+# TensorFlow notes that shape when it makes a list, and does not infer it from what is put in later. A function that was
+# made for any batch, such as a saved model's, has lists whose elements have no known batch; its caller knows it. A
+# recurrent layer reads a sequence, and keeps the states, in such lists::
+#
+#     TensorListFromTensor  x (10, 2, 3)     a list of 10 elements of shape (2, 3)
+#     TensorListReserve     10               a list of 10 elements of a shape that is not known so far
+#     TensorListGetItem     of the first     (2, 3)
+#     TensorListSetItem     into the second  with a state (2, 4), it has 10 elements of shape (2, 4)
+#     TensorListStack       the second       (10, 2, 4)
+
+
+def note_elements(operator: Any, inputs: Sequence[Value], outputs: Sequence[Value], folding: Folding) -> None:
+    """Note what is known of the list that an operator makes: the number and the shape of its elements.
+
+    The list is its first output, and nothing is known of it before. Operators that make no list are left alone.
+    """
+    match operator.type:
+        case "TensorListReserve":  # its inputs: the shape of an element as the graph knows it, the size
+            outputs[0].length = _read_size(inputs[1], folding)
+        case "TensorListResize":  # the list, its size
+            outputs[0].elements = inputs[0].elements
+            outputs[0].length = _read_size(inputs[1], folding)
+        case "TensorListSetItem":  # the list, the index, the item
+            outputs[0].elements = _add_item(inputs[0], inputs[2])
+            outputs[0].length = inputs[0].length
+        case "TensorListPushBack":  # the list, the item; in a loop, its length changes with each run
+            outputs[0].elements = _add_item(inputs[0], inputs[1])
+        case "TensorListPopBack":
+            outputs[0].elements = inputs[0].elements
+        case "TensorListFromTensor":  # each row becomes an element
+            rows = inputs[0].shape
+            if rows is not None:
+                outputs[0].length, *elements = rows
+                outputs[0].elements = tuple(elements)
+        case "TensorListScatter" | "TensorListScatterV2":  # the same, at indices that leave the length open
+            rows = inputs[0].shape
+            outputs[0].elements = None if rows is None else rows[1:]
+        case "Identity":
+            outputs[0].elements, outputs[0].length = inputs[0].elements, inputs[0].length
+
+
+def read_shape(operator: Any, index: int, inputs: Sequence[Value], declared: PartialShape) -> PartialShape:
+    """Return the shape of an output: as declared, unless it is read from a list whose elements are better known."""
+    elements = inputs[0].elements if inputs else None
+    is_complete = declared is not None and None not in declared
+    if elements is None or is_complete:
+        return declared
+    rows = None if declared is None else declared[0]
+    match operator.type, index:
+        case ("TensorListGetItem", 0) | ("TensorListPopBack", 1):  # one element
+            return elements
+        case "TensorListStack", 0:  # all elements
+            return (inputs[0].length if rows is None else rows, *elements)
+        case "TensorListGather", 0:  # those at some indices
+            return (rows, *elements)
+    return declared
+
+
+def _read_size(size: Value, folding: Folding) -> int | None:
+    """Return the number that a list is given as its size; None where it is not known."""
+    number = folding.constant(size)
+    return None if number is None else int(number)
+
+
+def _add_item(items: Value, item: Value) -> PartialShape:
+    """Return the shape that all elements of a list have once an item is in it: of the first item, its own."""
+    return item.shape if items.elements is None else common_shape(items.elements, item.shape)
