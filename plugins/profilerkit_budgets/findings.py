@@ -32,7 +32,7 @@ class Finding:
         detail: The value as text, and what is known of it.
         responsible: The layers that cost most, as text.
         excess: How far the value lies above the limit, as a share of the limit: 0.25 for 5 under ``<= 4``; below zero
-            for a value below it. None without a value, and for a limit of 0.
+            for a value below it. None without a value, and for a limit of 0 or less, of which there is no share.
         note: What the report says about the value, such as that a memory is without an optimizer's state.
     """
 
@@ -67,7 +67,7 @@ def explain_uncertainty(sign: Sign, missing: str) -> str:
 
 def compute_excess(value: float, bound: float) -> float | None:
     """Return the excess of a finding; see `Finding`."""
-    return value / bound - 1.0 if bound else None
+    return value / bound - 1.0 if bound > 0 else None
 
 
 def divide_ends(ends: Bounds, reference: float) -> Bounds:

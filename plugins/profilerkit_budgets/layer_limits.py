@@ -41,8 +41,9 @@ def check_layers(report: Report, limit: Limit, baseline: Report | None) -> Itera
     if not matching:
         nearest = ", ".join(by_likeness(limit.pattern or "", [row["path"] for row in rows])[:5])
         raise BudgetError(f"{limit}: no layer matches; the nearest paths are: {nearest}")
-    before = _read_values_before(report, baseline, column) if limit.relative and baseline is not None else {}
-    checked = _LayerLimit(limit, column, limit.bound(Column.of(column).unit), _list_uncounted(report, column), before)
+    uncounted = _list_uncounted(report, column)
+    before = _read_ends_before(report, baseline, column) if limit.relative and baseline is not None else {}
+    checked = _LayerLimit(limit, column, limit.bound(Column.of(column).unit), uncounted, before)
     yield from map(checked.check, matching)
 
 
@@ -52,11 +53,23 @@ def _list_uncounted(report: Report, column: str) -> str:
     return ", ".join(record.missing) if record is not None and record.completeness is Completeness.PARTIAL else ""
 
 
-def _read_values_before(report: Report, baseline: Report, column: str) -> dict[str, float]:
-    """Return the values of the baseline's layers, by the paths that they have in the report."""
-    rows = align(baseline, report, columns=(column,))
-    pairs = {row["other_path"]: row[column] for row in rows}
-    return {path: value for path, value in pairs.items() if path is not None and value is not None}
+def _read_ends(row: Mapping[str, Any], column: str, uncounted: str) -> Bounds:
+    """Return the two ends of a layer's count: equal ones if all of it is counted."""
+    if f"{column}_low" in row:
+        return Bounds(row[f"{column}_low"], row[f"{column}_high"])
+    return Bounds(row[column], None if uncounted else row[column])
+
+
+def _read_ends_before(report: Report, baseline: Report, column: str) -> dict[str, Bounds]:
+    """Return the two ends of the counts of the baseline's layers, by the paths that they have in the report."""
+    uncounted = _list_uncounted(baseline, column)
+    before = {row["path"]: row for row in baseline.layers or () if row[column] is not None}
+    pairs = {row["other_path"]: row["path"] for row in align(baseline, report, columns=(column,))}
+    return {
+        path: _read_ends(before[old_path], column, uncounted)
+        for path, old_path in pairs.items()
+        if path is not None and old_path in before
+    }
 
 
 @dataclass(frozen=True)
@@ -68,14 +81,14 @@ class _LayerLimit:
         column: The column of the layer table that it bounds.
         bound: The number that it allows, in base units, or as a ratio.
         uncounted: What the counts of the column lack.
-        before: The values of the baseline, by the path of the layer; empty for an absolute limit.
+        before: The two ends of the counts of the baseline, by the path of the layer; empty for an absolute limit.
     """
 
     limit: Limit
     column: str
     bound: float
     uncounted: str
-    before: Mapping[str, float]
+    before: Mapping[str, Bounds]
 
     def check(self, row: Mapping[str, Any]) -> Finding:
         """Return the finding of a layer."""
@@ -85,12 +98,16 @@ class _LayerLimit:
         column = Column.of(self.column)
         text = column.show(counted)
         if not self.limit.relative:
-            return self._judge(path, float(counted), self._read_ends(row), text)
+            return self._judge(path, float(counted), self._read_row(row), text)
         if path not in self.before:
             return Finding(self.limit, path, Verdict.FAILED, f"{text}, and the baseline has no such layer")
-        before = self.before[path]
+        ends_before = self.before[path]
+        before = ends_before.low
+        if before is None or before != ends_before.high:
+            unknown = f"{text}, and the baseline's {self.column} of it are not all known, which has no ratio"
+            return Finding(self.limit, path, Verdict.UNCERTAIN, unknown)
         ratio = Ratio.of(before, float(counted)).value if counted or before else 1.0  # nothing stays nothing
-        ends = divide_ends(self._read_ends(row), before) if self.uncounted else Bounds(ratio, ratio)
+        ends = divide_ends(self._read_row(row), before) if self.uncounted else Bounds(ratio, ratio)
         return self._judge(path, ratio, ends, f"{format_number(ratio)}x ({text} after {column.show(before)})")
 
     def _judge(self, path: str, value: float, ends: Bounds, text: str) -> Finding:
@@ -100,9 +117,5 @@ class _LayerLimit:
         reason = explain_uncertainty(sign, self.uncounted) if verdict is Verdict.UNCERTAIN else ""
         return Finding(self.limit, path, verdict, f"{sign}{text}{reason}", excess=compute_excess(value, self.bound))
 
-    def _read_ends(self, row: Mapping[str, Any]) -> Bounds:
-        """Return the two ends of a layer's count: equal ones if all of it is counted."""
-        name = self.column
-        if f"{name}_low" in row:
-            return Bounds(row[f"{name}_low"], row[f"{name}_high"])
-        return Bounds(row[name], None if self.uncounted else row[name])
+    def _read_row(self, row: Mapping[str, Any]) -> Bounds:
+        return _read_ends(row, self.column, self.uncounted)

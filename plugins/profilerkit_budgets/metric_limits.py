@@ -83,12 +83,12 @@ def _judge_value(record: StatusRecord, limit: Limit, bound: float) -> _Judgement
 
 
 def _write_share(value: float, bound: float) -> str:
-    """Return which part of a limit a value is, or how many times the limit; an empty text for a limit of 0.
+    """Return which part of a limit a value is, or how many times the limit; an empty text for a limit of 0 or less.
 
     >>> _write_share(3, 4), _write_share(5, 4), _write_share(10, 4)
     (', 75 % of the limit', ', 125 % of the limit', ', 2.5 times the limit')
     """
-    if not bound:
+    if bound <= 0:
         return ""
     share = value / bound
     written = f"{format_number(share)} times" if share > 2 else f"{format_number(100 * share)} % of"

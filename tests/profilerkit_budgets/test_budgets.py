@@ -328,6 +328,31 @@ def test_layers_beside_a_baseline() -> None:
     assert (finding.verdict.value, finding.detail) == ("failed", "5 MACs, and the baseline has no such layer")
 
 
+def test_a_layer_of_which_the_baseline_does_not_know_all_is_uncertain() -> None:
+    """One of two layers has an operator without a formula: of the other both ends are known."""
+    macs = replace(STUDENT.status("macs"), completeness=Completeness.PARTIAL, missing=("my::op",))
+    ends = {"first": (32, None), "act": (0, 0), "second": (16, 16), "": (48, None)}
+    rows = [
+        {**row, "macs_low": ends[row["path"]][0], "macs_high": ends[row["path"]][1]} for row in STUDENT.layers or ()
+    ]
+    told = replace(STUDENT, layers=LayerTable(rows), statuses={**STUDENT.statuses, "macs": macs})
+    untold = replace(STUDENT, statuses=told.statuses)  # as a report has it that does not tell the layers apart
+    budget = {"layers": {"first": {"macs": "<= 4x"}, "second": {"macs": "<= 4x"}}}
+    unknown = "128 MACs, and the baseline's macs of it are not all known, which has no ratio"
+    first, second = check_budget(budget, TEACHER, told)
+    assert (first.verdict.value, first.detail) == ("uncertain", unknown)
+    assert (second.verdict.value, second.detail) == ("passed", "4x (64 MACs after 16 MACs)")
+    assert [finding.verdict.value for finding in check_budget(budget, TEACHER, untold)] == ["uncertain"] * 2
+
+
+def test_a_limit_below_zero_has_no_share() -> None:
+    """A log likelihood of -1 under a limit of -2 is neither half of it nor 50 % under it."""
+    report = replace(TEACHER, statuses={"score": record("score", -1.0, "-1")})
+    (finding,) = check_budget({"score": "<= -2"}, report)
+    assert (finding.verdict.value, finding.detail, finding.excess) == ("failed", "-1", None)
+    assert format_headline([finding]) == "score <= -2 failed: -1"
+
+
 def test_a_model_that_is_one_layer_has_a_name_where_it_grew() -> None:
     """As where it costs most: the path of the model itself is empty."""
     small, large = (
