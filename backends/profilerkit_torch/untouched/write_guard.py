@@ -17,6 +17,9 @@ from .tensor_values import KeptValue, KeptVersion, list_versions, restore_versio
 
 __all__ = ["WriteGuard", "may_write", "written_by"]
 
+#: What a batch norm calls the arguments that it updates.
+_RUNNING_STATISTICS = ("running_mean", "running_var")
+
 
 class WriteGuard(WatchingMode):
     """While it is active, the first write to one of the tensors keeps the value it had; see `restore_at_end`.
@@ -98,16 +101,10 @@ def _updates_statistics(func: Any) -> bool:
 
 def written_by(func: Any, args: Any, kwargs: Any) -> Iterator[torch.Tensor]:
     """Yield the tensors that an operator writes to."""
-    if _updates_statistics(func):
-        yield from _list_tensors(args[3:5])  # the running mean and variance
-    schema = read_schema(func)
-    if not schema.is_mutable:
-        return
-    for position, argument in enumerate(schema.arguments):
-        if argument.alias_info is not None and argument.alias_info.is_write:
+    undeclared = _RUNNING_STATISTICS if _updates_statistics(func) else ()
+    for position, argument in enumerate(read_schema(func).arguments):
+        is_declared = argument.alias_info is not None and argument.alias_info.is_write
+        if is_declared or argument.name in undeclared:
             value = args[position] if position < len(args) else kwargs.get(argument.name)
-            yield from _list_tensors(value if isinstance(value, (list, tuple)) else (value,))
-
-
-def _list_tensors(values: Iterable[Any]) -> Iterator[torch.Tensor]:
-    return (value for value in values if isinstance(value, torch.Tensor))
+            values = value if isinstance(value, (list, tuple)) else (value,)
+            yield from (tensor for tensor in values if isinstance(tensor, torch.Tensor))

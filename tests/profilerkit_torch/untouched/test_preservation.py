@@ -208,6 +208,22 @@ def test_batch_norm_that_a_model_puts_into_training_itself_has_its_statistics_ba
     assert facts(model) == before
 
 
+@pytest.mark.parametrize("run", [run_trace, run_timing])
+def test_statistics_that_an_operator_updates_without_saying_so_come_back(run: Run) -> None:
+    class Updating(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.mean, self.variance = nn.Buffer(torch.zeros(4)), nn.Buffer(ones(4))
+
+        def forward(self, x: torch.Tensor) -> Any:  # has no kernel for shapes alone: a real run
+            return torch.batch_norm_update_stats(x, self.mean, self.variance, 0.5)
+
+    model = Updating()
+    before = facts(model)
+    run(model, torch.randn(2, 4) + 7)
+    assert facts(model) == before
+
+
 class WritesParameter(nn.Module):
     def __init__(self) -> None:
         super().__init__()
