@@ -21,6 +21,15 @@ def product(macs: int, biased: int = 0) -> Cost:
     return Cost.of_macs(macs, biased * c.ADD)
 
 
+def scaled_sum(outputs: int, added: int, alpha: float = 1, beta: float = 1) -> Cost:
+    """``alpha * (a @ b) + beta * c``: what comes beside the product, of so many outputs, for a c of ``added`` elements.
+
+    A factor of 1 is no multiplication, and what has the factor 0 is not added.
+    """
+    scaled = (alpha != 1) * outputs + (beta not in (0, 1)) * added
+    return Cost(0, scaled * c.MULTIPLY + (beta != 0) * outputs * c.ADD)
+
+
 def matrix_product(rows: int, summed: int, columns: int, has_bias: bool = False, batch: int = 1) -> Cost:
     """``(b, m, k) @ (b, k, n)``: b * m * k * n, and an addition for each output element where there is a bias."""
     outputs = batch * rows * columns

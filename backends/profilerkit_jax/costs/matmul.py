@@ -60,11 +60,7 @@ def dot_with_scales(call: PrimitiveCall) -> Cost:
 
 @register_op_cost("symmetric_product")
 def symmetric_product(call: PrimitiveCall) -> Cost:
-    """``alpha * a @ a.T + beta * c``, as the whole product; a scale of 1, or of 0, is none."""
+    """``alpha * a @ a.T + beta * c``, as the whole product."""
     a, out = call.inputs[0], call.outputs[0]
-    multiply = elementwise.elementary("MULTIPLY")
-    cost = matmul.product(out.numel * a[-1]).plus(multiply(0 if call.params["alpha"] == 1 else out.numel))
-    beta = call.params["beta"]
-    if not beta:
-        return cost
-    return cost.plus(multiply(0 if beta == 1 else out.numel)).plus(elementwise.add_summands(2, out.numel))
+    sums = matmul.scaled_sum(out.numel, out.numel, call.params["alpha"], call.params["beta"])
+    return matmul.product(out.numel * a[-1]).plus(sums)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from profilerkit.backend_kit.einsum_labels import read_sizes
-from profilerkit.costs import elementwise, matmul
+from profilerkit.costs import matmul
 
 from .fused import add_activation
 from .registry import OPERATORS, Cost, NodeCall, Shape, register_op_cost
@@ -28,7 +28,9 @@ def matmul_with_scale(call: NodeCall) -> Cost:
     """``alpha * a @ b``, either factor transposed; the scale is a product for each output element."""
     first, out = call.inputs[0], call.outputs[0]
     summed = turn(first, bool(call.attribute("transA", 0)), bool(call.attribute("transBatchA", 0)))[-1]
-    return matmul.product(out.numel * summed).plus(_scale(call, "alpha", out.numel))
+    return matmul.product(out.numel * summed).plus(
+        matmul.scaled_sum(out.numel, 0, call.attribute("alpha", 1.0), beta=0)
+    )
 
 
 def turn(shape: Shape, is_transposed: bool, is_batch_turned: bool) -> Shape:
@@ -41,19 +43,14 @@ def turn(shape: Shape, is_transposed: bool, is_batch_turned: bool) -> Shape:
     return Shape((*shape[:-2], shape[-1], shape[-2])) if is_transposed and len(shape) > 1 else shape
 
 
-def _scale(call: NodeCall, name: str, elements: int) -> Cost:
-    """Return the products with a scale that an attribute has; a scale of 1 is none."""
-    return elementwise.elementary("MULTIPLY")(0 if call.attribute(name, 1.0) == 1.0 else elements)
-
-
 @register_op_cost("Gemm")
 def gemm(call: NodeCall) -> Cost:
     """``alpha * a @ b + beta * c``; a scale other than 1 is a product for each element that it scales."""
     first, out = call.inputs[0], call.outputs[0]
     summed = first[0] if call.attribute("transA", 0) else first[1]
-    biased = call.has_input(2) and call.attribute("beta", 1.0) != 0
-    cost = matmul.product(out.numel * summed, out.numel if biased else 0).plus(_scale(call, "alpha", out.numel))
-    return cost.plus(_scale(call, "beta", call.inputs[2].numel)) if biased else cost
+    added, beta = (call.inputs[2].numel, call.attribute("beta", 1.0)) if call.has_input(2) else (0, 0.0)
+    sums = matmul.scaled_sum(out.numel, added, call.attribute("alpha", 1.0), beta)
+    return matmul.product(out.numel * summed).plus(sums)
 
 
 @register_op_cost("com.microsoft::FusedGemm")

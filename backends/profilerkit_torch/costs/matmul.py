@@ -12,34 +12,10 @@ from .shapes import SparseShape
 from .sparse import count_stored, multiply_stored
 
 
-@register_op_cost("aten::mm")
+@register_op_costs("aten::mm", "aten::bmm")
 def mm(a: Shape, b: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
-    """``(m, k) @ (k, n)``: m * k * n."""
+    """``(m, k) @ (k, n)``: m * k * n, for each of a batch."""
     return multiply_stored(a, b)
-
-
-@register_op_cost("aten::bmm")
-def bmm(a: Shape, b: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
-    """``(b, m, k) @ (b, k, n)``: b * m * k * n."""
-    return multiply_stored(a, b)
-
-
-@register_op_cost("aten::addmm")
-def addmm(bias: Shape, a: Shape, b: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
-    """``bias + a @ b``: m * k * n, and an addition for each output element."""
-    return multiply_stored(a, b).plus(matmul.product(0, out.numel))
-
-
-@register_op_cost("aten::baddbmm")
-def baddbmm(bias: Shape, a: Shape, b: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
-    """``bias + a @ b`` in batches: b * m * k * n, and an addition for each output element."""
-    return matmul.product(a.numel * b[-1], out.numel)
-
-
-@register_op_cost("aten::addbmm")
-def addbmm(bias: Shape, a: Shape, b: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
-    """``bias + sum of a @ b over the batch``: b * m * k * n, and an addition for each output element."""
-    return matmul.product(a.numel * b[-1], out.numel)
 
 
 @register_op_cost("aten::_foreach_mm")
@@ -49,18 +25,11 @@ def foreach_mm(firsts: tuple[Shape, ...], seconds: tuple[Shape, ...], *, out: An
     return Cost(sum(cost.macs for cost in costs), sum(cost.flops for cost in costs))
 
 
-@register_op_cost("aten::_addmm_activation")
-def addmm_activation(bias: Shape, a: Shape, b: Shape, *_: Any, use_gelu: bool = False, out: Shape, **__: Any) -> Cost:
-    """``activation(bias + a @ b)``: the product, and a GELU by tanh or a ReLU for each output element."""
-    after = activation.gelu(out.numel, approximate=True) if use_gelu else activation.relu(out.numel)
-    return matmul.product(a.numel * b[-1], out.numel).plus(after)
-
-
 @register_op_costs("aten::linear", "aten::mkldnn_linear", "onednn::linear_dynamic_fp16")
 def linear(x: Shape, weight: Shape, bias: Shape | None = None, *, out: Shape) -> Cost:
     """``x @ weight.T + bias``: out * in_features, and an addition for each output element where there is a bias."""
-    rows = weight[0] if len(weight) == 2 else 1
-    macs = Shape(x[:-1]).numel * weight.stored if isinstance(weight, SparseShape) else x.numel * rows
+    columns = weight[0] if len(weight) == 2 else 1
+    macs = Shape(x[:-1]).numel * weight.stored if isinstance(weight, SparseShape) else count_stored(x) * columns
     return matmul.product(macs, out.numel if bias is not None else 0)
 
 
@@ -76,16 +45,38 @@ def dot(x: Shape, y: Shape, *, out: Shape) -> Cost:
     return matmul.product(x.numel)
 
 
+# Sums with a product, each with a factor ------------------------------------------------------------------------------
+
+
+@register_op_costs("aten::addmm aten::baddbmm aten::addbmm aten::_sparse_addmm aten::sspaddmm")
+def addmm(added: Shape, a: Shape, b: Shape, *_: Any, beta: float = 1, alpha: float = 1, out: Shape, **__: Any) -> Cost:
+    """``beta * added + alpha * (a @ b)``; in ``baddbmm`` for each of a batch, in ``addbmm`` summed over it.
+
+    ``torch.sparse.mm`` has a beta of 0.
+    """
+    return multiply_stored(a, b).plus(matmul.scaled_sum(out.numel, count_stored(added), alpha, beta))
+
+
 @register_op_cost("aten::addmv")
-def addmv(bias: Shape, a: Shape, x: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
-    """``bias + a @ x``: m * k, and an addition for each output element."""
-    return matmul.product(a.numel, out.numel)
+def addmv(added: Shape, a: Shape, x: Shape, *, out: Shape, **factors: Any) -> Cost:
+    """``beta * added + alpha * (a @ x)``: m * k, and what `addmm` has beside its product."""
+    return addmm(added, a, Shape((*x, 1)), out=out, **factors)
+
+
+@register_op_cost("aten::_addmm_activation")
+def addmm_activation(added: Shape, a: Shape, b: Shape, *, use_gelu: bool = False, out: Shape, **factors: Any) -> Cost:
+    """``activation(beta * added + alpha * (a @ b))``: a GELU by tanh or a ReLU for each output element."""
+    after = activation.gelu(out.numel, approximate=True) if use_gelu else activation.relu(out.numel)
+    return addmm(added, a, b, out=out, **factors).plus(after)
 
 
 @register_op_cost("aten::addr")
-def addr(bias: Shape, x: Shape, y: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
-    """``bias + outer(x, y)``: one multiply-accumulate for each output element."""
+def addr(added: Shape, x: Shape, y: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
+    """``added + outer(x, y)``: one multiply-accumulate for each output element."""
     return matmul.product(out.numel)
+
+
+# Other products -------------------------------------------------------------------------------------------------------
 
 
 @register_op_costs("aten::_cdist_forward", "aten::_euclidean_dist", "aten::_pdist_forward")

@@ -38,12 +38,6 @@ def sparse_mm(a: Shape, b: Shape, *_: Any, out: Any, **__: Any) -> Cost:
     return multiply_stored(a, b)
 
 
-@register_op_costs("aten::_sparse_addmm", "aten::sspaddmm")
-def sparse_addmm(bias: Shape, a: Shape, b: Shape, *_: Any, beta: float = 1, out: Shape, **__: Any) -> Cost:
-    """``bias + a @ b``: as the product, and an addition for each output element; ``torch.sparse.mm`` adds none."""
-    return multiply_stored(a, b).plus(matmul.product(0, out.numel if beta else 0))
-
-
 @register_op_cost("aten::sparse_sampled_addmm")
 def addmm_at_samples(mask: Shape, a: Shape, b: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
     """``mask + (a @ b)`` where the mask has elements: for each of them a product of k, and an addition."""

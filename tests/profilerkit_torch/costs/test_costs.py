@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -63,6 +64,20 @@ PRODUCTS: dict[str, tuple[Function, tuple[torch.Tensor, ...], int, int]] = {
     "bmm": (torch.bmm, (ones(5, 2, 3), ones(5, 3, 4)), 5 * 2 * 3 * 4, 0),
     "addmm": (torch.addmm, (ones(4), ones(2, 3), ones(3, 4)), 2 * 3 * 4, 2 * 4),
     "baddbmm": (torch.baddbmm, (ones(5, 2, 4), ones(5, 2, 3), ones(5, 3, 4)), 5 * 2 * 3 * 4, 5 * 2 * 4),
+    # alpha scales each output element, beta each element that is added; what has the factor 0 is not added
+    "addmm with factors": (
+        partial(torch.addmm, alpha=0.5, beta=3),
+        (ones(4), ones(2, 3), ones(3, 4)),
+        2 * 3 * 4,
+        2 * 4 + 4 + 2 * 4,
+    ),
+    "baddbmm that only scales": (
+        partial(torch.baddbmm, alpha=0.5, beta=0),
+        (ones(5, 2, 4), ones(5, 2, 3), ones(5, 3, 4)),
+        5 * 2 * 3 * 4,
+        5 * 2 * 4,
+    ),
+    "addmv with a factor": (partial(torch.addmv, alpha=2), (ones(2), ones(2, 3), ones(3)), 2 * 3, 2 + 2),
     "addbmm": (torch.addbmm, (ones(2, 4), ones(5, 2, 3), ones(5, 3, 4)), 5 * 2 * 3 * 4, 2 * 4),
     "linear": (F.linear, (ones(2, 3), ones(4, 3)), 2 * 3 * 4, 0),
     "linear with bias": (F.linear, (ones(2, 3), ones(4, 3), ones(4)), 2 * 3 * 4, 2 * 4),

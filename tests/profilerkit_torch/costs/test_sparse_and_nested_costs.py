@@ -37,6 +37,7 @@ PRODUCTS: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...], int, int
     "torch.sparse.mm": (torch.sparse.mm, (ones(4, 3),), STORED * 3, 0),
     "torch.sparse.addmm": (lambda w, x: torch.sparse.addmm(x, w, x), (ones(4, 4),), STORED * 4, 16),
     "linear": (lambda w, x: F.linear(x, w), (ones(3, 4),), STORED * 3, 0),
+    "linear of a sparse input": (F.linear, (ones(3, 4),), STORED * 3, 0),
 }
 
 
@@ -45,6 +46,11 @@ PRODUCTS: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...], int, int
 def test_a_sparse_product_costs_by_what_is_stored(case: str, layout: str) -> None:
     function, inputs, macs, further = PRODUCTS[case]
     assert cost(function, matrix(LAYOUTS[layout]), *inputs) == (macs, 2 * macs + further)
+
+
+def test_a_sum_with_a_sparse_product_costs_by_what_is_stored() -> None:
+    """Torch has it in the compressed layouts alone: four products, and four additions."""
+    assert cost(lambda w, x: torch.addmv(x, w, x), matrix(torch.sparse_csr), ones(4)) == (STORED, 2 * STORED + 4)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
