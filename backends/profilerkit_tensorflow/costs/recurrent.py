@@ -15,11 +15,13 @@ from .registry import Cost, OpCall, Shape, register_free, register_op_cost, regi
 
 # cuDNN: all layers and directions in one operator ---------------------------------------------------------------------
 #
-# 0 input: (steps, batch, features), or (batch, steps, features) where ``time_major`` is false
+# 0 input: (steps, batch, features)
 # 1 hidden state: (cells, batch, returned)
 # 2 cell state of an LSTM: (cells, batch, units)
 # 3 parameters of all layers, one after the other
-# 4 lengths of the sequences: (batch,), of CudnnRNNV3 alone
+# 4 lengths of the sequences: (batch,), of version 3 alone
+#
+# Version 3 alone has ``time_major``; where it is false, the batch is the first dimension of all three.
 
 
 class _CudnnState(NamedTuple):
@@ -38,7 +40,7 @@ class _CudnnState(NamedTuple):
 
 def _read_state(call: OpCall) -> _CudnnState:
     """Return the sizes that the shapes of the states tell: a projection changes the hidden state alone."""
-    cells, _, returned = call.inputs[1]
+    returned, cells = call.inputs[1][-1], call.inputs[1][1 if _is_batch_first(call) else 0]
     units = call.inputs[2][-1] if call.attribute("num_proj") else returned
     return _CudnnState(int(cells), int(units), int(returned))
 
@@ -77,16 +79,17 @@ def _count_cudnn_matrix_elements(call: OpCall, state: _CudnnState, gates: int) -
 def _count_cudnn_positions(call: OpCall) -> int:
     """Return the steps of all sequences together.
 
-    Of each sequence the steps up to its length count, where ``CudnnRNNV3`` is given lengths that are known; else
-    padding counts like data.
+    Of each sequence the steps up to its length count, where version 3 is given lengths that are known; else padding
+    counts like data.
     """
-    steps, samples, _ = call.inputs[0]
-    if call.type != "CudnnRNNV3":
-        return int(steps * samples)
-    if not call.attribute("time_major"):
-        steps, samples = samples, steps
-    lengths = call.value(4)
-    return int(steps * samples) if lengths is None else int(np.clip(lengths, 0, steps).sum())
+    first, second, _ = call.inputs[0]
+    lengths = None if call.attribute("time_major") is None else call.value(4)
+    steps = second if _is_batch_first(call) else first
+    return int(first * second) if lengths is None else int(np.clip(lengths, 0, steps).sum())
+
+
+def _is_batch_first(call: OpCall) -> bool:
+    return call.attribute("time_major") is False
 
 
 @register_op_costs("CudnnRNNBackprop", "CudnnRNNBackpropV2", "CudnnRNNBackpropV3")

@@ -125,3 +125,27 @@ def test_one_step_of_a_gru() -> None:
     )
     macs = BATCH * (FEATURES + UNITS) * 3 * UNITS
     assert found == (macs, 2 * macs + BATCH * UNITS * (3 + 3 + 5))
+
+
+@pytest.mark.parametrize("kind", ["CudnnRNNV3", "CudnnRNNBackpropV3"])
+@pytest.mark.parametrize("time_major", [True, False])
+def test_the_batch_is_the_first_dimension_of_states_too(kind: str, time_major: bool) -> None:
+    """As Keras calls it on a GPU: one layer, whose states are ``(batch, 1, units)``; seven steps for each sample."""
+    first, second = (STEPS, BATCH) if time_major else (BATCH, STEPS)
+    state = spec(1, BATCH, UNITS) if time_major else spec(BATCH, 1, UNITS)
+    out = spec(first, second, UNITS)
+    tensors: dict[str, Any] = {
+        "input": spec(first, second, FEATURES),
+        "input_h": state,
+        "input_c": state,
+        "params": spec(None),
+        "sequence_lengths": spec(BATCH, dtype="int32"),
+    }
+    if kind == "CudnnRNNBackpropV3":
+        tensors |= {"output": out, "output_h": state, "output_c": state, "output_backprop": out}
+        tensors |= {"output_h_backprop": state, "output_c_backprop": state}
+        tensors |= {"reserve_space": spec(None), "host_reserved": spec(None, dtype="int8")}
+    times = 1 if kind == "CudnnRNNV3" else 2
+    macs = POSITIONS * 4 * UNITS * (FEATURES + UNITS)
+    found = raw_cost(kind, **tensors, rnn_mode="lstm", time_major=time_major)
+    assert found == (times * macs, times * (2 * macs + POSITIONS * UNITS * (2 * 4 + 13)))
