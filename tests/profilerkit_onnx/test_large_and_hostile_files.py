@@ -131,3 +131,11 @@ def test_a_declared_size_below_zero_is_an_open_one() -> None:
     model = make_model([helper.make_node("Relu", ["x"], ["y"])], {"x": (F, (-1, 8))})
     assert profile(model, metrics="flops")["flops"] == 8
     assert profile(model, np.ones((3, 8), F), metrics="flops")["flops"] == 3 * 8
+
+
+@pytest.mark.parametrize("text", ["{[]: 1}", "[1, 2", "['block'", "9" * 5000, "[" * 300, "None"])
+def test_metadata_that_is_no_list_of_layers_tells_none(text: str) -> None:
+    node = helper.make_node("Relu", ["x"], ["y"])
+    node.metadata_props.add(key="pkg.torch.onnx.name_scopes", value=text)
+    model = make_model([node], {"x": np.ones((1, 3), np.float32)}, {}, ["y"])
+    assert profile(model, np.ones((1, 3), np.float32), metrics=["flops"])["flops"] == 3

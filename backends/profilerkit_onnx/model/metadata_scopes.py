@@ -62,6 +62,6 @@ def _read_list(text: str) -> list[str]:
     """Return the texts in a list of the metadata, without the last one, which is the node; none if it is no list."""
     try:
         names = ast.literal_eval(text) if text else []
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):  # all that ``literal_eval`` may raise
         return []
     return [name for name in names if isinstance(name, str)][:-1] if isinstance(names, list) else []
