@@ -2,12 +2,10 @@
 
 A mask of numbers is added to each score. One of booleans, or of the integers 0 and 1 or lengths in place of them,
 selects scores and costs nothing. Names such as ``mask, past_keys = 3, 4`` are the positions of inputs that a call may
-leave out.
+leave out; positions that are not named are those of the operator's required inputs.
 """
 
 from __future__ import annotations
-
-from typing import NamedTuple
 
 from profilerkit.costs import attention, constants, matmul
 from profilerkit.costs.numbers import is_float
@@ -76,10 +74,18 @@ def _project(call: NodeCall, has_bias: bool) -> Cost:
 
 
 def _attend_projected(call: NodeCall, query_width: int, value_width: int, past: int, has_mask: bool) -> Cost:
-    """Return the cost of attention after the projections; the widths are those of all heads together."""
-    x, heads = call.inputs[0], call.attribute("num_heads")
-    scores = x[0] * heads * x[1] * (x[1] + _count_past(call, past, axis=3))
-    return attention.attention(scores, query_width // heads, value_width // heads, has_mask)
+    """Return the cost of attention after the projections; the widths are those of all heads together.
+
+    With ``do_rotary`` queries and keys are turned first: the elements of each head, or as many as an attribute says.
+    """
+    (batch, length, _), heads = call.inputs[0], call.attribute("num_heads")
+    width = query_width // heads
+    scores = batch * heads * length * (length + _count_past(call, past, axis=3))
+    cost = attention.attention(scores, width, value_width // heads, has_mask)
+    if not call.attribute("do_rotary", 0):
+        return cost
+    turned_width = call.attribute("rotary_embedding_dim", 0) or width
+    return cost.plus(attention.rotate(batch * length * 2 * heads * turned_width))
 
 
 @register_op_cost("com.microsoft::MultiHeadAttention")
@@ -87,34 +93,28 @@ def multi_head_attention(call: NodeCall) -> Cost:
     """Queries ``(batch, length, heads * width)``; keys and values likewise, or ``(batch, heads, length, width)``.
 
     Queries ``(batch, length, heads, 3, width)`` have keys and values with them, keys ``(batch, length, heads, 2,
-    width)`` the values.
+    width)`` the values. A bias is added to each of them, but not to keys and values that come by heads.
     """
     query, heads = call.inputs[0], call.attribute("num_heads")
     bias, mask, attention_bias, past_keys = 3, 4, 5, 6
-    if len(query) == 5:
-        width, read = query[4], _KeysAndValues(query[1], value_width=query[4], elements=0)
-    else:
-        width, read = query[2] // heads, _read_keys_and_values(call, heads)
-    scores = query[0] * heads * query[1] * (read.keys + _count_past(call, past_keys, axis=2))
-    attending = attention.attention(scores, width, read.value_width, _is_added(call, mask, attention_bias))
-    return attending.plus(matmul.product(0, query.numel + read.elements if call.has_input(bias) else 0))
+    width = query[4] if len(query) == 5 else query[2] // heads
+    keys, value_width, elements = query[1], width, 0
+    if len(query) == 3:
+        keys, value_width, elements = _read_keys_and_values(call, heads)
+    scores = query[0] * heads * query[1] * (keys + _count_past(call, past_keys, axis=2))
+    attending = attention.attention(scores, width, value_width, _is_added(call, mask, attention_bias))
+    return attending.plus(matmul.product(0, query.numel + elements if call.has_input(bias) else 0))
 
 
-class _KeysAndValues(NamedTuple):
-    """The number of keys, the width of a value in one head, and the elements of keys and values beside the queries."""
-
-    keys: int
-    value_width: int
-    elements: int
-
-
-def _read_keys_and_values(call: NodeCall, heads: int) -> _KeysAndValues:
+def _read_keys_and_values(call: NodeCall, heads: int) -> tuple[int, int, int]:
+    """Return the number of keys, the width of a value in one head, and the elements that a bias would be added to."""
     key = call.inputs[1]
     if len(key) == 5:
-        return _KeysAndValues(key[1], key[4], key.numel)
+        return key[1], key[4], key.numel
     value = call.inputs[2]
-    keys, width = (key[2], value[3]) if len(key) == 4 else (key[1], value[2] // heads)
-    return _KeysAndValues(keys, width, key.numel + value.numel)
+    if len(key) == 4:
+        return key[2], value[3], 0
+    return key[1], value[2] // heads, key.numel + value.numel
 
 
 @register_op_cost("com.microsoft::GroupQueryAttention")
@@ -122,15 +122,18 @@ def group_query_attention(call: NodeCall) -> Cost:
     """Queries ``(batch, length, heads * width)``, fewer heads of keys and values, and those of earlier positions.
 
     Without keys, the queries have keys and values with them. The mask that hides later positions is no arithmetic.
+    Memory that earlier and present keys share is as long as they may become: there their number is read from an input,
+    if it is known.
     """
     query, heads, pairs = call.inputs[0], call.attribute("num_heads"), call.attribute("kv_num_heads")
-    key, past_keys, cosines, attention_bias = 1, 3, 7, 10
+    key, past_keys, total_length, cosines, attention_bias = 1, 3, 6, 7, 10
     batch, length = query[0], query[1]
     width = query[2] // heads if call.has_input(key) else query[2] // (heads + 2 * pairs)
-    scores = batch * heads * length * (length + _count_past(call, past_keys, axis=2))
-    cost = attention.attention(scores, width, width, _is_added(call, attention_bias)).plus(
-        _count_soft_cap(call, scores)
-    )
+    known = call.value(total_length) if call.has_input(total_length) else None
+    keys = length + _count_past(call, past_keys, axis=2) if known is None else int(known.item())
+    scores = batch * heads * length * keys
+    cost = attention.attention(scores, width, width, _is_added(call, attention_bias))
+    cost = cost.plus(_count_soft_cap(call, scores))
     if not call.attribute("do_rotary", 0):
         return cost
     turned = batch * length * (heads + pairs) * 2 * call.inputs[cosines][1]

@@ -136,8 +136,8 @@ CASES: list[Case] = [
         10 * 36 + 200 * 6,
     ),
     (
-        "Attention",  # values half as wide as queries and keys, and 3 earlier positions
-        [ones(2, 5, 12), ones(12, 32), ones(32), None, None],
+        "Attention",  # values half as wide as queries and keys
+        [ones(2, 5, 12), ones(12, 32), ones(32)],
         {"num_heads": 4, "qkv_hidden_sizes": [12, 12, 8]},
         (2, 5, 8),
         10 * 12 * 32 + 200 * (3 + 2),
@@ -183,6 +183,14 @@ CASES: list[Case] = [
         200 * 6,
         200 * 6 + 3 * 120,
     ),
+    (
+        "MultiHeadAttention",  # keys and values by heads have theirs already: a bias of the queries alone
+        [ones(2, 5, 12), ones(2, 4, 7, 3), ones(2, 4, 7, 3), ones(36)],
+        {"num_heads": 4},
+        (2, 5, 12),
+        280 * 6,
+        280 * 6 + 120,
+    ),
     ("MultiHeadAttention", [ones(2, 5, 4, 3, 3)], {"num_heads": 4}, (2, 5, 12), 200 * 6, 200 * 6),
     (
         "GroupQueryAttention",  # 4 heads of queries of width 8, 2 of keys and values, after 5 positions
@@ -194,6 +202,17 @@ CASES: list[Case] = [
         (2, 1, 32),
         2 * 4 * 6 * 16,
         2 * 4 * 6 * 6,
+    ),
+    (
+        "GroupQueryAttention",  # the first 3 positions, in memory for 16 that earlier and present keys share
+        [
+            *(ones(2, 3, 32), ones(2, 3, 16), ones(2, 3, 16), ones(2, 2, 16, 8), ones(2, 2, 16, 8)),
+            *(np.asarray([2, 2], np.int32), np.asarray(3, np.int32)),
+        ],
+        {"num_heads": 4, "kv_num_heads": 2},
+        (2, 3, 32),
+        2 * 4 * 9 * 16,
+        2 * 4 * 9 * 6,
     ),
     (
         "GroupQueryAttention",  # queries, keys and values in one, which are turned: three operations an element
@@ -396,6 +415,16 @@ def test_a_table_of_few_bits_has_as_many_parameters_as_numbers(bits: int, dtype:
     model = make_model([node], {"x": np.ones((1, 3), np.int64)}, {"t": table, "s": ones(5, 2)}, ["y"], opset=21)
     report = profile(model, np.ones((1, 3), np.int64), metrics=["total_params", "model_size"])
     assert (report["total_params"], report["model_size"]) == (5 * 32, 5 * 32 * bits // 8 + 5 * 2 * 4)
+
+
+@pytest.mark.parametrize(("attributes", "turned"), [({}, 3), ({"rotary_embedding_dim": 2}, 2)])
+@pytest.mark.parametrize("op", ["Attention", "QAttention"])
+def test_queries_and_keys_that_attention_turns(op: str, attributes: dict[str, Any], turned: int) -> None:
+    """Ten positions of 4 heads, in queries and keys; three operations for each element (CUDA alone has a kernel)."""
+    case = next(case for case in CASES if case[0] == op)
+    model, inputs = model_and_inputs((*case[:2], {**case[2], "do_rotary": 1, **attributes}, *case[3:]), "com.microsoft")
+    further = case[5] + 10 * 4 * 2 * turned * 3
+    assert BACKEND.trace(model, inputs).flops == 2 * case[4] + further
 
 
 def test_an_activation_that_is_not_known_is_named() -> None:
