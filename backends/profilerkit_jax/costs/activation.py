@@ -19,6 +19,7 @@ _FILE = inspect.getsourcefile(inspect.unwrap(jax.nn.elu)) or "-"
 _FORMULAS: Mapping[str, Callable[[int], Cost]] = {
     "celu": activation.elu,
     "elu": activation.elu,
+    "hard_tanh": activation.clamp,
     "leaky_relu": activation.leaky_relu,
     "log_softmax": lambda elements: activation.softmax(elements, log=True),
     "mish": activation.mish,
@@ -30,11 +31,12 @@ _FORMULAS: Mapping[str, Callable[[int], Cost]] = {
 def activation_cost(name: str, source: str, inputs: list[Shape], outputs: list[Shape]) -> Cost | None:
     """Return the cost of a function that JAX compiles apart, if it is one of its activation functions; else None.
 
-    ``source`` says in which file the function is written. Functions of several arrays, such as the gradients that JAX
-    makes of one, count by their equations.
+    ``source`` says in which file the function is written. Numbers beside the array, as the slope of a ``leaky_relu``,
+    have no dimensions. Functions of several arrays, such as the gradients that JAX makes of one, count by their
+    equations.
     """
     formula = _FORMULAS.get(name)
-    arrays = [shape for shape in inputs if shape.numel != 1]
+    arrays = [shape for shape in inputs if shape] or inputs[:1]
     if formula is None or _FILE not in source or arrays != outputs:
         return None
     return formula(outputs[0].numel)

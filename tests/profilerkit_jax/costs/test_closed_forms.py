@@ -7,7 +7,7 @@ worked out: from the shapes, by the definition of the operation.
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import log2
+from math import log2, prod
 from typing import Any, NamedTuple
 
 import pytest
@@ -327,6 +327,23 @@ def test_a_variance_takes_four_operations_for_each_element() -> None:
 
 def test_a_softmax_takes_five() -> None:
     assert trace_function(jax.nn.softmax, X).flops == 5 * 12
+
+
+@pytest.mark.parametrize("shape", [(), (1, 1), (3, 4)])
+@pytest.mark.parametrize(
+    ("function", "operations"),
+    [
+        (jax.nn.elu, 4),  # subtract, multiply, compare, exp
+        (jax.nn.leaky_relu, 2),  # multiply, compare
+        (jax.nn.softplus, 3),  # exp, add, log
+        (jax.nn.mish, 5),  # softplus, tanh, multiply
+        (jax.nn.hard_tanh, 2),  # a comparison for each bound
+    ],
+)
+def test_an_activation_takes_as_much_of_one_element_as_of_each_of_many(
+    function: Any, operations: int, shape: tuple[int, ...]
+) -> None:
+    assert trace_function(function, jnp.ones(shape)).flops == operations * prod(shape)
 
 
 def test_a_gelu_takes_five() -> None:
