@@ -84,8 +84,8 @@ def _attend_projected(call: NodeCall, query_width: int, value_width: int, past: 
     cost = attention.attention(scores, width, value_width // heads, has_mask)
     if not call.attribute("do_rotary", 0):
         return cost
-    turned_width = call.attribute("rotary_embedding_dim", 0) or width
-    return cost.plus(attention.rotate(batch * length * 2 * heads * turned_width))
+    rotary_width = call.attribute("rotary_embedding_dim", 0) or width
+    return cost.plus(attention.rotate(batch * length * 2 * heads * rotary_width))
 
 
 @register_op_cost("com.microsoft::MultiHeadAttention")

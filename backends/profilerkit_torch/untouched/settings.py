@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -36,11 +36,24 @@ def _list_of_opt_einsum() -> Iterator[Setting]:
 
 
 def _list_precisions() -> Iterator[Setting]:
-    """Yield the precisions of float32, which torch 2.9 and newer have for each library."""
+    """Yield the precisions of float32, which torch 2.9 and newer have for each kind of operator in each library."""
     if get_precision is not None:
-        for library in ("generic", "cuda", "mkldnn"):
-            read = partial(get_precision, library, "all")
-            yield Setting(f"torch.backends: fp32_precision of {library}", read, "none")
+        for module, library, operator, default in (
+            ("cuda", "cuda", "matmul", "ieee"),
+            ("cudnn", "cuda", "conv", "tf32"),
+            ("cudnn", "cuda", "rnn", "tf32"),
+            ("mkldnn", "mkldnn", "matmul", "ieee"),
+            ("mkldnn", "mkldnn", "conv", "ieee"),
+            ("mkldnn", "mkldnn", "rnn", "ieee"),
+        ):
+            read = partial(_read_precision, get_precision, library, operator)
+            yield Setting(f"torch.backends.{module}.{operator}.fp32_precision", read, default)
+
+
+def _read_precision(read: Callable[[str, str], str], library: str, operator: str) -> str:
+    """Return the precision that was chosen for these operators, or for all of them; where none was, that of float32."""
+    precision = read(library, operator)
+    return "ieee" if precision == "none" else precision
 
 
 SETTINGS: tuple[Setting, ...] = (

@@ -58,8 +58,8 @@ LEFT_OUT: dict[str, str] = {
 }
 
 
-def _of_precision(backend: str) -> Callable[[Any], Any]:
-    return lambda value: _C._set_fp32_precision_setter(backend, "all", value)
+def _write_precision(module: str, operator: str) -> Callable[[Any], Any]:
+    return lambda value: setattr(getattr(getattr(backends, module), operator), "fp32_precision", value)
 
 
 #: How each is set, and another value than its default.
@@ -88,8 +88,13 @@ WRITERS: dict[str, tuple[Any, Any]] = {
         True,
     ),
     **{
-        f"torch.backends: fp32_precision of {backend}": (_of_precision(backend), "ieee")
-        for backend in ("generic", "cuda", "mkldnn")
+        f"torch.backends.{module}.{operator}.fp32_precision": (_write_precision(module, operator), value)
+        for module, operator, value in (
+            ("cuda", "matmul", "tf32"),
+            ("cudnn", "conv", "ieee"),
+            ("cudnn", "rnn", "ieee"),
+            *(("mkldnn", operator, "bf16") for operator in ("matmul", "conv", "rnn")),
+        )
     },
 }
 TABLE = {setting.name: setting for setting in SETTINGS}
@@ -116,8 +121,6 @@ def switched_on(setting: Setting) -> Any:
     write(previous)
     if "precision" in setting.name:  # the old and the new names of one setting
         torch.set_float32_matmul_precision(precision)
-        for backend in ("generic", "cuda", "mkldnn") if get_precision else ():
-            _of_precision(backend)("none")
     assert setting.read() == setting.default
 
 
@@ -128,6 +131,19 @@ def test_nothing_is_switched_at_first() -> None:
 def test_a_setting_is_named_where_it_changes_something(setting: Setting, switched_on: str) -> None:
     assert switched_on in conditions("macs", "execution_time")
     assert (switched_on in conditions("macs")) is setting.counts
+
+
+@pytest.mark.skipif(get_precision is None, reason="torch 2.9 has it")
+def test_a_precision_of_all_libraries_is_named_where_it_changes_one() -> None:
+    """The convolutions and recurrent layers of cuDNN compute with tf32 by default."""
+    changed = ("cuda.matmul", "mkldnn.matmul", "mkldnn.conv", "mkldnn.rnn")
+    for name in changed:
+        _write_precision(*name.split("."))("none")  # as it is before anything was set
+    _C._set_fp32_precision_setter("generic", "all", "tf32")
+    try:
+        assert conditions("execution_time") == tuple(f"torch.backends.{name}.fp32_precision: tf32" for name in changed)
+    finally:
+        _C._set_fp32_precision_setter("generic", "all", "none")
 
 
 def test_a_profiler_does_not_remember_values_under_another_setting(setting: Setting) -> None:
