@@ -21,7 +21,7 @@ def product(macs: int, biased: int = 0) -> Cost:
     return Cost.of_macs(macs, biased * c.ADD)
 
 
-def scaled_sum(outputs: int, added: int, alpha: float = 1, beta: float = 1) -> Cost:
+def scale_and_add(outputs: int, added: int, alpha: float = 1, beta: float = 1) -> Cost:
     """``alpha * (a @ b) + beta * c``: what comes beside the product, of so many outputs, for a c of ``added`` elements.
 
     A factor of 1 is no multiplication, and what has the factor 0 is not added.

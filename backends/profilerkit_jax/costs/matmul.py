@@ -62,5 +62,5 @@ def dot_with_scales(call: PrimitiveCall) -> Cost:
 def symmetric_product(call: PrimitiveCall) -> Cost:
     """``alpha * a @ a.T + beta * c``, as the whole product."""
     a, out = call.inputs[0], call.outputs[0]
-    sums = matmul.scaled_sum(out.numel, out.numel, call.params["alpha"], call.params["beta"])
+    sums = matmul.scale_and_add(out.numel, out.numel, call.params["alpha"], call.params["beta"])
     return matmul.product(out.numel * a[-1]).plus(sums)

@@ -54,7 +54,8 @@ def attention_with_projections(call: NodeCall) -> Cost:
     """One product for the projections of queries, keys and values, with their bias; then attention between them."""
     bias, mask, past, attention_bias = 2, 3, 4, 5
     query_width, _, value_width = call.attribute("qkv_hidden_sizes") or [call.inputs[1][1] // 3] * 3
-    attending = _attend_projected(call, query_width, value_width, past, _is_added(call, mask, attention_bias))
+    has_mask = _is_added(call, mask, attention_bias)
+    attending = _attend_after_projections(call, query_width, value_width, past, has_mask)
     return _project(call, call.has_input(bias)).plus(attending)
 
 
@@ -63,7 +64,8 @@ def attention_on_integers(call: NodeCall) -> Cost:
     """As ``Attention`` has it, of quantized inputs: the products of integers count as those of floats."""
     mask, past = 5, 8
     width = call.inputs[1][1] // 3
-    return _project(call, has_bias=True).plus(_attend_projected(call, width, width, past, _is_added(call, mask)))
+    attending = _attend_after_projections(call, width, width, past, _is_added(call, mask))
+    return _project(call, has_bias=True).plus(attending)
 
 
 def _project(call: NodeCall, has_bias: bool) -> Cost:
@@ -73,7 +75,7 @@ def _project(call: NodeCall, has_bias: bool) -> Cost:
     return matmul.product(projected * weight[0], projected if has_bias else 0)
 
 
-def _attend_projected(call: NodeCall, query_width: int, value_width: int, past: int, has_mask: bool) -> Cost:
+def _attend_after_projections(call: NodeCall, query_width: int, value_width: int, past: int, has_mask: bool) -> Cost:
     """Return the cost of attention after the projections; the widths are those of all heads together.
 
     With ``do_rotary`` queries and keys are turned first: the elements of each head, or as many as an attribute says.
@@ -129,8 +131,8 @@ def group_query_attention(call: NodeCall) -> Cost:
     key, past_keys, total_length, cosines, attention_bias = 1, 3, 6, 7, 10
     batch, length = query[0], query[1]
     width = query[2] // heads if call.has_input(key) else query[2] // (heads + 2 * pairs)
-    known = call.value(total_length) if call.has_input(total_length) else None
-    keys = length + _count_past(call, past_keys, axis=2) if known is None else int(known.item())
+    total = call.value(total_length) if call.has_input(total_length) else None
+    keys = length + _count_past(call, past_keys, axis=2) if total is None else int(total.item())
     scores = batch * heads * length * keys
     cost = attention.attention(scores, width, width, _is_added(call, attention_bias))
     cost = cost.plus(_count_soft_cap(call, scores))

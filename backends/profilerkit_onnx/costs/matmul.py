@@ -29,7 +29,7 @@ def matmul_with_scale(call: NodeCall) -> Cost:
     first, out = call.inputs[0], call.outputs[0]
     summed = turn(first, bool(call.attribute("transA", 0)), bool(call.attribute("transBatchA", 0)))[-1]
     return matmul.product(out.numel * summed).plus(
-        matmul.scaled_sum(out.numel, 0, call.attribute("alpha", 1.0), beta=0)
+        matmul.scale_and_add(out.numel, 0, call.attribute("alpha", 1.0), beta=0)
     )
 
 
@@ -49,7 +49,7 @@ def gemm(call: NodeCall) -> Cost:
     first, out = call.inputs[0], call.outputs[0]
     summed = first[0] if call.attribute("transA", 0) else first[1]
     added, beta = (call.inputs[2].numel, call.attribute("beta", 1.0)) if call.has_input(2) else (0, 0.0)
-    sums = matmul.scaled_sum(out.numel, added, call.attribute("alpha", 1.0), beta)
+    sums = matmul.scale_and_add(out.numel, added, call.attribute("alpha", 1.0), beta)
     return matmul.product(out.numel * summed).plus(sums)
 
 

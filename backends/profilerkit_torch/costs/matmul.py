@@ -54,7 +54,7 @@ def addmm(added: Shape, a: Shape, b: Shape, *_: Any, beta: float = 1, alpha: flo
 
     ``torch.sparse.mm`` has a beta of 0.
     """
-    return multiply_stored(a, b).plus(matmul.scaled_sum(out.numel, count_stored(added), alpha, beta))
+    return multiply_stored(a, b).plus(matmul.scale_and_add(out.numel, count_stored(added), alpha, beta))
 
 
 @register_op_cost("aten::addmv")
