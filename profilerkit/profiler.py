@@ -20,10 +20,9 @@ from .inputs import NoInputs
 from .models.opening import OpenedModel, open_model
 from .piping.cache import Remembered
 from .piping.comparative import Comparative
-from .piping.computation import Computation
+from .piping.computation import Computation, measure_jointly
 from .piping.function import ArgumentBundle, ProfilerFunction, describe
 from .piping.input_source import InputSource
-from .piping.interleaving import measure_jointly
 from .piping.intrinsic import INTRINSIC, ComputeInputs, ComputeNonzeroTrace, ComputeTrace, ComputeTrainingTrace, Inputs
 from .piping.outcome import Outcome
 from .piping.registry import Binding, Registry

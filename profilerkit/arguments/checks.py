@@ -114,6 +114,8 @@ def _has_dimensions(value: Any) -> bool:
 
 
 def _read_flag(value: Any) -> bool:
+    if type(value) is bool:
+        return value
     if not _is_boolean(value) or _has_dimensions(value):
         raise ValueError
     return bool(value)

@@ -20,7 +20,9 @@ def list_placing_arguments() -> list[str]:
 
 def split_arguments(arguments: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the arguments that place a model, and all others; those that are None are as if they were not given."""
-    names = set(list_placing_arguments()) if arguments else set()
+    if not arguments:
+        return {}, {}
+    names = set(list_placing_arguments())
     placing = {name: value for name, value in arguments.items() if name in names and value is not None}
     return placing, {name: value for name, value in arguments.items() if name not in names}
 
@@ -32,11 +34,11 @@ def place_model(
 
     Raises what the plugin raises for arguments that cannot be; `RegistrationConflictError` for those of two plugins.
     """
+    if not placing:
+        return model, backend
     asked = [offer for offer in list_infos(PlacementInfo) if not placing.keys().isdisjoint(offer.item.arguments)]
     if len(asked) > 1:
         raise conflict(f"what is profiled for {', '.join(placing)}", asked[0].plugin, asked[1].plugin)
-    if not asked:
-        return model, backend
     arguments = {name: value for name, value in placing.items() if name in asked[0].item.arguments}
     placed: tuple[Any, Backend] = load_offer(asked[0])(model, backend, arguments, trust)
     return placed

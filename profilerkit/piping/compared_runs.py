@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -34,9 +34,16 @@ class ComparedRuns:
 
     def compare(self, outcomes: Mapping[str, Outcome]) -> None:
         """Compare the outcomes of a function, which are remembered already, with what was there before."""
-        if Trace.NAME not in outcomes and not any(outcome.runs for outcome in outcomes.values()):
+        traced = self._memory.get(Trace.NAME)
+        if traced is None or not isinstance(traced.status.value, ModelTrace):
             return
-        difference = _find_contradiction(self._memory, [name for name in outcomes if name in self._memory])
+        new = self._memory if Trace.NAME in outcomes else outcomes  # what was compared before is not compared again
+        runs: list[ObservedRun] = []
+        for name in new:
+            remembered = self._memory.get(name)
+            if remembered is not None and remembered.status.outcome.runs and _is_like(remembered, traced):
+                runs += remembered.status.outcome.runs
+        difference = explain_contradiction(traced.status.value, runs) if runs else ""
         if difference:
             self.contradiction = difference
             self._superseded |= _contradict_trace(self._memory, difference)
@@ -62,29 +69,12 @@ class _Superseded(NamedTuple):
     present: StatusKey
 
 
-def _find_contradiction(memory: Mapping[str, Remembered], names: Iterable[str]) -> str:
-    """Return what is remembered of runs that contradicts the remembered trace, in words; nothing where they agree.
-
-    Args:
-        memory: What a profiler remembers, by status key.
-        names: The status keys that are new: what was compared before is not compared again.
-    """
-    remembered = memory.get(Trace.NAME)
-    trace = remembered.status.value if remembered is not None else None
-    if remembered is None or not isinstance(trace, ModelTrace):
-        return ""
-    asked = tuple(memory) if Trace.NAME in names else tuple(names)
-    return explain_contradiction(trace, (run for name in asked for run in _comparable(memory[name], remembered)))
-
-
-def _comparable(timed: Remembered, traced: Remembered) -> tuple[ObservedRun, ...]:
-    """Return the runs of a value if they were of the same inputs, and of the same model, as the trace is."""
-    runs = timed.status.outcome.runs
-    if not runs or timed.arguments is None or traced.arguments is None or timed.fingerprint != traced.fingerprint:
-        return ()
+def _is_like(timed: Remembered, traced: Remembered) -> bool:
+    """Return whether a value is of the same inputs, and of the same model, as the trace is."""
+    if timed.arguments is None or traced.arguments is None or timed.fingerprint != traced.fingerprint:
+        return False
     inputs = timed.arguments.get(Inputs.NAME)
-    is_same = inputs is traced.arguments.get(Inputs.NAME) and not isinstance(inputs, NoInputs)
-    return runs if is_same else ()
+    return inputs is traced.arguments.get(Inputs.NAME) and not isinstance(inputs, NoInputs)
 
 
 def _contradict_trace(memory: dict[str, Remembered], difference: str) -> dict[int, _Superseded]:

@@ -22,8 +22,7 @@ from ..trace.ignoring import IGNORED, Ignored, without_layers
 from ..trace.records import ModelTrace
 from ..trace.validation import validate
 from .function import ArgumentBundle, Keys, Need, ProfilerFunction
-from .input_source import InputSource, resize
-from .shapes import correct_error
+from .input_source import InputSource, correct_error, resize
 from .status import StatusKey
 
 __all__ = [

@@ -1,7 +1,4 @@
-"""Base units in, readable numbers out: 12.3 M, 4.09 GMACs, 97.5 MiB, 2.65 ms.
-
-Values are kept in base units everywhere (counts, bytes, seconds); this page is the only one that scales them.
-"""
+"""How values and names are written for people: numbers with prefixes of units, measurements, and titles."""
 
 from __future__ import annotations
 
@@ -9,8 +6,24 @@ import math
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
+from typing import NamedTuple
 
-__all__ = ["PREFIXES", "Quantity", "Scale", "format_known", "format_number", "scale_value"]
+from ..count_text import format_count
+from ..times.measurement import Measurement
+from ..times.wording import format_noise
+
+__all__ = [
+    "PREFIXES",
+    "MeasuredText",
+    "Quantity",
+    "Scale",
+    "format_known",
+    "format_number",
+    "scale_value",
+    "split_words",
+    "write_measurement",
+    "write_title",
+]
 
 
 class Scale(Enum):
@@ -110,3 +123,102 @@ def format_known(number: float, uncertainty: float) -> str:
         exponent -= 1
     first = math.floor(math.log10(abs(number)))
     return format_number(round(number, -max(min(exponent, first), first - 3)))
+
+
+# Measurements ---------------------------------------------------------------------------------------------------------
+
+
+class MeasuredText(NamedTuple):
+    """The parts of a measurement's text, so that a form can show some of them alone; as `str` all of it.
+
+    >>> text = MeasuredText("51.9", "ms", "±4%", "[49, 53]")
+    >>> print(text, "|", text.without_interval, "|", text.without_unit)
+    51.9 ms ±4% [49, 53] | 51.9 ms ±4% | 51.9 ±4% [49, 53]
+    """
+
+    number: str
+    unit: str
+    #: Empty where the measurement is precise enough.
+    noise: str
+    interval: str
+
+    def __str__(self) -> str:
+        return _join(self)
+
+    @property
+    def without_interval(self) -> str:
+        """The number, its unit and its noise."""
+        return _join(self._replace(interval=""))
+
+    @property
+    def without_unit(self) -> str:
+        """The number, its noise and its interval: for tables with a column of units."""
+        return _join(self._replace(unit=""))
+
+
+def _join(parts: MeasuredText) -> str:
+    return " ".join(filter(None, parts))
+
+
+def write_measurement(value: Measurement, shown: Quantity) -> MeasuredText:
+    """Write a measurement, rounded to what is known of it, with its noise where that is too much.
+
+    Args:
+        value: The measurement, in base units.
+        shown: Its number in the unit that is shown, and how many base units that unit is.
+    """
+    low, high = (end / shown.factor for end in value.interval)
+    uncertainty = value.uncertainty * abs(shown.number) if value.is_range else (high - low) / 2
+    low_text, high_text = (format_known(end, uncertainty) for end in (low, high))
+    interval = f"{low_text}, {high_text}"
+    if value.is_range:  # of too few samples for an interval
+        ends = f"{low_text} to {high_text}, " if len(value.samples) > 1 else ""
+        interval = f"{ends}{format_count(len(value.samples), 'sample')}"
+    is_doubtful = (value.is_noisy or value.is_range) and 0 < value.noise < math.inf
+    noise = format_noise(value.uncertainty, digits=0) if is_doubtful else ""
+    return MeasuredText(format_known(shown.number, uncertainty), shown.unit, noise, f"[{interval}]")
+
+
+# Titles from the keys of programs, in one place for all ---------------------------------------------------------------
+
+
+_ACRONYMS = (
+    "AI API CNN CPU CUDA DRAM FLOP FLOPs GFLOPs GMACs GPU GiB HBM HFU ID JSON KV KiB LLM LSTM LoRA MAC MACs MBU MFU "
+    "MLP MiB MoE NPU ONNX RAM RNN RSS SIMD SRAM TFLOPs TPOT TPU TTFT URL VRAM ViT"
+)
+#: The spelling of words in lower case that are not spelled as other words. Their plurals have an "s" more.
+_SPELLED = {word.lower(): word for word in _ACRONYMS.split()} | {"io": "I/O"}
+#: Words that stay small within a title in which every word has a capital.
+_SMALL = frozenset(("a", "an", "and", "as", "at", "by", "for", "from", "in", "of", "on", "or", "per", "the", "to"))
+
+
+def split_words(key: str) -> list[str]:
+    """Return the words of a key, acronyms spelled as people write them and all others as they are.
+
+    >>> split_words("weight_bytes_per_mac"), split_words("kv_cache"), split_words("gpus")
+    (['weight', 'bytes', 'per', 'MAC'], ['KV', 'cache'], ['GPUs'])
+    """
+    return [_spell(word) for word in key.split("_") if word]
+
+
+def write_title(key: str, every_word: bool = False) -> str:
+    """Return the title of a key: its first word with a capital, or every word but small ones.
+
+    >>> write_title("total_params"), write_title("macs"), write_title("gpu_name")
+    ('Total params', 'MACs', 'GPU name')
+    >>> write_title("weight_bytes_per_mac", every_word=True)
+    'Weight Bytes per MAC'
+    """
+    words = split_words(key)
+    return " ".join(
+        word if index and (not every_word or word in _SMALL) else f"{word[:1].upper()}{word[1:]}"
+        for index, word in enumerate(words)
+    )
+
+
+def _spell(word: str) -> str:
+    lower = word.lower()
+    if lower in _SPELLED:
+        return _SPELLED[lower]
+    stem = lower.removesuffix("s")
+    return f"{_SPELLED[stem]}s" if stem in _SPELLED else word

@@ -15,10 +15,8 @@ from ..process.cached import once_for_each
 from ..times.measurement import Measurement
 from ..trace.completeness import TracePart
 from .comparative import Comparative
-from .measured_text import write_measurement
 from .outcome import Completeness, Outcome, is_number
-from .quantity import Quantity, Scale, format_number, scale_value
-from .titles import write_title
+from .quantity import Quantity, Scale, format_number, scale_value, write_measurement, write_title
 
 __all__ = ["NOT_COMPUTED", "Metric", "StatusKey", "list_origins"]
 

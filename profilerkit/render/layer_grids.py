@@ -14,7 +14,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from ..foreign_text import visible
-from ..piping.titles import split_words, write_title
+from ..piping.quantity import split_words, write_title
 from ..times.layer_times import LayerTimeTable
 from ..times.wording import format_noise
 from ..trace.alignment import name_column

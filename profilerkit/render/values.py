@@ -6,8 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..piping.quantity import Scale, scale_value
-from ..piping.titles import split_words
+from ..piping.quantity import Scale, scale_value, split_words
 from ..trace.bounds import Bounds, Sign
 
 if TYPE_CHECKING:

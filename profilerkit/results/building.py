@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import reprlib
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -43,11 +43,26 @@ def build_report(
     arguments: Mapping[str, Any] | None = None,
 ) -> Report:
     """Return computed statuses of a model as plain data, of the named metrics only if there are names."""
-    computed = _Computed(backend, model, statuses, names, arguments or {})
-    inputs, trace, conditions = computed.inputs, computed.trace, computed.list_conditions()
+    arguments = arguments or {}
+    shown = [status for key, status in statuses.items() if names is None or key in names]
+    records = [StatusRecord.of(status) for status in shown if isinstance(status, Metric)]
+    others = [] if names is None else [status for status in shown if not isinstance(status, Metric)]
+    # Not from the status's value: that of some is a text, drawn when it is first read.
+    inputs = statuses[Inputs.NAME].outcome.value if Inputs.NAME in statuses else None
+    inputs = inputs if isinstance(inputs, ModelInputs) else None
+    trace: ModelTrace | None = statuses[Trace.NAME].outcome.value if Trace.NAME in statuses else None
+    traces = _list_traces(trace, shown)
+    outcomes = [status.outcome for status in statuses.values()]
+    has_run = any(isinstance(outcome.value, Measurement) or outcome.runs for outcome in outcomes)
+    settings = backend.non_default_settings if has_run else ()
+    conditions = tuple(dict.fromkeys((*settings, *(text for trace in traces for text in trace.conditions))))
+    batches = _find_batch_sizes(statuses, backend, model, bool(arguments.get("ignore")))
+    notes = [
+        *([inputs.note] if inputs is not None and inputs.note else []),
+        *write_notes(conditions),
+        *_list_notes(traces, others, batches, records),
+    ]
     ran = trace if trace is not None and trace.failure is None else None
-    batches = computed.find_batch_sizes()
-    records = computed.make_records()
     report = Report(
         name=name,
         backend=backend.name,
@@ -57,134 +72,92 @@ def build_report(
         inputs="" if inputs is None else repr(inputs),
         input_dtypes="" if inputs is None else _list_dtypes(inputs),
         layers=trace.table if trace else None,
-        notes=tuple(dict.fromkeys(computed.list_notes(conditions, batches, records))),
+        notes=tuple(dict.fromkeys(notes)),
         conditions=conditions,
-        environment=computed.describe_environment(),
+        environment=_describe_environment(backend, model, arguments.get("device"), has_run),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
-        data={status.NAME: status.value for status in computed.list_data() if status.value is not None},
+        data={status.NAME: status.value for status in others if status.value is not None},
         operators=ran.operator_table if ran else None,
         memory=ran.memory if ran else None,
-        arguments={key: _shorten(value) for key, value in computed.arguments.items()},
+        arguments={key: _shorten(value) for key, value in arguments.items()},
         fingerprint=_make_fingerprint(trace) if trace else "",
     )
     return replace(report, data={key: _add_times(value, report) for key, value in report.data.items()})
 
 
-class _Computed:
-    """What a profiler has computed of a model: statuses by name; the requested ``names`` are None for all metrics."""
-
-    def __init__(
-        self,
-        backend: Backend,
-        model: Any,
-        statuses: Mapping[str, StatusKey],
-        names: Container[str] | None,
-        arguments: Mapping[str, Any],
-    ) -> None:
-        self.backend, self.model = backend, model
-        self.statuses, self.names, self.arguments = statuses, names, arguments
-        # Not from the status's value: that of some is a text, drawn when it is first read.
-        outcomes = {key: status.outcome for key, status in statuses.items()}
-        inputs = outcomes[Inputs.NAME].value if Inputs.NAME in outcomes else None
-        self.inputs = inputs if isinstance(inputs, ModelInputs) else None
-        self.trace: ModelTrace | None = outcomes[Trace.NAME].value if Trace.NAME in outcomes else None
-        self.metrics = [status for status in statuses.values() if isinstance(status, Metric)]
-        shown = [status for key, status in statuses.items() if names is None or key in names]
-        values = [origin.outcome.value for status in shown for origin in list_origins(status)]
-        #: The trace of the model, and the others that the values of the report were computed from.
-        self.traces = [value for value in (self.trace, *values) if isinstance(value, ModelTrace)]
-        #: Whether the model was run for one of the values.
-        self.has_run = any(isinstance(outcome.value, Measurement) or outcome.runs for outcome in outcomes.values())
-
-    def make_records(self) -> list[StatusRecord]:
-        """Return the records of the metrics that the report has."""
-        return [StatusRecord.of(metric) for metric in self.metrics if self.names is None or metric.NAME in self.names]
-
-    def list_data(self) -> list[StatusKey]:
-        """Return the requested statuses that are no metrics."""
-        if self.names is None:
-            return []
-        return [status for key, status in self.statuses.items() if key in self.names and not isinstance(status, Metric)]
-
-    def describe_environment(self) -> dict[str, str]:
-        """Return the facts of the machine, the versions of the software, and the device if the model was run."""
-        with name_backend(self.backend.name, "environment"):
-            environment = {**_describe_machine(), **self.backend.environment()}
-        if self.has_run:
-            with suppress(ProfilerKitError):  # it is on that device no more
-                environment["device"] = self.backend.resolve_device(self.model, self.arguments.get("device"))
-        return environment
-
-    def list_conditions(self) -> tuple[str, ...]:
-        """Return the conditions under which the model was run or traced, each once."""
-        settings = self.backend.non_default_settings if self.has_run else ()
-        traced = [condition for trace in self.traces for condition in trace.conditions]
-        return tuple(dict.fromkeys((*settings, *traced)))
-
-    def find_batch_sizes(self) -> dict[str, int]:
-        """Return by metric the batch size of the inputs that it was computed from, if these tell one."""
-        uses = [
-            (metric.NAME, origin)
-            for metric in self.metrics
-            for origin in list_origins(metric)
-            if isinstance(origin, Inputs)
-        ]
-        distinct = {id(inputs): inputs for _, inputs in uses}  # most metrics share theirs, which are asked once
-        sizes = {number: self._find_batch_size(inputs) for number, inputs in distinct.items()}
-        return {name: size for name, inputs in uses if (size := sizes[id(inputs)]) is not None}
-
-    def _find_batch_size(self, inputs: Inputs) -> int | None:
-        """Return the batch size of inputs; a trace that was made with them spares the backend another one."""
-        traced = self.statuses.get(Trace.NAME)
-        is_trace_with_them = traced is not None and inputs in traced.sources
-        is_whole = not self.arguments.get("ignore")  # without the ignored layers a trace says less of samples
-        trace = self.trace if is_trace_with_them and is_whole else None
-        return find_batch_size(inputs.value, self.backend, self.model, trace)
-
-    def list_notes(
-        self, conditions: Sequence[str], batches: Mapping[str, int], records: Sequence[StatusRecord]
-    ) -> Iterator[str]:
-        """Yield the notes on the whole report, then those on single values that are not among them."""
-        if self.inputs is not None and self.inputs.note:
-            yield self.inputs.note
-        yield from write_notes(conditions)
-        notes_of_traces = [note for trace in self.traces for note in (*trace.notes, *trace.contradictions)]
-        yield from notes_of_traces
-        for status in self.list_data():
-            outcome = status.outcome
-            # The tables of layers, and their text, say it themselves.
-            if outcome.completeness is not Completeness.COMPLETE and not isinstance(outcome.value, (LayerTable, str)):
-                reasons = "; ".join(filter(None, (*outcome.missing, outcome.note)))
-                yield f"{status.NAME} {outcome.completeness.value}: {reasons}"
-        if len(set(batches.values())) > 1:
-            listing = ", ".join(f"{key} of {size}" for key, size in batches.items())
-            yield f"values are for batches of different sizes: {listing}"
-        without_names = ("", *notes_of_traces)
-        yield from _attribute(records, lambda record: () if record.note in without_names else (record.note,))
-        yield from _attribute(
-            records, lambda record: record.value.warnings if isinstance(record.value, Measurement) else ()
-        )
+def _list_traces(trace: ModelTrace | None, shown: Iterable[StatusKey]) -> list[ModelTrace]:
+    """Return the trace of the model, and the others that the values of the report were computed from."""
+    values = [origin.outcome.value for status in shown for origin in list_origins(status)]
+    return [value for value in (trace, *values) if isinstance(value, ModelTrace)]
 
 
-def _attribute(records: Iterable[StatusRecord], list_texts: Callable[[StatusRecord], Iterable[str]]) -> Iterator[str]:
-    """Yield each text that records have once, behind the names of the metrics that have it."""
-    names_by_text: dict[str, list[str]] = {}
-    for record in records:
-        for text in dict.fromkeys(list_texts(record)):
+def _find_batch_sizes(
+    statuses: Mapping[str, StatusKey], backend: Backend, model: Any, ignores_layers: bool
+) -> dict[str, int]:
+    """Return by metric the batch size of the inputs that it was computed from, if these tell one.
+
+    A trace that was made with the inputs spares the backend another one, if no layers were ignored in it.
+    """
+    traced = statuses.get(Trace.NAME)
+    sizes: dict[int, int | None] = {}  # most metrics share their inputs, which are asked once
+    batches: dict[str, int] = {}
+    for name, status in statuses.items():
+        for origin in list_origins(status) if isinstance(status, Metric) else ():
+            if not isinstance(origin, Inputs):
+                continue
+            if id(origin) not in sizes:
+                is_traced = traced is not None and origin in traced.sources and not ignores_layers
+                trace = traced.outcome.value if traced is not None and is_traced else None
+                sizes[id(origin)] = find_batch_size(origin.value, backend, model, trace)
+            size = sizes[id(origin)]
+            if size is not None:
+                batches[name] = size
+    return batches
+
+
+def _list_notes(
+    traces: Sequence[ModelTrace],
+    others: Sequence[StatusKey],
+    batches: Mapping[str, int],
+    records: Sequence[StatusRecord],
+) -> Iterator[str]:
+    """Yield the notes of traces and of what is no metric, then those of metrics that are not among them."""
+    notes_of_traces = [note for trace in traces for note in (*trace.notes, *trace.contradictions)]
+    yield from notes_of_traces
+    for status in others:
+        outcome = status.outcome
+        # The tables of layers, and their text, say it themselves.
+        if outcome.completeness is not Completeness.COMPLETE and not isinstance(outcome.value, (LayerTable, str)):
+            reasons = "; ".join(filter(None, (*outcome.missing, outcome.note)))
+            yield f"{status.NAME} {outcome.completeness.value}: {reasons}"
+    if len(set(batches.values())) > 1:
+        listing = ", ".join(f"{key} of {size}" for key, size in batches.items())
+        yield f"values are for batches of different sizes: {listing}"
+    notes = [(record, record.note) for record in records if record.note not in ("", *notes_of_traces)]
+    measured = [record for record in records if isinstance(record.value, Measurement)]
+    warnings = [(record, text) for record in measured for text in dict.fromkeys(record.value.warnings)]
+    for texts in (notes, warnings):
+        names_by_text: dict[str, list[str]] = {}
+        for record, text in texts:
             names_by_text.setdefault(text, []).append(record.friendly_name)
-    for text, names in names_by_text.items():
-        yield f"{', '.join(names)}: {text}"
+        yield from (f"{', '.join(names)}: {text}" for text, names in names_by_text.items())
 
 
-def _describe_machine() -> dict[str, str]:
-    """Return the facts of this machine, without the name of the host unless ``PROFILERKIT_KEEP_HOST`` is set.
+def _describe_environment(backend: Backend, model: Any, device: Any, has_run: bool) -> dict[str, str]:
+    """Return the facts of the machine, the versions of the software, and the device if the model was run.
 
-    Reports are shared, and a host's name may say more of a company than its owner wants.
+    The name of the host is left out unless ``PROFILERKIT_KEEP_HOST`` is set: reports are shared, and it may say more of
+    a company than its owner wants.
     """
     facts = machine()
     if not os.environ.get("PROFILERKIT_KEEP_HOST"):
         del facts["host"]
-    return facts
+    with name_backend(backend.name, "environment"):
+        environment = {**facts, **backend.environment()}
+    if has_run:
+        with suppress(ProfilerKitError):  # it is on that device no more
+            environment["device"] = backend.resolve_device(model, device)
+    return environment
 
 
 def _add_times(value: Any, report: Report) -> Any:

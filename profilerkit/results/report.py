@@ -15,9 +15,8 @@ from ..arguments.names import status_name
 from ..error_text import shown
 from ..errors import FailureCode, UnknownStatusError, classify
 from ..piping.comparative import Comparative
-from ..piping.measured_text import MeasuredText, write_measurement
 from ..piping.outcome import Completeness, Outcome, is_number
-from ..piping.quantity import Scale, scale_value
+from ..piping.quantity import MeasuredText, Scale, scale_value, write_measurement
 from ..piping.status import Metric, StatusKey
 from ..times.layer_times import LayerTimeTable
 from ..times.measurement import Measurement

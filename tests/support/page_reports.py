@@ -8,8 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from profilerkit import Comparative, Comparison, Completeness, Measurement, Report, Scale
-from profilerkit.piping.measured_text import write_measurement
-from profilerkit.piping.quantity import scale_value
+from profilerkit.piping.quantity import scale_value, write_measurement
 from profilerkit.results.report import StatusRecord
 from profilerkit.trace.records import LayerTable, MemoryTimeline
 from profilerkit.trace.table import Table

@@ -16,8 +16,7 @@ from profilerkit.errors import StoreError
 from profilerkit.foreign_text import visible
 from profilerkit.piping.comparative import Comparative
 from profilerkit.piping.outcome import Completeness
-from profilerkit.piping.quantity import Scale, scale_value
-from profilerkit.piping.titles import write_title
+from profilerkit.piping.quantity import Scale, scale_value, write_title
 from profilerkit.results.report import Report
 from profilerkit_pages.page_parts import pack
 

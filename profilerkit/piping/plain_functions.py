@@ -1,22 +1,23 @@
-"""`metric`: a plain function whose parameters are piped, as a metric."""
+"""Profiler functions made of plain ones: `metric` pipes the parameters of one, others get the model and the data."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from inspect import Parameter
 from typing import Any
 
-from ..arguments.checks import FLAG, Check, instance
+from ..arguments.checks import FLAG, Check, instance, to_call
 from ..error_text import shown
 from ..errors import ArgumentError
 from ..trace.completeness import TracePart
 from .comparative import Comparative
-from .function import PROVIDED, RESERVED, Need, ProfilerFunction, is_variadic
+from .function import PROVIDED, RESERVED, KeyLike, Keys, Need, ProfilerFunction, is_variadic
 from .intrinsic import INTRINSIC
 from .quantity import Scale
 from .status import Metric
 
-__all__ = ["PlainMetric", "metric"]
+__all__ = ["ExternalProfilerFunction", "PlainMetric", "metric"]
 
 _TEXT = instance(str, "a text")
 _PART = Check(f"one of {', '.join(repr(part.value) for part in TracePart)}", TracePart).or_none()
@@ -171,3 +172,59 @@ def _require_pipeable(name: str, func: Any) -> None:
     if reserved:
         why = "the metric itself" if reserved[0] == name else "taken by compute_status and its like"
         raise ArgumentError(f"{func.__name__} takes {reserved[0]!r}, which is {why}; rename the parameter")
+
+
+# Functions of the model and the data ----------------------------------------------------------------------------------
+
+
+class ExternalProfilerFunction(ProfilerFunction):
+    """Makes a profiler function from a callable whose first two positional parameters are the model and the data.
+
+    The names of these two do not matter. The other parameters are passed by name. Pass the status keys here, or
+    override `get_bounded_status_keys` in a subclass.
+
+    >>> from profilerkit import StatusKey
+    >>> def count_batches(network, data):
+    ...     return len(data["test"])
+    >>> ExternalProfilerFunction(count_batches, StatusKey).can_pipe()
+    True
+    """
+
+    def __init__(self, func: Callable[..., Any], *status_keys: KeyLike) -> None:
+        self.func: Any = to_call("a function of the model and the data")("func", func)
+        self.status_keys = status_keys
+        try:
+            listed = list(inspect.signature(func).parameters.values())
+        except ValueError as error:
+            raise TypeError(f"{shown(func)} has no signature to read; wrap it in a Python function") from error
+        _require_leading(func, listed)
+        # ``*args`` may take the model and the data; it stays among the parameters, so that `can_pipe` sees it.
+        others = [*filter(is_variadic, listed[:2]), *listed[2:]]
+        self._others = {parameter.name: parameter for parameter in others}
+
+    def get_bounded_status_keys(self) -> Keys:
+        """Return the status keys given to the constructor."""
+        return self.status_keys or super().get_bounded_status_keys()
+
+    def parameters(self) -> Mapping[str, Parameter]:
+        """Return ``model``, ``data_splits`` and the callable's further parameters."""
+        provided = {name: Parameter(name, Parameter.KEYWORD_ONLY) for name in ("model", "data_splits")}
+        return {**provided, **self._others}
+
+    def invoke(self, arguments: Mapping[str, Any]) -> Any:
+        """Call the function; model and data go first, in this order."""
+        others = {name: value for name, value in arguments.items() if name not in ("model", "data_splits")}
+        return self(arguments["model"], arguments["data_splits"], **others)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the wrapped callable with model, data and its further arguments."""
+        return self.func(*args, **kwargs)
+
+
+def _require_leading(func: Callable[..., Any], listed: Sequence[Parameter]) -> None:
+    """Raise `TypeError` unless the first two parameters can be passed by position; ``*args`` takes them too."""
+    if any(map(is_variadic, listed)):
+        return
+    positional = [parameter for parameter in listed[:2] if parameter.kind is not Parameter.KEYWORD_ONLY]
+    if len(positional) < 2:
+        raise TypeError(f"{shown(func)} must take the model and the data as its first two positional parameters")
