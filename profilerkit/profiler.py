@@ -13,7 +13,7 @@ from .arguments.checks import FLAG, LEVEL, MODEL_NAME, instance, mapping
 from .arguments.names import status_names
 from .backend import Backend
 from .data_splits import DataLoader, ForwardPass, wrap_splits
-from .errors import NotOfferedError
+from .errors import ArgumentError, NotOfferedError
 from .hooks import offers
 from .hooks.manager import announce
 from .inputs import NoInputs
@@ -97,8 +97,8 @@ class Profiler:
         self.data_splits: dict[str, DataLoader] = {} if data_splits is None else self._wrap(data_splits)
         self._registry = _ON_DEMAND.copy()
         self._memory: dict[str, Remembered] = {}
-        #: What values were computed with, for reports.
-        self._arguments: dict[str, Any] = {}
+        #: What each status key was requested with last, for reports.
+        self._arguments: dict[str, Mapping[str, Any]] = {}
         #: The arguments that said what is profiled in place of a model, for reports.
         self._placing: Mapping[str, Any] = {}
         self._computing = _Computing()
@@ -234,6 +234,7 @@ class Profiler:
 
     @whole_call
     def _compute_one(self, name: str, arguments: dict[str, Any], recompute: bool) -> StatusKey:
+        self._note_request([name], arguments)
         with suspend_modes(self.backend):
             return self._computation(arguments, recompute).status(name)
 
@@ -279,12 +280,20 @@ class Profiler:
         begun: Computation | None = None,
     ) -> Iterator[str]:
         bindings = [self._registry[name] for name in names]  # unknown names raise before anything is computed
-        if arguments.get("device") is not None:  # and so does a device that does not exist
-            self.backend.resolve_device(self.model, arguments["device"])
-        self._arguments |= arguments
+        self._note_request([binding.key.NAME for binding in bindings], arguments)
         computation = self._computation(arguments, recompute) if begun is None else begun
         steps = track(bindings, f"Profiling {self.name}", lambda binding: binding.key.NAME)
         return computation.run(steps, self.name, strict)
+
+    def _note_request(self, names: Iterable[str], arguments: Mapping[str, Any]) -> None:
+        """Note what status keys are requested with; what a function requests of its profiler is no request of a user's.
+
+        Raises `DeviceNotAvailableError` for a device that does not exist, also if no function runs on it.
+        """
+        if arguments.get("device") is not None:
+            self.backend.resolve_device(self.model, arguments["device"])
+        if not self._computing.names:
+            self._arguments |= dict.fromkeys(names, arguments)
 
     def _take_model(self, opened: OpenedModel) -> None:
         """Profile another model from now on; a name that came from the model changes with it."""
@@ -387,7 +396,10 @@ class Profiler:
             if binding.key.NAME in self._memory
         }
         requested = None if names is None else set(names)
-        arguments = {**self._placing, **self._arguments}
+        arguments = dict(self._placing)
+        for name, given in self._arguments.items():
+            if requested is None or name in requested:
+                arguments |= given
         return build_report(self.name, self.backend, self.model, computed, requested, arguments)
 
     # The computed statuses --------------------------------------------------------------------------------------
@@ -454,15 +466,16 @@ class Profiler:
                 continue
             if not to_value and not isinstance(value, StatusKey):
                 raise TypeError(f"{name!r} holds {value!r}, no status instance; pass to_value=True to load values")
+            if not to_value and value.NAME != binding.key.NAME:
+                raise ArgumentError(f"status_dict: {name!r} holds a status of {value.NAME!r}; give it under that name")
             status = binding.key.with_outcome(Outcome.of(value)) if to_value else value
             if status.is_computed:
                 loaded[name] = Remembered(status, binding.function, None)
-        self._memory = loaded
+        self._memory, self._arguments = loaded, {}
 
     def reset_status(self) -> None:
         """Remove all computed values."""
-        self._memory = {}
-        self._arguments = {}
+        self._memory, self._arguments = {}, {}
 
     def __repr__(self) -> str:
         named = (function for function in self._registry.functions() if not isinstance(function, _UNNAMED))

@@ -9,9 +9,11 @@ import pytest
 from weighing import ComputeWeight, Weight
 
 from profilerkit import (
+    ArgumentError,
     BackendNotFoundError,
     Comparison,
     DataLoader,
+    DeviceNotAvailableError,
     InputError,
     Metric,
     Profiler,
@@ -21,8 +23,9 @@ from profilerkit import (
     UnknownStatusError,
     compare,
 )
+from profilerkit.piping.outcome import Outcome
 from profilerkit.testing import FakeBackend, FakeLayer, FakeModel, FakeTensor
-from profilerkit_metrics import ComputeComplexity, ComputeEvalMetric, ComputeExecutionTime
+from profilerkit_metrics import ComputeComplexity, ComputeEvalMetric, ComputeExecutionTime, Macs
 
 MakeProfiler = Callable[..., Profiler]
 
@@ -127,8 +130,33 @@ def test_loading_status_instances_and_what_cannot_be_loaded(model: FakeModel, ma
     assert target.status_get("weight") == 30, "nothing changed"
     with pytest.raises(TypeError, match="'weight' holds 3, no status instance"):
         target.load_from_dict({"weight": 3}, to_value=False)
+    with pytest.raises(ArgumentError, match="'weight' holds a status of 'macs'; give it under that name"):
+        target.load_from_dict({"weight": Macs().with_outcome(Outcome.of(7))}, to_value=False)
     target.load_from_dict({"weight": None})
     assert target.status_get("weight") is None
+
+
+def test_a_report_has_the_arguments_of_the_values_in_it(model: FakeModel, make_profiler: MakeProfiler) -> None:
+    profiler = make_profiler(model, ComputeWeight())
+    profiler.compute_status("weight", factor=2)
+    assert profiler.report().arguments == {"factor": "2"}
+    profiler.compute(["weight"], factor=3)
+    assert profiler.report().arguments == {"factor": "3"}
+    profiler.compute(["weight"])
+    assert profiler.report().arguments == {}, "the earlier value is no longer there"
+    profiler.compute_status("weight", factor=2)
+    profiler.load_from_dict({"weight": 99})
+    assert profiler.report().arguments == {}, "nobody knows with what a loaded value was computed"
+
+
+def test_a_device_that_does_not_exist_is_an_error_of_each_request(
+    model: FakeModel, make_profiler: MakeProfiler
+) -> None:
+    profiler = make_profiler(model, ComputeComplexity(), ComputeExecutionTime())
+    with pytest.raises(DeviceNotAvailableError):
+        profiler.compute(["macs"], device="tpu:7")
+    with pytest.raises(DeviceNotAvailableError):
+        profiler.compute_status("macs", device="tpu:7")
 
 
 def test_a_clone_has_the_functions_and_shares_no_value(model: FakeModel, make_profiler: MakeProfiler) -> None:
