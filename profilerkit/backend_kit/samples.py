@@ -1,8 +1,8 @@
 """How many samples the inputs of a model are, where their first dimension need not be the batch.
 
 Convolutions take one sample without a batch dimension, and recurrent and attention layers may have time first. The
-first such layer that a trace reaches decides, if it takes what the model was given. What has been reshaped or
-transposed on the way has another shape there, and says nothing about the inputs.
+first such layer that a trace reaches decides, if it takes what the model was given, or a batch that the model has made
+of that one sample: ``x.unsqueeze(0)``. What has been reshaped or transposed otherwise says nothing about the inputs.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ def may_have_no_batch_first(layout: InputLayout, shapes: Collection[tuple[int, .
     """Return whether a layer may take inputs of these shapes as anything but a batch along the first dimension."""
     if layout.is_sequence:
         return layout.batch != 0 or any(len(shape) <= layout.rank for shape in shapes)
-    return any(len(shape) == layout.rank for shape in shapes)
+    if layout.only_single:
+        return any(len(shape) == layout.rank for shape in shapes)
+    return any(len(shape) <= layout.rank for shape in shapes)
 
 
 def count_samples(
@@ -51,6 +53,8 @@ def count_samples(
         if path not in layouts or not 0 <= index < len(calls[path]):
             continue
         layout, taken = layouts[path], calls[path][index].inputs
+        if taken and any(_is_made_batch(layout, taken[0].shape, shape) for shape in shapes):
+            return 1
         if taken and not (layout.only_single and len(taken[0].shape) > layout.rank):
             return _count_samples_of_layer(layout, taken, shapes)
     return None
@@ -73,3 +77,10 @@ def _count_samples_of_layer(
     if not is_from_input:
         return None
     return 1 if rank == layout.rank else shape[layout.batch]
+
+
+def _is_made_batch(layout: InputLayout, taken: tuple[int, ...], source: tuple[int, ...]) -> bool:
+    """Return whether a layer takes a batch of one, which was made of an input that has fewer dimensions."""
+    if len(taken) <= max(len(source), layout.rank) or taken[layout.batch] != 1:
+        return False
+    return [size for size in taken if size != 1] == [size for size in source if size != 1]

@@ -112,6 +112,10 @@ CASES: dict[str, tuple[nn.Module, Any, int | None]] = {
     "by its mean square, one sample": (nn.Sequential(nn.RMSNorm(16), nn.ReLU()), ones(16), 1),
     "linear, a batch": (nn.Linear(16, 4), ones(6, 16), 6),
     "linear, a batch of sequences": (nn.Linear(16, 4), ones(6, 3, 16), 6),
+    "made a batch of one": (Calling(nn.Conv2d(3, 8, 3), lambda x: (x[None],)), ones(3, 8, 8), 1),
+    "a gray image made a batch of one": (Calling(nn.Conv2d(1, 8, 3), lambda x: (x[None, None],)), ones(6, 8), 1),
+    "a sequence made a batch of one": (Calling(nn.LSTM(10, 20), lambda x: (x[:, None],)), ones(5, 10), 1),
+    "features made a batch of one": (Calling(nn.Linear(10, 20), lambda x: (x[None],)), ones(10), 1),
     # What has been reshaped says nothing: the first dimension, as for any other model.
     "flattened first": (nn.Sequential(nn.Flatten(), nn.Linear(64, 2)), ones(6, 8, 8), 6),
     "gray images given a channel": (Calling(nn.Conv2d(1, 8, 3), lambda x: (x[:, None],)), ones(6, 8, 8), 6),
