@@ -71,6 +71,17 @@ def test_inputs_of_bfloat16_and_tensors_of_torch_are_taken() -> None:
     assert ran(relu(), ModelInputs(torch.tensor([[1.0, -1.0, 2.0, -3.0]]))).tolist() == [[1, 0, 2, 0]]
 
 
+def test_outputs_of_a_dtype_that_numpy_lacks_are_values_of_the_runtime() -> None:
+    """numpy has no bfloat16, and onnxruntime makes no array of it."""
+    model = make_model([helper.make_node("Cast", ["x"], ["y"], to=TensorProto.BFLOAT16)], {"x": (np.float32, ["n", 2])})
+    assert ran(model, ModelInputs(np.asarray([[1.5, -2.0]], np.float32))).data_type() == "tensor(bfloat16)"
+
+
+def test_a_single_number_is_an_input() -> None:
+    model = make_model([helper.make_node("Neg", ["x"], ["y"])], {"x": (np.float32, [])})
+    assert ran(model, ModelInputs(np.float32(3))) == -3
+
+
 def test_the_first_call_makes_the_session() -> None:
     report = profile(build_mlp(), ModelInputs(X), metrics=["first_call_time", "execution_time"], num_iters=3)
     assert report["first_call_time"] > report["execution_time"].median > 0

@@ -22,10 +22,10 @@ from .sessions import make_options, make_session
 __all__ = ["make_call", "make_feeds", "prepare_run"]
 
 Feeds = Mapping[str, Any]
-#: The integers by which onnxruntime takes an array of a dtype of ml_dtypes, by the bytes of an element.
+#: The integers by which onnxruntime takes an array of a dtype that numpy lacks, by the bytes of an element.
 _BITS = {1: np.uint8, 2: np.uint16}
-#: What ``isbuiltin`` of a dtype is for those of ml_dtypes, such as bfloat16.
-_REGISTERED = 2
+#: The beginnings of types that onnxruntime has, and numpy lacks.
+_WITHOUT_ARRAYS = tuple(f"tensor({name}" for name in ("bfloat16", "float4", "float8", "int2", "int4", "uint2", "uint4"))
 
 
 @contextmanager
@@ -34,7 +34,8 @@ def prepare_run(
 ) -> Iterator[Run]:
     """Yield the run of a model; the first call is the making of the session, which rewrites the graph, and one pass.
 
-    Each call returns the outputs: one array, or several by their names.
+    Each call returns the outputs: one array, or several by their names. On a device other than the CPU, and of a dtype
+    that numpy lacks, they are values of onnxruntime's.
     """
     model, feeds = read_whole(model), make_feeds(model, inputs)
     start = time.perf_counter()
@@ -46,13 +47,13 @@ def prepare_run(
 
 def make_feeds(model: ModelProto, inputs: ModelInputs) -> dict[str, Any]:
     """Return the arrays of a call by the names of the graph's inputs; raises as `bind_inputs` does."""
-    return bind_inputs(list_declared(model), inputs)
+    return {name: np.asarray(value) for name, value in bind_inputs(list_declared(model), inputs).items()}
 
 
 def make_call(session: Any, feeds: Feeds, device: str, inputs: object) -> Callable[[], Any]:
     """Return what runs one pass and returns when the device is done; the inputs are on the device already."""
     names = [output.name for output in session.get_outputs()]
-    run = _make_cpu_run(session, feeds) if device.startswith("cpu") else _make_device_run(session, feeds, device)
+    run = _make_cpu_run(session, feeds) if device.startswith("cpu") else _make_bound_run(session, feeds, device)
 
     def call() -> Any:
         try:
@@ -65,25 +66,40 @@ def make_call(session: Any, feeds: Feeds, device: str, inputs: object) -> Callab
 
 
 def _make_cpu_run(session: Any, feeds: Feeds) -> Callable[[], Any]:
-    if all(np.asarray(array).dtype.isbuiltin != _REGISTERED for array in feeds.values()):
+    is_foreign = any(map(_is_foreign, feeds.values())) or any(
+        _has_no_array(node.type) for node in session.get_outputs()
+    )
+    if not is_foreign:
         return lambda: session.run(None, dict(feeds))
-    values = {name: _make_value(array) for name, array in feeds.items()}
-    names = [output.name for output in session.get_outputs()]
-    return lambda: [value.numpy() for value in session.run_with_ort_values(names, values)]
+    run = _make_bound_run(session, feeds, "cpu")
+    return lambda: [value if _has_no_array(value.data_type()) else value.numpy() for value in run()]
+
+
+def _is_foreign(array: Any) -> bool:
+    """Return whether the dtype of an array is none of numpy's, but one that ml_dtypes has added, such as bfloat16."""
+    return bool(array.dtype.isbuiltin == 2)
+
+
+def _has_no_array(name: str) -> bool:
+    """Return whether onnxruntime makes no array of values of a type, such as "tensor(bfloat16)"."""
+    return name.startswith(_WITHOUT_ARRAYS)
 
 
 def _make_value(array: Any, *device: Any) -> Any:
     """Return the value that onnxruntime takes for an array, on a device (kind and index)."""
     values = onnxruntime().OrtValue
-    if array.dtype.isbuiltin != _REGISTERED:
+    if not _is_foreign(array):
         return values.ortvalue_from_numpy(array, *device)
     element = helper.np_dtype_to_tensor_dtype(array.dtype)
     bits = array.view(_BITS[array.dtype.itemsize])
     return values.ortvalue_from_numpy_with_onnx_type(bits, element)  # on the CPU: onnxruntime offers no other place
 
 
-def _make_device_run(session: Any, feeds: Feeds, device: str) -> Callable[[], Any]:
-    """Return what runs a pass with inputs and outputs in the memory of a device, so that no pass copies them."""
+def _make_bound_run(session: Any, feeds: Feeds, device: str) -> Callable[[], Any]:
+    """Return what runs a pass with inputs and outputs in the memory of a device, so that no pass copies them.
+
+    The outputs are values of onnxruntime's.
+    """
     kind, _, number = device.partition(":")
     index = int(number or 0)
     binding = session.io_binding()
