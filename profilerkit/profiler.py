@@ -397,9 +397,9 @@ class Profiler:
         }
         requested = None if names is None else set(names)
         arguments = dict(self._placing)
-        for name, given in self._arguments.items():
+        for name, request in self._arguments.items():
             if requested is None or name in requested:
-                arguments |= given
+                arguments |= request
         return build_report(self.name, self.backend, self.model, computed, requested, arguments)
 
     # The computed statuses --------------------------------------------------------------------------------------
