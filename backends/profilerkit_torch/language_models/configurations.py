@@ -127,7 +127,7 @@ def find_sizes(config: Any) -> ModelSizes:
         find_longest_context(config),
         find_number(text, *_WIDTH),
         find_number(text, *_LAYERS),
-        sums_of_a_layer=1 if is_side_by_side else 2,
+        all_reduces_per_layer=1 if is_side_by_side else 2,
     )
 
 

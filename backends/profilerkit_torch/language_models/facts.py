@@ -39,7 +39,7 @@ from .dtypes import find_dtype
 from .fact_notes import list_notes, list_notes_on_text, list_notes_on_trace
 from .following import Followed, choose_length, find_cache_growth, follow
 from .models import make_language_model
-from .own_heads import add_own_heads
+from .mtp_layers import add_mtp_layer
 from .passes import count_pass, split_passes
 from .storage import find_storage
 
@@ -89,7 +89,7 @@ def find_facts(model: Any, prompt: int, dtype: str | None = None, name: str | No
         ),
         notes_on_text=tuple(list_notes_on_text(trace)),
     )
-    return add_own_heads(language_model, facts, passes, weights, storage)
+    return add_mtp_layer(language_model, facts, passes, weights, storage)
 
 
 # The passes -----------------------------------------------------------------------------------------------------------

@@ -58,7 +58,7 @@ class Adapters:
         for matrix in self.matrices:
             devices = layout.tensor if matrix.routing is None else layout.expert_devices
             elements += self._count_elements(matrix) * matrix.experts / devices
-        return math.ceil(self.count * elements * self.element_bytes * layout.count_stage_share(layers))
+        return math.ceil(self.count * elements * self.element_bytes * layout.compute_stage_share(layers))
 
     def count_read_bytes(self, sequences: int, batch: int, replicas: int = 1) -> float:
         """Return the bytes that a step reads in one of so many replicas: an adapter once, however many use it.

@@ -20,7 +20,7 @@ from ..checkpoints.formats import WeightFormat, find_weight_format
 from .adapters import read_adapters
 from .comparison import LanguageModelComparison
 from .engines import ANY_ENGINE, EngineRule, find_engine
-from .followed import FactsSource, open_facts_source
+from .facts_source import FactsSource, open_facts_source
 from .layout import Layout, read_layout
 from .model_cache import CacheBytes
 from .prompts import ImageSize, Lengths, read_image_size
@@ -159,8 +159,9 @@ def llm(
         open_source = partial(open_facts_source, dtype=_name_dtype(kind), backend=backend)
         with collector_paused():  # it would go through all objects many times while modules are imported
             source = open_source(model, name=name, trust=trust)
-            followed = _follow(source, options)
-        reports += _report_model(source, followed, options, open_source)
+            lengths, inputs = _choose_prompt(source, options)
+            facts = source.find_facts(lengths)
+        reports += _report_model(source, facts, lengths, inputs, options, open_source)
     return reports[0] if len(reports) == 1 else LanguageModelComparison(tuple(reports))
 
 
@@ -192,31 +193,26 @@ class _Options(NamedTuple):
     repetitions: int
 
 
-class _Followed(NamedTuple):
-    """A model that was followed: at which lengths, with which inputs besides text, and what that showed."""
-
-    lengths: Lengths
-    inputs: tuple[EncodedInputs, ...]
-    facts: ModelFacts
-
-
-def _follow(source: FactsSource, options: _Options) -> _Followed:
-    """Follow a model at lengths that were requested, or usual ones; images and sound lengthen the prompt."""
+def _choose_prompt(source: FactsSource, options: _Options) -> tuple[Lengths, tuple[EncodedInputs, ...]]:
+    """Return the requested or usual lengths, and what prompts have besides text: images and sound lengthen them."""
     text = source.choose_lengths(options.prompt, options.new)
     inputs = tuple(
         EncodedInputs(source.find_encoder(kind, options.image_size), _COUNT(kind, count))
         for kind, count in options.inputs.items()
         if count is not None
     )
-    lengths = Lengths(text.prompt + sum(encoded.tokens for encoded in inputs), text.new)
-    return _Followed(lengths, inputs, source.find_facts(lengths))
+    return Lengths(text.prompt + sum(encoded.tokens for encoded in inputs), text.new), inputs
 
 
 def _report_model(
-    source: FactsSource, followed: _Followed, options: _Options, open_drafter: Callable[..., FactsSource]
+    source: FactsSource,
+    facts: ModelFacts,
+    lengths: Lengths,
+    inputs: tuple[EncodedInputs, ...],
+    options: _Options,
+    open_drafter: Callable[..., FactsSource],
 ) -> Iterator[LanguageModelReport]:
     """Yield the report of a model for each device and each format of its weights."""
-    lengths, encoded, facts = followed
     options.layout.require_layers(facts.sizes.layers, facts.name)
     _require_decoder_alone(facts, draft_tokens=options.draft_tokens, shared_prefix=options.shared_prefix)
     prefix = options.shared_prefix or 0
@@ -239,7 +235,7 @@ def _report_model(
             shared_prefix=prefix,
             engine=options.engine,
             adapters=adapters,
-            inputs=encoded,
+            inputs=inputs,
         )
         report = make_report(cost, request, options.batches, add_drafter(options.speculation, cost, drafter))
         yield replace(report, measured=measured, cache_after=cache)

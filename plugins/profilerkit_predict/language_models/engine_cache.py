@@ -94,7 +94,7 @@ class EngineCache:
 
         Tensor parallelism shares the heads: a device has at least one, and latents whole.
         """
-        share_of_layers = layout.count_stage_share(self.facts.sizes.layers)
+        share_of_layers = layout.compute_stage_share(self.facts.sizes.layers)
         tokens, sequences = self.count_tokens(context), math.ceil(batch / layout.data)
         total = 0
         for part in self.parts:

@@ -69,10 +69,10 @@ def find_gguf_facts(path: Path, dtype: str | None = None, name: str | None = Non
         matrices=tuple(_list_matrices(weights, sizes)),
         notes=tuple(notes),
     )
-    return _add_own_heads(file, sizes, facts)
+    return _add_mtp_layer(file, sizes, facts)
 
 
-def _add_own_heads(file: GgufFile, sizes: GgufSizes, facts: ModelFacts) -> ModelFacts:
+def _add_mtp_layer(file: GgufFile, sizes: GgufSizes, facts: ModelFacts) -> ModelFacts:
     """Return a model's facts with the first layer that predicts further tokens, as a model, if the file has any.
 
     As many count as have tensors like it. Its attention is that of the last layer before it. A table and a head that it
@@ -102,7 +102,7 @@ def _add_own_heads(file: GgufFile, sizes: GgufSizes, facts: ModelFacts) -> Model
         matrices=(),
         notes=(_FURTHER_NOTE,) if alike < len(layers) else (),
     )
-    return replace(facts, own_heads=first, own_head_count=alike)
+    return replace(facts, mtp_layer=first, mtp_layers=alike)
 
 
 def _read_layer(tensor: StoredTensor) -> str:

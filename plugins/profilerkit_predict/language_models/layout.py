@@ -49,14 +49,16 @@ class Layout:
         of_replica = math.ceil(batch / self.data)
         return math.ceil(of_replica / self.pipeline) if is_decode else of_replica
 
-    def count_stage_share(self, layers: int | None) -> float:
+    def compute_stage_share(self, layers: int | None) -> float:
         """Return the share of so many layers in the fullest stage: a layer is in one stage whole.
 
         Of a model whose layers are not known, each stage has the same share.
         """
         return math.ceil(layers / self.pipeline) / layers if layers else 1 / self.pipeline
 
-    def count_sent_bytes(self, activations: int, reductions: int, expert_layers: int, chosen: int) -> dict[str, float]:
+    def compute_sent_bytes(
+        self, activations: int, reductions: int, expert_layers: int, chosen: int
+    ) -> dict[str, float]:
         """Return the bytes that are sent one after the other in a step, on the way of its tokens through all stages.
 
         They are by what they are for, and those of one device of each stage: the devices of a stage send at once. An

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .report import LanguageModelReport
     from .steps import Resource, Step
 
-__all__ = ["Bar", "Piece", "StepBars", "list_step_bars", "render_page"]
+__all__ = ["Bar", "Segment", "StepBars", "list_step_bars", "render_page"]
 
 #: The package whose folder ``page`` has the template, the style and the script.
 _PACKAGE = "profilerkit_predict"
@@ -100,7 +100,7 @@ _COLOURS = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class Segment:
     """A term in a bar.
 
     Attributes:
@@ -125,7 +125,7 @@ class Bar:
     resource: Resource
     seconds: str
     is_longest: bool
-    pieces: tuple[Piece, ...]
+    segments: tuple[Segment, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,9 +158,9 @@ def _list_bars(step: Step, colours: Mapping[str, int]) -> Iterator[Bar]:
             by_resource.setdefault(term.resource, {})[term.name] = term.seconds
     longest = max(sum(terms.values()) for terms in by_resource.values())
     for resource, terms in by_resource.items():
-        pieces, before = [], 0.0
+        segments, before = [], 0.0
         for name, seconds in terms.items():
             start, width = 100 * before / longest, 100 * seconds / longest
-            pieces.append(Piece(name, show_seconds(seconds), colours[name], start, width))
+            segments.append(Segment(name, show_seconds(seconds), colours[name], start, width))
             before += seconds
-        yield Bar(resource, show_seconds(before), resource is step.bound_by, tuple(pieces))
+        yield Bar(resource, show_seconds(before), resource is step.bound_by, tuple(segments))

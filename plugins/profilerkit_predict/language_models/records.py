@@ -424,14 +424,14 @@ class ModelSizes:
         longest_context: The most tokens that the model takes; None if it has no maximum.
         width: The features of a token between layers; None if that is not known.
         layers: How many layers there are; None if that is not known.
-        sums_of_a_layer: How often devices that cut a layer between them add up what they have: after attention and
-            after the feed-forward part, or once where both run side by side.
+        all_reduces_per_layer: The all-reduces of devices that cut a layer between them: after attention and after the
+            feed-forward part, or once where both run side by side.
     """
 
     longest_context: int | None = None
     width: int | None = None
     layers: int | None = None
-    sums_of_a_layer: int = 2
+    all_reduces_per_layer: int = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -510,8 +510,8 @@ class ModelFacts:
         traced: The passes that were traced; None where no code was followed, as of a GGUF file.
         encoder_prompt: Of an encoder-decoder the tokens of the prompt that its encoder was traced with; None for a
             decoder alone.
-        own_heads: A layer of its own that predicts a further token, as a model; None where its configuration has none.
-        own_head_count: How many such layers it has, which are taken to be alike.
+        mtp_layer: A layer of its own that predicts a further token, as a model; None where its configuration has none.
+        mtp_layers: How many such layers it has, which are taken to be alike.
         unknown_storage: Why the bytes of the weights as the checkpoint stores them are not known; None if they are.
         notes: What else a reader of the numbers must know.
         notes_on_text: What a reader must know where all of a prompt is text.
@@ -529,8 +529,8 @@ class ModelFacts:
     matrices: tuple[MatrixShape, ...] = ()
     traced: TracedPasses | None = None
     encoder_prompt: int | None = None
-    own_heads: ModelFacts | None = None
-    own_head_count: int = 0
+    mtp_layer: ModelFacts | None = None
+    mtp_layers: int = 0
     unknown_storage: str | None = None
     notes: tuple[str, ...] = ()
     notes_on_text: tuple[str, ...] = ()

@@ -18,7 +18,7 @@ from .step_cost import StepCost
 from .steps import Step
 
 if TYPE_CHECKING:
-    from .followed import FactsSource
+    from .facts_source import FactsSource
 
 __all__ = [
     "NOTHING_DRAFTED",
@@ -109,12 +109,12 @@ def find_drafter(
     if parameters is not None:
         return make_drafter(facts, parameters)
     if draft == _OWN_HEADS:
-        if facts.own_heads is None:
+        if facts.mtp_layer is None:
             raise InputError(
                 f"draft='mtp' (--draft mtp): the configuration of {facts.name} names no layers that predict further "
                 "tokens (num_nextn_predict_layers); give the number of parameters that draft a token, or a model"
             )
-        return facts.own_heads
+        return facts.mtp_layer
     source = open_source(draft)
     drafter = source.find_facts(source.choose_lengths(tokens - 1, 1))
     if drafter.is_encoder_decoder:
@@ -130,10 +130,10 @@ def add_drafter(speculation: Speculation | None, cost: StepCost, drafter: ModelF
     """
     if speculation is None or drafter is None:
         return speculation
-    is_own = drafter is cost.facts.own_heads
+    is_own = drafter is cost.facts.mtp_layer
     weights = cost.weights if is_own else None
     of_drafter = replace(cost, facts=drafter, weights=weights, adapters=None, inputs=())
-    count = min(cost.facts.own_head_count, speculation.draft_tokens) if is_own else 1
+    count = min(cost.facts.mtp_layers, speculation.draft_tokens) if is_own else 1
     return replace(speculation, drafter=of_drafter, drafters=count)
 
 

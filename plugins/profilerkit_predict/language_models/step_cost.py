@@ -166,7 +166,7 @@ class StepCost:
             if amount:
                 yield StepTerm(name, Resource.MEMORY, amount, amount / bandwidth if bandwidth else None)
         link = self.device.link if self.device else None  # of both directions together
-        for name, sent_bytes in self._count_sent_bytes(_count_tokens(device_pieces)).items():
+        for name, sent_bytes in self._compute_sent_bytes(_count_tokens(device_pieces)).items():
             amount = sent_bytes / stages
             yield StepTerm(name, Resource.LINK, amount, amount / (link / 2) if link else None)
 
@@ -223,15 +223,15 @@ class StepCost:
     def _count_adapter_bytes(self, sequences: int, batch: int, replicas: int = 1) -> float:
         return 0.0 if self.adapters is None else self.adapters.count_read_bytes(sequences, batch, replicas)
 
-    def _count_sent_bytes(self, tokens: int) -> dict[str, float]:
+    def _compute_sent_bytes(self, tokens: int) -> dict[str, float]:
         """Return the bytes that a device sends for so many tokens of its own, by what they are for."""
         sizes = self.facts.sizes
         row_bytes = (sizes.width or 0) * dtype_bytes(self.facts.dtype)
-        reductions = (sizes.layers or 0) * sizes.sums_of_a_layer
+        reductions = (sizes.layers or 0) * sizes.all_reduces_per_layer
         layers = sum(part.layers for part in self.facts.weights if part.routing is not None)
         routings = [part.routing for part in self.facts.weights if part.routing is not None]
         chosen = max((routing.experts_per_token for routing in routings), default=0) if self.has_uniform_routing else 0
-        return self.layout.count_sent_bytes(tokens * row_bytes, reductions, layers, chosen)
+        return self.layout.compute_sent_bytes(tokens * row_bytes, reductions, layers, chosen)
 
     def estimate(self, batch: int, new_tokens: int = 1, cached: int = 0) -> Estimate | None:
         """Return the seconds of a step between two ends: an estimate by a calibration, a bound by a data sheet.
@@ -307,7 +307,7 @@ class StepCost:
             share = count_stored_bytes(part, self.weights) / spread
             total += share
             in_layers += share if part.kind in (WeightKind.MATRIX, WeightKind.EXPERTS) else 0
-        share_of_layers = layout.count_stage_share(self.facts.sizes.layers)
+        share_of_layers = layout.compute_stage_share(self.facts.sizes.layers)
         return math.ceil(max(total / layout.pipeline, in_layers * share_of_layers))
 
     def _require_traced_source(self, new_tokens: int) -> None:

@@ -59,7 +59,7 @@ def test_tokens_are_drafted_one_after_the_other_before_they_are_checked() -> Non
 
 def test_layers_of_its_own_take_turns() -> None:
     """Three of the model's: all are stored and go through the prompts, one drafts a token; with two drafted, two."""
-    own = StepCost(replace(COST.facts, own_heads=SMALL, own_head_count=3), DEVICE)
+    own = StepCost(replace(COST.facts, mtp_layer=SMALL, mtp_layers=3), DEVICE)
     for tokens, layers in ((2, 2), (3, 3), (5, 3)):
         speculation = add_drafter(Speculation(tokens, 0.5), own, SMALL)
         assert speculation is not None
@@ -119,7 +119,7 @@ def test_own_layers_that_draft_are_those_of_the_configuration() -> None:
     def follow(model: Any) -> Any:
         raise AssertionError(model)
 
-    assert find_drafter("mtp", toy_facts(own_heads=SMALL), 100, follow) is SMALL
+    assert find_drafter("mtp", toy_facts(mtp_layer=SMALL), 100, follow) is SMALL
     with pytest.raises(InputError, match="the configuration of Toy names no layers that predict further tokens"):
         find_drafter("mtp", toy_facts(), 100, follow)
 

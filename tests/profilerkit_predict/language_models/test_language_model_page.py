@@ -76,10 +76,10 @@ def test_bars_are_shares_of_the_longest() -> None:
     first, last = list_step_bars(report())
     (memory,) = (bar for bar in last.bars if bar.is_longest)
     assert (first.title, memory.resource, memory.seconds) == ("First token, batch 8", "memory", "3.48 µs")
-    shares = {piece.name: piece.width for piece in memory.pieces}
+    shares = {segment.name: segment.width for segment in memory.segments}
     assert shares["matrices"] == pytest.approx(100 * 2000 / 3480)
     assert sum(shares.values()) == pytest.approx(100)
-    assert max(piece.start + piece.width for bar in last.bars for piece in bar.pieces) == pytest.approx(100)
+    assert max(segment.start + segment.width for bar in last.bars for segment in bar.segments) == pytest.approx(100)
     assert list_step_bars(report(device=None)) == []
 
 

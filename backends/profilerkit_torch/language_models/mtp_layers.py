@@ -17,7 +17,7 @@ from profilerkit_predict.language_models.weights import LayerWeight, weight_part
 from .configurations import find_number, find_text_configuration
 from .storage import Storage
 
-__all__ = ["add_own_heads"]
+__all__ = ["add_mtp_layer"]
 
 #: What configurations call the number of these layers.
 _FURTHER = ("num_nextn_predict_layers", "num_mtp_layers", "mtp_num_hidden_layers")
@@ -26,7 +26,7 @@ _SHARED = (WeightKind.HEAD, WeightKind.EMBEDDING)
 _LIKE_THE_LAST = "layers that predict further tokens are taken to be like the model's last layer, with its cache"
 
 
-def add_own_heads(
+def add_mtp_layer(
     model: Any, facts: ModelFacts, passes: Passes, weights: Sequence[LayerWeight], storage: Storage
 ) -> ModelFacts:
     """Return a model's facts with a layer that predicts a further token, as a model of its own, if it has any.
@@ -56,7 +56,7 @@ def add_own_heads(
         traced=None,
         notes=(_LIKE_THE_LAST,),
     )
-    return replace(facts, own_heads=layer, own_head_count=count)
+    return replace(facts, mtp_layer=layer, mtp_layers=count)
 
 
 def _list_weights(
