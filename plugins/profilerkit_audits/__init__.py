@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from profilerkit.errors import FailureCode
     from profilerkit.hooks.extension import EngineInfo
 
-    from .adding import add_report
     from .changes import Change, RunDiff, diff_runs
     from .engine import Engine
     from .exporting import export, read_export
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from .rows import Row, RowStatus, Value
     from .run_budgets import RunCheck, check_run
     from .running import Audit, audit
-    from .store import Run, Store
+    from .store import Run, Store, add_report
 
 __all__ = [
     "Audit",
@@ -55,7 +54,6 @@ _MODULES = module_of_each(
     {
         "profilerkit.errors": "FailureCode",
         "profilerkit.hooks.extension": "EngineInfo",
-        ".adding": "add_report",
         ".changes": "Change RunDiff diff_runs",
         ".engine": "Engine",
         ".exporting": "export read_export",
@@ -65,7 +63,7 @@ _MODULES = module_of_each(
         ".rows": "Row RowStatus Value",
         ".run_budgets": "RunCheck check_run",
         ".running": "Audit audit",
-        ".store": "Run Store",
+        ".store": "Run Store add_report",
     }
 )
 

@@ -12,10 +12,10 @@ import msgspec
 from profilerkit.count_text import format_count
 
 from .cases import Case
+from .database import parse_url
 from .local_engine import count_cores
 from .running import Audit
 from .store import Store
-from .store_addresses import parse_url
 from .summary import NOT_IN_KEY, shorten_store
 
 __all__ = ["Estimate", "describe", "estimate", "format_duration"]

@@ -14,9 +14,8 @@ from profilerkit.isolation.processes import cpu_seconds
 from profilerkit.isolation.run import IsolatedRun, pump
 
 from .cases import Case
-from .engine import Engine, EngineOptions
+from .engine import Engine, EngineOptions, Outcome, is_noisy, pick_quietest, read_outcome, without_run
 from .machines import Busyness, read_machine
-from .outcomes import Outcome, is_noisy, pick_quietest, read_outcome, without_run
 
 __all__ = ["LocalEngine", "State", "count_cores", "may_go", "may_start"]
 

@@ -1,19 +1,20 @@
-"""The values in a plan: which keys there are, and what each may be."""
+"""The values in a plan: which keys there are, what each may be, and the forms of shapes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from typing import Any
 
 from profilerkit.arguments.checks import ONE_BATCH_SIZE, text
 from profilerkit.arguments.names import status_names
+from profilerkit.arguments.shape_text import shapes_of_text
+from profilerkit.error_text import shown
 from profilerkit.errors import ArgumentError, by_likeness, nearest
 from profilerkit.hooks.offers import name_of_metric
+from profilerkit.input_shapes import DEFAULT_DTYPE, parse_input_shape
 from profilerkit.models.placing import list_placing_arguments
 from profilerkit.piping.intrinsic import INTRINSIC
-
-from .plan_shapes import check_shape
 
 __all__ = [
     "LIMITS",
@@ -23,11 +24,13 @@ __all__ = [
     "check_argument",
     "check_names",
     "check_setting",
+    "check_shape",
     "check_texts",
     "find_setting",
     "list_setting_keys",
     "list_settings",
     "read_matrix",
+    "read_shape",
     "require_known",
 ]
 
@@ -44,13 +47,6 @@ LIMITS = ("timeout", "memory", "max_threads")
 #: What is measured of a model, and how it is loaded.
 SELECTION = ("metrics", "leave_out", "data", "evaluation", "backend", "trust", "arguments")
 TEXT = text("a text that is not empty")
-#: What the settings may be: as arguments, but for these.
-_SETTING_CHECKS: dict[str, Callable[[str, Any], Any]] = {
-    **_CHECKS,
-    "batch_size": ONE_BATCH_SIZE,
-    "dtype": TEXT,
-    "input_shape": check_shape,
-}
 #: Arguments of ``audit``, which are options of the command and not keys of a plan.
 _ARGUMENTS = ("store", "engine", "rerun", "address")
 #: How many keys a message names.
@@ -130,3 +126,67 @@ def require_known(content: Mapping[str, Any], keys: tuple[str, ...], elsewhere: 
             raise ArgumentError(
                 f"unknown key {key!r}; did you mean {likely!r}? a {what} has, nearest first: {names}, ..."
             )
+
+
+# Shapes of inputs -----------------------------------------------------------------------------------------------------
+#
+# A text of the command line, "3,32,32", becomes the list or table of TOML that means the same, so that both are one
+# case. This is the stored form; the form for `profilerkit.profile` is made of it where a case is run.
+
+
+def check_shape(name: str, value: Any) -> Any:
+    """Return a shape in the stored form; raise `ArgumentError` for what is none."""
+    stored = _parse_texts(value)
+    parse_input_shape(read_shape(stored))
+    return stored
+
+
+def _parse_texts(value: Any) -> Any:
+    """Return a shape with lists and tables for texts: ``[3, 32, 32]`` for "3,32,32"."""
+    texts = [value] if isinstance(value, str) else value
+    are_texts = isinstance(texts, (list, tuple)) and all(isinstance(text, str) for text in texts)
+    if not are_texts or not texts:
+        return value
+    try:
+        shapes = shapes_of_text(texts)
+    except ArgumentError as error:
+        raise ArgumentError(f"input_shape: {error}; or a list, [3, 224, 224]") from None
+    if isinstance(shapes, Mapping):
+        return {name: _list_sizes(*shape) for name, shape in shapes.items()}
+    lists = [_list_sizes(*shape) for shape in shapes]
+    return lists if len(lists) > 1 else lists[0]
+
+
+def _list_sizes(sizes: Iterable[int], dtype: str) -> Any:
+    """Return a shape as TOML has it: a list, or a table with the dtype where that is not the usual one."""
+    return list(sizes) if dtype == DEFAULT_DTYPE else {"shape": list(sizes), "dtype": dtype}
+
+
+def read_shape(value: Any) -> Any:
+    """Return a shape in the stored form as `profile` takes it: ``{shape = [128], dtype = "int64"}`` has a dtype."""
+    if isinstance(value, Mapping):
+        if "shape" in value and value.keys() <= {"shape", "dtype"}:
+            return _read_sizes(value["shape"]), value.get("dtype", DEFAULT_DTYPE)
+        return {name: read_shape(shape) for name, shape in value.items()}
+    if isinstance(value, (list, tuple)):
+        return tuple(value) if all(map(_is_size, value)) else [read_shape(shape) for shape in value]
+    return value
+
+
+def _read_sizes(value: Any) -> tuple[int, ...]:
+    if not isinstance(value, (list, tuple)) or not all(map(_is_size, value)):
+        raise ArgumentError(f"input_shape: shape = {shown(value)} is no list of sizes; write {{shape = [128]}}")
+    return tuple(value)
+
+
+def _is_size(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+#: What the settings may be: as arguments, but for these.
+_SETTING_CHECKS: dict[str, Callable[[str, Any], Any]] = {
+    **_CHECKS,
+    "batch_size": ONE_BATCH_SIZE,
+    "dtype": TEXT,
+    "input_shape": check_shape,
+}

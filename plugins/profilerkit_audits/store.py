@@ -6,12 +6,14 @@ process that is killed at any moment leaves whole rows, and what was being measu
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sqlite3
 import uuid
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -26,13 +28,12 @@ from profilerkit.errors import StoreError
 from profilerkit.results.report import Report
 from profilerkit.results.saving import parse, to_dict
 
-from . import schema
-from .machines import read_clock
-from .rows import Row, decode, encode
-from .sqlite_files import lock, set_up
-from .store_addresses import find_file, parse_url
+from . import database
+from .machines import digest_machine, find_commit, read_clock, read_machine, read_stated_machine
+from .plausibility import find_flags
+from .rows import Row, decode, encode, read_report
 
-__all__ = ["Run", "Store"]
+__all__ = ["Run", "Store", "add_report"]
 
 #: How many rows, or keys, are asked for at once.
 _AT_ONCE = 500
@@ -78,22 +79,22 @@ class Store:
 
         Raises `StoreError` if that is not possible, and for a file that does not exist without ``create``.
         """
-        url = parse_url(store)
-        path = find_file(url, create)
+        url = database.parse_url(store)
+        path = database.find_file(url, create)
         try:
             engine = create_engine(url, pool_pre_ping=path is None)
         except (ImportError, NoSuchModuleError) as error:
             shown = url.render_as_string(hide_password=True)
             raise StoreError(f"{shown} needs a package: {error}; pip install 'profilerkit[postgres]'") from error
         if url.get_backend_name() == "sqlite":
-            set_up(engine)
+            database.set_up(engine)
         opened = cls(engine, path)
         try:
             with opened._transact() as connection:
-                created = schema.is_created(connection)
+                created = database.is_created(connection)
             if not created:
                 with opened._transact(writes=True) as connection:
-                    schema.create(connection)
+                    database.create(connection)
         except BaseException:
             opened.close()
             raise
@@ -115,8 +116,8 @@ class Store:
         return self._engine.url.render_as_string(hide_password=True)
 
     def exclusive(self) -> AbstractContextManager[None]:
-        """Return a context in which no other audit writes to an SQLite file; see `sqlite_files.lock`."""
-        return lock(self._path) if self._engine.dialect.name == "sqlite" else nullcontext()
+        """Return a context in which no other audit writes to an SQLite file; see `database.lock`."""
+        return database.lock(self._path) if self._engine.dialect.name == "sqlite" else nullcontext()
 
     # Writing ----------------------------------------------------------------------------------------------------------
 
@@ -125,13 +126,13 @@ class Store:
         run = replace(run, run=run.run or uuid.uuid4().hex, started=run.started or read_clock())
         with self._transact(writes=True) as connection:
             _insert_machine(connection, run.machine, machine)
-            connection.execute(schema.runs.insert().values(run=run.run, started=run.started, content=encode(run)))
+            connection.execute(database.runs.insert().values(run=run.run, started=run.started, content=encode(run)))
         return run
 
     def end_run(self, run: str, outcome: str = "done") -> None:
         """Insert the end of a run."""
         with self._transact(writes=True) as connection:
-            connection.execute(schema.run_ends.insert().values(run=run, ended=read_clock(), outcome=outcome))
+            connection.execute(database.run_ends.insert().values(run=run, ended=read_clock(), outcome=outcome))
 
     def add(self, row: Row, report: Report | None = None, machine: Mapping[str, str] | None = None) -> Row:
         """Insert a row and its report; returns the row as the store has it, once it is on the disk.
@@ -145,9 +146,9 @@ class Store:
             if report is not None:
                 text = json.dumps(content, ensure_ascii=False, allow_nan=False)
                 packed = zlib.compress(text.encode(), 6)
-                schema.insert_new(connection, schema.reports, checksum=row.checksum, content=packed)
+                database.insert_new(connection, database.reports, checksum=row.checksum, content=packed)
             stored = _insert_row(connection, row)
-            connection.execute(schema.run_rows.insert().values(run=row.run, row=stored.id))
+            connection.execute(database.run_rows.insert().values(run=row.run, row=stored.id))
         return stored
 
     def reuse(self, run: str, ids: Iterable[int]) -> None:
@@ -155,7 +156,7 @@ class Store:
         lines = [{"run": run, "row": number} for number in ids]
         if lines:
             with self._transact(writes=True) as connection:
-                connection.execute(schema.run_rows.insert(), lines)
+                connection.execute(database.run_rows.insert(), lines)
 
     # Reading ----------------------------------------------------------------------------------------------------------
 
@@ -165,7 +166,7 @@ class Store:
         newest: dict[str, Row] = {}
         for start in range(0, len(requested), _AT_ONCE):
             some = requested[start : start + _AT_ONCE]
-            query = select(schema.rows).where(schema.rows.c.key.in_(some)).order_by(schema.rows.c.attempt)
+            query = select(database.rows).where(database.rows.c.key.in_(some)).order_by(database.rows.c.attempt)
             with self._transact() as connection:
                 newest |= {row.key: row for row in map(_read_row, connection.execute(query))}
         return newest
@@ -177,23 +178,25 @@ class Store:
 
         Of each key the last attempt, unless ``all_attempts``; of a run the rows that it consists of.
         """
-        query = select(schema.rows).order_by(schema.rows.c.id)
+        query = select(database.rows).order_by(database.rows.c.id)
         if run is not None:
-            query = query.join(schema.run_rows, schema.run_rows.c.row == schema.rows.c.id)
-            query = query.where(schema.run_rows.c.run == run)
+            query = query.join(database.run_rows, database.run_rows.c.row == database.rows.c.id)
+            query = query.where(database.run_rows.c.run == run)
         if spec is not None:
-            query = query.where(schema.rows.c.spec == spec)
+            query = query.where(database.rows.c.spec == spec)
         if key is not None:
-            query = query.where(schema.rows.c.key == key)
+            query = query.where(database.rows.c.key == key)
         if run is None and not all_attempts:
-            later = schema.rows.alias("later")
-            newer = select(later.c.id).where(later.c.key == schema.rows.c.key, later.c.attempt > schema.rows.c.attempt)
+            later = database.rows.alias("later")
+            newer = select(later.c.id).where(
+                later.c.key == database.rows.c.key, later.c.attempt > database.rows.c.attempt
+            )
             query = query.where(~newer.exists())
         yield from self._read_rows(query)
 
     def list_members(self, run: str) -> frozenset[int]:
         """Return the numbers of the rows that a run consists of: those that it measured, and those that it reused."""
-        query = select(schema.run_rows.c.row).where(schema.run_rows.c.run == run)
+        query = select(database.run_rows.c.row).where(database.run_rows.c.run == run)
         with self._transact() as connection:
             return frozenset(connection.execute(query).scalars())
 
@@ -202,7 +205,7 @@ class Store:
         last = -1
         while True:
             with self._transact() as connection:
-                lines = list(connection.execute(query.where(schema.rows.c.id > last).limit(_AT_ONCE)))
+                lines = list(connection.execute(query.where(database.rows.c.id > last).limit(_AT_ONCE)))
             yield from map(_read_row, lines)
             if len(lines) < _AT_ONCE:
                 return
@@ -222,7 +225,7 @@ class Store:
         """Return the report of a row as JSON, which `Report.load` reads from a file; None if it has none."""
         if not row.checksum:
             return None
-        query = select(schema.reports.c.content).where(schema.reports.c.checksum == row.checksum)
+        query = select(database.reports.c.content).where(database.reports.c.checksum == row.checksum)
         with self._transact() as connection:
             content = connection.execute(query).scalar()
         if content is None:
@@ -234,10 +237,10 @@ class Store:
 
     def runs(self) -> list[Run]:
         """Return all runs, the oldest first."""
-        query = select(schema.runs.c.content, schema.run_ends.c.ended, schema.run_ends.c.outcome)
-        query = query.outerjoin(schema.run_ends, schema.run_ends.c.run == schema.runs.c.run)
+        query = select(database.runs.c.content, database.run_ends.c.ended, database.run_ends.c.outcome)
+        query = query.outerjoin(database.run_ends, database.run_ends.c.run == database.runs.c.run)
         with self._transact() as connection:
-            lines = list(connection.execute(query.order_by(schema.runs.c.started, schema.runs.c.run)))
+            lines = list(connection.execute(query.order_by(database.runs.c.started, database.runs.c.run)))
         return [
             replace(msgspec.convert(json.loads(line.content), Run), ended=line.ended or "", outcome=line.outcome or "")
             for line in lines
@@ -246,7 +249,7 @@ class Store:
     def machines(self) -> dict[str, dict[str, str]]:
         """Return the facts of every kind of machine, by its digest."""
         with self._transact() as connection:
-            return {line.machine: json.loads(line.facts) for line in connection.execute(select(schema.machines))}
+            return {line.machine: json.loads(line.facts) for line in connection.execute(select(database.machines))}
 
     # Transactions -----------------------------------------------------------------------------------------------------
 
@@ -261,7 +264,7 @@ class Store:
 
 
 def _insert_machine(connection: Connection, machine: str, facts: Mapping[str, str]) -> None:
-    schema.insert_new(connection, schema.machines, machine=machine, facts=json.dumps(dict(facts)))
+    database.insert_new(connection, database.machines, machine=machine, facts=json.dumps(dict(facts)))
 
 
 def _insert_row(connection: Connection, row: Row) -> Row:
@@ -270,12 +273,12 @@ def _insert_row(connection: Connection, row: Row) -> Row:
     No text of PostgreSQL holds a NUL character: JSON escapes it, and the column of specs has a question mark.
     """
     while True:  # until no other audit is faster with the same attempt
-        last = select(func.max(schema.rows.c.attempt)).where(schema.rows.c.key == row.key)
+        last = select(func.max(database.rows.c.attempt)).where(database.rows.c.key == row.key)
         row = replace(row, attempt=(connection.execute(last).scalar() or 0) + 1)
         text = encode(row)
         stored = decode(text)
         columns = {"key": row.key, "attempt": row.attempt, "spec": stored.spec.replace("\0", "?")}
-        number = schema.insert_new(connection, schema.rows, **columns, content=text)
+        number = database.insert_new(connection, database.rows, **columns, content=text)
         if number is not None:
             return replace(stored, id=number)
 
@@ -294,3 +297,41 @@ def _explain(error: DBAPIError) -> str:
     if sqlite3.SQLITE_FULL in codes or "53100" in codes:
         return f"{message}; make room and run the same command again: it goes on where it ended"
     return message
+
+
+def add_report(store: Store | str | PathLike[str], report: Report, spec: str | None = None) -> Row:
+    """Put a report into a store, as a run of its own, and return its row.
+
+    Args:
+        store: A store, or the URL or path of one.
+        report: The report, from wherever it is: the row is of the machine that it states.
+        spec: The text by which the model was loaded; the name of the report by default.
+    """
+    if not isinstance(store, Store):
+        with Store.open(store) as opened:
+            return add_report(opened, report, spec)
+    spec = spec or report.name
+    here = read_machine()
+    commit = find_commit(Path.cwd())
+    about = {"engine": "profile", "profilerkit": version("profilerkit"), "cases": 1}
+    run = store.begin_run(Run(facts=about, machine=digest_machine(here), commit=commit), here)
+    facts = read_stated_machine(report.environment)
+    machine = digest_machine(facts) if facts else ""
+    arguments = {"batch_size": report.batch_size, **report.arguments}
+    settings = {name: value for name, value in arguments.items() if value is not None}
+    versions = {name: fact for name, fact in report.environment.items() if name == "python"}
+    measured = [spec, settings, list(report.statuses), report.fingerprint, dict(report.environment), machine]
+    row = read_report(
+        report,
+        spec=spec,
+        key=hashlib.sha256(json.dumps(measured, sort_keys=True, default=str).encode()).hexdigest(),
+        settings=settings,
+        flags=find_flags(report),
+        machine=machine,
+        versions={**versions, "profilerkit": version("profilerkit")},
+        run=run.run,
+        commit=commit,
+    )
+    row = store.add(row, report, facts)
+    store.end_run(run.run)
+    return row

@@ -20,9 +20,9 @@ from profilerkit.piping.quantity import split_words, write_title
 from profilerkit.render.console import draw_parts, to_text
 from profilerkit.render.grids import Grid
 
+from .database import hide_password
 from .rows import Row, RowStatus, Value
 from .series import CaseName, join_rows
-from .store_addresses import hide_password
 
 if TYPE_CHECKING:
     from .running import AuditResult

@@ -42,8 +42,8 @@ EXCEPTIONS = {
     ("profilerkit/isolation/job_file.py", "TemporaryFile"),
     ("profilerkit/isolation/job_file.py", "dump"),
     # The lock of a store: the file exists for its lock alone, and says which process has it.
-    ("profilerkit_audits/sqlite_files.py", "open"),
-    ("profilerkit_audits/sqlite_files.py", "truncate"),
+    ("profilerkit_audits/database.py", "open"),
+    ("profilerkit_audits/database.py", "truncate"),
     # A figure as a notebook shows it: into memory.
     ("profilerkit_pages/figures/shown.py", "savefig"),
 }
@@ -165,9 +165,9 @@ REMEMBERED = {
     "profilerkit_audits/cases.py": {"_find_measuring_packages"},  # takes nothing
     "profilerkit_audits/hiding.py": {"_read_secrets", "_compile_names"},  # takes nothing
     "profilerkit_audits/listing.py": {"_list_library"},  # names of loaders
-    "profilerkit_audits/module_files.py": {"_find_distributions", "_has_version", "find_versions"},  # at most 1000
     "profilerkit_audits/series.py": {"_is_run_for"},  # names of metrics, at most 1000
-    "profilerkit_audits/source_code.py": {"_find_imports"},  # paths, at most 1000
+    # names and paths, at most 1000
+    "profilerkit_audits/source_code.py": {"_find_distributions", "_find_imports", "_has_version", "find_versions"},
     "profilerkit/results/saving.py": {"_read_own_version"},  # takes nothing
     "profilerkit/times/conditions.py": {"_name_process", "_resource"},  # the number of this process; takes nothing
     "profilerkit/times/median.py": {"find_median_interval"},  # samples, 32 of them

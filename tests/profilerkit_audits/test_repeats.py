@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from profilerkit.isolation import processes
 from profilerkit_audits import Row, RowStatus, Value, audit
 from profilerkit_audits.cases import Case
-from profilerkit_audits.outcomes import Outcome, pick_quietest
+from profilerkit_audits.engine import Outcome, pick_quietest
 
 TORCH = """
 import torch

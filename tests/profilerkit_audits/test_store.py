@@ -17,8 +17,8 @@ from msgspec.structs import replace
 from profilerkit import Completeness, Report, StoreError, profile
 from profilerkit.isolation import processes
 from profilerkit_audits import FailureCode, Row, RowStatus, Run, Store, Value, add_report
+from profilerkit_audits.database import parse_url
 from profilerkit_audits.machines import read_machine
-from profilerkit_audits.store_addresses import parse_url
 from profilerkit_numpy.layers import Sequential, dense
 
 KEY = "k" * 64

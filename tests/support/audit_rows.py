@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from profilerkit import Completeness
 from profilerkit_audits import FailureCode, Row, RowStatus, Run, Store, Value
+from profilerkit_audits.database import insert_new, rows, run_rows
 from profilerkit_audits.rows import encode
-from profilerkit_audits.schema import insert_new, rows, run_rows
 
 BACKENDS = ("torch", "tensorflow", "onnx", "jax")
 FAILURE = "the process was ended by the signal SIGSEGV"

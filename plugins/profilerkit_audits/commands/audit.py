@@ -155,7 +155,7 @@ def _run(audit: Audit) -> AuditResult:
     try:
         return audit.run()
     except KeyboardInterrupt:
-        from ..store_addresses import hide_password
+        from ..database import hide_password
 
         address = hide_password(audit.url)
         say(f"\nInterrupted: the rows so far are in {address}; the same command goes on from there.")

@@ -15,7 +15,7 @@ from profilerkit import ArgumentError, Comparison, StoreError, cli
 from profilerkit.isolation import processes
 from profilerkit.process.clean_output import standard_descriptors
 from profilerkit.process.progress import track
-from profilerkit_audits.sqlite_files import lock
+from profilerkit_audits.database import lock
 
 COMMAND = f"{sys.executable} -c 'from profilerkit.cli import main; main()'"
 POOR = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}

@@ -17,8 +17,7 @@ from msgspec.structs import replace
 from profilerkit import ArgumentError, Completeness, profile
 from profilerkit_audits import FailureCode, Row, RowStatus, Run, Store, Value
 from profilerkit_audits.dashboard import render, write
-from profilerkit_audits.dashboard.page_data import make_page_data
-from profilerkit_audits.dashboard.subjects import group_rows
+from profilerkit_audits.dashboard.page_data import group_rows, make_page_data
 from profilerkit_metrics import ComputeEvalMetric
 from profilerkit_numpy.layers import Sequential, dense
 from profilerkit_pages.html import render as to_html
