@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from profilerkit.foreign_text import visible
 from profilerkit.trace.layer_paths import nearest_around
 
-from .page_columns import describe_column
-from .page_layers import Row, merge_rows, write_layer_name
 from .page_parts import pack
+from .page_records import ColumnData
+from .page_tables import Row, describe_column, merge_rows, write_layer_name
 
 if TYPE_CHECKING:
     from profilerkit.results.comparison import Comparison
@@ -99,7 +99,7 @@ def _place_in_tree(rows: Sequence[Row]) -> Iterator[_Node]:
         yield _Node(-1 if parent is None else parent, name)
 
 
-def _describe_values(key: str, layers: Sequence[_BothSides], names: tuple[str, str]) -> Iterator[dict[str, Any]]:
+def _describe_values(key: str, layers: Sequence[_BothSides], names: tuple[str, str]) -> Iterator[ColumnData]:
     """Yield the columns of one value: of both models, and the change; nothing where one lacks it."""
     pairs = [layer.read(key) for layer in layers]
     of_reference, of_other = [reference for reference, _ in pairs], [other for _, other in pairs]

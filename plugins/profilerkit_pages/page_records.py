@@ -1,7 +1,7 @@
 """The contract between the Python code and the scripts of a page: the JSON that the scripts read, key by key.
 
 Conventions: sizes are bytes, times are seconds. A ``list[int]`` of layers or operators holds their places, counted from
-0, and -1 for none. Numbers that JSON lacks, such as infinity, are texts (`page_columns.make_plain`). A ``Packed`` list
+0, and -1 for none. Numbers that JSON lacks, such as infinity, are texts (`page_tables.make_plain`). A ``Packed`` list
 is a list, or ``{"of": distinct values, "at": places}`` where that is shorter (`page_parts.pack`). All text is visible
 text, never markup.
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any, NotRequired, TypeAlias, TypedDict
 
 __all__ = [
+    "ColumnData",
     "MeasuredData",
     "MemoryData",
     "MetricData",
@@ -24,8 +25,6 @@ __all__ = [
 
 #: A list, or its distinct values and the place of each.
 Packed: TypeAlias = Any
-#: A column, as `page_columns.describe_column` makes it.
-ColumnData: TypeAlias = dict[str, Any]
 #: A number, the text of a number that JSON lacks, or None.
 Number: TypeAlias = Any
 
@@ -45,7 +44,7 @@ class ReportData(TypedDict):
     backend: str
     #: The inputs in words, such as "(x: float32 [1, 3, 224, 224])".
     inputs: str
-    #: The tree of layers, as `page_layers.describe_layers` makes it; without names where the model was not traced.
+    #: The tree of layers, as `page_tables.describe_layers` makes it; without names where the model was not traced.
     layers: dict[str, Any]
     operators: OperatorData | None
     #: Further tables, as `page_tables.list_tables` makes them.
@@ -58,6 +57,33 @@ class ReportData(TypedDict):
     #: By the key of the metric.
     metrics: dict[str, MetricData]
     measurements: list[MeasuredData]
+
+
+class ColumnData(TypedDict):
+    """A column of a table or tree, as `page_tables.describe_column` makes it."""
+
+    key: str
+    title: str
+    #: The unit of its numbers: "B", "s"; empty for counts and texts.
+    unit: str
+    #: How numbers get prefixes: a value of `Scale`.
+    scale: str
+    #: Whether it has numbers, and not texts.
+    numeric: bool
+    #: Whether its numbers add up over the layers inside, so that each is a share of the whole.
+    share: bool
+    #: Whether it is shown at first; others are there to be chosen.
+    shown: bool
+    #: Whether a count of 0 is a dash.
+    dashes: bool
+    #: An item for each row.
+    values: Packed
+    #: By the row, the sign and the number of a count that is a bound: ``["≥ ", 12]``; not there without one.
+    signed: NotRequired[dict[int, list[Any]]]
+    #: What shares are of; not there where it is the first row.
+    whole: NotRequired[Number]
+    #: Of two models: "" for the reference, "_other", and "_difference".
+    suffix: NotRequired[str]
 
 
 class OperatorData(TypedDict):

@@ -19,7 +19,6 @@ __all__ = [
     "GREY",
     "find_end",
     "finish",
-    "format_count",
     "label_layer",
     "legend_above",
     "list_reports",
