@@ -105,7 +105,7 @@ def test_no_code_of_the_backend_registers_operators_of_a_library() -> None:
 
 def test_functions_that_double_are_refused_and_not_gone_over(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forty functions of 2 kB, each of which calls the one before twice, are a million million operators."""
-    monkeypatch.setattr("profilerkit_onnx.trace.walk._MOST_NODES", 1000)
+    monkeypatch.setattr("profilerkit_onnx.trace.walk.MOST_NODES", 1000)
     sets = [helper.make_opsetid("", 20), helper.make_opsetid("mine", 1)]
     functions = [helper.make_function("mine", "F0", ["a"], ["b"], [helper.make_node("Relu", ["a"], ["b"])], sets)]
     for index in range(1, 40):

@@ -10,10 +10,13 @@ the bounds of a clip, are neither.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections import ChainMap
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import repeat
+from typing import NamedTuple, TypeAlias
 
-from onnx import ModelProto, NodeProto, TensorProto
+from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorProto, helper
 
 from profilerkit.backend_kit.named_layers import Scopes
 from profilerkit.backend_kit.scoped_calls import PlacedWeight
@@ -21,7 +24,7 @@ from profilerkit.costs import Shape
 from profilerkit.costs.numbers import is_float
 from profilerkit.trace.records import WeightRecord
 
-from .graphs import list_inner_graphs, list_nodes
+from .graphs import MOST_NODES, list_inner_graphs, list_nodes
 from .types import count_bytes, dtype_name
 
 __all__ = ["Constant", "describe_attributes", "list_constants", "list_weights"]
@@ -50,6 +53,7 @@ _PARAMETERS = {
     "QLinearConv": (3, 8),
     "QLinearMatMul": (0, 3),
     "QLinearMul": (0, 3),
+    "QMoE": (2, 4, 5, 7, 8, 10),
     "RNN": (1, 2, 3),
 }
 #: The inputs of operators that are values which the model keeps, or scales, but no parameters.
@@ -84,58 +88,57 @@ _SCALED = {"Add": (0, 1), "Gather": (0,), "Mul": (0, 1), "Sub": (0,)}
 _MOVES = ("Cast", "Flatten", "Identity", "Reshape", "Slice", "Split", "Squeeze", "Transpose", "Unsqueeze")
 #: Names that torch's exporter gives to constants which it has computed.
 _COMPUTED = re.compile(r"val_\d+|.*lifted_tensor.*|_tensor_constant\d+|scalar_tensor.*")
+#: How many calls of functions inside each other are followed.
+_DEEPEST = 200
 
 
-class Constant(NamedTuple):
+class Use(NamedTuple):
+    """Where a constant is used: the node, the index among its inputs, and the path of its layer."""
+
+    node: NodeProto
+    input: int
+    path: str
+
+
+@dataclass(eq=False)
+class Constant:
     """A tensor that stands in the file.
 
     Attributes:
+        name: Its name.
         values: The tensor with its elements; of a sparse one, with those that are not zero.
         shape: Its sizes.
         bytes: The bytes that it takes in the file.
         is_node: Whether it is a ``Constant`` node, and no initializer.
+        uses: Where it is used.
     """
 
+    name: str
     values: TensorProto
     shape: Shape
     bytes: int
     is_node: bool = False
+    uses: list[Use] = field(default_factory=list)
 
 
-def list_constants(model: ModelProto) -> dict[str, Constant]:
-    """Return the tensors that stand in the graph of a model, and in the graphs inside it, by name."""
-    constants: dict[str, Constant] = {}
-    inner = (graph for node in list_nodes(model.graph.node) for graph in list_inner_graphs(node))
-    for graph in (model.graph, *inner):
-        for tensor in graph.initializer:
-            constants[tensor.name] = _make_constant(tensor)
-        for sparse in graph.sparse_initializer:
-            stored = _make_constant(sparse.values).bytes + _make_constant(sparse.indices).bytes
-            constants[sparse.values.name] = Constant(sparse.values, Shape(sparse.dims), stored)
-        for node in graph.node:
-            if node.op_type == "Constant" and node.output:
-                for attribute in node.attribute:
-                    if attribute.name == "value" and attribute.HasField("t"):
-                        constants[node.output[0]] = _make_constant(attribute.t, is_node=True)
-    return constants
+def list_constants(model: ModelProto, scopes: Scopes) -> list[Constant]:
+    """Return the tensors that stand in a model, with their uses: in its graph, the graphs inside it, its functions."""
+    search = _Search(model)
+    search.enter_graph(model.graph, ChainMap(), [chain[-1].path for chain in scopes.chains])
+    return list(search.constants.values())
 
 
-def _make_constant(tensor: TensorProto, is_node: bool = False) -> Constant:
-    return Constant(tensor, Shape(tensor.dims), count_bytes(tensor.dims, tensor.data_type), is_node)
+def list_weights(constants: Sequence[Constant]) -> Iterator[PlacedWeight]:
+    """Yield the parameters and buffers among constants: a weight belongs to the layer whose nodes use it.
 
-
-def list_weights(model: ModelProto, scopes: Scopes, constants: Mapping[str, Constant]) -> Iterator[PlacedWeight]:
-    """Yield the parameters and buffers: a weight belongs to the layer whose nodes use it.
-
-    One that several layers use belongs to each of them, and is one weight. Unused ones belong to the model. Packed
-    weights hold several elements in one: their record has no shape.
+    One that several layers use belongs to each of them, and is one weight: its identity is its place among the
+    constants. Unused ones belong to the model. Packed weights hold several elements in one: their record has no shape.
     """
-    all_uses = _find_uses(model, scopes, constants)
-    nodes_are_weights = _has_weights_in_nodes(constants, all_uses)
-    for identity, (name, constant) in enumerate(constants.items()):
-        uses = all_uses.get(name, [])
+    nodes_are_weights = _has_weights_in_nodes(constants)
+    for identity, constant in enumerate(constants):
+        name, uses = constant.name, constant.uses
         dtype = dtype_name(constant.values.data_type)
-        is_parameter = _is_parameter(name, constant, dtype, uses, nodes_are_weights)
+        is_parameter = _is_parameter(constant, dtype, nodes_are_weights)
         if constant.shape.numel <= 1 and not is_parameter:
             continue  # a number in the graph, such as a bound or a scale
         elements, shape = constant.shape.numel, tuple(constant.shape)
@@ -159,33 +162,92 @@ def describe_attributes(model: ModelProto) -> str:
     return f"the weights that {', '.join(sorted(kinds))} has in attributes" if kinds else ""
 
 
-class _Use(NamedTuple):
-    """Where a constant is used: the node, the index among its inputs, and the path of its layer."""
-
-    node: NodeProto
-    input: int
-    path: str
+#: The constants that each name in a graph stands for: itself, or those that it is a copy, a part or a form of.
+_Names: TypeAlias = ChainMap[str, tuple[Constant, ...]]
 
 
-def _find_uses(model: ModelProto, scopes: Scopes, constants: Mapping[str, Constant]) -> dict[str, list[_Use]]:
-    """Return where each constant is used.
+class _Search:
+    """Goes over a model in the order of its file, along the calls of its functions, and notes who uses which constant.
 
     A copy of a constant, a part of it or another form stands for it: who uses that uses the constant, and the node that
     makes it does not.
+
+    Attributes:
+        constants: The constants by where they stand: two graphs may each have one of the same name.
     """
-    uses: dict[str, list[_Use]] = {}
-    stands_for = {name: {name} for name in constants}
-    for node, chain in zip(model.graph.node, scopes.chains, strict=True):
-        for inner in list_nodes([node]):  # those of the graphs inside a node belong to the same layer
-            moved = _list_moved(inner)
-            if moved and all(name in stands_for for name in moved):
-                origins = set().union(*(stands_for[name] for name in moved))
-                stands_for.update(dict.fromkeys(inner.output, origins))
-                continue
-            for index, name in enumerate(inner.input):
-                for origin in stands_for.get(name, ()):
-                    uses.setdefault(origin, []).append(_Use(inner, index, chain[-1].path))
-    return uses
+
+    def __init__(self, model: ModelProto) -> None:
+        self.constants: dict[Hashable, Constant] = {}
+        self._functions = {(one.domain, one.name, one.overload): one for one in model.functions}
+        self._left, self._depth = MOST_NODES, 0
+
+    def enter_graph(self, graph: GraphProto, around: _Names, paths: Iterable[str], place: Hashable = ()) -> None:
+        """Go over a graph; ``around`` are the names around it, ``paths`` the layers of its nodes."""
+        names = around.new_child({value.name: () for value in graph.input})
+        for tensor in graph.initializer:
+            names[tensor.name] = self._add(place, tensor.name, tensor)
+        for sparse in graph.sparse_initializer:
+            names[sparse.values.name] = self._add(place, sparse.values.name, sparse)
+        self._go_over(graph.node, names, paths, place)
+
+    def _go_over(self, nodes: Sequence[NodeProto], names: _Names, paths: Iterable[str], place: Hashable) -> None:
+        for node in nodes:  # first, as a file may have one behind the loop that reads it
+            values = _read_constant(node)
+            if values is not None:
+                names[node.output[0]] = self._add(place, node.output[0], values, is_node=True)
+        for index, (node, path) in enumerate(zip(nodes, paths, strict=False)):
+            function = self._functions.get((node.domain, node.op_type, node.overload))
+            moved = _list_moved(node)
+            if function is not None:
+                self._call(function, node, names, path)
+            elif moved and all(names.get(name) for name in moved):
+                origins = dict.fromkeys(constant for name in moved for constant in names[name])
+                names.update({name: tuple(origins) for name in node.output if name})
+            else:
+                for position, name in enumerate(node.input):
+                    for constant in names.get(name, ()):
+                        constant.uses.append(Use(node, position, path))
+            for number, inner in enumerate(list_inner_graphs(node)):
+                self.enter_graph(inner, names, repeat(path), (place, index, number))
+
+    def _call(self, function: FunctionProto, node: NodeProto, names: _Names, path: str) -> None:
+        """Go over a function; calls that lead too far, where the walk over the model gives up, are left out."""
+        self._left -= len(function.node)
+        if self._left < 0 or self._depth == _DEEPEST:
+            return
+        arguments = [names.get(name, ()) for name in node.input]
+        inner: _Names = ChainMap(dict(zip(function.input, arguments, strict=False)))
+        self._depth += 1
+        self._go_over(function.node, inner, repeat(path), (function.domain, function.name, function.overload))
+        self._depth -= 1
+        names.update({outer: inner.get(own, ()) for outer, own in zip(node.output, function.output, strict=False)})
+
+    def _add(
+        self, place: Hashable, name: str, values: TensorProto | SparseTensorProto, is_node: bool = False
+    ) -> tuple[Constant]:
+        """Return the constant at a place, and note it when it is first seen: a function may be called again."""
+        key = place, name
+        if key not in self.constants:
+            if isinstance(values, SparseTensorProto):
+                size = sum(count_bytes(one.dims, one.data_type) for one in (values.values, values.indices))
+                constant = Constant(name, values.values, Shape(values.dims), size, is_node)
+            else:
+                size = count_bytes(values.dims, values.data_type)
+                constant = Constant(name, values, Shape(values.dims), size, is_node)
+            self.constants[key] = constant
+        return (self.constants[key],)
+
+
+def _read_constant(node: NodeProto) -> TensorProto | SparseTensorProto | None:
+    """Return the tensor of a ``Constant`` node; None for one of other values, or without any, and for other nodes."""
+    for attribute in node.attribute if node.op_type == "Constant" and node.output else ():
+        if attribute.HasField("t"):
+            return attribute.t
+        if attribute.HasField("sparse_tensor"):
+            return attribute.sparse_tensor
+        if attribute.name == "value_floats":
+            return helper.make_tensor("", TensorProto.FLOAT, [len(attribute.floats)], attribute.floats)
+    return None
 
 
 def _list_moved(node: NodeProto) -> Sequence[str]:
@@ -196,33 +258,34 @@ def _list_moved(node: NodeProto) -> Sequence[str]:
     return inputs if node.op_type == "Concat" else []
 
 
-def _has_weights_in_nodes(constants: Mapping[str, Constant], all_uses: Mapping[str, Sequence[_Use]]) -> bool:
+def _has_weights_in_nodes(constants: Sequence[Constant]) -> bool:
     """Return whether an exporter writes weights as ``Constant`` nodes, as that of PaddlePaddle does: all of them."""
-    return any(constants[name].is_node and _is_weight(uses) for name, uses in all_uses.items()) and not any(
+    return any(constant.is_node and _is_weight(constant.uses) for constant in constants) and not any(
         constant.shape.numel > 1 and not constant.is_node and is_float(dtype_name(constant.values.data_type))
-        for constant in constants.values()
+        for constant in constants
     )
 
 
-def _is_weight(uses: Sequence[_Use]) -> bool:
+def _is_weight(uses: Sequence[Use]) -> bool:
     """Return whether an operator takes a constant as its weight."""
     return any(use.input in _PARAMETERS.get(use.node.op_type, ()) for use in uses)
 
 
-def _is_parameter(name: str, constant: Constant, dtype: str, uses: Sequence[_Use], nodes_are_weights: bool) -> bool:
+def _is_parameter(constant: Constant, dtype: str, nodes_are_weights: bool) -> bool:
     """Return whether a constant is a weight that is trained: by the operators that use it, else by its dtype."""
+    uses = constant.uses
     if _is_weight(uses):
         return True
     if dtype in _NARROW and any(use.input in _SCALED.get(use.node.op_type, ()) for use in uses):
         return constant.shape.numel > 1
-    if (constant.is_node and not nodes_are_weights) or _COMPUTED.fullmatch(name) or not constant.shape:
+    if (constant.is_node and not nodes_are_weights) or _COMPUTED.fullmatch(constant.name) or not constant.shape:
         return False
     if uses and all(use.input in _BUFFERS.get(use.node.op_type, ()) for use in uses):
         return False
     return is_float(dtype)
 
 
-def _count_packed(stored: int, dtype: str, uses: Sequence[_Use]) -> int | None:
+def _count_packed(stored: int, dtype: str, uses: Sequence[Use]) -> int | None:
     """Return how many elements packed weights stand for; None for weights that are not packed."""
     for use in uses:
         sizes: dict[str, int] = {attribute.name: attribute.i for attribute in use.node.attribute}

@@ -18,17 +18,14 @@ def zero_weights(model: ModelProto, read: Callable[[TensorProto], Any]) -> tuple
 
     ``read`` returns the values of a tensor; it is called for one after another, and none is kept.
     """
-    constants = list_constants(model)
-    in_order = list(constants.values())  # the identity of a weight is its place among these
+    constants = list_constants(model, find_scopes(model))
     parameters = {
-        int(weight.record.identity): weight.record.dtype
-        for weight in list_weights(model, find_scopes(model), constants)
-        if weight.is_parameter
+        int(weight.record.identity): weight.record.dtype for weight in list_weights(constants) if weight.is_parameter
     }
     zeros = total = 0
     for identity, dtype in parameters.items():
         if dtype.startswith(("float", "bfloat")):
-            constant = in_order[identity]
+            constant = constants[identity]
             zeros += constant.shape.numel - count_nonzero(read(constant.values))
             total += constant.shape.numel
     return zeros, total

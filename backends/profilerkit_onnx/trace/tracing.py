@@ -48,7 +48,7 @@ def trace_model(model: ModelProto, inputs: ModelInputs | None, make_walk: Callab
 
 def _trace_call(model: ModelProto, inputs: ModelInputs | None, make_walk: Callable[..., Walk]) -> ModelTrace:
     scopes = find_scopes(model)
-    weights = list_by_layer(list_weights(model, scopes, list_constants(model)))
+    weights = list_by_layer(list_weights(list_constants(model, scopes)))
     if inputs is None:
         return ModelTrace(layer_records(scopes.types, weights))
     walk = make_walk(HANDLERS, scopes.paths)

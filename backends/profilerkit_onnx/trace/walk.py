@@ -18,7 +18,7 @@ from profilerkit.trace.bounds import Branch, Choice
 
 from ..costs import is_known
 from ..costs.recurrent import LENGTHS, RECURRENT
-from ..model.graphs import order_nodes
+from ..model.graphs import MOST_NODES, order_nodes
 from ..model.types import read_opsets, tensor_type
 from .folding import read_array
 from .functions import fill_body, find_body
@@ -35,9 +35,6 @@ Handler: TypeAlias = "Callable[[Walk, Visit], Sequence[Value]]"
 _NO_WORK = Cost(0, 0)
 #: What is declared before a walk begins.
 _NOTHING = Declarations({}, {}, {}, {})
-#: The most nodes in functions that are gone over, some seconds: 17 functions that each call the last one twice have as
-#: many, in a file of a kilobyte.
-_MOST_NODES = 100_000
 _WITH_GRAPHS = (AttributeProto.GRAPH, AttributeProto.GRAPHS)
 _SHORTER = "the lengths of the sequences of {!r} depend on values: all are counted as the longest possible"
 
@@ -151,9 +148,9 @@ class Walk:
     def _walk_function(self, visit: Visit, function: FunctionProto) -> list[Value | None]:
         """Go over the body of the function that a node calls; return what it makes, None for what it does not make."""
         self.nodes_in_functions += len(function.node)
-        if self.nodes_in_functions > _MOST_NODES:
+        if self.nodes_in_functions > MOST_NODES:
             raise UnfitError(
-                f"its functions call one another more than {_MOST_NODES:,} operators in all, the last "
+                f"its functions call one another more than {MOST_NODES:,} operators in all, the last "
                 f"{visit.node.op_type!r}; have the exporter write them as a loop, or inline what is needed"
             )
         named = zip(function.input, visit.inputs, strict=False)
