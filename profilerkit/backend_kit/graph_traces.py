@@ -104,7 +104,12 @@ def trace_work(
             input_bytes=input_bytes,
             live_bytes=memory.live_bytes,
             note="along the order of the graph; a runtime may order and reuse otherwise",
-            unsized=Counter(op.operator for op in executed for value in op.outputs if value.shape is None),
+            unsized=Counter(
+                [
+                    *("an input" for value in inputs if value.shape is None),
+                    *(op.operator for op in executed for value in op.outputs if value.shape is None),
+                ]
+            ),
         ),
         uncounted=work.count_missing(),
         method=method,

@@ -6,6 +6,7 @@ import ctypes
 import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,10 +14,10 @@ pytest.importorskip("onnx")
 import numpy as np
 import onnx
 from onnx import TensorProto, helper
-from onnx_graphs import F, make_model
+from onnx_graphs import BACKEND, F, make_model
 from source_tree import ROOT
 
-from profilerkit import profile
+from profilerkit import ModelInputs, profile
 
 #: Two weights of 1.6 GB each.
 ROWS, COLUMNS = 40_000, 10_000
@@ -139,3 +140,34 @@ def test_metadata_that_is_no_list_of_layers_tells_none(text: str) -> None:
     node.metadata_props.add(key="pkg.torch.onnx.name_scopes", value=text)
     model = make_model([node], {"x": np.ones((1, 3), np.float32)}, {}, ["y"])
     assert profile(model, np.ones((1, 3), np.float32), metrics=["flops"])["flops"] == 3
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        helper.make_node("OneHot", ["few", "many", "values"], ["big"]),
+        helper.make_node("Pad", ["few", "pads"], ["big"]),
+        helper.make_node("Resize", ["few", "", "", "size"], ["big"], coordinate_transformation_mode="asymmetric"),
+        helper.make_node("HannWindow", ["many"], ["big"]),
+        helper.make_node("Einsum", ["row"] * 4, ["big"], equation="a,b,c,d->abcd"),
+    ],
+    ids=lambda node: node.op_type,
+)
+def test_what_would_be_large_is_not_computed(node: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thousand million elements of a handful: their shape is enough."""
+    all_weights = {
+        "few": np.asarray([1, 2]),
+        "many": np.asarray(10**9),
+        "values": np.asarray([0, 1], F),
+        "pads": np.asarray([0, 10**9]),
+        "size": np.asarray([10**9]),
+        "row": np.ones(1000, F),
+    }
+    computed: list[Any] = []
+    monkeypatch.setattr("profilerkit_onnx.trace.folding.make_evaluator", computed.append)
+    nodes = [node, helper.make_node("Gather", ["big", "x"], ["y"])]
+    x = np.zeros((2,), np.int64)
+    weights = {name: all_weights[name] for name in node.input if name}
+    trace = BACKEND.trace(make_model(nodes, {"x": x}, weights), ModelInputs(x=x))
+    assert trace.failure is None
+    assert not computed

@@ -7,10 +7,10 @@ leave out; positions that are not named are those of the operator's required inp
 
 from __future__ import annotations
 
-from profilerkit.costs import attention, constants, matmul
+from profilerkit.costs import attention, constants, matmul, normalization
 from profilerkit.costs.numbers import is_float
 
-from .registry import Cost, NodeCall, register_op_cost
+from .registry import OPERATORS, Cost, NodeCall, register_op_cost
 
 
 def _is_added(call: NodeCall, *indices: int) -> bool:
@@ -136,13 +136,17 @@ def group_query_attention(call: NodeCall) -> Cost:
     scores = batch * heads * length * keys
     cost = attention.attention(scores, width, width, _is_added(call, attention_bias))
     cost = cost.plus(_count_soft_cap(call, scores))
+    for norm, normalized in ((14, heads), (15, pairs)):  # weights of norms of queries and of keys
+        if call.has_input(norm):
+            rows = batch * length * normalized
+            cost = cost.plus(normalization.rms_norm(rows * width, rows))
     if not call.attribute("do_rotary", 0):
         return cost
     turned = batch * length * (heads + pairs) * 2 * call.inputs[cosines][1]
     return cost.plus(attention.rotate(turned))
 
 
-@register_op_cost("com.microsoft::RotaryEmbedding")
+@OPERATORS.register_all("RotaryEmbedding", "com.microsoft::RotaryEmbedding")
 def rotary_embedding(call: NodeCall) -> Cost:
     """Of each head, as many elements as both caches have, whose rows are half as long."""
     x, cache = call.inputs[0], call.inputs[2]
@@ -150,4 +154,4 @@ def rotary_embedding(call: NodeCall) -> Cost:
         return attention.rotate(x.numel)
     heads = call.attribute("num_heads") if len(x) == 3 else x[1]
     positions = x[0] * (x[1] if len(x) == 3 else x[2])
-    return attention.rotate(positions * heads * 2 * cache[1])
+    return attention.rotate(positions * heads * 2 * cache[-1])

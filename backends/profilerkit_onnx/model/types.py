@@ -28,7 +28,7 @@ STANDARD = ("", "ai.onnx")
 #: What exporters write as the name of a size that has none: two of them are not the same size.
 _NAMELESS = ("", "?", "-1", "None")
 #: The bits of dtypes whose elements are packed.
-_PACKED = {"INT4": 4, "UINT4": 4, "FLOAT4E2M1": 4, "INT2": 2, "UINT2": 2}
+_PACKED = {"INT4": 4, "UINT4": 4, "FLOAT4E2M1": 4, "INT2": 2, "UINT2": 2, "FLOAT6E2M3": 6, "FLOAT6E3M2": 6}
 
 
 @cache

@@ -25,9 +25,9 @@ from profilerkit.costs.numbers import is_float
 from profilerkit.trace.records import WeightRecord
 
 from .graphs import MOST_NODES, list_inner_graphs, list_nodes
-from .types import count_bytes, dtype_name
+from .types import STANDARD, count_bytes, dtype_name
 
-__all__ = ["Constant", "describe_attributes", "list_constants", "list_weights"]
+__all__ = ["Constant", "describe_uncounted", "list_constants", "list_weights"]
 
 #: The inputs of operators that are parameters whatever their dtype, by their places.
 _PARAMETERS = {
@@ -64,21 +64,31 @@ _BUFFERS = {
     "DynamicQuantizeLSTM": (8, 9, 10, 11),
     "DynamicQuantizeMatMul": (2, 3),
     "GatherBlockQuantized": (2, 3),
+    "GroupQueryAttention": (7, 8, 12, 13),
     "GRU": (4, 5),
     "LSTM": (4, 5, 6),
     "MatMulBnb4": (2,),
     "MatMulIntegerToFloat": (2, 3, 4, 5),
     "MatMulNBits": (2, 3),
+    "NonMaxSuppression": (3, 4),
     "OneHot": (1, 2),
+    "Pad": (2,),
     "QAttention": (3, 4, 6, 7),
     "QGemm": (1, 2, 4, 5, 7, 8),
     "QLinearAdd": (1, 2, 4, 5, 6, 7),
     "QLinearConv": (1, 2, 4, 5, 6, 7),
+    **dict.fromkeys(("QLinearAveragePool", "QLinearGlobalAveragePool", "QLinearReduceMean"), (1, 2, 3, 4)),
+    **dict.fromkeys(("QLinearLeakyRelu", "QLinearSigmoid", "QLinearSoftmax"), (1, 2, 3, 4)),
     "QLinearMatMul": (1, 2, 4, 5, 6, 7),
     "QLinearMul": (1, 2, 4, 5, 6, 7),
+    "QLinearWhere": (2, 3, 5, 6, 7, 8),
+    "QMoE": (3, 6, 9, 11, 12, 13),
     "QuantizeLinear": (1, 2),
     "RNN": (4, 5),
     "Resize": (1, 2, 3),
+    "RotaryEmbedding": (1, 2, 3),
+    "STFT": (2,),
+    "Upsample": (1,),
 }
 #: Dtypes of weights that are narrower than what they stand for, and the inputs where such a constant is a parameter: a
 #: table whose rows are looked up before they are scaled, or the numbers that a cast and arithmetic scale.
@@ -151,15 +161,30 @@ def list_weights(constants: Sequence[Constant]) -> Iterator[PlacedWeight]:
             yield PlacedWeight(path, record, is_parameter)
 
 
-def describe_attributes(model: ModelProto) -> str:
-    """Return which operators have weights in their attributes, which are no tensors: linear models, trees, scalers."""
-    kinds = {
+def describe_uncounted(model: ModelProto, constants: Iterable[Constant]) -> str:
+    """Return in words which weights are not counted; empty where all are.
+
+    Linear models, trees and scalers have theirs in attributes, which are no tensors. And of integers in matrices that
+    an operator reads which is not known here, nobody can say whether, and how many, weights are packed in them.
+    """
+    with_attributes = {
         node.op_type
         for node in list_nodes(model.graph.node)
         if node.domain == "ai.onnx.ml"
         and any(attribute.floats or attribute.HasField("t") for attribute in node.attribute)
     }
-    return f"the weights that {', '.join(sorted(kinds))} has in attributes" if kinds else ""
+    unknown = {
+        use.node.op_type
+        for constant in constants
+        if len(constant.shape) > 1 and dtype_name(constant.values.data_type) in _NARROW
+        for use in constant.uses
+        if use.node.domain not in (*STANDARD, "ai.onnx.ml") and use.node.op_type not in (*_PARAMETERS, *_BUFFERS)
+    }
+    return " and ".join(
+        f"the weights that {', '.join(sorted(operators))} has {where}"
+        for operators, where in ((with_attributes, "in attributes"), (unknown, "in integers"))
+        if operators
+    )
 
 
 #: The constants that each name in a graph stands for: itself, or those that it is a copy, a part or a form of.
@@ -241,10 +266,12 @@ class _Search:
 def _read_constant(node: NodeProto) -> TensorProto | SparseTensorProto | None:
     """Return the tensor of a ``Constant`` node; None for one of other values, or without any, and for other nodes."""
     for attribute in node.attribute if node.op_type == "Constant" and node.output else ():
+        tensor: TensorProto = attribute.t
+        sparse: SparseTensorProto = attribute.sparse_tensor
         if attribute.HasField("t"):
-            return attribute.t
+            return tensor
         if attribute.HasField("sparse_tensor"):
-            return attribute.sparse_tensor
+            return sparse
         if attribute.name == "value_floats":
             return helper.make_tensor("", TensorProto.FLOAT, [len(attribute.floats)], attribute.floats)
     return None
@@ -293,4 +320,7 @@ def _count_packed(stored: int, dtype: str, uses: Sequence[Use]) -> int | None:
             return sizes.get("K", 0) * sizes.get("N", 0)
         if use.node.op_type == "GatherBlockQuantized" and use.input == 0 and dtype == "uint8":
             return stored * 8 // sizes.get("bits", 4)
+        if use.node.op_type == "QMoE" and use.input in (2, 5, 8) and dtype == "uint8":
+            own_bits = sizes.get(f"fc{(use.input + 1) // 3}_expert_weight_bits", 0)
+            return stored * 8 // (own_bits or sizes.get("expert_weight_bits", 4))
     return None

@@ -6,14 +6,14 @@ Only small constants: they are enough to know shapes, and computing weights woul
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
+from onnx import ModelProto, NodeProto, TensorProto, TypeProto, helper, numpy_helper
 
 from ..model.graphs import list_inner_graphs
-from ..model.types import LARGEST, STANDARD
+from ..model.types import LARGEST, STANDARD, read_dims
 from .values import Array, Value
 
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["evaluate", "fold", "is_random", "is_repeatable", "is_shape_operator", "make_evaluator", "read_array"]
 
-#: Operators that make many elements of a few numbers.
-_GROWING = ("ConstantOfShape", "Expand", "Range", "Tile")
+#: Operators whose results have no more elements than their inputs, though their types do not tell how many.
+_SHRINKING = ("Compress", "NonZero", "Unique")
 #: Operators whose results differ from run to run.
 _RANDOM = {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
 
@@ -58,8 +58,16 @@ def is_repeatable(node: NodeProto, inputs: Sequence[Value | None] | None = None)
     return node.domain in STANDARD and not is_random(node, inputs) and not list_inner_graphs(node)
 
 
-def fold(node: NodeProto, inputs: Sequence[Value | None], opsets: Mapping[str, int]) -> list[Array | None]:
-    """Return the elements of a node's outputs where they are known before the model runs; None for each other."""
+def fold(
+    node: NodeProto,
+    inputs: Sequence[Value | None],
+    types: Iterable[TypeProto | None],
+    opsets: Mapping[str, int],
+) -> list[Array | None]:
+    """Return the elements of a node's outputs where they are known before the model runs, and few; None for others.
+
+    ``types`` are those of the outputs, as far as they are known.
+    """
     nothing: list[Array | None] = [None] * len(node.output)
     if is_shape_operator(node) and inputs and inputs[0] is not None:
         return _measure_shape(node, inputs[0])
@@ -68,7 +76,7 @@ def fold(node: NodeProto, inputs: Sequence[Value | None], opsets: Mapping[str, i
     arrays = [None if value is None else value.array for value in inputs]
     if node.op_type == "Identity" and len(arrays) == 1:
         return arrays  # nothing to compute
-    if node.op_type in _GROWING and not _makes_little(node, arrays):
+    if node.op_type not in _SHRINKING and not all(_makes_little(kind) for kind in types):
         return nothing
     made = evaluate(node, arrays, opsets) or nothing
     return [array if array is not None and array.size <= LARGEST else None for array in made]
@@ -85,17 +93,10 @@ def _measure_shape(node: NodeProto, source: Value) -> list[Array | None]:
     return [np.asarray(source.shape[start:end], np.int64)]
 
 
-def _makes_little(node: NodeProto, arrays: Sequence[Array | None]) -> bool:
-    """Return whether a growing operator makes few elements; computing many could take all memory."""
-    numbers = [array for array in arrays if array is not None]
-    if node.op_type == "Range":
-        start, limit, step = (float(array.item()) for array in numbers)
-        return step != 0 and abs((limit - start) / step) <= LARGEST
-    # The last input has the shape of the result, or for Tile the repeats. Integers could overflow in a product.
-    most = np.prod(numbers[-1].astype(np.float64))
-    if node.op_type != "ConstantOfShape":
-        most *= max(numbers[0].size, 1)
-    return bool(most <= LARGEST)
+def _makes_little(kind: TypeProto | None) -> bool:
+    """Return whether a type has few elements for sure: computing many could take all memory."""
+    dims = None if kind is None else read_dims(kind)
+    return dims is not None and math.prod(dim if isinstance(dim, int) else math.inf for dim in dims) <= LARGEST
 
 
 def make_evaluator(model: ModelProto) -> ReferenceEvaluator:

@@ -30,6 +30,8 @@ def find_body(node: NodeProto, inputs: Sequence[Value | None], opsets: Mapping[s
     if version is None:
         return None
     if is_made_for_node:
+        if any(value is not None and value.type.WhichOneof("value") is None for value in inputs):
+            return None  # onnx would end the process
         types = [b"" if value is None else value.type.SerializeToString() for value in inputs]
         body = schema.get_context_dependent_function_with_opset_version(version, node.SerializeToString(), types)
     else:

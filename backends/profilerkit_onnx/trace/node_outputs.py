@@ -51,7 +51,7 @@ def make_outputs(
     if node.op_type == "Constant" and node.domain in STANDARD:
         return NodeOutputs([_make_constant(node, declared.opsets, next(numbers))], are_inferred=False)
     types = infer(node, inputs, declared.opsets)
-    arrays = fold(node, inputs, declared.opsets)
+    arrays = fold(node, inputs, types, declared.opsets)
     values = [value for value in inputs if value is not None]
     is_constant = bool(values) and all(value.constant for value in values) and not is_random(node, inputs)
     from_inputs = any(value.from_inputs for value in values) and not is_shape_operator(node)
@@ -107,6 +107,6 @@ def _make_constant(node: NodeProto, opsets: Mapping[str, int], number: int) -> V
         if attribute.name == "value" and attribute.HasField("t"):
             tensor = attribute.t
             return Value(number, tensor_type(tensor.data_type, tensor.dims), constant=True, array=read_array(tensor))
-    [array] = fold(node, [], opsets)
     [kind] = infer(node, [], opsets)
+    [array] = fold(node, [], [kind], opsets)
     return Value(number, kind or TypeProto(), constant=True, array=array)

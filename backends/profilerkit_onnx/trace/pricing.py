@@ -28,8 +28,8 @@ _MASKS = {
 }
 #: Attention in which no query attends to a later key, whatever its attributes are.
 _ALWAYS_CAUSAL = ("com.microsoft::GroupQueryAttention",)
-#: The attributes that say so of the others.
-_CAUSAL = ("is_causal", "unidirectional")
+#: The attributes that say so of the others, and those of a window, beyond which scores are hidden; -1 is none.
+_CAUSAL, _WINDOWS = ("is_causal", "unidirectional"), ("left_window_size", "right_window_size")
 
 
 def name_operator(node: NodeProto) -> str:
@@ -70,7 +70,10 @@ def may_be_masked(operator: str, node: NodeProto, inputs: Sequence[Value | None]
     if positions is None:
         return False
     reads_mask = any(inputs[index] is not None for index in positions if index < len(inputs))
-    return reads_mask or any(attribute.name in _CAUSAL and attribute.i for attribute in node.attribute)
+    return reads_mask or any(
+        (attribute.name in _CAUSAL and attribute.i) or (attribute.name in _WINDOWS and attribute.i >= 0)
+        for attribute in node.attribute
+    )
 
 
 def price(

@@ -96,8 +96,13 @@ def _attend_grouped(node: RuleNode) -> Types:
     """Several heads of queries share a pair of keys and values; without keys, all are packed in the queries."""
     query, heads, pairs = node.shape(0), node.get("num_heads"), node.get("kv_num_heads")
     width = query[2] // heads if node.has(1) else query[2] // (heads + 2 * pairs)
-    past = node.shape(3)[2] if node.has(3) else 0
-    present = tensor_type(node.element(), (query[0], pairs, query[1] + past, width))
+    cache, past_keys, all_keys = Shape((query[0], pairs, 0, width)), 3, 6
+    if node.has(past_keys):
+        cache = node.shape(past_keys)
+    # The cache may have room for later keys already: then it does not grow.
+    total = node.read(all_keys)
+    keys = cache[2] + query[1] if total is None else max(cache[2], int(total.item()))
+    present = tensor_type(node.element(past_keys) or node.element(), (*cache[:2], keys, cache[3]))
     return [tensor_type(node.element(), (*query[:2], heads * width)), present, present]
 
 
@@ -196,13 +201,14 @@ _RULES: dict[str, Rule] = {
     _MICROSOFT + "NhwcMaxPool": follow_standard("MaxPool", 0),
     # The keys and values so far are another input, and the dtype is that of the scale.
     _MICROSOFT + "QAttention": partial(_attend, past_index=8, element=3),
-    _MICROSOFT + "QGemm": follow_standard("Gemm", 0, 3),
+    _MICROSOFT + "QGemm": follow_standard("Gemm", 0, 3, element=8),
     _MICROSOFT + "QLinearAdd": broadcast(0, 3, element=0),
     _MICROSOFT + "QLinearAveragePool": follow_standard("AveragePool", 0),
     _MICROSOFT + "QLinearConcat": _concatenate,
     _MICROSOFT + "QLinearConv": follow_standard("Conv", 0, 3, element=7),
     _MICROSOFT + "QLinearGlobalAveragePool": follow_standard("GlobalAveragePool", 0),
     _MICROSOFT + "QLinearMul": broadcast(0, 3, element=0),
+    _MICROSOFT + "QLinearWhere": broadcast(0, 1, 4, element=1),
     _MICROSOFT + "QuantizeLinear": _quantize,
     _MICROSOFT + "SkipLayerNormalization": _normalize_sum,
     _MICROSOFT + "SkipSimplifiedLayerNormalization": _normalize_sum,

@@ -14,7 +14,7 @@ from profilerkit.costs import Shape
 from ..costs.matmul import turn
 from ..model.types import tensor_type
 from .pricing import read_attributes
-from .values import Value
+from .values import Array, Value
 
 __all__ = [
     "Rule",
@@ -59,6 +59,11 @@ class RuleNode:
         value = self.inputs[index] if self.has(index) else None
         return 0 if value is None else value.element
 
+    def read(self, index: int) -> Array | None:
+        """Return the elements of an input; None where they are not known before the model runs."""
+        value = self.inputs[index] if self.has(index) else None
+        return None if value is None else value.array
+
     def get(self, name: str, default: Any = None) -> Any:
         """Return an attribute."""
         return self.attributes.get(name, default)
@@ -91,7 +96,7 @@ def follow_standard(op: str, *indices: int, element: int = 0) -> Rule:
     """Return the rule that the output has the shape of a standard operator's over some of the inputs.
 
     The channels are last where an attribute says so, or the name of the operator: ``NhwcConv``. The dtype is that of
-    one input.
+    one input; where this is left out, the output has floats.
     """
 
     def rule(node: RuleNode) -> Types:
@@ -102,7 +107,7 @@ def follow_standard(op: str, *indices: int, element: int = 0) -> Rule:
         output = _infer_by_standard(op, node.node, shapes)
         if has_channels_last:
             output = Shape((output[0], *output[2:], output[1]))
-        return [tensor_type(node.element(element), output)]
+        return [tensor_type(node.element(element) or TensorProto.FLOAT, output)]
 
     return rule
 

@@ -15,15 +15,16 @@ from profilerkit import ModelInputs, ModelTrace
 from profilerkit.backend_kit.failures import explain_failure, note_layer
 from profilerkit.backend_kit.graph_traces import describe_constants, trace_work
 from profilerkit.backend_kit.graph_work import Executed
+from profilerkit.backend_kit.named_layers import Scopes
 from profilerkit.backend_kit.numpy_data import bind_inputs
-from profilerkit.backend_kit.scoped_calls import layer_calls, layer_records, list_by_layer
+from profilerkit.backend_kit.scoped_calls import LayerWeights, layer_calls, layer_records, list_by_layer
 from profilerkit.trace.records import LayerCall
 
 from ..model.declared_inputs import list_declared, name_sizes
 from ..model.graphs import list_inner_graphs
 from ..model.scopes import find_scopes
 from ..model.types import LARGEST, read_opsets, tensor_type
-from ..model.weights import describe_attributes, list_constants, list_weights
+from ..model.weights import describe_uncounted, list_constants, list_weights
 from .control_flow import HANDLERS, holds_conditions
 from .node_outputs import Declarations
 from .values import Value, find_value
@@ -43,12 +44,20 @@ def trace_model(model: ModelProto, inputs: ModelInputs | None, make_walk: Callab
 
     ``make_walk`` makes the walk over the graph: a subclass may count otherwise.
     """
-    return replace(_trace_call(model, inputs, make_walk), unmade_weights=describe_attributes(model))
-
-
-def _trace_call(model: ModelProto, inputs: ModelInputs | None, make_walk: Callable[..., Walk]) -> ModelTrace:
     scopes = find_scopes(model)
-    weights = list_by_layer(list_weights(list_constants(model, scopes)))
+    constants = list_constants(model, scopes)
+    weights = list_by_layer(list_weights(constants))
+    trace = _trace_call(model, inputs, scopes, weights, make_walk)
+    return replace(trace, unmade_weights=describe_uncounted(model, constants))
+
+
+def _trace_call(
+    model: ModelProto,
+    inputs: ModelInputs | None,
+    scopes: Scopes,
+    weights: dict[str, LayerWeights],
+    make_walk: Callable[..., Walk],
+) -> ModelTrace:
     if inputs is None:
         return ModelTrace(layer_records(scopes.types, weights))
     walk = make_walk(HANDLERS, scopes.paths)
@@ -97,16 +106,17 @@ def _walk_call(walk: Walk, model: ModelProto, inputs: ModelInputs) -> tuple[list
         functions={(function.domain, function.name, function.overload): function for function in model.functions},
     )
     kinds = "" if inputs.are_random else "biuf" if holds_conditions(model) else "iu"
-    entries = {name: _make_input(next(walk.numbers), tensor, kinds) for name, tensor in bound.items()}
+    types = {value.name: value.type for value in model.graph.input}
+    entries = {name: _make_input(next(walk.numbers), item, types[name], kinds) for name, item in bound.items()}
     values = {**walk.add_initializers(model.graph, {}), **entries}
     walk.walk_model(model.graph.node, values)
     return list(entries.values()), [find_value(value.name, values) for value in model.graph.output]
 
 
-def _make_input(number: int, tensor: Any, kinds: str) -> Value:
+def _make_input(number: int, tensor: Any, declared: TypeProto, kinds: str) -> Value:
     """Return the value of an input, with its elements if these are few and of one of these kinds of numbers."""
-    if not hasattr(tensor, "dtype") or not hasattr(tensor, "shape"):
-        return Value(number, TypeProto())
+    if not hasattr(tensor, "dtype") or not hasattr(tensor, "shape"):  # a sequence, or a map
+        return Value(number, declared)
     dtype = np.dtype(tensor.dtype)
     is_known = dtype.kind in kinds and math.prod(tensor.shape) <= LARGEST
     kind = tensor_type(helper.np_dtype_to_tensor_dtype(dtype), tuple(tensor.shape))

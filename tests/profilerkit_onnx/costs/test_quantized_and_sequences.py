@@ -8,10 +8,10 @@ import pytest
 
 pytest.importorskip("onnx")
 import numpy as np
-from onnx import helper
+from onnx import TensorProto, helper
 from onnx_graphs import BACKEND, F, make_graph, make_model, trace_node
 
-from profilerkit import ModelInputs
+from profilerkit import ModelInputs, profile
 
 U8, S8 = np.uint8, np.int8
 SCALE, ZERO = np.asarray([0.5], F), np.asarray([1], U8)
@@ -143,3 +143,26 @@ def test_a_map_over_a_sequence_is_its_body_or_named() -> None:
     trace = BACKEND.trace(make_model(nodes, {"x": ones(3, 4)}, opset=20), ModelInputs(ones(3, 4)))
     assert trace.failure is None
     assert trace.flops == 24 or trace.missing, "a silent zero"
+
+
+def test_a_map_over_a_sequence_that_the_call_gives_is_named() -> None:
+    """onnx ends the process where it is asked for the body of a map over it knows not what."""
+    body = helper.make_graph(
+        [helper.make_node("Relu", ["a"], ["b"])],
+        "body",
+        [helper.make_tensor_value_info("a", TensorProto.FLOAT, [2, 3])],
+        [helper.make_tensor_value_info("b", TensorProto.FLOAT, [2, 3])],
+    )
+    nodes = [
+        helper.make_node("SequenceMap", ["s"], ["t"], body=body),
+        helper.make_node("ConcatFromSequence", ["t"], ["y"], axis=0),
+    ]
+    model = make_model(nodes, {})
+    model.graph.input.append(helper.make_tensor_sequence_value_info("s", TensorProto.FLOAT, [2, 3]))
+    report = profile(model, ModelInputs(s=[np.ones((2, 3), F)] * 2), metrics=["flops", "memory_footprint"])
+    assert "Loop of an unknown number of turns (1 call)" in report.status("flops").missing
+    assert "an input of unknown size (1 call)" in report.status("memory_footprint").missing
+    del model.graph.input[:]
+    model.graph.input.add().name = "s"  # nothing is known of it
+    unknown = profile(model, ModelInputs(s=[np.ones((2, 3), F)] * 2), metrics=["flops"])
+    assert unknown.status("flops").completeness.value == "partial"

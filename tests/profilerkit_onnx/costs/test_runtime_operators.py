@@ -226,6 +226,17 @@ CASES: list[Case] = [
         2 * 4 * 9 * 9 + 3 * 2 * 3 * 6 * 16,
     ),
     (
+        "GroupQueryAttention",  # 5 keys in all, in a cache that has room for 16
+        [
+            *(ones(2, 1, 32), ones(2, 1, 16), ones(2, 1, 16), ones(2, 2, 16, 8), ones(2, 2, 16, 8)),
+            *(np.asarray([4, 4], np.int32), np.asarray(5, np.int32)),
+        ],
+        {"num_heads": 4, "kv_num_heads": 2},
+        (2, 1, 32),
+        2 * 4 * 5 * 16,
+        2 * 4 * 5 * 6,
+    ),
+    (
         "QAttention",
         [
             *(ones(2, 5, 12, dtype=U8), ones(12, 36, dtype=S8), ones(36), SCALE, SCALE, None, ZERO, ZERO_S),
@@ -464,3 +475,66 @@ def test_masks_of_attention_are_known_as_such(
     given = dict(zip(names, inputs, strict=True))
     status = profile(model, ModelInputs(**given), metrics=["attended_macs"]).status("attended_macs")
     assert (status.value, status.sign) == (2 * 25 * 8, "\u2264 " if is_masked else "")
+
+
+def test_a_product_of_integers_without_a_last_zero_point_makes_floats() -> None:
+    """3 x 5 floats of four bytes, and an input of 3 x 4 bytes."""
+    weights = {"s": SCALE, "z": ZERO, "w": ones(5, 4, dtype=U8)}
+    node = helper.make_node("QGemm", ["x", "s", "z", "w", "s", "z"], ["y"], domain="com.microsoft", transB=1)
+    x = ones(3, 4, dtype=U8)
+    trace = BACKEND.trace(make_model([node], {"x": x}, weights), ModelInputs(x=x))
+    assert [(info.shape, info.dtype) for info in trace.operators[0].outputs] == [((3, 5), "float32")]
+    assert max(trace.memory.live_bytes) == 12 + 60
+
+
+def test_a_cache_that_has_room_does_not_grow() -> None:
+    """The cache has 2 x 2 x 16 x 8 numbers of a byte each before the step and after it."""
+    arrays = {
+        "q": ones(2, 1, 32),
+        "k": ones(2, 1, 16),
+        "v": ones(2, 1, 16),
+        "keys": ones(2, 2, 16, 8, dtype=S8),
+        "values": ones(2, 2, 16, 8, dtype=S8),
+    }
+    weights = {"before": np.asarray([4, 4], np.int32), "all": np.asarray(5, np.int32)}
+    attributes: dict[str, Any] = {
+        "num_heads": 4,
+        "kv_num_heads": 2,
+        "k_quant_type": "PER_TENSOR",
+        "v_quant_type": "PER_TENSOR",
+    }
+    names = ["y", "new_keys", "new_values"]
+    node = helper.make_node("GroupQueryAttention", [*arrays, *weights], names, domain="com.microsoft", **attributes)
+    trace = BACKEND.trace(make_model([node], arrays, weights, names), ModelInputs(**arrays))
+    assert [info.shape for info in trace.operators[0].outputs] == [(2, 1, 32), (2, 2, 16, 8), (2, 2, 16, 8)]
+    assert [info.dtype for info in trace.operators[0].outputs] == ["float32", "int8", "int8"]
+
+
+def test_rotary_attention_turns_queries_and_keys() -> None:
+    """Three operations for each of 2 x 4 positions and 16 + 16 elements, beside attention without it."""
+    arrays, weights = {"x": ones(2, 4, 16)}, {"w": ones(16, 48), "b": ones(48)}
+    flops = []
+    variants: list[dict[str, Any]] = [{}, {"do_rotary": 1}, {"do_rotary": 1, "rotary_embedding_dim": 4}]
+    for attributes in variants:
+        node = helper.make_node("Attention", ["x", "w", "b"], ["y"], domain="com.microsoft", num_heads=2, **attributes)
+        trace = BACKEND.trace(make_model([node], arrays, weights), ModelInputs(**arrays))
+        flops.append(sum(operator.flops for operator in trace.operators))
+    assert [count - flops[0] for count in flops] == [0, 3 * 8 * 32, 3 * 8 * 2 * 2 * 4]
+
+
+def test_queries_and_keys_are_normalized_where_attention_has_weights_for_it() -> None:
+    """4 x 8 elements of queries and 2 x 8 of keys at each of 3 positions, as an RMSNormalization of them would be."""
+    arrays = {"q": ones(1, 3, 32), "k": ones(1, 3, 16), "v": ones(1, 3, 16)}
+    weights = {"before": np.asarray([2], np.int32), "all": np.asarray(3, np.int32), "w": ones(8)}
+    given = ["q", "k", "v", "", "", "before", "all", *[""] * 7, "w", "w"]
+    flops = []
+    for names in (given[:7], given):
+        node = helper.make_node(
+            "GroupQueryAttention", names, ["y"], domain="com.microsoft", num_heads=4, kv_num_heads=2
+        )
+        trace = BACKEND.trace(make_model([node], arrays, weights), ModelInputs(**arrays))
+        flops.append(sum(operator.flops for operator in trace.operators))
+    norm = helper.make_node("RMSNormalization", ["x", "w"], ["y"])
+    heads = ones(1, 3, 6, 8)
+    alone = BACKEND.trace(make_model([norm], {"x": heads}, {"w": ones(8)}, opset=23), ModelInputs(x=heads))
+    assert flops[1] - flops[0] == sum(operator.flops for operator in alone.operators) > 0

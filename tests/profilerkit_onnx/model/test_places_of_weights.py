@@ -100,3 +100,104 @@ def test_functions_that_call_themselves_end() -> None:
 def test_a_constant_node_of_each_kind_may_be_a_bias(value: dict[str, Any], stored: int) -> None:
     nodes = [helper.make_node("Constant", [], ["b"], **value), helper.make_node("Gemm", ["x", "w", "b"], ["y"])]
     assert count(make_model(nodes, {"x": X}, {"w": W}), x=X) == (12 + 4, 12 * 4 + stored)
+
+
+TABLES = {"cos": np.ones((8, 4), F), "sin": np.ones((8, 4), F)}
+SCALE, ZERO = np.ones(1, F), np.zeros(1, np.uint8)
+
+
+@pytest.mark.parametrize(
+    ("node", "inputs", "weights"),
+    [
+        (
+            helper.make_node("NonMaxSuppression", ["boxes", "scores", "most", "overlap", "least"], ["y"]),
+            {"boxes": np.ones((1, 5, 4), F), "scores": np.ones((1, 2, 5), F)},
+            {"most": np.asarray([3]), "overlap": np.ones(1, F), "least": np.ones(1, F)},
+        ),
+        (
+            helper.make_node("Pad", ["x", "pads", "value"], ["y"]),
+            {"x": X},
+            {"pads": np.ones(4, np.int64), "value": np.ones(1, F)},
+        ),
+        (
+            helper.make_node("STFT", ["x", "step", "window"], ["y"]),
+            {"x": np.ones((1, 64, 1), F)},
+            {"step": np.asarray(4), "window": np.ones(8, F)},
+        ),
+        (
+            helper.make_node("RotaryEmbedding", ["x", "cos", "sin", "p"], ["y"]),
+            {"x": np.ones((1, 2, 3, 8), F), "p": np.zeros((1, 3), np.int64)},
+            TABLES,
+        ),
+        (
+            helper.make_node("RotaryEmbedding", ["x", "p", "cos", "sin"], ["y"], domain="com.microsoft"),
+            {"x": np.ones((1, 2, 3, 8), F), "p": np.zeros((1, 3), np.int64)},
+            TABLES,
+        ),
+        (
+            helper.make_node(
+                "GroupQueryAttention",
+                ["q", "k", "k", "", "", "last", "all", "cos", "sin"],
+                ["y"],
+                domain="com.microsoft",
+                num_heads=2,
+                kv_num_heads=1,
+                do_rotary=1,
+            ),
+            {"q": np.ones((1, 3, 16), F), "k": np.ones((1, 3, 8), F)},
+            {"last": np.asarray([2], np.int32), "all": np.asarray(3, np.int32), **TABLES},
+        ),
+        (
+            helper.make_node("QLinearSigmoid", ["x", "s", "z", "s", "z"], ["y"], domain="com.microsoft"),
+            {"x": np.ones((2, 3), np.uint8)},
+            {"s": SCALE, "z": ZERO},
+        ),
+    ],
+    ids=lambda value: f"{value.domain}.{value.op_type}" if hasattr(value, "op_type") else "",
+)
+def test_what_operators_take_beside_weights_is_no_parameter(node: Any, inputs: Any, weights: Any) -> None:
+    model = make_model([node], inputs, weights, opset=23)
+    assert count(model, **inputs)[0] == 0
+
+
+def test_the_factors_of_an_older_upsampling_are_no_parameters() -> None:
+    x = np.ones((1, 2, 3, 3), F)
+    node = helper.make_node("Upsample", ["x", "factors"], ["y"], mode="linear")
+    model = make_model([node], {"x": x}, {"factors": np.asarray([1, 1, 2, 2], F)}, opset=9)
+    assert count(model, x=x) == (0, 4 * 4)
+
+
+def test_experts_of_few_bits_have_as_many_parameters_as_numbers() -> None:
+    """Four experts of 16 to 32 and 32 to 16 features, two numbers in each byte; scales are buffers, biases are not."""
+    inputs = {"x": np.ones((2, 16), F), "router": np.ones((2, 4), F)}
+    weights = {
+        "up": np.ones((4, 32, 8), np.uint8),
+        "up_scales": np.ones((4, 32), F),
+        "up_bias": np.ones((4, 32), F),
+        "down": np.ones((4, 16, 16), np.uint8),
+        "down_scales": np.ones((4, 16), F),
+        "down_bias": np.ones((4, 16), F),
+    }
+    node = helper.make_node("QMoE", [*inputs, *weights], ["y"], domain="com.microsoft", k=2, expert_weight_bits=4)
+    elements, biases, scales = 2 * 4 * 16 * 32, 4 * (32 + 16), 4 * (32 + 16)
+    assert count(make_model([node], inputs, weights), **inputs) == (
+        elements + biases,
+        elements // 2 + 4 * (biases + scales),
+    )
+
+
+def test_integers_that_an_unknown_operator_reads_may_be_weights() -> None:
+    node = helper.make_node("Novel", ["x", "w", "v"], ["y"], domain="com.example")
+    model = make_model([node], {"x": X}, {"w": np.ones((3, 4), np.int8), "v": W})
+    status = profile(model, ModelInputs(x=X), metrics=["total_params"]).status("total_params")
+    assert (status.value, status.completeness.value) == (12, "partial")
+    assert status.missing == ("the weights that Novel has in integers",)
+
+
+def test_numbers_of_six_bits_take_three_bytes_for_four() -> None:
+    from profilerkit_onnx.model.types import count_bytes
+
+    element = getattr(TensorProto, "FLOAT6E2M3", None)
+    if element is None:
+        pytest.skip("this release of onnx has none")
+    assert [count_bytes([size], element) for size in (4, 5)] == [3, 4]
