@@ -136,9 +136,9 @@ def group_query_attention(call: NodeCall) -> Cost:
     scores = batch * heads * length * keys
     cost = attention.attention(scores, width, width, _is_added(call, attention_bias))
     cost = cost.plus(_count_soft_cap(call, scores))
-    for norm, normalized in ((14, heads), (15, pairs)):  # weights of norms of queries and of keys
+    for norm, heads_of_norm in ((14, heads), (15, pairs)):  # weights of norms of queries and of keys
         if call.has_input(norm):
-            rows = batch * length * normalized
+            rows = batch * length * heads_of_norm
             cost = cost.plus(normalization.rms_norm(rows * width, rows))
     if not call.attribute("do_rotary", 0):
         return cost

@@ -206,20 +206,20 @@ class _Search:
         self._functions = {(one.domain, one.name, one.overload): one for one in model.functions}
         self._left, self._depth = MOST_NODES, 0
 
-    def enter_graph(self, graph: GraphProto, around: _Names, paths: Iterable[str], place: Hashable = ()) -> None:
+    def enter_graph(self, graph: GraphProto, around: _Names, paths: Iterable[str], location: Hashable = ()) -> None:
         """Go over a graph; ``around`` are the names around it, ``paths`` the layers of its nodes."""
         names = around.new_child({value.name: () for value in graph.input})
         for tensor in graph.initializer:
-            names[tensor.name] = self._add(place, tensor.name, tensor)
+            names[tensor.name] = self._add(location, tensor.name, tensor)
         for sparse in graph.sparse_initializer:
-            names[sparse.values.name] = self._add(place, sparse.values.name, sparse)
-        self._go_over(graph.node, names, paths, place)
+            names[sparse.values.name] = self._add(location, sparse.values.name, sparse)
+        self._go_over(graph.node, names, paths, location)
 
-    def _go_over(self, nodes: Sequence[NodeProto], names: _Names, paths: Iterable[str], place: Hashable) -> None:
+    def _go_over(self, nodes: Sequence[NodeProto], names: _Names, paths: Iterable[str], location: Hashable) -> None:
         for node in nodes:  # first, as a file may have one behind the loop that reads it
             values = _read_constant(node)
             if values is not None:
-                names[node.output[0]] = self._add(place, node.output[0], values, is_node=True)
+                names[node.output[0]] = self._add(location, node.output[0], values, is_node=True)
         for index, (node, path) in enumerate(zip(nodes, paths, strict=False)):
             function = self._functions.get((node.domain, node.op_type, node.overload))
             moved = _list_moved(node)
@@ -233,7 +233,7 @@ class _Search:
                     for constant in names.get(name, ()):
                         constant.uses.append(Use(node, position, path))
             for number, inner in enumerate(list_inner_graphs(node)):
-                self.enter_graph(inner, names, repeat(path), (place, index, number))
+                self.enter_graph(inner, names, repeat(path), (location, index, number))
 
     def _call(self, function: FunctionProto, node: NodeProto, names: _Names, path: str) -> None:
         """Go over a function; calls that lead too far, where the walk over the model gives up, are left out."""
@@ -245,13 +245,15 @@ class _Search:
         self._depth += 1
         self._go_over(function.node, inner, repeat(path), (function.domain, function.name, function.overload))
         self._depth -= 1
-        names.update({outer: inner.get(own, ()) for outer, own in zip(node.output, function.output, strict=False)})
+        names.update(
+            {outer: inner.get(formal, ()) for outer, formal in zip(node.output, function.output, strict=False)}
+        )
 
     def _add(
-        self, place: Hashable, name: str, values: TensorProto | SparseTensorProto, is_node: bool = False
+        self, location: Hashable, name: str, values: TensorProto | SparseTensorProto, is_node: bool = False
     ) -> tuple[Constant]:
-        """Return the constant at a place, and note it when it is first seen: a function may be called again."""
-        key = place, name
+        """Return the constant at a location, and note it when it is first seen: a function may be called again."""
+        key = location, name
         if key not in self.constants:
             if isinstance(values, SparseTensorProto):
                 size = sum(count_bytes(one.dims, one.data_type) for one in (values.values, values.indices))
