@@ -11,7 +11,7 @@ from google.protobuf.message import DecodeError
 from onnx import ModelProto, TensorProto
 
 from profilerkit import InputError
-from profilerkit.process.file_stamps import stamp_file
+from profilerkit.process.files import stamp_file
 
 from .model.external_data import external_files, list_tensors
 from .model.large_tensors import MalformedError, without_elements

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from profilerkit import InputError
 from profilerkit.errors import error_summary
-from profilerkit.process.archives import require_whole
+from profilerkit.process.files import require_whole
 
 from .model.file_checks import require_harmless_keras_file
 from .model.saved_model_checks import require_harmless_saved_model

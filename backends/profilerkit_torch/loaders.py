@@ -15,7 +15,7 @@ import torch
 from profilerkit import InputError, LoadedModel, ModelInputs
 from profilerkit.hooks.extension import make_refusal
 from profilerkit.models.loaded_files import find_namespace
-from profilerkit.process.archives import require_whole
+from profilerkit.process.files import require_whole
 
 from .model.pickles import join_imported_names, refuse_code
 from .model.program_checks import require_harmless_program

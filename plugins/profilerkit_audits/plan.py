@@ -18,7 +18,7 @@ from profilerkit.backend import BACKEND
 from profilerkit.error_text import shown
 from profilerkit.errors import ArgumentError, PlanError, ProfilerKitError
 from profilerkit.isolation.limits import Limits
-from profilerkit.process.toml_files import read_toml
+from profilerkit.process.files import read_toml
 from profilerkit_budgets.limits import Budget
 
 from .plan_values import (

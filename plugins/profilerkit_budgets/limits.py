@@ -18,7 +18,7 @@ from typing import Any
 from profilerkit.arguments.checks import PATH
 from profilerkit.error_text import shown
 from profilerkit.errors import BudgetError
-from profilerkit.process.toml_files import read_toml
+from profilerkit.process.files import read_toml
 
 __all__ = ["Budget", "Limit", "read_budget"]
 

@@ -27,7 +27,7 @@ from ..error_text import shown
 from ..errors import ArgumentError, by_likeness
 from ..hooks.commands import list_commands
 from ..piping.requests import Preference
-from ..process.toml_files import read_toml
+from ..process.files import read_toml
 from .options import SharedOption, TypedOption, input_options, isolation_options, measuring_options
 
 __all__ = [

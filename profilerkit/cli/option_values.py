@@ -1,22 +1,25 @@
-"""What the texts of options mean: each is read now, and not when all is measured, and some are completed by a shell.
-
-The functions are callbacks of click, but for those that take the name and the value of an argument: these are for
-`make_callback`.
-"""
+"""The values of options: what is read and checked when they are typed, and what a shell offers to complete."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from ..arguments.checks import ONE_BATCH_SIZE, Check, positive
 from ..arguments.shape_text import shapes_of_text
 from ..errors import ArgumentError, NotOfferedError
 from ..process.clean_output import results_alone
 from ..process.files import obstacle
+
+if TYPE_CHECKING:
+    import click
+
+    from ..hooks.extension import LoaderInfo
 
 __all__ = [
     "TIMEOUT",
@@ -26,7 +29,9 @@ __all__ = [
     "check_outputs",
     "complete_forms",
     "complete_metrics",
+    "devices",
     "make_callback",
+    "models",
     "parse_batch_sizes",
     "parse_shapes",
     "require_writable",
@@ -148,3 +153,45 @@ def check_optimizer(name: str, optimizer: str) -> str:
 
     optimizer_bytes(optimizer, ())
     return optimizer
+
+
+# What a shell completes for a model or a device -----------------------------------------------------------------------
+
+
+#: The most names that are offered: a shell asks before it shows more.
+_MOST = 200
+
+
+def models(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Return completions: of ``torchvision:res`` that library's models, else libraries and files.
+
+    A library that is not installed offers nothing.
+    """
+    from ..hooks.extension import LoaderInfo
+    from ..hooks.manager import list_infos
+
+    library, colon, _ = incomplete.partition(":")
+    with results_alone():
+        loaders = [offer.item for offer in list_infos(LoaderInfo) if offer.item.names is not None]
+        if colon:
+            names = [name for name in _list_names(loaders, library) if name.startswith(incomplete)]
+            return list(map(CompletionItem, names[:_MOST]))
+    libraries = [CompletionItem(f"{loader.name}:") for loader in loaders if loader.name.startswith(library)]
+    return [*libraries, CompletionItem(incomplete, type="file")]
+
+
+def _list_names(loaders: Iterable[LoaderInfo], library: str) -> Iterator[str]:
+    """Yield the names of a library's models, each behind the library's and a colon."""
+    for loader in loaders:
+        if loader.name == library and loader.names is not None:
+            with suppress(Exception):  # the library is not installed, or fails to import
+                yield from loader.names()
+
+
+def devices(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Return completions for a device that times are predicted for: the names of the catalog, and files."""
+    from ..devices.catalog import device_names
+
+    with results_alone():
+        names = [name for name in device_names() if name.startswith(incomplete)]
+    return [*map(CompletionItem, names), CompletionItem(incomplete, type="file")]

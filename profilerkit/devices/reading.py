@@ -9,7 +9,7 @@ from typing import Any
 
 from ..error_text import shown
 from ..errors import ArgumentError, DeviceFileError, nearest
-from ..process.toml_files import read_toml
+from ..process.files import read_toml
 from .info import DeviceInfo, Figure
 
 __all__ = ["FIGURES", "devices_in", "parse_device", "parse_figure", "read_device"]

@@ -24,7 +24,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn
 
-from ..process.file_stamps import read_stamp
+from ..process.files import read_stamp
 from ..process.locks import Lock
 from ..process.restoring import restored
 

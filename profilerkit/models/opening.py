@@ -14,7 +14,7 @@ from ..backend_kit.failures import name_backend
 from ..error_text import shown
 from ..hooks.backends import backend_named
 from ..hooks.offered_formulas import equip
-from ..process.file_stamps import read_stamp
+from ..process.files import read_stamp
 from ..protocols import OpensModels, find_capability
 from .recognition import find_backend, suggest_model
 

@@ -1,4 +1,4 @@
-"""Writing a file for the user: either all of it or nothing.
+"""Files of the user: writing one, either all of it or nothing, and reading others.
 
 All files that profilerkit writes are written here. The rules:
 
@@ -24,12 +24,25 @@ import select
 import stat
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
-__all__ = ["obstacle", "write_bytes", "write_elsewhere", "write_text"]
+from ..errors import InputError
+
+__all__ = [
+    "obstacle",
+    "read_stamp",
+    "read_toml",
+    "require_whole",
+    "stamp_file",
+    "write_bytes",
+    "write_elsewhere",
+    "write_text",
+]
+
 
 #: The error numbers for a file that may be written but not replaced.
 _NOT_REPLACED = {errno.EACCES, errno.EPERM, errno.EROFS, errno.EBUSY, errno.EXDEV, errno.ENAMETOOLONG}
@@ -175,3 +188,69 @@ def _close_at_end(descriptor: int) -> Iterator[int]:
         yield descriptor
     finally:
         os.close(descriptor)
+
+
+# What tells a file from a later one at its path -----------------------------------------------------------------------
+
+
+def stamp_file(status: os.stat_result) -> str:
+    """Return what tells a file from a later one: its device, inode, size and time of modification."""
+    return f"{status.st_dev} {status.st_ino} {status.st_size} {status.st_mtime_ns}"
+
+
+def read_stamp(path: str | Path) -> str:
+    """Return the stamp of a file; empty where there is none, and for a folder, whose time changes with its files."""
+    try:
+        status = Path(path).stat()
+    except (OSError, ValueError):  # not to be read, or no name of a file
+        return ""
+    return "" if stat.S_ISDIR(status.st_mode) else stamp_file(status)
+
+
+# Files of TOML, which people write ------------------------------------------------------------------------------------
+
+
+def read_toml(path: str | PathLike[str], name: str, make_error: Callable[[str], Exception]) -> dict[str, Any]:
+    """Return what a file holds.
+
+    Args:
+        path: The file.
+        name: What messages call it, as in "the plan night.toml".
+        make_error: Makes the error that is raised, of its message, for a file that cannot be read or is no TOML.
+    """
+    import tomllib
+
+    try:
+        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise make_error(f"cannot read {name}: {error.strerror or error}") from error
+    except RecursionError as error:
+        raise make_error(f"{name} is nested too deep to be read") from error
+    except ValueError as error:  # no TOML, no UTF-8, or a number of too many digits
+        raise make_error(f"{name} is no TOML: {error}") from error
+
+
+# Zip archives that hold models ----------------------------------------------------------------------------------------
+
+
+def require_whole(path: str | PathLike[str]) -> None:
+    """Raise `InputError` if a zip archive is truncated or changed, by the checksums that it holds.
+
+    The frameworks check few of them when they read a model: a damaged archive could yield wrong weights, or crash the
+    process.
+    """
+    import zipfile
+
+    name = os.fspath(path)
+    try:
+        with zipfile.ZipFile(name) as archive:
+            damaged = archive.testzip()
+    except MemoryError:
+        raise
+    except Exception as error:  # whatever is in the file
+        raise InputError(
+            f"{name} cannot be read: it is damaged, or no archive of a model ({type(error).__name__}: {error}); save "
+            "the model again"
+        ) from error
+    if damaged is not None:
+        raise InputError(f"{name} cannot be read: {damaged!r} in it is damaged; save the model again")

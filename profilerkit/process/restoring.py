@@ -3,7 +3,7 @@
 Each block puts itself on a stack before it changes anything, with steps that put the change back and may be repeated.
 At its end it takes itself off, and all blocks above it: an error may have kept an inner block from its own end.
 
-While any block is on a stack, `interrupts` decides when an interrupt is delivered.
+While any block is on a stack, `interrupts` decides when an interrupt is delivered; see docs/decisions/interrupts.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from time_limits import run_program
 
 from profilerkit import InputError, ReportFileError
 from profilerkit.errors import BudgetError
-from profilerkit.process.archives import require_whole
+from profilerkit.process.files import require_whole
 from profilerkit.results.saving import parse, to_json
 from profilerkit_budgets import Budget, Limit, check
 

@@ -23,9 +23,9 @@ _PUTS_BACK = "the rest is put back before it is raised"
 _ALLOWED = {
     "plugins/profilerkit_audits/listing.py ask_loader": _SAID,
     "plugins/profilerkit_audits/engine.py": _KEPT,
-    "profilerkit/cli/completing.py": "the completion of a shell shows nothing then",
+    "profilerkit/cli/option_values.py": "the completion of a shell shows nothing then",
     "profilerkit/cli/doctor_command.py": _SAID,
-    "profilerkit/cli/examined_backends.py": _SAID,
+    "profilerkit/cli/list_command.py": _SAID,
     "profilerkit/isolation/child.py": _ENDS,
     "profilerkit/isolation/forkserver.py": _ENDS,
     "profilerkit/isolation/starting.py": _ENDS,

@@ -17,7 +17,7 @@ from onnx import ModelProto, TensorProto, numpy_helper
 from onnx.checker import ValidationError
 
 from profilerkit import InputError, WithoutValuesError
-from profilerkit.process.file_stamps import read_stamp, stamp_file
+from profilerkit.process.files import read_stamp, stamp_file
 
 from .external_data import LEFT, external_files
 from .large_tensors import MalformedError, copy_tensor, fill_elements, with_elements

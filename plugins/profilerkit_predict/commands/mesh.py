@@ -8,8 +8,7 @@ from typing import Any
 import click
 
 from profilerkit.cli import USAGE, emit, fail
-from profilerkit.cli.completing import devices, models
-from profilerkit.cli.option_values import make_callback, parse_shapes
+from profilerkit.cli.option_values import devices, make_callback, models, parse_shapes
 from profilerkit.errors import ArgumentError, DeviceFileError, DeviceNotKnownError
 
 from ..meshes.layout import MESH, OPEN_MESH, SCHEMES

@@ -6,7 +6,7 @@ from importlib import import_module
 
 import pytest
 
-from profilerkit.process.foreign_names import INSTEAD
+from profilerkit.process.lazy import INSTEAD
 
 
 @pytest.mark.parametrize("name", INSTEAD)

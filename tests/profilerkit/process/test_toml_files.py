@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from profilerkit import ArgumentError
-from profilerkit.process.toml_files import read_toml
+from profilerkit.process.files import read_toml
 
 
 def test_the_content_is_returned(tmp_path: Path) -> None:
