@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from profilerkit.process.modules import import_modules
 
-from .classification import Kind, classify
-from .pricing import op_cost
+from .pricing import Kind, classify, op_cost
 from .registry import (
     COSTS,
     UNCOUNTED,
@@ -21,7 +20,7 @@ from .registry import (
 from .shapes import SparseShape, is_plain, replace_by_shapes, require_plain
 
 #: The modules here that are no families of operators.
-_NO_FAMILIES = ("classification", "gradient_products", "pricing", "registry", "shapes")
+_NO_FAMILIES = ("pricing", "registry", "shapes")
 
 #: The families of operators, each a module of adapters: found, not listed.
 FAMILIES = tuple(import_modules(__name__, __path__, but=_NO_FAMILIES).values())

@@ -1,15 +1,26 @@
-"""Matrix products and their gradients: which operator goes to which formula."""
+"""Matrix products and their gradients, also of low precision: which operator goes to which formula.
+
+Products with scales beside the matrices count as products of the matrices they stand for. Applying the scales is part
+of how the numbers are stored and is not counted. Two floats of 4 bits share an element of a tensor; formulas get the
+shape of the matrix of floats.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from profilerkit.costs import activation, matmul
+import torch
 
-from .registry import Cost, Shape, register_op_cost, register_op_costs
-from .shapes import SparseShape
+from profilerkit.costs import Cost, apply_formula, matmul
+from profilerkit.costs import activation as activation_costs
+
+from ..compat.operators import find_operator
+from .registry import Shape, register_by_name, register_op_cost, register_op_costs
+from .shapes import SparseShape, count_stored_elements, find_numbers
 from .sparse import count_stored, multiply_stored
+
+__all__ = ["is_gradient_product", "price_gradient_product"]
 
 
 @register_op_costs("aten::mm", "aten::bmm")
@@ -66,7 +77,7 @@ def addmv(added: Shape, a: Shape, x: Shape, *, out: Shape, **factors: Any) -> Co
 @register_op_cost("aten::_addmm_activation")
 def addmm_activation(added: Shape, a: Shape, b: Shape, *, use_gelu: bool = False, out: Shape, **factors: Any) -> Cost:
     """``activation(beta * added + alpha * (a @ b))``: a GELU by tanh or a ReLU for each output element."""
-    after = activation.gelu(out.numel, approximate=True) if use_gelu else activation.relu(out.numel)
+    after = activation_costs.gelu(out.numel, approximate=True) if use_gelu else activation_costs.relu(out.numel)
     return addmm(added, a, b, out=out, **factors).plus(after)
 
 
@@ -155,3 +166,125 @@ def cdist_gradient(dy: Shape, a: Shape, b: Shape, p: Any, distances: Shape, *, o
 def pdist_gradient(dy: Shape, x: Shape, p: Any, distances: Shape, *, out: Shape) -> Cost:
     """Return the cost for each pair of points among themselves and each of their coordinates."""
     return matmul.distances_gradient(distances.numel, x[-1], among_themselves=True)
+
+
+# Gradients of products with vectors, which torch spells with a multiplication -----------------------------------------
+
+
+#: Nodes of the autograd graph whose gradients are products of a vector with a vector, or with a number.
+_NODES_OF_VECTORS = {"AddmvBackward0", "DotBackward0", "MvBackward0", "VdotBackward0"}
+_MULTIPLY = find_operator("aten.mul.Tensor")
+
+
+def is_gradient_product(func: Any, args: Any, node: Any) -> bool:
+    """Return whether an operator of an autograd node is one of the products that are the gradient of a product.
+
+    As matrices they are products of which one element is summed over: ``outer(dy, x)`` for ``a @ x``. Counted as such,
+    the gradient by each factor of a product takes as many multiply-accumulates as the product.
+    """
+    return func is _MULTIPLY and all(map(torch.is_tensor, args)) and node.name() in _NODES_OF_VECTORS
+
+
+def price_gradient_product(args: Any, result: Any) -> Cost:
+    """Return the cost of such a product: a multiply-accumulate for each element of its result."""
+    return apply_formula(matmul.product, find_numbers(args, {}, result), count_stored_elements(result))
+
+
+# Of low precision -----------------------------------------------------------------------------------------------------
+
+
+@register_op_cost("aten::_int_mm")
+def int_mm(a: Shape, b: Shape, *, out: Shape) -> Cost:
+    """``(m, k) @ (k, n)``: m * k * n."""
+    return matmul.product(a.numel * b[-1])
+
+
+# With scales beside both matrices: ``(m, k) @ (k, n) + bias`` ---------------------------------------------------------
+
+
+def _multiply_and_add(a: Shape, b: Shape, bias: Shape | None) -> Cost:
+    """Return m * k * n, and an addition for each output element where there is a bias."""
+    return matmul.product(a.numel * b[-1], a[0] * b[-1] if bias is not None else 0)
+
+
+@register_by_name("aten::_scaled_mm", "aten::_scaled_mm_v2")
+def mm_with_scales(*, x: Shape, mat2: Shape, bias: Shape | None = None, out: Shape, **_: Any) -> Cost:
+    """Return the cost; the bias follows the scales."""
+    return _multiply_and_add(x, mat2, bias)
+
+
+@register_op_cost("aten::_scaled_addmm")
+def addmm_with_scales(bias: Shape, a: Shape, b: Shape, *_: Any, **__: Any) -> Cost:
+    """Return the cost; the bias comes first."""
+    return _multiply_and_add(a, b, bias)
+
+
+@register_op_costs(
+    "aten::_grouped_mm aten::_scaled_grouped_mm aten::_scaled_grouped_mm_v2",
+    "transformers::grouped_mm_fallback",  # where torch has none
+)
+def mm_by_group(a: Shape, b: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
+    """A product for each of g groups, among which the dimension is divided that the shapes do not have g times.
+
+    - The rows, ``(m, k) @ (g, k, n)``, the columns, ``(g, m, k) @ (k, n)``, or what is summed over,
+      ``(m, k) @ (k, n)``: m * k * n in all.
+    - None of them, ``(g, m, k) @ (g, k, n)``: g * m * k * n.
+    """
+    if len(a) == 3 and len(b) == 2:
+        return matmul.product(b.numel * a[-2])
+    return matmul.product(a.numel * b[-1])
+
+
+@register_op_cost("transformers::grouped_mm_fallback_backward")
+def gradients_of_mm_by_group(a: Shape, b: Shape, *_: Any, out: Any, **__: Any) -> Cost:
+    """As much as ``mm_by_group`` for the gradient of the rows, and again for that of the weights."""
+    return mm_by_group(a, b, out=out).times(2)
+
+
+# With a packed weight -------------------------------------------------------------------------------------------------
+
+
+@register_op_costs("aten::_weight_int8pack_mm quanto::qbytes_mm")
+def weight_int8pack_mm(x: Shape, weight: Shape, *_: Any, out: Shape) -> Cost:
+    """``(m, k) @ (n, k).T``: m * k * n."""
+    return matmul.product(x.numel * weight[0])
+
+
+@register_op_costs(
+    "aten::_weight_int4pack_mm aten::_weight_int4pack_mm_for_cpu aten::_weight_int4pack_mm_with_scales_and_zeros",
+    "aten::_dyn_quant_matmul_4bit quantized::int4mm_packed_weight_cpu",
+)
+def weight_int4pack_mm(x: Shape, packed: Any, *_: Any, out: Shape) -> Cost:
+    """``(m, k) @ (n, k).T``: m * k * n; n is read from the output, as the packed weight has a shape of its own."""
+    return matmul.product(x.numel * out[-1])
+
+
+@register_op_costs("bitsandbytes::gemv_4bit bitsandbytes::gemm_4bit")
+def mm_4bit(
+    x: Shape, packed: Any, shape: Sequence[int], scales: Any, code: Any, block: Any, bias: Any = None, *_: Any, out: Any
+) -> Cost:
+    """``(m, k) @ (n, k).T + bias``: m * k * n; the weight has its shape beside it."""
+    outputs = x.numel // max(1, shape[1]) * shape[0]
+    return matmul.product(x.numel * shape[0], outputs if isinstance(bias, Shape) else 0)
+
+
+@register_op_costs("bitsandbytes::int8_linear_matmul bitsandbytes::int8_scaled_mm")
+def mm_8bit(a: Shape, b: Shape, row_scales: Any = None, column_scales: Any = None, *rest: Any, out: Any) -> Cost:
+    """``(m, k) @ (n, k).T + bias``: m * k * n."""
+    bias = rest[0] if rest else None
+    return matmul.product(a.numel * b[0], out.numel if isinstance(bias, Shape) else 0)
+
+
+@register_op_cost("aten::_mixed_dtypes_linear")
+def linear_of_mixed_dtypes(
+    x: Shape,
+    weight: Any,
+    scale: Any,
+    *,
+    bias: Shape | None = None,
+    activation: str | None = None,
+    out: Shape,
+) -> Cost:
+    """``activation(x @ weight + bias)``: out * in_features, and an addition for each output where there is a bias."""
+    cost = matmul.product(x.numel * out[-1], out.numel if bias is not None else 0)
+    return activation_costs.add_activation(cost, out.numel, None if activation == "none" else activation)

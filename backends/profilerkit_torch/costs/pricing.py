@@ -1,19 +1,26 @@
-"""What one call of an operator costs."""
+"""What one call of an operator costs: by its formula, or by torch's tags.
+
+Views and copies cost nothing, element-wise operators one operation for each output element, reductions one for each
+input element. Whatever is left is reported as not counted, never as zero.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from enum import Enum
+from functools import lru_cache
 from typing import Any
 
 import torch
 
 from profilerkit.costs import Cost, Formula, Numbers, Shape, apply_formula, evaluate_formula
 
-from .classification import Kind, list_outputs, schema_name
+from ..compat.operators import OpOverloadPacket, find_tag, is_composite, read_schema
 from .elementwise import count_operations
-from .registry import UNCOUNTED, find_formula, name_arguments
+from .registry import COSTS, UNCOUNTED, find_formula, is_free, name_arguments
 from .shapes import ShapedCall, count_stored_elements, find_numbers, has_floats, replace_by_shapes, split_samples
 
-__all__ = ["op_cost"]
+__all__ = ["POINTWISE", "REDUCTIONS", "Kind", "classify", "list_outputs", "op_cost"]
 
 
 def _multiply(a: Shape, b: Shape, *, out: Shape) -> Cost:
@@ -83,3 +90,197 @@ def _price_call(name: str, formula: Formula, call: ShapedCall, numbers: Numbers)
         lambda: f"{args!r}, {kwargs!r} and out={out!r}",
         numbers,
     )
+
+
+# How it is found ------------------------------------------------------------------------------------------------------
+
+
+class Kind(Enum):
+    """How the cost of an operator is found."""
+
+    #: By a formula of shapes: torch's, or one that the user registered.
+    FORMULA = "formula"
+    #: Not work, and not recorded: the operator returns a view of its argument, or no tensor at all (a size, a device).
+    #: One that had to copy after all is seen by the memory that it takes, and recorded then.
+    VIEW = "view"
+    #: Recorded as work without FLOPs: the operator makes or copies a tensor, which moves bytes.
+    FREE = "free"
+    #: One operation for each element of the output.
+    POINTWISE = "pointwise"
+    #: One operation for each element of the input.
+    REDUCTION = "reduction"
+    #: Made of other operators, which are recorded instead.
+    COMPOSITE = "composite"
+    #: Reported as not counted.
+    UNKNOWN = "unknown"
+
+
+#: By its schema ``coalesce`` returns a view: so it does where nothing is to be added up, and only there.
+_NOT_ALWAYS_VIEWS = ("aten::coalesce",)
+#: The namespaces of torch's own operators. One of these without tensors among its results answers a question, and one
+#: without tensors among its arguments fills a new tensor. Neither can be said of the operators of another library.
+_TORCH_NAMESPACES = ("aten", "prims", "profiler")
+#: Tags of operators that change the shape of a tensor in place, and of those that return a copy instead of a view.
+_MOVES = frozenset((find_tag("inplace_view"), find_tag("view_copy")))
+_POINTWISE, _REDUCTION = find_tag("pointwise"), find_tag("reduction")
+
+
+def classify(func: Any) -> Kind:
+    """Return how the cost of an operator is found."""
+    return _find_kind(func, COSTS.version)
+
+
+def schema_name(func: Any) -> str:
+    """Return the operator's name as formulas are registered by: ``aten::mm``."""
+    return str(read_schema(func).name)
+
+
+@lru_cache(maxsize=4096)
+def _find_kind(func: Any, version: object) -> Kind:
+    """Return the kind of an operator by the first rule that holds: what is certain goes before what is inferred.
+
+    It is found once for a ``version`` of the formulas, in which a rule may find others.
+
+    1. A question of torch's interpreter (``prim::device``), which never computes.
+    2. What was registered, by the user or here: a formula, or that the operator is free.
+    3. What the schema says: an answer that is no tensor (``aten::sym_size``), or a view. This goes before the parts of
+       a composite operator: ``aten::expand_as`` is composite, and returns a view.
+    4. The tags, ours, and those of other forms of the operator: these come last, as torch has not tagged all alike.
+    """
+    schema = read_schema(func)
+    if func.namespace == "prim":
+        return Kind.VIEW
+    if find_formula(func) is not None:
+        return Kind.FORMULA
+    if is_free(schema.name):
+        return Kind.FREE
+    if _answers_question(func) or _returns_views(schema):
+        return Kind.VIEW
+    if _MOVES.intersection(func.tags):
+        return Kind.FREE
+    if is_composite(func):
+        return Kind.COMPOSITE
+    kind = _find_by_tags(func)
+    if kind is Kind.UNKNOWN and func.namespace in _TORCH_NAMESPACES:
+        kind = _find_by_other_forms(func)
+    return kind
+
+
+def _answers_question(func: Any) -> bool:
+    """Return whether an operator of torch's returns something, but no tensor: nested tensors are asked their sizes."""
+    results = read_schema(func).returns
+    return func.namespace in _TORCH_NAMESPACES and bool(results) and not any(map(_is_tensor, results))
+
+
+def _is_tensor(value: Any) -> bool:
+    """Return whether an argument or a result in a schema is a tensor, or holds tensors: ``Tensor[]``, ``Tensor?``."""
+    return "Tensor" in str(value.type)
+
+
+def _returns_views(schema: Any) -> bool:
+    """Return whether all that an operator returns shares memory with its arguments, which it does not write to.
+
+    A schema says so with a letter: ``t(Tensor(a) self) -> Tensor(a)``; ``Tensor(a!)`` is written to.
+    """
+    aliases = [value.alias_info for value in schema.returns]
+    return (
+        schema.name not in _NOT_ALWAYS_VIEWS
+        and bool(aliases)
+        and all(alias is not None and not alias.is_write for alias in aliases)
+    )
+
+
+def _find_by_tags(func: Any) -> Kind:
+    """Return the kind by torch's tags, and by ours of the operators that torch leaves without one."""
+    name = func.name()
+    if _POINTWISE in func.tags or name in POINTWISE:
+        return Kind.POINTWISE
+    return Kind.REDUCTION if _REDUCTION in func.tags or name in REDUCTIONS else Kind.UNKNOWN
+
+
+def _find_by_other_forms(func: Any) -> Kind:
+    """Return the kind of one of torch's operators from its other forms; torch does not tag them all alike.
+
+    One without tensors among its arguments, but for the one that it writes its output to, reads no data: it is free.
+    """
+    outputs = list_outputs(func)
+    read = [argument for argument in read_schema(func).arguments if argument.name not in outputs]
+    if not any(map(_is_tensor, read)):
+        return Kind.FREE
+    kinds = {_find_by_tags(form) for form in _list_other_forms(func)} - {Kind.UNKNOWN}
+    return kinds.pop() if len(kinds) == 1 else Kind.UNKNOWN
+
+
+def list_outputs(func: Any) -> set[str]:
+    """Return the names of the arguments that an operator writes its results to: ``out``, or ``Q`` and ``R``.
+
+    In the schema of a user's operator another such argument may be a state, which the operator reads too.
+    """
+    if func.namespace not in _TORCH_NAMESPACES:
+        return {"out"}
+    return {
+        argument.name
+        for argument in read_schema(func).arguments
+        if argument.kwarg_only and argument.alias_info is not None and argument.alias_info.is_write
+    }
+
+
+def _list_other_forms(func: Any) -> Iterator[Any]:
+    """Yield aten's overloads of an operator's name, and of the name without the ``_`` of an operator in place."""
+    name = schema_name(func).split("::")[1]
+    for form in (name, name.removesuffix("_")):
+        packet = getattr(torch.ops.aten, form, None)
+        if isinstance(packet, OpOverloadPacket):
+            yield from (getattr(packet, overload) for overload in packet.overloads())
+
+
+# What torch 2.13 tags, and older releases do not; ``torch.Tag.reduction`` is of torch 2.10 ----------------------------
+
+
+#: Element-wise operators that torch 2.6 to 2.10 do not tag.
+POINTWISE = frozenset(
+    [
+        "aten::_conj_physical",
+        "aten::celu_",
+        "aten::elu_",
+        "aten::hardsigmoid_",
+        "aten::hardtanh_",
+        "aten::ldexp.Tensor",
+        "aten::leaky_relu",
+        "aten::leaky_relu_",
+        "aten::selu_",
+    ]
+)
+#: By operator, the overloads that are reductions.
+_OVERLOADS = {
+    "aten::all": "default all_out dim dims dims_out out",
+    "aten::amax": "default out",
+    "aten::amin": "default out",
+    "aten::aminmax": "default out",
+    "aten::any": "default all_out dim dims dims_out out",
+    "aten::argmax": "default out",
+    "aten::argmin": "default out",
+    "aten::count_nonzero": "default dim_IntList",
+    "aten::linalg__powsum": "default",
+    "aten::linalg_vector_norm": "default out",
+    "aten::logsumexp": "default out",
+    "aten::max": "default dim dim_max unary_out",
+    "aten::mean": "default dim dtype_out out",
+    "aten::min": "default dim dim_min unary_out",
+    "aten::nansum": "default out",
+    "aten::norm": "Scalar ScalarOpt_dim ScalarOpt_dim_dtype ScalarOpt_dtype dtype_out out",
+    "aten::prod": "default dim_int int_out",
+    "aten::std": "default correction correction_out dim out",
+    "aten::std_mean": "default correction dim",
+    "aten::sum": "default IntList_out dim_IntList",
+    "aten::var": "default correction correction_out dim out",
+    "aten::var_mean": "default correction dim",
+    "prims::amax": "default",
+    "prims::amin": "default",
+    "prims::var": "default",
+}
+REDUCTIONS = frozenset(
+    operator if overload == "default" else f"{operator}.{overload}"
+    for operator, overloads in _OVERLOADS.items()
+    for overload in overloads.split()
+)

@@ -15,7 +15,6 @@ from ..compat.operators import FLOAT4
 
 __all__ = [
     "BooleanShape",
-    "NestedShape",
     "ShapedCall",
     "SparseShape",
     "count_elements",

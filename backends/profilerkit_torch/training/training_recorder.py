@@ -28,7 +28,7 @@ from ..compat.modules import read_parameters
 from ..compat.operators import find_operator
 from ..costs import Cost, is_plain, module_cost
 from ..costs.attention import without_mask
-from ..costs.gradient_products import is_gradient_product, price_gradient_product
+from ..costs.matmul import is_gradient_product, price_gradient_product
 from ..model.inventory import Inventory
 from ..model.stored_bytes import count_stored_bytes
 from ..trace.layers import EndedCall, LayerStack

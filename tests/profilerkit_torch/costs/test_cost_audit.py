@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from profilerkit_torch.costs import Kind, classify
-from profilerkit_torch.costs.classification import list_outputs
+from profilerkit_torch.costs.pricing import list_outputs
 from profilerkit_torch.costs.registry import find_formula, name_arguments
 
 #: Forward operators without a cost, and why.

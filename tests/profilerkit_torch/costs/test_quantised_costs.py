@@ -12,7 +12,7 @@ from torch import nn
 from torch.ao import quantization
 
 from profilerkit_torch import Cost
-from profilerkit_torch.costs.low_precision import mm_4bit, mm_8bit
+from profilerkit_torch.costs.matmul import mm_4bit, mm_8bit
 from profilerkit_torch.costs.registry import Shape
 
 pytestmark = pytest.mark.filterwarnings(

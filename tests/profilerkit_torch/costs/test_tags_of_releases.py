@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from profilerkit_torch.costs import Kind, classify
-from profilerkit_torch.costs.untagged import POINTWISE, REDUCTIONS
+from profilerkit_torch.costs.pricing import POINTWISE, REDUCTIONS
 
 HAS_REDUCTION = hasattr(torch.Tag, "reduction")
 IS_2_13 = torch.__version__.startswith("2.13.")
