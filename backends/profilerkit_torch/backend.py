@@ -70,9 +70,8 @@ from .trace.samples import count_samples
 from .trace.tracing import trace_model
 from .training.optimizers import optimizer_bytes
 from .training.step import trace_training
-from .untouched.caller_context import apart, as_caller
+from .untouched.caller_context import apart, as_caller, require_no_tracing
 from .untouched.preservation import preserve
-from .untouched.recordings import require_no_tracing
 from .untouched.settings import SETTINGS
 
 if TYPE_CHECKING:

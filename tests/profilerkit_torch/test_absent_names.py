@@ -21,7 +21,7 @@ from time_limits import run_program
 from profilerkit import NotOfferedError
 from profilerkit.backend_kit.keras_layers import list_own_variables
 from profilerkit_torch.compat.configurations import read_attention, read_experts
-from profilerkit_torch.compat.wrappers import (
+from profilerkit_torch.compat.modules import (
     find_flat_parameter,
     list_original_parameters,
     list_shared_parameters,

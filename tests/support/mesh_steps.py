@@ -20,8 +20,8 @@ from torch.distributed.fsdp import fully_shard
 from profilerkit import ModelInputs
 from profilerkit_predict.meshes.layout import RankModel
 from profilerkit_predict.meshes.records import RankTrace
-from profilerkit_torch.compat.fake_tensors import FakeTensorMode
 from profilerkit_torch.compat.meshes import make_fake_store
+from profilerkit_torch.compat.tensors import FakeTensorMode
 from profilerkit_torch.meshes import zero, zero_parameters
 from profilerkit_torch.meshes.ranks import trace_rank
 

@@ -1,17 +1,18 @@
-"""Modules: what torch keeps in each of them, and the hooks for their calls and gradients."""
+"""Modules: what torch keeps in each of them, the hooks for their calls and gradients, and wrappers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from operator import attrgetter
 from typing import Any
 
 import torch
+from torch.nn.modules.module import register_module_forward_hook
 from torch.optim import optimizer as torch_optimizer
 
 from profilerkit.backend_kit.private_names import field
 
-from .names import find_first, refuse
+from .names import find_first, read_attribute, refuse
 
 _module = torch.nn.Module()
 
@@ -119,3 +120,66 @@ ALL_GLOBAL_HOOKS: tuple[dict[Any, Any], ...] = tuple(
     for name, hooks in vars(owner).items()
     if name.startswith("_global_") and isinstance(hooks, dict)
 )
+
+
+def hook_after_calls(hook: Callable[..., None], *, always: bool = True) -> Callable[[], None]:
+    """Have a function called after each call of any module; return what ends that.
+
+    The function gets ``(module, args, kwargs, output)``; ``(module, args, None)`` where the call raised, which it is
+    told of if ``always``.
+    """
+    handle = register_module_forward_hook(hook, with_kwargs=True, always_call=always)
+
+    def stop() -> None:
+        handle.remove()
+        for marks in GLOBAL_HOOK_MARKS:  # torch leaves these behind
+            marks.pop(handle.id, None)
+
+    return stop
+
+
+# Wrappers, which are spread over several processes: nothing inside could be counted without these names ---------------
+
+
+#: By the class of a wrapper: the name under which it holds the module inside.
+INNER_NAMES = {
+    "OptimizedModule": field("_orig_mod"),
+    "DataParallel": "module",
+    "DistributedDataParallel": "module",
+    "FullyShardedDataParallel": field("_fsdp_wrapped_module"),
+}
+
+
+def _read_wrapped(owner: Any, name: str) -> Any:
+    """Return what ``FullyShardedDataParallel`` keeps under a name."""
+    return read_attribute(
+        owner, name, f"FullyShardedDataParallel's {name}", "finds the parameters that it has made one of"
+    )
+
+
+def find_flat_parameter(wrapper: Any) -> Any:
+    """Return the parameter that a ``FullyShardedDataParallel`` has made of several; None where it has none."""
+    handle = _read_wrapped(wrapper, field("_handle"))
+    return None if handle is None else handle.flat_param
+
+
+def list_sizes_in_shard(flat: Any) -> list[int]:
+    """Return how many elements of each original parameter this rank has, without padding."""
+    parts = getattr(flat, field("_shard_param_infos"), None)
+    if parts is None:  # it is not spread
+        return [shape.numel() for shape in _read_wrapped(flat, field("_shapes"))]
+    return [part.numel_in_shard or 0 for part in parts]
+
+
+def list_original_parameters(flat: Any) -> Iterator[tuple[torch.nn.Module, str, torch.Size, bool]]:
+    """Yield module, name, shape and whether it needs a gradient, for each parameter that a flat one was made of."""
+    shapes = _read_wrapped(flat, field("_shapes"))
+    originals = getattr(flat, field("_params"), None) or [flat] * len(shapes)
+    for info, shape, original in zip(_read_wrapped(flat, field("_param_infos")), shapes, originals, strict=True):
+        yield info.module, info.param_name, shape, original.requires_grad
+
+
+def list_shared_parameters(flat: Any) -> Iterator[tuple[torch.nn.Module, str, torch.nn.Module, str]]:
+    """Yield module and name of each parameter that is another one too, with module and name of that."""
+    for info in _read_wrapped(flat, field("_shared_param_infos")):
+        yield info.module, info.param_name, info.prim_module, info.prim_param_name

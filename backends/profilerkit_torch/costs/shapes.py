@@ -9,9 +9,9 @@ import torch
 
 from profilerkit.costs import Numbers, Shape
 
-from ..compat.fake_tensors import FakeTensor
 from ..compat.modes import disable_dispatch_modes
 from ..compat.operators import FLOAT4
+from ..compat.tensors import FakeTensor
 
 __all__ = [
     "BooleanShape",

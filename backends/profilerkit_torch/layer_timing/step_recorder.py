@@ -14,10 +14,10 @@ from profilerkit.error_text import shown
 from profilerkit.times.layer_times import LayerTime
 from profilerkit.times.steps import StepRecord, StepRecorder
 
+from ..compat.modules import hook_after_calls
 from ..model.inventory import Inventory
 from ..running.devices import memory_reader
 from ..running.timed_passes import synchronize
-from ..untouched.global_hooks import hook_after_calls
 from .clocks import EventClock, HostClock, choose_clock
 from .optimizer_steps import OptimizerSteps, Stretch
 from .timed_calls import TimedRun, sum_inner_calls

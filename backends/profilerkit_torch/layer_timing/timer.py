@@ -17,8 +17,7 @@ from profilerkit.times.layer_times import LayerTime, LayerTimer
 from ..compat.autograd import read_current_task
 from ..model.inventory import Inventory
 from ..model.modules import list_layers
-from ..untouched.caller_context import apart
-from ..untouched.recordings import require_no_tracing
+from ..untouched.caller_context import apart, require_no_tracing
 from .clocks import EventClock, HostClock, choose_clock
 from .graph_hooks import GraphHooks, list_graph_outputs
 from .measured_overhead import measure_overhead

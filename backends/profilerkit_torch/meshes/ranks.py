@@ -21,9 +21,9 @@ from profilerkit.trace.records import MemoryTimeline
 from profilerkit_predict.meshes.layout import RankModel
 from profilerkit_predict.meshes.records import Purpose, RankTrace, note_idle
 
-from ..compat.fake_tensors import FAKE_MODULE, FakeTensorMode
 from ..compat.meshes import call_for_context_parallel, make_fake_store, make_step_possible
 from ..compat.modules import read_buffers, read_parameters
+from ..compat.tensors import FAKE_MODULE, FakeTensorMode
 from ..training.differentiation import note_unused
 from .faults import note_repeated_reductions, note_whole_weights
 from .pipeline import Pipeline

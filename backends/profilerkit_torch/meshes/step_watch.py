@@ -16,10 +16,9 @@ from torch import nn
 
 from profilerkit.backend_kit.replaced_attributes import replace_attribute
 
-from ..compat.fake_tensors import FakeTensor
 from ..compat.meshes import find_parameter_group, find_sharding_planner, read_group_gradients, read_group_path
 from ..compat.modes import WatchingMode
-from ..compat.tensors import has_dispatch_rules
+from ..compat.tensors import FakeTensor, has_dispatch_rules
 from ..costs import Kind, classify
 from ..trace.live_bytes import LiveBytes
 from .recorder import RankRecorder

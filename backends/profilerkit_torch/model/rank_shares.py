@@ -11,8 +11,14 @@ from torch import nn
 
 from profilerkit.trace.records import RankShare
 
-from ..compat.modules import read_buffers, read_parameters, unsaved_buffers
-from ..compat.wrappers import list_original_parameters, list_shared_parameters, list_sizes_in_shard
+from ..compat.modules import (
+    list_original_parameters,
+    list_shared_parameters,
+    list_sizes_in_shard,
+    read_buffers,
+    read_parameters,
+    unsaved_buffers,
+)
 from .inventory import Inventory
 from .modules import list_modules
 from .stored_bytes import count_stored_bytes

@@ -21,8 +21,13 @@ from torch import nn
 
 from profilerkit import ModelInputs
 
-from ..compat.modules import call_hooks, read_children, read_parameters
-from ..compat.wrappers import list_original_parameters, list_shared_parameters
+from ..compat.modules import (
+    call_hooks,
+    list_original_parameters,
+    list_shared_parameters,
+    read_children,
+    read_parameters,
+)
 from .wrapper_kinds import (
     DATA_PARALLEL_NAME,
     FLATTENED_NAME,

@@ -13,8 +13,7 @@ from torch import nn
 
 from profilerkit.process.cached import once_for_each
 
-from ..compat.modules import read_parameters
-from ..compat.wrappers import INNER_NAMES, find_flat_parameter
+from ..compat.modules import INNER_NAMES, find_flat_parameter, read_parameters
 from .inventory import Inventory
 
 __all__ = [

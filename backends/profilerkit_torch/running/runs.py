@@ -25,8 +25,7 @@ from ..trace.inference_pass import needs_autograd
 from ..untouched.caller_context import apart, as_caller, has_function_modes, modes_as_they_are
 from ..untouched.leftovers import outside_restored
 from ..untouched.mutable_inputs import InputObjects, on_device
-from ..untouched.preservation import preserve, watch_parameters
-from ..untouched.substitution import substitute
+from ..untouched.preservation import preserve, substitute, watch_parameters
 from ..untouched.temporary_settings import deepen_recursion, disable_compiling
 from .compiling import use_compiled
 from .devices import move_model, require_values, resolve_device

@@ -20,9 +20,9 @@ from torch.nn import functional as F
 
 from profilerkit.process.cached import cached_property
 
+from ..compat.compiler import find_transform_level
 from ..compat.modes import disable_dispatch_modes
 from ..compat.operators import choose_attention, efficient_attention, flash_attention, read_schema
-from ..compat.recordings import find_transform_level
 from .hidden_modes import PassMode
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import torch
 
-from ..compat.fake_tensors import stands_in
-from ..compat.tensors import tensor_classes
+from ..compat.tensors import stands_in, tensor_classes
 
 if TYPE_CHECKING:
     from .recorder import Recorder

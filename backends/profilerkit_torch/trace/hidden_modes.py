@@ -21,9 +21,9 @@ from torch.overrides import TorchFunctionMode
 
 from profilerkit.process.restoring import restored
 
-from ..compat.fake_tensors import FAKE_NAMESPACE, FakeTensor
 from ..compat.modes import list_function_modes, unseen_by_functions, without_function_modes
 from ..compat.modules import call_hooks
+from ..compat.tensors import FAKE_NAMESPACE, FakeTensor
 from ..model.inventory import Inventory
 
 __all__ = ["PassMode", "find_namespaces", "hide_modes"]

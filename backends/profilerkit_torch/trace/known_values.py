@@ -17,9 +17,8 @@ from typing import Any, NamedTuple
 
 import torch
 
-from ..compat.fake_tensors import FakeTensor
 from ..compat.modes import disable_dispatch_modes
-from ..compat.tensors import is_zerotensor
+from ..compat.tensors import FakeTensor, is_zerotensor
 from ..model.tensors import storage_key
 from ..untouched.write_guard import written_by
 from .operator_facts import find_nature, tensors_among, tensors_in

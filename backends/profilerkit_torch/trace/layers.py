@@ -20,10 +20,9 @@ from profilerkit.backend_kit.failures import note_layer
 from profilerkit.process.restoring import call_each, restored
 from profilerkit.trace.records import LayerCall
 
-from ..compat.modules import read_parameters
+from ..compat.modules import hook_after_calls, read_parameters
 from ..model.inventory import Inventory
 from ..model.keras_layers import list_reported_weights
-from ..untouched.global_hooks import hook_after_calls
 from ..untouched.temporary_settings import deepen_recursion
 from .records import tensor_infos
 from .unseen_work import ThreadCalls

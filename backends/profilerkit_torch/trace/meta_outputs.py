@@ -18,8 +18,8 @@ import torch
 
 from profilerkit.costs import recurrent
 
-from ..compat.fake_tensors import FakeTensor, stands_in
 from ..compat.operators import read_schema
+from ..compat.tensors import FakeTensor, stands_in
 from ..model.tensors import PLAIN_TYPES
 
 __all__ = ["RECURRENT", "SIZES", "without_running"]

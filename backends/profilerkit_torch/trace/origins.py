@@ -27,10 +27,9 @@ from profilerkit.process.collector import frozen_objects_found
 from profilerkit.process.restoring import restored
 from profilerkit.unfinished import is_unfinished, make_unfinished_error
 
-from ..compat.fake_tensors import FakeTensor
 from ..compat.modes import disable_dispatch_modes, unseen_by_functions
 from ..compat.operators import HigherOrderOperator, find_operator
-from ..compat.tensors import find_storage, storage_address
+from ..compat.tensors import FakeTensor, find_storage, storage_address
 from ..model.tensors import list_wrapped
 from ..untouched.leftovers import tensors_alive
 from ..untouched.write_guard import written_by

@@ -24,9 +24,8 @@ from profilerkit.costs import convention
 from profilerkit.trace.dtypes import product_dtype
 from profilerkit.trace.records import OpRecord
 
-from ..compat.fake_tensors import FakeTensor, stands_in
 from ..compat.operators import find_operator, find_tag, read_schema
-from ..compat.tensors import storage_address
+from ..compat.tensors import FakeTensor, stands_in, storage_address
 from ..costs import Kind, are_as_shipped, is_plain, op_cost
 from ..model.packed_weights import is_package, unpack
 from ..model.stored_bytes import count_stored_bytes, list_parts

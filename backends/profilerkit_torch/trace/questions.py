@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import torch
 
 from ..compat.autograd import make_dual
-from ..compat.fake_tensors import FakeTensor, stands_in
+from ..compat.compiler import find_transform_level
 from ..compat.modes import are_subclasses_asked
 from ..compat.modules import GLOBAL_CALL_HOOKS, call_hooks
-from ..compat.recordings import find_transform_level
-from ..compat.tensors import VIEW_QUESTIONS, tensor_classes
+from ..compat.tensors import VIEW_QUESTIONS, FakeTensor, stands_in, tensor_classes
 from ..model.inventory import Inventory
 from ..model.tensors import is_wrapper_class
 from .device_questions import Call, DeviceQuestions, Handler

@@ -16,9 +16,9 @@ from torch import nn
 
 from profilerkit.costs import Formula
 
-from ..compat.fake_tensors import FakeTensor
 from ..compat.modes import WatchingMode, is_any_autocast_enabled, is_function_mode_active, unseen_by_functions
 from ..compat.operators import HigherOrderOperator, find_operator, has_nested_kernel, take_apart
+from ..compat.tensors import FakeTensor
 from ..costs import Kind, classify, is_plain, require_plain
 from ..model.tensors import is_wrapper_class, storage_key
 from ..untouched.write_guard import WriteGuard, may_write

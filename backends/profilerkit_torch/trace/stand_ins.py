@@ -20,9 +20,8 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from profilerkit import ModelInputs
 
-from ..compat.fake_tensors import FakeTensorMode
 from ..compat.modes import unseen_by_subclasses
-from ..compat.tensors import make_tensor
+from ..compat.tensors import FakeTensorMode, make_tensor
 from ..costs import is_plain, require_plain
 from ..model.inventory import Inventory
 from ..model.packed_weights import list_beside_packed

@@ -26,11 +26,9 @@ from ..model.keras_preparation import build_without_values, fill_variables, is_u
 from ..model.stored_bytes import count_stored_bytes
 from ..model.tensors import PLAIN_TYPES, list_with_values, storage_key
 from ..untouched.caller_context import as_caller
-from ..untouched.error_frames import clear_frames, without_frames
-from ..untouched.leftovers import remove_leftovers
+from ..untouched.leftovers import clear_frames, remove_leftovers, without_frames
 from ..untouched.mutable_inputs import InputObjects
-from ..untouched.preservation import preserve
-from ..untouched.substitution import substitute
+from ..untouched.preservation import preserve, substitute
 from ..untouched.surroundings import Surroundings
 from ..untouched.write_guard import WriteGuard
 from .hidden_modes import find_namespaces, hide_modes

@@ -26,8 +26,8 @@ from profilerkit.trace.conditions import formulas_used
 from profilerkit.trace.records import LayerCall, ModelTrace
 
 from ..compat.compiler import is_compiler_imported
-from ..compat.fake_tensors import FAKE_MODULE
 from ..compat.names import lacking
+from ..compat.tensors import FAKE_MODULE
 from ..costs.registry import COSTS
 from ..model.exported import with_nodes
 from ..model.inventory import Inventory, is_lazy

@@ -19,9 +19,9 @@ from profilerkit.costs import Cost, recurrent
 from profilerkit.process.restoring import restored
 
 from ..compat.autograd import is_asked_for
-from ..compat.fake_tensors import stands_in
+from ..compat.compiler import find_transform_level
 from ..compat.modes import disable_dispatch_modes, is_any_autocast_enabled, unseen_by_functions
-from ..compat.recordings import find_transform_level
+from ..compat.tensors import stands_in
 from ..trace.inference_pass import below_autograd
 from ..trace.meta_outputs import RECURRENT
 from ..trace.pass_errors import Refusal

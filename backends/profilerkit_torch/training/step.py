@@ -44,8 +44,8 @@ from ..trace.pass_errors import PassError, Refusal
 from ..trace.recorder import Recorder
 from ..trace.tracing import trace_model
 from ..untouched.caller_context import apart, as_caller
+from ..untouched.preservation import substitute
 from ..untouched.snapshots import refill
-from ..untouched.substitution import substitute
 from .differentiation import NO_BACKWARD_PASS, follow_gradients, list_differentiated, make_loss, note_unused
 from .recurrent_layers import RECURRENT_FUNCTIONS, run_recurrent, without_onednn
 from .training_recorder import TrainedLayers, TrainingRecorder

@@ -13,9 +13,8 @@ from profilerkit.process.restoring import call_each, for_each, restored
 from ..compat.modes import unseen_by_subclasses
 from ..model.attributes import CONTAINERS, list_reachable
 from ..model.tensors import has_graph, list_aliases, may_be_data, view_like
-from .marks import note_marks
 from .snapshots import SlotsSnapshot, refill
-from .tensor_data import note_tensors
+from .tensor_state import note_marks, note_tensors
 
 __all__ = ["InputObjects", "list_input_tensors", "on_device"]
 

@@ -1,7 +1,7 @@
 """Handing the user's model back exactly as it came, and the process around it, without copying the model.
 
 `preserve` notes every module's attributes, flags and class, every parameter's gradient, and the process' state, and
-puts back what changed. Inside it, `substitution.substitute` lets other tensors stand in for the model's.
+puts back what changed. Inside it, `substitute` lets other tensors stand in for the model's.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ import torch
 from torch import nn
 
 from profilerkit import ModelChangedWarning
+from profilerkit.arguments.structures import map_leaves
 from profilerkit.process.locks import Lock
 from profilerkit.process.object_facts import copy_content, list_slots
 from profilerkit.process.restoring import Step, call_each, for_each, restored
 from profilerkit.process.user_lines import find_stack_level
 
+from ..compat.modules import replace_tensors
 from ..compat.tensors import count_writes
 from ..model.inventory import Inventory
+from ..model.keras_preparation import substitute_variables
 from ..model.tensors import has_storage, list_with_values
 from .caller_context import apart, note_modes
-from .marks import note_marks
-from .process_settings import SettingsSnapshot
-from .process_state import note_process
+from .process_state import SettingsSnapshot, note_process
 from .snapshots import ClassSnapshot, ModuleSnapshots, SlotsSnapshot, list_own_classes, refill
-from .tensor_data import note_sizes, note_tensors
-from .tensor_values import KeptValue, list_versions, restore_versions, write_back
+from .tensor_state import KeptValue, list_versions, note_marks, note_sizes, note_tensors, restore_versions, write_back
 
-__all__ = ["one_at_a_time", "preserve", "watch_parameters"]
+__all__ = ["one_at_a_time", "preserve", "substitute", "watch_parameters"]
 
 #: Held while the model or the process is changed: of two in turn, each would put back the other's state.
 one_at_a_time: Lock = Lock()
@@ -136,3 +136,47 @@ def watch_parameters(
                 ModelChangedWarning,
                 stacklevel=find_stack_level(),
             )
+
+
+# Other tensors in the places of a model's own: on another device, without values, or of another graph -----------------
+
+
+def substitute(
+    model: nn.Module, convert: Callable[[torch.Tensor], torch.Tensor], inventory: Inventory | None = None
+) -> dict[int, torch.Tensor]:
+    """Replace every tensor that the model's modules hold by ``convert(tensor)``, inside `preserve`, which undoes it.
+
+    That is parameters, buffers and plain attributes, also directly in a list, tuple or dict attribute (as the flat
+    weights of recurrent modules are). A tensor that is held twice gets one substitute. Returns the substitutes by the
+    ``id`` of the tensors that they replace.
+    """
+    inventory = inventory or Inventory(model)
+    if inventory.scripts:
+        raise TypeError("a scripted module keeps its weights where nothing can stand in for them")
+    direct = (*inventory.direct_parameters, *inventory.direct_buffers)
+    substitutes = {id(tensor): convert(tensor) for tensor in direct}
+
+    def replace(value: Any) -> Any:
+        if not isinstance(value, torch.Tensor):
+            return value
+        if id(value) not in substitutes:
+            substitutes[id(value)] = convert(value)
+        return substitutes[id(value)]
+
+    replace_tensors(inventory.modules, substitutes)
+    for module in inventory.modules if inventory.holds_keras else ():
+        substitute_variables(module, replace)
+    for module, attributes in inventory.further_attributes:
+        for name, value in attributes.items():
+            if _holds_tensors(value):
+                module.__dict__[name] = map_leaves(value, replace)
+    return substitutes
+
+
+def _holds_tensors(value: Any) -> bool:
+    """Return whether a value is a tensor, or a plain container with a tensor directly in it."""
+    if isinstance(value, torch.Tensor):
+        return True
+    if type(value) is dict:
+        return any(isinstance(item, torch.Tensor) for item in value.values())
+    return type(value) in (list, tuple) and any(isinstance(item, torch.Tensor) for item in value)

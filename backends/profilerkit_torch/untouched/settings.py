@@ -13,7 +13,7 @@ from torch.backends import opt_einsum
 from profilerkit.backend_kit.settings import Setting
 
 from ..compat.settings import find_getter, get_precision
-from .process_settings import flushes_denormal
+from .process_state import flushes_denormal
 
 __all__ = ["SETTINGS"]
 

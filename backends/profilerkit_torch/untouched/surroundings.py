@@ -1,24 +1,35 @@
-"""What the functions of a model can reach beside it: globals, closures, caches, and what all these hold."""
+"""What the functions of a model can reach beside it: globals, closures, caches, and what all these hold.
+
+Each of these is a holder of tensors: it knows what it had before a pass, what it has now, and how that is put back.
+"""
 
 from __future__ import annotations
 
+import functools
+import gc
 import threading
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
 from functools import partial
-from types import CellType, FunctionType, MethodType
-from typing import Any
+from opcode import opmap
+from types import CellType, CodeType, FunctionType, MethodType
+from typing import Any, NamedTuple
 
 import torch
 
 from profilerkit import ModelInputs
-from profilerkit.process.object_facts import count_items
+from profilerkit.process.cached import once_for_each
+from profilerkit.process.object_facts import copy_content, count_items, list_slots
 
-from ..model.attributes import CONTAINERS, list_reachable
+from ..compat.modules import GLOBAL_CALL_HOOKS, call_hooks
+from ..model.attributes import CONTAINERS, EMPTY, list_reachable
 from ..model.inventory import Inventory
-from .holders import FUNCTION_CACHE, Cell, Container, FunctionCache, Holder, Namespace, Slots, read_cell
-from .model_functions import CodeNames, OwnMethods, list_called_first, read_names
+from .snapshots import SlotsSnapshot, list_own_classes, refill
 
-__all__ = ["Surroundings"]
+__all__ = ["FUNCTION_CACHE", "Cell", "Container", "FunctionCache", "Holder", "Namespace", "Slots", "Surroundings"]
 
+#: The class of functions that remember their results.
+FUNCTION_CACHE: Any = functools._lru_cache_wrapper
 #: Namespaces of these packages are not looked at: they keep nothing of a model's.
 _NOT_NOTED = ("torch", "numpy", "builtins", "functools", "typing", "contextlib", "keras", "profilerkit_torch")
 #: Longer containers are vocabularies and the like.
@@ -139,3 +150,228 @@ def _may_hold(value: Any, module: str) -> bool:
     """Return whether a global of a module is a container, or an object of a class of that module."""
     kind = type(value)
     return kind in _CONTAINER_TYPES or kind.__module__ == module or kind is threading.local
+
+
+# What may hold tensors ------------------------------------------------------------------------------------------------
+
+
+class Holder(ABC):
+    """A holder, with what it had when it was noted."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        #: What messages call it.
+        self.name = name
+
+    @abstractmethod
+    def list_changes(self) -> Iterator[tuple[Any, Any]]:
+        """Yield what it has now that it had not before, by name or index."""
+
+    @abstractmethod
+    def restore(self) -> None:
+        """Put back what it had."""
+
+    def list_names(self, keys: Iterable[Any]) -> Iterator[str]:
+        """Yield what messages call the changes with these names or indices."""
+        yield self.name
+
+
+class FunctionCache(Holder):
+    """A function that remembers its results: it is emptied, for it loses nothing that it does not compute again."""
+
+    __slots__ = ("_before", "_function")
+
+    def __init__(self, function: Any) -> None:
+        super().__init__("")
+        self._function = function
+        self._before = function.cache_info()
+
+    def list_changes(self) -> Iterator[tuple[Any, Any]]:
+        """Yield all results, if there may be others than before."""
+        if self._function.cache_info() != self._before:
+            yield "", gc.get_referents(self._function)
+
+    def restore(self) -> None:
+        """Forget all results."""
+        self._function.cache_clear()
+
+    def list_names(self, keys: Iterable[Any]) -> Iterator[str]:
+        """Yield nothing: nobody misses what is computed again."""
+        return iter(())
+
+
+class Cell(Holder):
+    """A variable of a closure."""
+
+    __slots__ = ("_before", "_cell")
+
+    def __init__(self, cell: CellType, name: str, content: Any) -> None:
+        super().__init__(name)
+        self._cell, self._before = cell, content
+
+    def list_changes(self) -> Iterator[tuple[Any, Any]]:
+        """Yield the content, if it is another one."""
+        content = read_cell(self._cell)
+        if content is not self._before:
+            yield "", content
+
+    def restore(self) -> None:
+        """Put the content back."""
+        if self._before is EMPTY:
+            del self._cell.cell_contents
+        else:
+            self._cell.cell_contents = self._before
+
+
+def read_cell(cell: CellType) -> Any:
+    """Return what a variable of a closure holds; `EMPTY` for nothing."""
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return EMPTY
+
+
+class Namespace(Holder):
+    """The globals of a module, of which those are noted that code of the model uses."""
+
+    __slots__ = ("_namespace", "before")
+
+    def __init__(self, namespace: dict[str, Any], module: str) -> None:
+        super().__init__(module)
+        self._namespace = namespace
+        #: By name what it stood for; `EMPTY` for nothing.
+        self.before: dict[str, Any] = {}
+
+    def note(self, name: str) -> Any:
+        """Note what a name stands for, and return it."""
+        value = self.before[name] = self._namespace.get(name, EMPTY)
+        return value
+
+    def list_changes(self) -> Iterator[tuple[Any, Any]]:
+        """Yield the noted names that stand for something else."""
+        for name, value in list(self.before.items()):
+            current = self._namespace.get(name, EMPTY)
+            if current is not value:
+                yield name, current
+
+    def restore(self) -> None:
+        """Have the noted names stand for what they stood for."""
+        for name, value in self.before.items():
+            if value is EMPTY:
+                self._namespace.pop(name, None)
+            elif self._namespace.get(name, EMPTY) is not value:
+                self._namespace[name] = value
+
+    def list_names(self, keys: Iterable[Any]) -> Iterator[str]:
+        """Yield the names with that of the module before them."""
+        return (f"{self.name}.{key}" for key in keys)
+
+
+class Container(Holder):
+    """A dict, list, set or deque."""
+
+    __slots__ = ("_before", "_container")
+
+    def __init__(self, container: Any, name: str) -> None:
+        super().__init__(name)
+        self._container, self._before = container, copy_content(container)
+
+    def list_changes(self) -> Iterator[tuple[Any, Any]]:
+        """Yield the values that are new, of a dict those under another key too."""
+        current = copy_content(self._container)
+        if isinstance(current, dict):
+            yield from ((key, value) for key, value in current.items() if self._before.get(key, EMPTY) is not value)
+        else:
+            previous = set(map(id, self._before))
+            yield from ((index, value) for index, value in enumerate(current) if id(value) not in previous)
+
+    def restore(self) -> None:
+        """Put the content back."""
+        refill(self._container, self._before)
+
+
+class Slots(Holder):
+    """An object whose class has ``__slots__``."""
+
+    __slots__ = ("_before", "_owner")
+
+    def __init__(self, owner: Any, name: str) -> None:
+        super().__init__(name)
+        self._owner = owner
+        self._before = SlotsSnapshot(owner, list_slots(type(owner)))
+
+    def list_changes(self) -> Iterator[tuple[Any, Any]]:
+        """Yield the slots that have something else in them."""
+        before = dict(self._before.values)
+        for slot, value in SlotsSnapshot(self._owner, before).values:
+            if before[slot] is not value:
+                yield slot, value
+
+    def restore(self) -> None:
+        """Put back what was in the slots."""
+        self._before.restore()
+
+
+# The functions of a model ---------------------------------------------------------------------------------------------
+
+
+_STORE_GLOBAL = opmap["STORE_GLOBAL"]
+
+
+class OwnMethods:
+    """The methods and properties of a model's own classes, as functions; each is taken once."""
+
+    def __init__(self, inventory: Inventory) -> None:
+        self._by_name: dict[str, list[Any]] = {}
+        for cls in list_own_classes(inventory):
+            for name, value in vars(cls).items():
+                function = _find_function(value)
+                if function is not None:
+                    self._by_name.setdefault(name, []).append(function)
+
+    def take_first(self) -> list[Any]:
+        """Return those that a call runs without naming them: forward and the special methods."""
+        first = [name for name in self._by_name if name == "forward" or name.startswith("__")]
+        return [method for name in first for method in self._by_name.pop(name)]
+
+    def take(self, names: frozenset[str]) -> list[Any]:
+        """Return the methods with these names that nobody has taken."""
+        return [method for name in self._by_name.keys() & names for method in self._by_name.pop(name)]
+
+
+def _find_function(value: Any) -> Any:
+    """Return the function of a method, or the getter of a property; None for any other attribute of a class."""
+    kind = type(value)
+    if kind is FunctionType or kind is FUNCTION_CACHE:
+        return value
+    if kind is staticmethod or kind is classmethod:
+        return value.__func__
+    return value.fget if kind is property else None
+
+
+def list_called_first(inventory: Inventory, inputs: ModelInputs, kinds: tuple[Any, ...]) -> Iterator[Any]:
+    """Yield what a model's call begins with beside its methods: functions in attributes, of these kinds, and hooks."""
+    for module, attributes in inventory.further_attributes:
+        yield from (value for value in attributes.values() if type(value) in kinds)
+        for hooks in call_hooks(module):
+            yield from hooks.values()
+    for hooks in GLOBAL_CALL_HOOKS:
+        yield from hooks.values()
+    yield inputs.function
+
+
+class CodeNames(NamedTuple):
+    """The names that code uses, of globals and attributes, and whether it assigns to globals."""
+
+    used: frozenset[str]
+    assigns_globals: bool
+
+
+@once_for_each
+def read_names(code: CodeType) -> CodeNames:
+    """Return the names in some code; those of the functions and classes in it are among them."""
+    inner = [read_names(constant) for constant in code.co_consts if type(constant) is CodeType]
+    used = frozenset(code.co_names).union(*(names.used for names in inner))
+    assigns_globals = _STORE_GLOBAL in code.co_code[::2] or any(names.assigns_globals for names in inner)
+    return CodeNames(used, assigns_globals)

@@ -13,7 +13,7 @@ from profilerkit import profile
 from profilerkit.backend_kit.settings import Setting
 from profilerkit_torch import TorchBackend, TorchProfiler
 from profilerkit_torch.compat.settings import get_precision, list_settings
-from profilerkit_torch.untouched.recordings import require_no_tracing
+from profilerkit_torch.untouched.caller_context import require_no_tracing
 from profilerkit_torch.untouched.settings import SETTINGS, _list_of_opt_einsum
 
 _C: Any = torch._C

@@ -1,0 +1,285 @@
+"""What a tensor had before, and how it is put back: data, gradients, values and versions, attributes and hooks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from operator import attrgetter, methodcaller
+from typing import Any, NamedTuple
+
+import torch
+
+from profilerkit.process.restoring import Step, call_each, for_each
+
+from ..compat.autograd import set_version
+from ..compat.modules import ACCUMULATION_HOOKS, GRADIENT_HOOKS
+from ..compat.tensors import count_writes, has_shared_elements, is_view
+from ..model.stored_bytes import SPARSE_PARTS
+from ..model.tensors import PLAIN_TYPES, has_graph, has_storage, identify_elements, list_with_values
+from .snapshots import refill
+
+__all__ = [
+    "KeptValue",
+    "KeptVersion",
+    "list_versions",
+    "note_marks",
+    "note_sizes",
+    "note_tensors",
+    "restore_versions",
+    "write_back",
+    "write_back_alone",
+]
+
+_DETACH = methodcaller("detach_")
+
+
+def note_tensors(aliases: Iterable[tuple[torch.Tensor, torch.Tensor]], leaves: Iterable[torch.Tensor]) -> list[Step]:
+    """Note the data of tensors, and gradients and flags of leaves of the graph; return the steps that put them back.
+
+    An alias is what the data of its tensor are now, see `model.tensors.may_be_data`.
+    """
+    aliases = list(aliases)
+    off_the_graph = [tensor for tensor, _ in aliases if not has_graph(tensor)]
+    gradients = [(leaf, leaf.grad, leaf.requires_grad) for leaf in leaves]
+    return [
+        partial(_take_off_the_graph, off_the_graph),
+        partial(_restore_gradients, gradients),
+        partial(_restore_data, aliases),
+    ]
+
+
+def _take_off_the_graph(leaves: Iterable[torch.Tensor]) -> None:
+    """Let tensors need no gradient that came to need one: in a training step, by a write of what depends on a weight.
+
+    Torch takes no view off its graph, but the base of the view.
+    """
+    for_each(_DETACH, [(leaf,) for leaf in leaves if has_graph(leaf) and not is_view(leaf)])
+
+
+def _restore_gradients(noted: Iterable[tuple[torch.Tensor, torch.Tensor | None, bool]]) -> None:
+    changed = [
+        (leaf, gradient, requires_grad)
+        for leaf, gradient, requires_grad in noted
+        if leaf.grad is not gradient or leaf.requires_grad != requires_grad
+    ]
+    for_each(_restore_gradient, changed)
+
+
+def _restore_gradient(leaf: torch.Tensor, gradient: torch.Tensor | None, requires_grad: bool) -> None:
+    if leaf.grad is not gradient:
+        leaf.grad = gradient
+    if leaf.requires_grad != requires_grad:
+        leaf.requires_grad_(requires_grad)
+
+
+def _restore_data(aliases: Iterable[tuple[torch.Tensor, torch.Tensor]]) -> None:
+    """Give tensors their data back where they were given others: ``tensor.data = ...``, ``tensor.set_(...)``."""
+    for_each(_set_data, [(tensor, before) for tensor, before in aliases if not _has_same_elements(tensor, before)])
+
+
+def _set_data(tensor: torch.Tensor, data: torch.Tensor) -> None:
+    with torch.inference_mode(tensor.is_inference()):
+        tensor.data = data
+
+
+def _has_same_elements(tensor: torch.Tensor, before: torch.Tensor) -> bool:
+    """Return whether a tensor still has the elements of its alias: with one address they share one storage."""
+    try:
+        address = tensor.data_ptr()
+    except RuntimeError:  # sparse and other tensors without one storage
+        address = 0
+    if address and address == before.data_ptr():
+        return tensor.is_nested or (tensor.shape == before.shape and tensor.stride() == before.stride())
+    return bool(identify_elements(tensor) == identify_elements(before))
+
+
+def note_sizes(tensors: Iterable[torch.Tensor]) -> Step:
+    """Note the sizes of storages; return what undoes that the model makes some longer (observers of values do)."""
+    plain = [tensor for tensor in tensors if type(tensor) is torch.Tensor and tensor.layout is torch.strided]
+    return partial(_restore_sizes, [(tensor, tensor.untyped_storage().nbytes()) for tensor in plain])
+
+
+def _restore_sizes(sizes: Iterable[tuple[torch.Tensor, int]]) -> None:
+    storages = [(tensor.untyped_storage(), size) for tensor, size in sizes]
+    longer = [(storage, size) for storage, size in storages if storage.nbytes() > size and storage.resizable()]
+    for_each(torch.UntypedStorage.resize_, longer)
+
+
+# Values ---------------------------------------------------------------------------------------------------------------
+
+
+class KeptValue(NamedTuple):
+    """A tensor, and a copy of the values that it had."""
+
+    tensor: torch.Tensor
+    value: torch.Tensor
+
+
+class KeptVersion(NamedTuple):
+    """A tensor, and how often it had been written to."""
+
+    tensor: torch.Tensor
+    writes: int
+
+
+def write_back(values: Iterable[KeptValue]) -> None:
+    """Give each tensor the values that were kept of it, where they have changed."""
+    call_each(partial(_write_back, kept) for kept in values)
+
+
+def _write_back(kept: KeptValue) -> None:
+    tensor, value = kept
+    with torch.no_grad(), torch.inference_mode(tensor.is_inference()):
+        if has_storage(tensor) and not _is_equal(tensor, value):
+            _copy_to(tensor, value)
+
+
+def write_back_alone(values: Iterable[KeptValue]) -> None:
+    """Write values back in a forked child, where torch's other threads would be waited for and do not exist.
+
+    Tensors on a GPU are left: a forked child cannot use it.
+    """
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    write_back(kept for kept in values if kept.tensor.device.type == "cpu")
+    torch.set_num_threads(threads)
+
+
+def _copy_to(tensor: torch.Tensor, value: torch.Tensor) -> None:
+    """Copy values to a tensor; where torch refuses to, because elements share their memory, into its storage."""
+    if tensor.layout is not torch.strided or tensor.is_nested or not has_shared_elements(tensor):
+        tensor.copy_(value)
+        return
+    length = tensor.untyped_storage().nbytes() // tensor.element_size()
+    storage = tensor.as_strided((length,), (1,), 0)
+    storage[_list_places(tensor).flatten()] = value.flatten()
+
+
+def _list_places(tensor: torch.Tensor) -> torch.Tensor:
+    """Return where in its storage each element lies, in the shape of the tensor: ``offset + sum(index * stride)``."""
+    places = torch.full(tensor.shape, int(tensor.storage_offset()), dtype=torch.int64, device=tensor.device)
+    for dimension, (size, stride) in enumerate(zip(tensor.shape, tensor.stride(), strict=True)):
+        steps = torch.arange(size, device=tensor.device) * stride
+        places += steps.reshape(-1, *[1] * (tensor.dim() - dimension - 1))
+    return places
+
+
+def _is_equal(tensor: torch.Tensor, value: torch.Tensor) -> bool:
+    """Return whether a tensor has these values; False where they cannot be compared."""
+    if tensor.layout in SPARSE_PARTS:  # to copy to one would give it other storage, with nothing having changed
+        return _has_equal_parts(tensor, value, SPARSE_PARTS[tensor.layout])
+    if tensor.is_nested and tensor.layout is torch.strided:  # it has no shape, its samples do
+        return all(map(torch.equal, tensor.unbind(), value.unbind()))
+    try:
+        return torch.equal(tensor, value)
+    except RuntimeError:  # some that are packed cannot be compared
+        return False
+
+
+def _has_equal_parts(tensor: torch.Tensor, value: torch.Tensor, parts: Iterable[str]) -> bool:
+    """Return whether what methods of these names return is equal for both."""
+    pairs = [(getattr(tensor, part)(), getattr(value, part)()) for part in parts]
+    return tensor.shape == value.shape and all(torch.equal(one, other) for one, other in pairs)
+
+
+# How often tensors were written to ------------------------------------------------------------------------------------
+
+
+def list_versions(tensors: Iterable[torch.Tensor]) -> list[KeptVersion]:
+    """Return how often each tensor was written to; inference tensors do not count that, and are left out."""
+    counting = (tensor for tensor in list_with_values(tensors) if not tensor.is_inference())
+    return [KeptVersion(tensor, count_writes(tensor)) for tensor in counting]
+
+
+def restore_versions(versions: Iterable[KeptVersion]) -> None:
+    """Set the counts of writes back, for tensors that have their values again.
+
+    Otherwise autograd would refuse the backward pass of a graph that the caller made before and that needs the values.
+    """
+    for tensor, writes in versions:
+        if count_writes(tensor) != writes:
+            set_version(tensor, writes)
+
+
+# Attributes of Python's, and hooks for gradients ----------------------------------------------------------------------
+
+
+_HOOKS = (*GRADIENT_HOOKS, *ACCUMULATION_HOOKS)
+_read_all = attrgetter("__dict__", *_HOOKS)
+#: What a tensor without attributes and hooks has; one that had hooks has an empty mapping for them.
+_BARE: Any = ({}, *[None] * len(_HOOKS)) if _HOOKS else {}
+
+
+class _Hooks(NamedTuple):
+    """The hooks of one kind that a tensor had.
+
+    Attributes:
+        name: The tensor's attribute that has them.
+        mapping: The value of that attribute: a mapping that autograd may have too, or None.
+        content: A copy of what was in the mapping.
+    """
+
+    name: str
+    mapping: Any
+    content: dict[Any, Any]
+
+
+#: What a tensor without any hooks has.
+_NO_HOOKS = [_Hooks(name, None, {}) for name in _HOOKS]
+
+
+class _Marks(NamedTuple):
+    """The attributes and hooks that a tensor had."""
+
+    tensor: Any
+    attributes: dict[str, Any]
+    hooks: list[_Hooks]
+
+
+def note_marks(tensors: Iterable[torch.Tensor]) -> Callable[[], None]:
+    """Note the attributes and hooks of tensors, and return what puts them back.
+
+    A pass may add some, and so does ``torch.compile``. Those of the tensors inside a wrapper tensor are put back too.
+    """
+    tensors = _add_inner_tensors(tensors)
+    noted = [_note(tensor) for tensor in tensors if _read_all(tensor) != _BARE]
+    bare = [tensor for tensor in tensors if _read_all(tensor) == _BARE]  # nearly all: to note nothing saves time
+
+    def restore() -> None:
+        new = [_Marks(tensor, {}, _NO_HOOKS) for tensor in bare if _read_all(tensor) != _BARE]
+        for_each(_restore, [*noted, *new])
+
+    return restore
+
+
+def _add_inner_tensors(tensors: Iterable[torch.Tensor]) -> list[torch.Tensor]:
+    """Return tensors, and those that each wrapper tensor is made of."""
+    tensors = list(tensors)
+    for tensor in tensors:  # those that are added are looked at too
+        if type(tensor) not in PLAIN_TYPES and hasattr(tensor, "__tensor_flatten__"):
+            names, _ = tensor.__tensor_flatten__()
+            inner = [getattr(tensor, name) for name in names]
+            tensors += [part for part in inner if isinstance(part, torch.Tensor)]
+    return tensors
+
+
+def _note(tensor: Any) -> _Marks:
+    hooks = [_Hooks(name, getattr(tensor, name), dict(getattr(tensor, name) or {})) for name in _HOOKS]
+    return _Marks(tensor, dict(tensor.__dict__), hooks)
+
+
+def _restore(tensor: Any, attributes: dict[str, Any], hooks: Iterable[_Hooks]) -> None:
+    refill(tensor.__dict__, attributes)
+    for hooks_of_kind in hooks:
+        _restore_hooks(tensor, hooks_of_kind)
+
+
+def _restore_hooks(tensor: Any, hooks: _Hooks) -> None:
+    """Give a tensor the mapping of hooks that it had, with what was in it, and empty one that took its place."""
+    current = getattr(tensor, hooks.name)
+    if current is not hooks.mapping:
+        if current is not None:
+            current.clear()  # autograd has the mapping itself, and may go on calling what it holds
+        setattr(tensor, hooks.name, hooks.mapping)
+    if hooks.mapping is not None:
+        refill(hooks.mapping, hooks.content)
