@@ -51,18 +51,17 @@ from . import data
 from .compat.names import VERSION
 from .costs.registry import COSTS, register_module_cost, register_op_cost
 from .data import TorchDataLoader, TorchForwardPass
-from .layer_timing.layer_passes import measure_layer_times
 from .layer_timing.step_recorder import TorchStepRecorder
-from .layer_timing.timer import layer_times
-from .model import exported
+from .layer_timing.timer import layer_times, measure_layer_times
+from .model import programs
 from .model.inventory import Inventory
 from .model.modules import set_inference_flags
+from .model.programs import type_name
 from .model.rank_shares import rank_share
-from .model.scripted import type_name
 from .model.structure import read_structure
 from .model.wrapped import find_inner_model
 from .operator_timing.passes import measure_operator_times
-from .running import ceilings, devices, nonzero_trace, zeros
+from .running import ceilings, devices, zeros
 from .running.measured_memory import measure_peak
 from .running.runs import prepare_run
 from .trace.conditions import conditions
@@ -130,10 +129,10 @@ class TorchBackend(
 
     def open_model(self, model: Any) -> Any:
         """Return the module of an exported program, with its layers; anything else as it is."""
-        if not exported.is_program(model):
+        if not programs.is_program(model):
             return model
         with apart():
-            return exported.make_layered(model)
+            return programs.make_layered(model)
 
     def cast(self, model: Any, dtype: str) -> Any:
         """Return the module with its floating-point parameters and buffers in a dtype, which changes the module."""
@@ -146,7 +145,7 @@ class TorchBackend(
 
     def accepts(self, model: Any) -> bool:
         """Return whether the model is a ``torch.nn.Module``, or a program of ``torch.export``."""
-        return isinstance(model, torch.nn.Module) or exported.is_program(model)
+        return isinstance(model, torch.nn.Module) or programs.is_program(model)
 
     def model_name(self, model: torch.nn.Module) -> str:
         """Return the name that a functional or sequential Keras model has, else that of the class in its wrappers."""
@@ -237,7 +236,7 @@ class TorchBackend(
 
     def example_inputs(self, model: torch.nn.Module, batch_size: int | None = None) -> ModelInputs | None:
         """Return inputs as an exported program, or a Keras model on torch, declares them."""
-        declared = exported.read_declared_inputs(model)
+        declared = programs.read_declared_inputs(model)
         if declared is None and is_keras(model):
             declared = read_declared_call(model)
         return None if declared is None else make_inputs(declared, batch_size, self.random_tensor)
@@ -254,7 +253,7 @@ class TorchBackend(
 
     def trace_nonzero(self, model: torch.nn.Module, inputs: ModelInputs) -> ModelTrace:
         """Trace a real run, each operator's work in the proportion of the nonzero elements among its weights."""
-        return nonzero_trace.trace_nonzero(model, inputs.map(data.as_tensor))
+        return zeros.trace_nonzero(model, inputs.map(data.as_tensor))
 
     def optimizer_bytes(self, optimizer: Any, weights: Sequence[WeightRecord]) -> OptimizerBytes | str:
         """Return what a ``torch.optim.Optimizer`` keeps, or would after its first step, and takes for an update."""

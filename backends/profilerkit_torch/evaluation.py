@@ -28,7 +28,7 @@ from profilerkit_metrics.evaluation_functions import EvaluationFunctions, GetTop
 from profilerkit_metrics.scoring import Batches, ScoredBatch
 
 from .data import TorchDataLoader, TorchForwardPass, as_tensor
-from .model.keras_preparation import adapt_to_keras
+from .model.keras_layers import adapt_to_keras
 from .model.modules import list_modules, set_inference_flags
 from .running.devices import resolve_device
 from .untouched.preservation import preserve

@@ -17,8 +17,7 @@ from profilerkit.hooks.extension import make_refusal
 from profilerkit.models.loaded_files import find_namespace
 from profilerkit.process.files import require_whole
 
-from .model.pickles import join_imported_names, refuse_code
-from .model.program_checks import require_harmless_program
+from .model.file_checks import join_imported_names, refuse_code, require_harmless_program
 
 __all__ = ["load_file", "read_file"]
 

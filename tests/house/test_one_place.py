@@ -27,7 +27,7 @@ EXCEPTIONS = {
     # A script that runs where profilerkit is not installed.
     *(("profilerkit_torch/joining/script.py", called) for called in ("copyfile", "export_chrome_trace", "open")),
     # The profiler of torch opens names alone: it writes to a scratch file, whose content goes the one way.
-    ("profilerkit_torch/operator_timing/profiled_passes.py", "export_chrome_trace"),
+    ("profilerkit_torch/operator_timing/passes.py", "export_chrome_trace"),
     # What is written to standard error while torch's profiler starts or ends, which goes there a moment later.
     ("profilerkit_torch/running/profiler_sessions.py", "TemporaryFile"),
     # Descriptors: standard output, the null device, pipes of a process.

@@ -14,7 +14,7 @@ from profilerkit.count_text import format_count
 from profilerkit.errors import by_likeness
 from profilerkit.trace.records import OpRecord
 
-from ..operator_timing.event_walk import NodeMakers
+from ..operator_timing.ledger import NodeMakers
 from .fused import follow_profile
 from .modules import assign_layers_by_modules
 from .operator_names import common_name, find_common_name

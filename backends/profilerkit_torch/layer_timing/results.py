@@ -1,23 +1,27 @@
-"""From the passes that were followed to the times of each layer."""
+"""From the passes that were followed to the times of each layer, and what these leave out, in words."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from statistics import median
 
+import torch
 from torch import nn
 
 from profilerkit.backend_kit.call_stack import list_shown_layers
 from profilerkit.count_text import format_count, list_some
-from profilerkit.times.layer_times import CallTime, LayerTime
+from profilerkit.times.layer_times import NOT_CALLED, CallTime, LayerTime
+from profilerkit.trace.layer_paths import add_outer
 from profilerkit.trace.records import LayerCall
 
-from .overhead import Elapsed
-from .timed_calls import TimedRun, sum_inner_calls
+from ..compat.compiler import runs_compiled
+from ..compat.modules import read_parameters
+from ..model.modules import list_modules
+from .timed_calls import Elapsed, TimedRun, sum_inner_calls
 
-__all__ = ["sum_layer_times"]
+__all__ = ["find_unseen_layers", "list_remarks", "sum_layer_times"]
 
 _DOUBT = "{}, what measuring adds is still in the time of {}: the calibration says more than was measured in all"
 
@@ -105,3 +109,76 @@ def _list_calls(forward: Sequence[TimedRun], backward: Sequence[TimedRun | None]
         for (path, _), time in times.items():
             calls.setdefault(path, []).append(time)
     return calls
+
+
+# What the times leave out, and why ------------------------------------------------------------------------------------
+
+
+def list_remarks(
+    layers: Sequence[tuple[str, nn.Module]],
+    unseen: Mapping[int, str],
+    elsewhere: Container[int],
+    forward: Sequence[TimedRun],
+    backward: Sequence[TimedRun],
+) -> dict[str, list[str]]:
+    """Return for the path of each layer what its times leave out: forward in some passes, backward in others.
+
+    Args:
+        layers: Every module under every path it has.
+        unseen: Why the calls of a module cannot be seen, by its ``id``.
+        elsewhere: The ``id`` of modules that were called in another thread too.
+        forward: The passes whose forward times are told.
+        backward: The passes whose backward times are told.
+    """
+    entered = add_outer(path for run in forward for path in run.of_path)  # they ran, or a layer inside them did
+    remarks: dict[str, list[str]] = {}
+    for path, module in layers:
+        reasons = remarks[path] = []
+        is_unseen = id(module) in unseen
+        if is_unseen:
+            reasons.append(unseen[id(module)])
+        if id(module) in elsewhere:
+            reasons.append("it was called in another thread too, where it is not timed")
+        elif not is_unseen and path not in entered and type(module).forward is not nn.Module.forward:
+            reasons.append(NOT_CALLED)
+        if _is_frozen(module) and _has_no_nodes(path, backward):
+            reasons.append("it has no backward pass: its weights are frozen, and nothing before it needs a gradient")
+    return remarks
+
+
+def _is_frozen(module: nn.Module) -> bool:
+    """Return whether a module has weights of its own, and none of them is trained."""
+    parameters = [parameter for parameter in read_parameters(module).values() if parameter is not None]
+    return bool(parameters) and not any(parameter.requires_grad for parameter in parameters)
+
+
+def _has_no_nodes(path: str, runs: Sequence[TimedRun]) -> bool:
+    """Return whether a layer was called in these passes, and made no node of the gradient's graph."""
+    calls = [call for run in runs for call in run.of_path.get(path, ())]
+    return bool(calls) and not any(call.nodes for call in calls)
+
+
+# Layers whose single calls cannot be seen from Python -----------------------------------------------------------------
+
+
+def find_unseen_layers(model: nn.Module) -> dict[int, str]:
+    """Return by its ``id`` each module that runs where its calls are not seen, with the reason in words."""
+    unseen: dict[int, str] = {}
+    for module in list_modules(model):
+        where = _runs_unseen(module)
+        if where:
+            reason = f"it runs {where}, which has the time: single layers are not told apart there"
+            unseen.update((id(inner), reason) for inner in list_modules(module)[1:])
+    return unseen
+
+
+def _runs_unseen(module: nn.Module) -> str:
+    """Return where the modules inside a module run; an empty text where their calls are seen."""
+    name = type(module).__name__
+    if isinstance(module, torch.jit.ScriptModule):
+        return f"inside TorchScript ({name})"
+    if runs_compiled(module):
+        return f"inside what torch.compile has compiled ({name})"
+    if isinstance(module, nn.DataParallel) and len(module.device_ids) > 1:
+        return f"as a copy in the threads of {name}"
+    return ""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from types import FrameType
 from typing import Any, NamedTuple
 
 import torch
 from torch import nn
+from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 from profilerkit import InputError, ModelInputs
 from profilerkit.error_text import shown
@@ -18,12 +21,11 @@ from ..compat.modules import hook_after_calls
 from ..model.inventory import Inventory
 from ..running.devices import memory_reader
 from ..running.timed_passes import synchronize
-from .clocks import EventClock, HostClock, choose_clock
-from .optimizer_steps import OptimizerSteps, Stretch
+from .time_recorder import EventClock, HostClock, choose_clock
 from .timed_calls import TimedRun, sum_inner_calls
 from .timer import TorchLayerTimer
 
-__all__ = ["PhaseMemory", "TorchStepRecorder"]
+__all__ = ["PhaseMemory", "Stretch", "TorchStepRecorder"]
 
 #: Of so many calls of the model the times are kept, the last ones.
 _KEPT = 1000
@@ -219,3 +221,88 @@ class PhaseMemory:
 
     def _read_peak(self) -> int:
         return int(self._reader.max_memory_allocated(self._device)) if self._device is not None else 0
+
+
+# When the steps of optimizers begin and end, and the closures that they call ------------------------------------------
+
+
+class Stretch(NamedTuple):
+    """The moments at which something begins and ends."""
+
+    begin: Any
+    end: Any
+
+
+class OptimizerSteps:
+    """The steps of an optimizer, or of all optimizers for None; of one that is not torch's no step is seen."""
+
+    def __init__(self, optimizer: Any) -> None:
+        self.updates: list[Stretch] = []
+        #: The forward and backward passes that optimizers have computed in their steps, by a closure.
+        self.closures: list[Stretch] = []
+        #: The optimizer that stepped last.
+        self.last: Any = None
+        self._optimizer = optimizer
+        self._began: Any = None
+        #: Where torch's step runs that is being timed: it calls the hooks again where it calls its base class's step.
+        self._frame: FrameType | None = None
+
+    def follow(self, read: Callable[[], Any], note_memory: Callable[[str], None]) -> Iterator[Any]:
+        """Follow the steps from now on, by hooks around them whose handles are yielded.
+
+        Args:
+            read: Returns the moment.
+            note_memory: Called with the name of the phase that is over.
+        """
+        self._read, self._note_memory = read, note_memory
+        self._frame = None
+        self.updates.clear()
+        self.closures.clear()
+        if self._optimizer is None:
+            yield register_optimizer_step_pre_hook(self._begin_update)
+            yield register_optimizer_step_post_hook(self._end_update)
+        elif isinstance(self._optimizer, torch.optim.Optimizer):
+            yield self._optimizer.register_step_pre_hook(self._begin_update)
+            yield self._optimizer.register_step_post_hook(self._end_update)
+
+    def _begin_update(self, optimizer: Any, args: Any, kwargs: Any) -> tuple[Any, Any] | None:
+        """Note that a step begins; return its arguments with a closure that is timed, None if it has none."""
+        caller = sys._getframe(1)
+        if self._frame is not None and _is_inside(caller, self._frame):
+            return None
+        self._frame = caller
+        self._note_memory("backward")
+        self.last = optimizer
+        self._began = self._read()
+        if callable(kwargs.get("closure")):
+            return args, {**kwargs, "closure": self._time(kwargs["closure"])}
+        if len(args) > 1 and callable(args[1]):  # behind the optimizer itself
+            return (args[0], self._time(args[1]), *args[2:]), kwargs
+        return None
+
+    def _time(self, closure: Callable[[], Any]) -> Callable[[], Any]:
+        """Return a closure for an optimizer's step, which computes the loss and its gradients, with its times noted."""
+
+        def run() -> Any:
+            begin = self._read()
+            try:
+                return closure()
+            finally:
+                self.closures.append(Stretch(begin, self._read()))
+                self._note_memory("backward")
+
+        return run
+
+    def _end_update(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        if sys._getframe(1) is not self._frame:
+            return
+        self._frame = None
+        self.updates.append(Stretch(self._began, self._read()))
+        self._note_memory("optimizer")
+
+
+def _is_inside(frame: FrameType | None, outer: FrameType) -> bool:
+    """Return whether a frame was called, directly or not, from another one that still runs."""
+    while frame is not None and frame is not outer:
+        frame = frame.f_back
+    return frame is outer

@@ -16,8 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from profilerkit.backend_kit.call_stack import CallStack
 
-from .overhead import Overhead
-from .timed_calls import Accumulation, Call, Change, Node, Span, TimedRun
+from .timed_calls import Accumulation, Call, Change, Node, Overhead, Span, TimedRun
 
 __all__ = ["Event", "Kind", "Timeline"]
 

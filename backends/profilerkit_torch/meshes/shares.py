@@ -19,7 +19,7 @@ from profilerkit_predict.meshes.records import Purpose
 from ..compat.modules import read_buffers, read_parameters, unsaved_buffers
 from ..compat.tensors import storage_address
 from ..model.inventory import Inventory
-from ..model.scripted import type_name
+from ..model.programs import type_name
 from ..model.weights import weight_record
 
 __all__ = [

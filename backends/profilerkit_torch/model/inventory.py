@@ -14,8 +14,7 @@ from profilerkit.process.cached import cached_property
 
 from ..compat.modules import read_buffers, read_parameters
 from .attributes import CONTAINERS, list_further_attributes, list_reachable
-from .keras_layers import holds_keras, list_compiled_tensors, list_written_values
-from .keras_preparation import is_unbuilt
+from .keras_layers import holds_keras, is_unbuilt, list_compiled_tensors, list_written_values
 from .modules import (
     list_direct_tensors,
     list_layers,
@@ -25,7 +24,7 @@ from .modules import (
 )
 from .tensors import has_unsized, list_aliases, may_be_data
 
-__all__ = ["Inventory", "OwnedParameter", "is_lazy"]
+__all__ = ["Inventory", "is_lazy"]
 
 
 class OwnedParameter(NamedTuple):

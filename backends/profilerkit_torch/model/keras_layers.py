@@ -1,8 +1,7 @@
-"""What Keras' layers on torch hold, and where: the layers inside them, and the values of their variables.
+"""What Keras' layers on torch hold, and where, and what a Keras model on torch needs to be called.
 
 Keras calls a layer as torch calls a module, so that hooks for all modules see it. But the layers of a functional model
-are in a list of Keras' own, and a weight is read from Keras' variable, not from the module's parameters. What a Keras
-model needs to be called is in `keras_preparation`.
+are in a list of Keras' own, and a weight is read from Keras' variable, not from the module's parameters.
 
 Of the values of a layer itself there are three lists. A batch norm has gamma and beta, which are trained, and the mean
 and the variance, which it writes to::
@@ -15,13 +14,16 @@ and the variance, which it writes to::
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
 from torch import nn
 
+from profilerkit import ModelInputs, WithoutValuesError
 from profilerkit.backend_kit import call_stack
+from profilerkit.backend_kit.keras_calls import call_arguments, read_declared_shapes
 from profilerkit.backend_kit.keras_kinds import is_keras, is_shipped
 from profilerkit.backend_kit.keras_layers import (
     direct_layers,
@@ -30,22 +32,29 @@ from profilerkit.backend_kit.keras_layers import (
     list_seed_states,
     list_stored_variables,
     read_variable_value,
+    set_variable_value,
 )
-from profilerkit.backend_kit.keras_variables import own_variables
+from profilerkit.backend_kit.keras_variables import lacks_weights, own_variables
+from profilerkit.backend_kit.layouts import in_declared_layout
 
 from ..compat.modules import read_children
 
 __all__ = [
+    "adapt_to_keras",
+    "build_without_values",
+    "fill_variables",
     "find_trained_ids",
     "holds_keras",
     "is_mirror",
+    "is_unbuilt",
     "list_compiled_tensors",
     "list_hidden_layers",
     "list_keras_layers",
     "list_reported_weights",
     "list_trainable_values",
-    "list_variables",
     "list_written_values",
+    "substitute_variables",
+    "use_keras_device",
 ]
 
 
@@ -136,3 +145,66 @@ def list_compiled_tensors(modules: Iterable[Any]) -> Iterator[Any]:
         for owner in (getattr(model, "optimizer", None), *getattr(model, "metrics", ())):
             for variable in getattr(owner, "variables", None) or ():
                 yield variable.value
+
+
+# Calling a Keras model: its inputs, its device, and variables that stand in for its own -------------------------------
+
+
+def adapt_to_keras(model: nn.Module, inputs: ModelInputs, training: bool = False) -> ModelInputs:
+    """Return the inputs as a Keras model takes them, in inference mode or training, which is an argument there.
+
+    Images with the channels first have them last for a model that declares its input so.
+    """
+    if inputs.function is not None or not is_keras(model):  # the user's own function calls the model
+        return inputs
+    positional: Sequence[Any] = inputs.args
+    if not inputs.kwargs:
+        positional = in_declared_layout(positional, read_declared_shapes(model), _find_shape, torch.Tensor.permute)
+    args, kwargs = call_arguments(model, positional, inputs.kwargs)
+    return ModelInputs(*args, **{"training": training, **kwargs})
+
+
+def _find_shape(leaf: Any) -> Sequence[int] | None:
+    return leaf.shape if isinstance(leaf, torch.Tensor) else None
+
+
+def use_keras_device(model: nn.Module, device: torch.device) -> AbstractContextManager[Any]:
+    """Have Keras make its tensors on a device: it would move tensors elsewhere to the one it prefers."""
+    return sys.modules["keras"].device(str(device)) if is_keras(model) else nullcontext()
+
+
+def is_unbuilt(modules: Iterable[nn.Module]) -> bool:
+    """Return whether a Keras layer among the modules lacks variables that its first call would make.
+
+    What is made of other layers has none to make once these have theirs.
+    """
+    return any(is_keras(module) and not direct_layers(module) and lacks_weights(module) for module in modules)
+
+
+def build_without_values(model: nn.Module, inputs: ModelInputs) -> None:
+    """Have a Keras model make its variables, without values; use inside `preserve`."""
+    if not is_keras(model):
+        raise WithoutValuesError(
+            "the model holds Keras layers that are not built: they have no weights yet, and only a Keras model makes "
+            "them without running; call the model once with real inputs before"
+        )
+    keras = sys.modules["keras"]
+    shapes = inputs.map(lambda leaf: leaf.to("meta") if isinstance(leaf, torch.Tensor) else leaf)
+    with torch.no_grad(), keras.device("meta"), keras.StatelessScope():
+        model(*shapes.args, **shapes.kwargs)
+
+
+def fill_variables(module: nn.Module) -> None:
+    """Give the variables of a Keras layer that have no values zeros; use under a mode of fake tensors."""
+    for variable in list_variables(module):
+        value = read_variable_value(variable)
+        if value is None or value.is_meta:
+            zeros = sys.modules["keras"].ops.zeros(variable.shape, variable.dtype)
+            is_trained = bool(variable.trainable) and zeros.is_floating_point()
+            set_variable_value(variable, nn.Parameter(zeros, requires_grad=is_trained))
+
+
+def substitute_variables(module: nn.Module, stand_in: Callable[[Any], Any]) -> None:
+    """Let other tensors stand in for the values of a Keras layer's variables."""
+    for variable in list_variables(module):
+        set_variable_value(variable, stand_in(read_variable_value(variable)))

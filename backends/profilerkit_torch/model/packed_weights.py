@@ -19,7 +19,7 @@ from ..compat.modes import disable_dispatch_modes
 from ..compat.modules import read_buffers, read_parameters
 from .attributes import list_reachable
 
-__all__ = ["OwnWeights", "is_package", "list_beside_packed", "list_own_weights", "list_packed_weights", "unpack"]
+__all__ = ["is_package", "list_beside_packed", "list_own_weights", "list_packed_weights", "unpack"]
 
 #: Where linear layers of 1 to 8 bits keep their weight, by the library that packs it.
 _PACKED_NAMES = (

@@ -21,8 +21,8 @@ from ..compat.modules import (
 )
 from .inventory import Inventory
 from .modules import list_modules
-from .stored_bytes import count_stored_bytes
-from .wrapper_kinds import find_inner_name, has_wrappers, is_gathered, is_part, is_spread, list_flattened
+from .tensors import count_stored_bytes
+from .wrapped import find_inner_name, has_wrappers, is_gathered, is_part, is_spread, list_flattened
 
 __all__ = ["count_bucket_bytes", "rank_share"]
 

@@ -1,21 +1,27 @@
-"""Facts of a single tensor: whether it has values and memory, and which elements of which storage it has."""
+"""Facts of a single tensor: whether it has values and memory, which elements it has, and how many bytes store them."""
 
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Iterable
 from typing import Any
 
 import torch
 from torch import nn
 from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]
+from torch.nn.parameter import is_lazy as is_unsized
 
 from profilerkit.process.cached import once_for_each
 
+from ..compat.operators import FLOAT4, find_dtype
 from ..compat.tensors import find_storage, is_view, storage_address
 
 __all__ = [
     "PLAIN_TYPES",
+    "SPARSE_PARTS",
+    "count_numbers",
+    "count_stored_bytes",
     "has_graph",
     "has_own_function",
     "has_storage",
@@ -23,6 +29,7 @@ __all__ = [
     "identify_elements",
     "is_wrapper_class",
     "list_aliases",
+    "list_parts",
     "list_with_values",
     "list_wrapped",
     "may_be_data",
@@ -155,3 +162,59 @@ def identify_elements(tensor: torch.Tensor) -> Any:
 def view_like(tensor: torch.Tensor, original: torch.Tensor) -> torch.Tensor:
     """Return a tensor as a view where the one that it stands for is a view, which a model may ask of its inputs."""
     return tensor.view_as(tensor) if is_view(original) else tensor
+
+
+# What it stands for and takes: its numbers, and the bytes that store them ---------------------------------------------
+
+
+#: How many numbers share one element.
+_PER_ELEMENT = {FLOAT4: 2}
+#: How many numbers share a byte in tensors that torch quantises itself, which count each number as an element.
+_PER_BYTE = {find_dtype(name): count for name, count in (("quint4x2", 2), ("quint2x4", 4))}
+#: How torch quantises with a scale and a zero point for each channel.
+_BY_CHANNEL = (torch.per_channel_affine, torch.per_channel_affine_float_qparams, torch.per_channel_symmetric)
+#: The methods that return what a sparse tensor is stored as, by its layout.
+_BY_ROW, _BY_COLUMN = ("crow_indices", "col_indices", "values"), ("ccol_indices", "row_indices", "values")
+SPARSE_PARTS: dict[torch.layout, tuple[str, ...]] = {
+    torch.sparse_coo: ("_indices", "_values"),
+    torch.sparse_csr: _BY_ROW,
+    torch.sparse_bsr: _BY_ROW,
+    torch.sparse_csc: _BY_COLUMN,
+    torch.sparse_bsc: _BY_COLUMN,
+}
+
+
+def count_numbers(tensor: torch.Tensor) -> int:
+    """Return how many numbers a tensor stands for: more than it has elements where several are packed into one."""
+    if is_unsized(tensor):
+        return 0
+    if type(tensor) not in PLAIN_TYPES:  # a plain tensor has no state, and takes long to find that out
+        shape = getattr(getattr(tensor, "quant_state", None), "shape", None)  # of 4-bit parameters of bitsandbytes
+        if shape is not None:
+            return math.prod(shape)
+    return tensor.numel() * _PER_ELEMENT.get(tensor.dtype, 1)
+
+
+def count_stored_bytes(tensor: torch.Tensor) -> int:
+    """Return the bytes of a tensor's elements: of those a sparse tensor stores, of the tensors a subclass wraps.
+
+    The scales and zero points of channels are among them.
+    """
+    if type(tensor) in PLAIN_TYPES and tensor.layout is torch.strided and tensor.is_floating_point():
+        return tensor.numel() * tensor.element_size()
+    if tensor.is_nested:
+        return int(tensor.values().nbytes)
+    if tensor.layout is not torch.strided and not tensor.is_mkldnn:
+        return sum(part.nbytes for part in list_parts(tensor))
+    if hasattr(tensor, "__tensor_flatten__"):
+        names, _ = tensor.__tensor_flatten__()
+        return sum(count_stored_bytes(getattr(tensor, name)) for name in names)
+    elements = math.ceil(tensor.numel() * tensor.element_size() / _PER_BYTE.get(tensor.dtype, 1))
+    if tensor.is_quantized and tensor.qscheme() in _BY_CHANNEL:
+        return elements + tensor.q_per_channel_scales().nbytes + tensor.q_per_channel_zero_points().nbytes
+    return elements
+
+
+def list_parts(tensor: torch.Tensor) -> list[torch.Tensor]:
+    """Return the tensors that a sparse tensor is stored as; none for any other."""
+    return [getattr(tensor, name)() for name in SPARSE_PARTS.get(tensor.layout, ())]

@@ -13,8 +13,7 @@ from profilerkit.trace.records import WeightRecord
 
 from ..compat.tensors import storage_address
 from ..costs.shapes import is_plain, replace_by_shapes
-from .stored_bytes import count_numbers, count_stored_bytes
-from .tensors import PLAIN_TYPES
+from .tensors import PLAIN_TYPES, count_numbers, count_stored_bytes
 
 __all__ = ["note_quantization", "weight_record"]
 

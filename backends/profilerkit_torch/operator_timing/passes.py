@@ -3,33 +3,35 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
+from typing import Any, NamedTuple
 
 from torch import nn
-from torch.profiler import ProfilerActivity
+from torch.profiler import ProfilerActivity, record_function
 
-from profilerkit import InputError, ModelFailedError, ModelInputs
+from profilerkit import InputError, ModelFailedError, ModelInputs, NotOfferedError
 from profilerkit.backend import DeviceLike, RunOptions
 from profilerkit.errors import explain_failed_step
 from profilerkit.process.collector import collector_paused
-from profilerkit.process.files import obstacle
+from profilerkit.process.files import obstacle, write_elsewhere
 from profilerkit.times.operator_times import OperatorTimes
 from profilerkit.trace.observed_runs import ObservedRun
 
-from ..layer_timing.unseen import find_unseen_layers
-from ..running.profiler_sessions import require_idle_profiler
+from ..layer_timing.results import find_unseen_layers
+from ..running.profiler_sessions import require_idle_profiler, run_profiler
 from ..running.runs import prepare_run
-from ..running.single_passes import NothingTrainedError
-from ..trace.layers import LayerStack
+from ..running.timed_passes import NothingTrainedError
+from ..trace.layers import EndedCall, LayerListener, LayerStack
 from ..untouched.caller_context import apart
+from .events import ENGINE_PREFIX, LAYER_RANGE, PASS_RANGE, Event, EventKind, Kernel
 from .ledger import OperatorLedger
 from .operators import find_profiled_name, is_free
-from .profiled_passes import call_as_model, choose_activities, export_session, mark_layers, run_session
 
-__all__ = ["measure_operator_times"]
+__all__ = ["Watched", "choose_activities", "mark_layers", "measure_operator_times"]
 
 #: A session is kept in memory whole until it is over; of a pass with more events one is in a session.
 _EVENTS_OF_A_SESSION = 50_000
@@ -125,3 +127,130 @@ def _run_passes(
         events = run_session(run, of_session, activities, ledger.add)
         remaining -= of_session
         of_session = max(1, _EVENTS_OF_A_SESSION * of_session // max(1, events))
+
+
+#: Calls of a device's driver, which the profiler lists beside the operators.
+_DRIVER = re.compile(r"(cuda|cu|hip|ze|sycl)[A-Z]\w*|ur[A-Z]\w*")
+#: Torch's numbers for what an event is of.
+_BACKWARD_FUNCTION, _USER_SCOPE = 1, 7
+_MICROSECOND = 1e6
+
+
+class Watched(NamedTuple):
+    """What the profiler is to watch, and whether it sees what operators do on the device."""
+
+    activities: list[ProfilerActivity]
+    on_device: bool
+
+
+def choose_activities(devices: set[str]) -> Watched:
+    """Return what the profiler is to watch for a model on these types of devices.
+
+    Raises `NotOfferedError` for a device that it does not see.
+    """
+    supported = {"cuda": ProfilerActivity.CUDA, "xpu": ProfilerActivity.XPU}
+    unsupported = sorted(devices - {"cpu", *supported})
+    if unsupported:
+        raise NotOfferedError(
+            f"torch's profiler does not time what operators do on {unsupported[0]}; use layer_times there"
+        )
+    further = [supported[name] for name in sorted(devices & supported.keys())]
+    return Watched([ProfilerActivity.CPU, *further], bool(further))
+
+
+def run_session(
+    call: Callable[[], object],
+    passes: int,
+    activities: Sequence[ProfilerActivity],
+    take: Callable[[list[Event]], None],
+) -> int:
+    """Run a few passes in one session, after one that goes unread; return how many events the profiler had."""
+    with run_profiler(list(activities)) as session:
+        call()
+        for _ in range(passes):
+            _run_pass(call)
+    events = session.events()
+    if events is None:
+        return 0
+    take([_read_event(event) for event in events if _is_counted(event)])
+    return len(events)
+
+
+def export_session(
+    call: Callable[[], object], activities: Sequence[ProfilerActivity], path: str | os.PathLike[str]
+) -> None:
+    """Run one pass in a session, and write the profiler's own trace of it to a file."""
+    with run_profiler(list(activities)) as session:
+        _run_pass(call)
+    with write_elsewhere(path) as scratch:
+        session.export_chrome_trace(scratch)
+
+
+def _run_pass(call: Callable[[], object]) -> None:
+    with record_function(PASS_RANGE):
+        call()
+
+
+def call_as_model(call: Callable[[], object]) -> None:
+    """Run a pass whose operators are all of the model itself."""
+    with record_function(LAYER_RANGE):
+        call()
+
+
+@contextmanager
+def mark_layers(layers: LayerStack) -> Iterator[None]:
+    """Have each call of a layer marked in what the profiler sees."""
+    layers.report_to(_LayerMarker())
+    with layers.follow():
+        yield
+
+
+class _LayerMarker(LayerListener):
+    """Opens a range of the profiler for each call of a layer."""
+
+    def __init__(self) -> None:
+        self._ranges: list[Any] = []
+
+    def begin_layer(self, module: nn.Module, path: str, call: int) -> None:
+        """Open the range of a layer."""
+        self._ranges.append(record_function(f"{LAYER_RANGE}{path}"))
+        self._ranges[-1].__enter__()
+
+    def end_layer(self, module: nn.Module, call: EndedCall) -> None:
+        """Close the range of the innermost layer."""
+        self._ranges.pop().__exit__(None, None, None)
+
+
+def _is_counted(event: Any) -> bool:
+    """Return whether an event counts: not one on a device, whose time its operator has, and no asynchronous one."""
+    return "CPU" in str(event.device_type) and not event.is_async
+
+
+def _read_event(event: Any) -> Event:
+    """Return an event of the profiler's as one of ours."""
+    name = str(event.name)
+    kind = _find_kind(name, event.scope)
+    if kind in (EventKind.LAYER, EventKind.NODE):
+        name = name.removeprefix(LAYER_RANGE).removeprefix(ENGINE_PREFIX)
+    return Event(
+        kind,
+        name,
+        event.thread,
+        event.time_range.start / _MICROSECOND,
+        event.time_range.end / _MICROSECOND,
+        event.sequence_nr,
+        event.fwd_thread or 0,
+        tuple(Kernel(kernel.name, kernel.duration / _MICROSECOND) for kernel in event.kernels),
+    )
+
+
+def _find_kind(name: str, scope: int) -> EventKind:
+    if name == PASS_RANGE:
+        return EventKind.PASS
+    if name.startswith(LAYER_RANGE):
+        return EventKind.LAYER
+    if name.startswith(ENGINE_PREFIX) or scope == _BACKWARD_FUNCTION:
+        return EventKind.NODE
+    if scope == _USER_SCOPE or _DRIVER.fullmatch(name):
+        return EventKind.RANGE
+    return EventKind.OPERATOR

@@ -16,7 +16,7 @@ from profilerkit.devices.info import DeviceInfo, Figure
 
 from ..compat.names import VERSION
 from ..model.inventory import Inventory, is_lazy
-from ..model.keras_preparation import use_keras_device
+from ..model.keras_layers import use_keras_device
 from ..untouched.preservation import substitute
 
 __all__ = ["describe_accelerators", "device_info", "memory_reader", "move_model", "require_values", "resolve_device"]

@@ -18,7 +18,7 @@ from profilerkit.error_text import error_line
 from profilerkit.errors import ModelFailedError
 
 from ..model.inventory import Inventory
-from ..model.keras_preparation import adapt_to_keras
+from ..model.keras_layers import adapt_to_keras
 from ..model.modules import set_inference_flags
 from ..model.tensors import has_graph, list_aliases
 from ..trace.inference_pass import needs_autograd
@@ -30,15 +30,16 @@ from ..untouched.temporary_settings import deepen_recursion, disable_compiling
 from .compiling import use_compiled
 from .devices import move_model, require_values, resolve_device
 from .observation import ObservingGuard, without_fused_layers
-from .single_passes import (
+from .timed_passes import (
     Autocast,
+    EventTimedPass,
+    Pass,
     forward_pass,
     forward_pass_with_gradients,
     make_autocast,
     prepare_training_step,
     set_training_flags,
 )
-from .timed_passes import EventTimedPass, Pass
 
 __all__ = ["prepare_run"]
 

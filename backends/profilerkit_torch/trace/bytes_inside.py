@@ -28,7 +28,7 @@ from typing import Any
 import torch
 
 from ..compat.operators import find_operator, has_python_kernel, read_schema
-from ..model.stored_bytes import count_stored_bytes
+from ..model.tensors import count_stored_bytes
 from .attention_kernels import count_spelled_out_bytes
 
 __all__ = ["count_bytes_inside", "count_reduction_bytes", "find_unknown_inside"]

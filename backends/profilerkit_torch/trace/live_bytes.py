@@ -12,8 +12,7 @@ import torch
 from ..compat.modes import is_any_autocast_enabled
 from ..compat.operators import find_operator
 from ..compat.tensors import find_storage, storage_address
-from ..model.stored_bytes import list_parts
-from ..model.tensors import storage_key
+from ..model.tensors import list_parts, storage_key
 
 __all__ = ["INPUT", "KeptCasts", "LiveBytes", "select_makers"]
 

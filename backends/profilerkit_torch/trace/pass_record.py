@@ -15,7 +15,7 @@ from profilerkit.trace.layer_operators import name_layer_operator
 from profilerkit.trace.records import MemoryTimeline, OpRecord
 
 from ..costs import module_cost
-from ..model.stored_bytes import count_stored_bytes
+from ..model.tensors import count_stored_bytes
 from .excerpts import Stretch, measure_spread
 from .fused_layers import find_fused_bytes, may_be_fused, packs_samples
 from .keras_corrections import TrialSteps, take_off_masks

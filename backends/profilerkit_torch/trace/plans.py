@@ -28,8 +28,7 @@ from ..compat.operators import find_operator, find_tag, read_schema
 from ..compat.tensors import FakeTensor, stands_in, storage_address
 from ..costs import Kind, are_as_shipped, is_plain, op_cost
 from ..model.packed_weights import is_package, unpack
-from ..model.stored_bytes import count_stored_bytes, list_parts
-from ..model.tensors import storage_key
+from ..model.tensors import count_stored_bytes, list_parts, storage_key
 from .attention_kernels import count_attended_macs, is_masked, list_enabled_kernels
 from .bytes_inside import count_bytes_inside, find_unknown_inside
 from .operator_facts import FROM_SHAPES, LIFT, may_return_arguments, tensors_among, tensors_in

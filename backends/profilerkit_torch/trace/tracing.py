@@ -29,14 +29,12 @@ from ..compat.compiler import is_compiler_imported
 from ..compat.names import lacking
 from ..compat.tensors import FAKE_MODULE
 from ..costs.registry import COSTS
-from ..model.exported import with_nodes
 from ..model.inventory import Inventory, is_lazy
-from ..model.keras_preparation import adapt_to_keras
+from ..model.keras_layers import adapt_to_keras
+from ..model.programs import frozen_weights, notes_on_scripts, with_nodes
 from ..model.rank_shares import rank_share
-from ..model.scripted import frozen_weights, notes_on_scripts
 from ..model.weights import note_quantization
-from ..model.wrapped import give_wrapper, unwrap
-from ..model.wrapper_kinds import has_wrappers
+from ..model.wrapped import give_wrapper, has_wrappers, unwrap
 from ..untouched.caller_context import apart
 from ..untouched.mutable_inputs import on_device
 from ..untouched.preservation import preserve

@@ -15,8 +15,7 @@ from profilerkit.process.restoring import call_each, restored
 
 from ..compat.modes import disable_dispatch_modes
 from ..costs import is_plain
-from ..model.stored_bytes import list_parts
-from ..model.tensors import has_graph
+from ..model.tensors import has_graph, list_parts
 from ..trace.live_bytes import LiveBytes
 
 __all__ = ["NO_BACKWARD_PASS", "follow_gradients", "list_differentiated", "make_loss", "note_unused"]

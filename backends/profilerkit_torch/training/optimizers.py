@@ -19,7 +19,7 @@ from profilerkit.trace.records import WeightRecord
 
 from ..compat.modes import TorchDispatchMode
 from ..compat.operators import find_operator
-from ..model.stored_bytes import count_stored_bytes
+from ..model.tensors import count_stored_bytes
 from ..trace.live_bytes import LiveBytes
 
 __all__ = ["optimizer_bytes"]

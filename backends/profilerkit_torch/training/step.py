@@ -35,7 +35,7 @@ from ..model.inventory import Inventory
 from ..model.modules import list_layers, list_named_parameters, list_parameters
 from ..model.rank_shares import count_bucket_bytes
 from ..model.tensors import is_wrapper_class
-from ..running.single_passes import without_hooks_once_accumulated
+from ..running.timed_passes import without_hooks_once_accumulated
 from ..trace.attention_kernels import FusedAttention
 from ..trace.higher_order import is_control_flow, run_higher_order
 from ..trace.inference_pass import InferencePass

@@ -30,7 +30,7 @@ from ..costs import Cost, is_plain, module_cost
 from ..costs.attention import without_mask
 from ..costs.matmul import is_gradient_product, price_gradient_product
 from ..model.inventory import Inventory
-from ..model.stored_bytes import count_stored_bytes
+from ..model.tensors import count_stored_bytes
 from ..trace.layers import EndedCall, LayerStack
 from ..trace.operator_facts import tensors_in
 from ..trace.plans import Plan

@@ -25,7 +25,7 @@ from profilerkit.process.user_lines import find_stack_level
 from ..compat.modules import replace_tensors
 from ..compat.tensors import count_writes
 from ..model.inventory import Inventory
-from ..model.keras_preparation import substitute_variables
+from ..model.keras_layers import substitute_variables
 from ..model.tensors import has_storage, list_with_values
 from .caller_context import apart, note_modes
 from .process_state import SettingsSnapshot, note_process

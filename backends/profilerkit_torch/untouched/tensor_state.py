@@ -14,8 +14,7 @@ from profilerkit.process.restoring import Step, call_each, for_each
 from ..compat.autograd import set_version
 from ..compat.modules import ACCUMULATION_HOOKS, GRADIENT_HOOKS
 from ..compat.tensors import count_writes, has_shared_elements, is_view
-from ..model.stored_bytes import SPARSE_PARTS
-from ..model.tensors import PLAIN_TYPES, has_graph, has_storage, identify_elements, list_with_values
+from ..model.tensors import PLAIN_TYPES, SPARSE_PARTS, has_graph, has_storage, identify_elements, list_with_values
 from .snapshots import refill
 
 __all__ = [

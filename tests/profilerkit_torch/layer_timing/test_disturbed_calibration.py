@@ -9,8 +9,8 @@ from torch import nn
 from profilerkit import Completeness, profile
 from profilerkit_torch import layer_times
 from profilerkit_torch.layer_timing import measured_overhead, timer
-from profilerkit_torch.layer_timing.clocks import HostClock
-from profilerkit_torch.layer_timing.overhead import Overhead
+from profilerkit_torch.layer_timing.time_recorder import HostClock
+from profilerkit_torch.layer_timing.timed_calls import Overhead
 
 X = torch.ones(2, 4)
 #: The layers that make nodes of the gradient's graph: the others have no backward time of their own.

@@ -16,9 +16,9 @@ from waiting import CLOCK, Busy, X, fail_backward, make_timer, seconds, time_ste
 
 from profilerkit import ModelInputs
 from profilerkit_torch import TorchBackend, layer_times
-from profilerkit_torch.layer_timing.clocks import EventClock, HostClock, WaitingClock, choose_clock
+from profilerkit_torch.layer_timing.results import find_unseen_layers
+from profilerkit_torch.layer_timing.time_recorder import EventClock, HostClock, WaitingClock, choose_clock
 from profilerkit_torch.layer_timing.timer import TorchLayerTimer
-from profilerkit_torch.layer_timing.unseen import find_unseen_layers
 
 
 def test_a_pass_that_raises_is_left_out_and_its_error_goes_on() -> None:

@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 import torch
 
-from profilerkit_torch.layer_timing import clocks as layer_clocks
-from profilerkit_torch.layer_timing.clocks import EventClock, HostClock, WaitingClock, choose_clock
+from profilerkit_torch.layer_timing import time_recorder as layer_clocks
 from profilerkit_torch.layer_timing.measured_overhead import measure_overhead
-from profilerkit_torch.layer_timing.overhead import Overhead
-from profilerkit_torch.layer_timing.timed_calls import Accumulation, Node, TimedRun, sum_inner_calls
+from profilerkit_torch.layer_timing.time_recorder import EventClock, HostClock, WaitingClock, choose_clock
+from profilerkit_torch.layer_timing.timed_calls import Accumulation, Node, Overhead, TimedRun, sum_inner_calls
 from profilerkit_torch.layer_timing.timeline import Kind, Timeline
 
 

@@ -16,7 +16,7 @@ from torch import nn
 from profilerkit import profile
 from profilerkit_torch import Cost, register_op_cost
 from profilerkit_torch.costs import scoped_costs
-from profilerkit_torch.model.exported import make_layered
+from profilerkit_torch.model.programs import make_layered
 
 IN, OUT = 64, 32
 WEIGHTS = IN * OUT

@@ -19,12 +19,10 @@ from torch.utils.checkpoint import checkpoint
 from profilerkit import ModelFailedError, ModelInputs, NotOfferedError, ProfilerBusyError, profile
 from profilerkit.times.operator_times import OperatorTimeTable
 from profilerkit_torch import TorchBackend
-from profilerkit_torch.operator_timing.events import Event
+from profilerkit_torch.operator_timing.events import Event, Row
 from profilerkit_torch.operator_timing.ledger import OperatorLedger
-from profilerkit_torch.operator_timing.operator_rows import Row
 from profilerkit_torch.operator_timing.operators import is_free
-from profilerkit_torch.operator_timing.passes import measure_operator_times
-from profilerkit_torch.operator_timing.profiled_passes import choose_activities
+from profilerkit_torch.operator_timing.passes import choose_activities, measure_operator_times
 
 
 def network() -> nn.Sequential:

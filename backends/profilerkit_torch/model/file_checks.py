@@ -1,22 +1,103 @@
-"""The program in a file of ``torch.export``, as JSON: each text in it is compared with what an export writes there.
+"""Files of torch, looked through before torch reads them: reading one would run code.
 
-Torch evaluates the sizes as Python expressions, writes the names of nodes into Python code that it runs, calls any
-function below ``torch`` that a node names, and imports modules for the structure of inputs. `require_harmless`, at the
-end, goes through a program; above it stands a check for each kind of text.
+``torch.export.load`` unpickles without limits where a safe reading fails, loads machine code, and runs much of the
+program as Python: it evaluates the sizes as Python expressions, writes the names of nodes into Python code that it
+runs, calls any function below ``torch`` that a node names, and imports modules for the structure of inputs. So all of
+it is compared with what an export writes. `require_harmless` goes through a program, which is JSON; above it stands a
+check for each kind of text. Of other files tensors are read without running code.
 """
 
 from __future__ import annotations
 
 import ast
+import io
 import json
+import os
+import pickletools
 import re
-from collections.abc import Callable
-from contextlib import suppress
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
 from typing import Any
 
-from ..compat.files import list_symbolic_functions, schemas_by_name
+import torch
 
-__all__ = ["Finding", "require_harmless", "require_operator"]
+from profilerkit import InputError
+from profilerkit.hooks.extension import make_refusal
+from profilerkit.process.restoring import for_each, restored
+
+from ..compat.files import PICKLED_NAMES, FileReader, list_symbolic_functions, schemas_by_name
+
+__all__ = ["Finding", "join_imported_names", "refuse_code", "require_harmless_program", "require_operator"]
+
+#: The tensors of a program, in files of torch before 2.8.
+_TENSOR_MEMBERS = ("serialized_state_dict.json", "serialized_constants.json")
+
+
+def require_harmless_program(path: Path) -> None:
+    """Raise `InputError` for a ``.pt2`` file that holds anything but tensors, and operators that torch knows."""
+    try:
+        for name, read in _list_members(path):
+            _require_harmless_member(name, read)
+    except Finding as finding:
+        raise make_refusal(path, str(finding)) from finding.__cause__
+    except (ValueError, RecursionError, AttributeError, TypeError) as error:
+        raise InputError(f"{path} cannot be read: {type(error).__name__}: {error}") from error
+
+
+def _list_members(path: Path) -> Iterator[tuple[str, Callable[[str], bytes]]]:
+    """Yield what is in the file by both of torch's ways to read it, which need not agree; with what reads a member."""
+    try:
+        reader = FileReader(str(path))
+    except RuntimeError:
+        pass
+    else:
+        yield from ((name, reader.get_record) for name in reader.get_all_records())
+    with suppress(zipfile.BadZipFile), zipfile.ZipFile(path) as archive:  # files of torch before 2.8
+        yield from ((name, archive.read) for name in archive.namelist() if name.lower().startswith("serialized_"))
+
+
+def _require_harmless_member(name: str, read: Callable[[str], bytes]) -> None:
+    """Raise `Finding` for a member of the archive that could run code; torch finds members in capitals too."""
+    small = name.lower()
+    if small.startswith("data/aotinductor/"):
+        raise Finding(f"holds compiled code ({name})")
+    if small.endswith(".pt") or small in _TENSOR_MEMBERS:
+        _require_harmless_pickle(name, read(name))
+    elif small.endswith("_weights_config.json"):
+        _require_harmless_payloads("data/weights/", read(name), read)
+    elif small.endswith("_constants_config.json"):
+        _require_harmless_payloads("data/constants/", read(name), read)
+    elif small.startswith("models/") or small == "serialized_exported_program.json":
+        require_harmless(json.loads(read(name)))
+
+
+def _require_harmless_payloads(folder: str, config: bytes, read: Callable[[str], bytes]) -> None:
+    """Raise `Finding` where a list of the files in a folder has one with more than tensors."""
+    for entry in json.loads(config)["config"].values():
+        member = os.path.join(folder, entry["path_name"])  # noqa: PTH118  # as torch
+        if entry["path_name"].startswith(("opaque_obj_", "custom_obj_")):
+            raise Finding(f"holds an object that is no tensor, {join_imported_names(read(member)) or member}")
+        if entry.get("use_pickle"):
+            _require_harmless_pickle(member, read(member))
+
+
+def _require_harmless_pickle(name: str, data: bytes) -> None:
+    if not data:
+        return
+    try:
+        require_tensors(data)
+    except MemoryError:
+        raise
+    except Exception as error:  # for any content: torch would go on to read it without limits
+        raise Finding(
+            f"has more than tensors in {name}: {join_imported_names(data) or type(error).__name__}"
+        ) from error
+
+
+# The program, as JSON: each text in it is compared with what an export writes there -----------------------------------
 
 
 class Finding(Exception):
@@ -213,3 +294,66 @@ def require_harmless(value: Any, key: str = "") -> None:
             require_harmless(part, key)
     elif isinstance(value, str) and key not in _FREE:
         _CHECKS.get(key, _require_no_code)(value)
+
+
+_FORCED, _FORBIDDEN = "TORCH_FORCE_WEIGHTS_ONLY_LOAD", "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"
+
+
+# Pickles: tensors read without running code, and the names that a pickle would import ---------------------------------
+
+
+@contextmanager
+def refuse_code() -> Iterator[None]:
+    """Have torch unpickle nothing but tensors and plain values inside, whatever arguments ``torch.load`` gets.
+
+    Torch reads that from the environment of the process, which is as it was afterwards.
+    """
+    before = [(name, os.environ.get(name)) for name in (_FORCED, _FORBIDDEN)]
+    with restored(partial(for_each, _set_variable, before)):
+        for_each(_set_variable, [(_FORCED, "1"), (_FORBIDDEN, None)])
+        yield
+
+
+def _set_variable(name: str, value: str | None) -> None:
+    if value is None:
+        os.environ.pop(name, None)
+    else:
+        os.environ[name] = value
+
+
+def require_tensors(data: bytes) -> None:
+    """Raise whatever error torch raises where what ``torch.save`` wrote has more than tensors and plain values."""
+    with refuse_code():
+        torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
+
+
+def join_imported_names(data: bytes) -> str:
+    """Return the functions and classes that what ``torch.save`` wrote imports, beyond those of tensors, as one text.
+
+    The text is for messages alone: what is refused is torch's decision, in `require_tensors`.
+    """
+    names = [name for pickle in _list_pickles(data) for name in _list_names(pickle)]
+    return ", ".join(dict.fromkeys(name for name in names if not name.startswith(PICKLED_NAMES)))
+
+
+def _list_pickles(data: bytes) -> list[bytes]:
+    """Return the pickles in what ``torch.save`` wrote: an archive since torch 1.6, one pickle before."""
+    if not zipfile.is_zipfile(io.BytesIO(data)):
+        return [data]
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        return [archive.read(name) for name in archive.namelist() if name.endswith(".pkl")]
+
+
+def _list_names(pickle: bytes) -> list[str]:
+    """Return the dotted names that a pickle imports; of one that is cut off, those before the cut."""
+    names: list[str] = []
+    strings: list[str] = []  # those written out in the pickle; one that it takes from its memo is missed
+    with suppress(Exception):  # not a pickle, or one that is cut off
+        for code, value, _ in pickletools.genops(pickle):
+            if code.name in ("GLOBAL", "INST"):
+                names.append(str(value).replace(" ", "."))
+            elif code.name == "STACK_GLOBAL":  # it takes module and name, the last two strings
+                names.append(".".join(strings[-2:]))
+            elif isinstance(value, str):
+                strings.append(value)
+    return names
