@@ -20,10 +20,15 @@ from ..running.timed_passes import synchronize
 from ..untouched.caller_context import apart, as_caller
 from ..untouched.preservation import preserve
 from .caches import list_contents
-from .calls import decode, find_cache, prefill
-from .configurations import find_longest_context, find_text_configuration, is_configuration
-from .decoders import find_sound_positions, require_decoder
-from .dtypes import find_dtype
+from .checkpoints import find_dtype
+from .configurations import (
+    find_longest_context,
+    find_sound_positions,
+    find_text_configuration,
+    is_configuration,
+    require_decoder,
+)
+from .following import decode, find_cache, prefill
 
 __all__ = ["generate"]
 

@@ -11,9 +11,8 @@ from profilerkit import ArgumentError, InputError
 from profilerkit.error_text import error_line
 
 from ..model.modules import list_parameters
-from .configurations import is_configuration
-from .decoders import find_generating_class, has_head
-from .dtypes import DTYPES, default_dtype, find_dtype, unify_dtype
+from .checkpoints import DTYPES, default_dtype, find_dtype, unify_dtype
+from .configurations import find_generating_class, has_head, is_configuration
 
 __all__ = ["add_head", "make_language_model"]
 

@@ -1,9 +1,11 @@
-"""What one rank has of tensors that are spread over several: its share of weights and gradients."""
+"""What one rank has of a model that is spread over several: its share of tensors, and the layers it does work for."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import torch
@@ -12,6 +14,7 @@ from torch import nn
 from torch.distributed.fsdp import FSDPModule
 
 from profilerkit.backend_kit.call_stack import list_shown_layers
+from profilerkit.process.restoring import call_each, restored
 from profilerkit.trace.layer_paths import count_depth
 from profilerkit.trace.records import LayerCall, LayerRecord, WeightRecord
 from profilerkit_predict.meshes.records import Purpose
@@ -21,8 +24,10 @@ from ..compat.tensors import storage_address
 from ..model.inventory import Inventory
 from ..model.programs import type_name
 from ..model.weights import weight_record
+from ..training.training_recorder import TrainedLayers
 
 __all__ = [
+    "RankLayers",
     "count_bytes",
     "count_weight_bytes",
     "find_gradient",
@@ -119,3 +124,48 @@ def _name_type(module: nn.Module) -> str:
         return type_name(module)
     _spread, _fsdp_module, original, *_ = type(module).__mro__
     return original.__name__
+
+
+# Layers whose tensors are spread, and which of them work is done for --------------------------------------------------
+
+
+class RankLayers(TrainedLayers):
+    """Follows the layers of a model that is ours, by hooks around all others: those are what spreads its tensors."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self.inventory: Inventory = Inventory(model)
+        super().__init__(model, self.inventory)
+        #: The path of the first layer that has a parameter, by the ``id`` of the parameter.
+        self._owners: dict[int, str] = {}
+        for path, module in self.inventory.layers:
+            for parameter in read_parameters(module).values():
+                self._owners.setdefault(id(parameter), path)
+
+    def find_owner(self, parameter: Any) -> str:
+        """Return the path of the layer that has a parameter; that of the model itself for one that is no layer's."""
+        return self._owners.get(id(parameter), "")
+
+    def find_maker(self, node: Any) -> tuple[str, int]:
+        """Return the path of the layer that made a node, and which call of it; the layer of a weight is its owner."""
+        weight = getattr(node, "variable", None)  # of a node that adds up a weight's gradient
+        return super().find_maker(node) if weight is None else (self.find_owner(weight), 0)
+
+    @contextmanager
+    def follow(self) -> Iterator[None]:
+        """Follow the calls of the model's modules."""
+        stops: list[Callable[[], None]] = []
+        with restored(partial(call_each, stops)):
+            for module in self.inventory.modules:
+                stops.append(module.register_forward_pre_hook(self._enter, prepend=True).remove)
+                stops.append(module.register_forward_hook(self._leave, with_kwargs=True, always_call=True).remove)
+            yield
+
+    @contextmanager
+    def work_for(self, path: str, call: int = 0) -> Iterator[None]:
+        """Count what runs inside for a layer, and one of its calls."""
+        outside = self.current, self.current_call
+        self.current, self.current_call = path, call
+        try:
+            yield
+        finally:
+            self.current, self.current_call = outside

@@ -10,15 +10,15 @@ import torch
 from profilerkit import BackendFailedError
 from profilerkit_predict.prediction.cases import HostSeconds
 from profilerkit_torch.calibration import host as calibration_host
-from profilerkit_torch.calibration.gradients import make_gradient
 from profilerkit_torch.calibration.host import ChainSeconds, measure_host, split_gradient_seconds
-from profilerkit_torch.calibration.operands import choose_maker
-from profilerkit_torch.calibration.recurrent_layers import (
+from profilerkit_torch.calibration.layer_cases import (
     describe_inputs,
     describe_layers_for_gradients,
     run_gru,
     run_lstm,
 )
+from profilerkit_torch.calibration.operands import choose_maker
+from profilerkit_torch.calibration.operator_cases import make_gradient
 
 CPU = torch.device("cpu")
 

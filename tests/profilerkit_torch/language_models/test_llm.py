@@ -16,7 +16,7 @@ import profilerkit
 from profilerkit import ArgumentError, InputError, WithoutValuesError, llm
 from profilerkit_predict.language_models import LanguageModelComparison
 from profilerkit_predict.language_models.notes import ASSUMPTIONS
-from profilerkit_torch.language_models.calls import find_cache
+from profilerkit_torch.language_models.following import find_cache
 
 transformers = pytest.importorskip("transformers")
 #: Multiply-accumulates of a token, by hand: queries, keys and values, output, and three of the feed-forward part.
