@@ -42,23 +42,19 @@ from .data import TFDataLoader, TFForwardPass
 from .layer_timing.step_recorder import TFStepRecorder
 from .layer_timing.timer import layer_times
 from .loaders import open_model
-from .model import layouts
-from .model.declared_inputs import read_declared_inputs
-from .model.fingerprint import fingerprint
+from .model.inputs import fit_inputs, read_declared_inputs
 from .model.kinds import is_function, is_layer, type_name
 from .model.recognition import claims
-from .model.structure import read_structure
+from .model.structure import fingerprint, read_structure
+from .model.unallocated import optimizer_state_bytes
 from .operator_timing.passes import measure_operator_times
 from .running import devices
-from .running.offered_options import require_offered
-from .running.runs import prepare_run
-from .running.zeros import zero_weights
+from .running.runs import prepare_run, require_offered
+from .running.values import zero_weights
 from .trace.program import Program
 from .trace.tracing import conditions, trace_model
-from .training.optimizers import optimizer_state_bytes
-from .untouched.caller_context import require_plain_context
-from .untouched.preservation import preserve
-from .untouched.settings import SETTINGS
+from .untouched.preservation import preserve, require_plain_context
+from .untouched.process_state import SETTINGS
 
 __all__ = ["TFBackend"]
 
@@ -145,7 +141,7 @@ class TFBackend(
 
     def fit_inputs(self, model: Any, inputs: ModelInputs) -> ModelInputs:
         """Return the inputs with the channels last if a Keras model declares them so."""
-        return layouts.fit_inputs(model, inputs)
+        return fit_inputs(model, inputs)
 
     def model_name(self, model: Any) -> str:
         """Return the name that a functional or sequential Keras model has, else that of its class or function."""

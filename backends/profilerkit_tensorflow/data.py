@@ -13,7 +13,7 @@ from profilerkit import DataLoader, ForwardPass, InputError, TensorSpec
 from profilerkit.arguments.structures import map_leaves
 
 from .compat.datasets import find_previous_dataset, read_batch_size
-from .model.stored_variables import keras_variable_classes
+from .model.kinds import keras_variable_classes
 
 __all__ = [
     "TFDataLoader",

@@ -13,8 +13,7 @@ from profilerkit import InputError
 from profilerkit.errors import error_summary
 from profilerkit.process.files import require_whole
 
-from .model.file_checks import require_harmless_keras_file
-from .model.saved_model_checks import require_harmless_saved_model
+from .model.file_checks import require_harmless_keras_file, require_harmless_saved_model
 
 __all__ = ["open_model"]
 

@@ -1,9 +1,4 @@
-"""Checks of the content of a Keras file before it is loaded.
-
-The configuration of a Keras model names classes and functions, which Keras looks up and calls with arguments from the
-file; some of them hold Python code. Keras' own safe mode differs from version to version, and ``.h5`` files had none
-for long.
-"""
+"""Checks of the content of a file before it is loaded: whether it leads to code beyond TensorFlow's and Keras' own."""
 
 from __future__ import annotations
 
@@ -18,7 +13,18 @@ import tensorflow as tf
 
 from profilerkit.hooks.extension import make_refusal
 
-__all__ = ["require_harmless_keras_file"]
+from ..compat.saved_models import make_saved_model
+
+__all__ = [
+    "require_harmless_keras_file",
+    "require_harmless_saved_model",
+]
+
+# Files of Keras -------------------------------------------------------------------------------------------------------
+
+# The configuration of a Keras model names classes and functions, which Keras looks up and calls with arguments from the
+# file; some of them hold Python code. Keras' own safe mode differs from version to version, and ``.h5`` files had none
+# for long.
 
 #: Classes of Keras that hold code or load further files, with their descriptions in the error message.
 _CODE_CLASSES = {
@@ -118,3 +124,39 @@ def _is_registered(part: dict[str, Any]) -> bool:
     """Return whether the caller has registered what a part names: its code is not from the file then."""
     names = (part.get("registered_name"), part["config"] if isinstance(part["config"], str) else None)
     return any(name is not None and tf.keras.utils.get_registered_object(name) is not None for name in names)
+
+
+# Saved models of TensorFlow -------------------------------------------------------------------------------------------
+
+
+#: Operators that run Python code, or write files whose names are in the graph.
+_UNSAFE_OPERATORS = frozenset(["PyFunc", "PyFuncStateless", "EagerPyFunc", "WriteFile", "SaveSlices", "Save"])
+
+
+def require_harmless_saved_model(folder: Path) -> None:
+    """Raise `InputError` for a saved model whose graph runs Python code or writes files."""
+    saved = make_saved_model()
+    try:
+        saved.ParseFromString((folder / "saved_model.pb").read_bytes())
+    except MemoryError:
+        raise
+    except Exception:  # TensorFlow reports the fault on loading
+        return
+    for function, node in _list_nodes(saved):
+        if _is_unsafe(node):
+            where = f"{node.name} of {function}" if function else node.name
+            raise make_refusal(folder, f"runs {node.op} ({where})")
+
+
+def _list_nodes(saved: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the nodes of the graphs of a saved model, each with the name of its function; those outside have none."""
+    for graph in saved.meta_graphs:
+        yield from (("", node) for node in graph.graph_def.node)
+        for function in graph.graph_def.library.function:
+            yield from ((function.signature.name, node) for node in function.node_def)
+
+
+def _is_unsafe(node: Any) -> bool:
+    """Return whether a node runs Python code or writes files."""
+    prints_to_file = node.op == "PrintV2" and node.attr["output_stream"].s.startswith(b"file:")
+    return node.op in _UNSAFE_OPERATORS or prints_to_file

@@ -6,6 +6,7 @@ models and plain callables are one layer each.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,23 +14,26 @@ import tensorflow as tf
 
 from profilerkit.backend_kit import call_stack, keras_layers, keras_variables
 from profilerkit.backend_kit.keras_kinds import is_any_keras, is_keras
+from profilerkit.backend_kit.keras_layers import direct_layers, read_variable_value
 from profilerkit.backend_kit.keras_variables import variable_name
 
 from ..compat.saved_models import is_saved_model
 from ..compat.variables import list_parts
-from .stored_variables import find_id, find_stored_variable, keras_variable_classes
 
 __all__ = [
+    "find_id",
+    "find_stored_variable",
     "holds_random_state",
     "holds_saved_model",
     "is_function",
     "is_layer",
     "is_unbuilt",
     "is_variable",
-    "list_children",
+    "keras_variable_classes",
     "list_layers",
     "own_states",
     "own_variables",
+    "read_weight_list",
     "type_name",
 ]
 
@@ -71,10 +75,10 @@ def holds_random_state(variable: Any) -> bool:
 
 def list_layers(model: Any) -> list[tuple[str, Any]]:
     """Return every layer under every path it has, the model itself first, under the empty one."""
-    return call_stack.list_layers(model, list_children)
+    return call_stack.list_layers(model, _list_children)
 
 
-def list_children(layer: Any) -> Iterator[tuple[str, Any]]:
+def _list_children(layer: Any) -> Iterator[tuple[str, Any]]:
     """Yield the layers directly inside a layer, by name; one with several names under each of them.
 
     See `profilerkit.backend_kit.keras_layers.list_children` for Keras; a ``tf.Module`` names them by its attributes.
@@ -165,3 +169,31 @@ def _write_path(path: tuple[Any, ...]) -> str:
     """Return the path of a part of a module by its attributes: ``blocks[0]``."""
     first, *rest = path
     return "".join([str(first), *(f"[{key}]" for key in rest)]).replace(".", "_")
+
+
+# Variables of Keras, and those of TensorFlow behind them --------------------------------------------------------------
+
+
+def find_stored_variable(variable: Any) -> Any:
+    """Return the TensorFlow variable of a Keras variable, or the Keras variable itself if it has none yet."""
+    inner = read_variable_value(variable) if isinstance(variable, keras_variable_classes()) else None
+    return variable if inner is None else inner
+
+
+def find_id(variable: Any) -> int:
+    """Return the id of the TensorFlow variable, by which a variable of Keras is the same as the one behind it."""
+    return id(find_stored_variable(variable))
+
+
+def keras_variable_classes() -> tuple[Any, ...]:
+    """Return the class of Keras 3's variables, which are no TensorFlow variables; nothing if Keras is not imported."""
+    variable = getattr(sys.modules.get("keras"), "Variable", None)
+    return (variable,) if isinstance(variable, type) else ()
+
+
+def read_weight_list(layer: Any, which: str) -> list[Any]:
+    """Return the weights that a Keras layer lists under a name, ``trainable_weights`` for instance."""
+    try:
+        return list(getattr(layer, which))
+    except ValueError:  # tf_keras raises it for a model that is not built
+        return [variable for child in direct_layers(layer) for variable in read_weight_list(child, which)]

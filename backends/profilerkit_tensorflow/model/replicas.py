@@ -9,9 +9,8 @@ from typing import Any
 import tensorflow as tf
 
 from ..compat.variables import require_whole
-from .kinds import is_function, own_variables
-from .stored_variables import find_stored_variable
-from .variables import list_weights
+from .kinds import find_stored_variable, is_function, own_variables
+from .weights import list_weights
 
 __all__ = ["as_one_replica", "find_strategy", "note_of_replicas"]
 

@@ -15,8 +15,7 @@ from profilerkit.backend_kit.keras_variables import variable_name
 from profilerkit.count_text import format_count
 
 from ..compat.saved_models import is_saved_model
-from .kinds import holds_saved_model, own_states, own_variables
-from .stored_variables import find_id, find_stored_variable, keras_variable_classes
+from .kinds import find_id, find_stored_variable, holds_saved_model, keras_variable_classes, own_states, own_variables
 from .weights import identify
 
 __all__ = ["UNPACKING", "SavedPacking", "read_packing"]

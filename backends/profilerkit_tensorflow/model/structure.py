@@ -1,7 +1,8 @@
-"""What a model is made of right now, to notice that it was changed: in its layers, modules and their attributes."""
+"""What a model is made of right now, to notice that it was changed: its layers and attributes, and its weights."""
 
 from __future__ import annotations
 
+import zlib
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,13 @@ from profilerkit.backend_kit.keras_layers import OF_CALLS, keras_bookkeeping
 from profilerkit.process.contents import Contents, Identity
 
 from ..untouched.held_state import NOT_FOLLOWED
-from .kinds import is_layer, is_variable
+from .kinds import find_id, find_stored_variable, is_layer, is_variable
+from .weights import list_weights
 
-__all__ = ["read_structure"]
+__all__ = [
+    "fingerprint",
+    "read_structure",
+]
 
 #: Functions that keep a trace of TensorFlow's for each kind of argument.
 _FUNCTIONS = (tf.types.experimental.PolymorphicFunction, tf.types.experimental.ConcreteFunction)
@@ -54,3 +59,34 @@ def read_structure(model: Any) -> list[Any]:
         ignored = OF_CALLS | keras_bookkeeping(layer)
         contents.add_attributes({name: value for name, value in vars(layer).items() if name not in ignored})
     return contents.written
+
+
+def fingerprint(model: Any, values: bool = True) -> object:
+    """Return what changes when the model's parameters do: identities, shapes, dtypes, flags and, optionally, values.
+
+    Variables do not count their changes, so their values are summed up by CRC-32: some 15 ms for 100 MB where zlib
+    uses the processor's instructions for it, some 100 ms where not. Values that lie elsewhere than in the memory of
+    the CPU are not fetched: those weights count as changed only where the variable is another.
+    """
+    return [
+        (find_id(weight), tuple(weight.shape), weight.dtype, weight.trainable, _checksum(weight) if values else None)
+        for weight in list_weights(model)
+    ]
+
+
+def _checksum(variable: Any) -> int | None:
+    """Return a number that changes with the elements of a variable; None where they are not in memory of the CPU."""
+    stored = find_stored_variable(variable)
+    if not hasattr(getattr(stored, "handle", None), "numpy"):  # in a graph, spread over devices, or not made yet
+        return None
+    try:
+        with tf.init_scope():
+            value = stored.read_value()
+    except tf.errors.OpError:  # it has no value
+        return None
+    if "CPU" not in value.backing_device:
+        return None
+    array = np.asarray(value)
+    if array.dtype.hasobject:
+        return hash(tuple(array.ravel().tolist()))
+    return zlib.crc32(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)

@@ -9,10 +9,18 @@ from typing import Any
 import tensorflow as tf
 
 from profilerkit.backend_kit.keras_layers import collect_without_values
+from profilerkit.backend_kit.keras_optimizers import count_state_bytes
 
+from ..compat.graphs import FuncGraph
+from ..compat.keras import find_optimizer_build
 from ..compat.variables import make_unallocated_variable, set_unallocated
+from ..untouched.preservation import preserve
 
-__all__ = ["collect_unallocated", "make_without_values"]
+__all__ = [
+    "collect_unallocated",
+    "make_without_values",
+    "optimizer_state_bytes",
+]
 
 
 @contextmanager
@@ -47,3 +55,20 @@ def make_without_values() -> Iterator[list[Any]]:
         yield made
     for variable in made:
         set_unallocated(variable)
+
+
+# The state of a compiled Keras model's optimizer ----------------------------------------------------------------------
+
+
+def optimizer_state_bytes(model: Any) -> int | str:
+    """Return the bytes of a compiled model's optimizer state, of Keras 3 or ``tf_keras``, as `count_state_bytes`."""
+    return count_state_bytes(model, _make_variables)
+
+
+def _make_variables(model: Any, optimizer: Any) -> list[Any]:
+    """Return the variables that another optimizer with the same settings makes for the model, without values."""
+    with preserve(model):
+        copy = type(optimizer).from_config(optimizer.get_config())
+        with collect_unallocated() as made, FuncGraph("build").as_default():  # it may read the weights
+            find_optimizer_build(copy)(model.trainable_variables)
+    return made

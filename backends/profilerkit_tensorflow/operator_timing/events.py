@@ -1,6 +1,6 @@
-"""Seconds of each node of a graph, pass by pass: one session of TensorFlow's profiler.
+"""Seconds of each node of a graph, pass by pass: one session of TensorFlow's profiler, and the profile that it writes.
 
-Of the kernels that a session records (`profiles`), as observed with TensorFlow 2.21:
+Of the kernels that a session records (`read_profile`), as observed with TensorFlow 2.21:
 
 - Kernels of independent nodes run at the same time on several threads, so that the sum over the nodes can be above the
   wall time. `NodeTime.share_seconds` divides such moments among the kernels; these sums never are above it. Where XLA
@@ -19,15 +19,17 @@ Python tracer off, device tracer on): TensorFlow 2.21 ignores them and complains
 
 from __future__ import annotations
 
+import math
 import os
+import re
 import tempfile
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
@@ -36,9 +38,14 @@ from profilerkit.process.files import write_bytes
 from profilerkit.process.restoring import restored
 
 from ..compat.profiler import is_session_kept, is_session_running, make_xspace
-from .profiles import STEP, Profile, Stretch, Window, read_profile
 
-__all__ = ["MAX_PASSES", "NodeTime", "PassTimes", "list_passes", "op_seconds"]
+__all__ = [
+    "MAX_PASSES",
+    "NodeTime",
+    "PassTimes",
+    "op_seconds",
+    "read_profile",
+]
 
 #: A session is kept in memory as a whole, at about 20 times the size of the profile: 200 MB for 50 of a ResNet50.
 MAX_PASSES = 50
@@ -102,13 +109,13 @@ def op_seconds(
             for _ in range(warmup):
                 call()
             for index in range(passes):
-                with tf.profiler.experimental.Trace(f"{STEP}{index}"):
+                with tf.profiler.experimental.Trace(f"{_STEP}{index}"):
                     call()
         content = b"".join(path.read_bytes() for path in sorted(Path(folder).rglob("*.xplane.pb")))
     if export is not None:
         write_bytes(export, content)
     space.ParseFromString(content)
-    return list(list_passes(read_profile(space)))
+    return list(_list_passes(read_profile(space)))
 
 
 @contextmanager
@@ -137,7 +144,7 @@ def _session(folder: str) -> Iterator[None]:
         tf.profiler.experimental.stop()
 
 
-def list_passes(profile: Profile) -> Iterator[PassTimes]:
+def _list_passes(profile: _Profile) -> Iterator[PassTimes]:
     """Yield the seconds of each pass in a profile."""
     windows = [profile.windows[index] for index in sorted(profile.windows)]
     host, device = _deal(profile.host, windows), _deal(profile.device, windows)
@@ -145,10 +152,10 @@ def list_passes(profile: Profile) -> Iterator[PassTimes]:
         yield _time_pass(window, on_host, on_device)
 
 
-def _deal(stretches: Sequence[Stretch], windows: Sequence[Window]) -> list[list[Stretch]]:
+def _deal(stretches: Sequence[_Stretch], windows: Sequence[_Window]) -> list[list[_Stretch]]:
     """Return the stretches that began in each pass; those of the warm-up are left out."""
     starts = [window.start for window in windows]
-    dealt: list[list[Stretch]] = [[] for _ in windows]
+    dealt: list[list[_Stretch]] = [[] for _ in windows]
     for stretch in stretches:
         index = bisect_right(starts, stretch.start) - 1
         if index >= 0 and stretch.start < windows[index].end:
@@ -156,7 +163,7 @@ def _deal(stretches: Sequence[Stretch], windows: Sequence[Window]) -> list[list[
     return dealt
 
 
-def _time_pass(window: Window, host: list[Stretch], device: list[Stretch]) -> PassTimes:
+def _time_pass(window: _Window, host: list[_Stretch], device: list[_Stretch]) -> PassTimes:
     """Return one pass; a node that ran on a device has its time there, not that of the thread that launched it."""
     on_device = {stretch.node for stretch in device}
     on_host = [stretch for stretch in host if stretch.node not in on_device]
@@ -176,7 +183,7 @@ def _time_pass(window: Window, host: list[Stretch], device: list[Stretch]) -> Pa
     return PassTimes((window.end - window.start) * _PICOSECOND, nodes)
 
 
-def _share_out(stretches: Sequence[Stretch]) -> dict[str, float]:
+def _share_out(stretches: Sequence[_Stretch]) -> dict[str, float]:
     """Return each node's share of the time, which is divided evenly among the kernels that run at once."""
     edges = [(stretch.start, index) for index, stretch in enumerate(stretches)]
     edges += [(stretch.end, index) for index, stretch in enumerate(stretches)]
@@ -189,3 +196,137 @@ def _share_out(stretches: Sequence[Stretch]) -> dict[str, float]:
         running ^= {index}  # it begins at its first edge, and ends at its second
         reached = moment
     return shares
+
+
+# A profile: the stretches of time in which a kernel ran, and the passes that were marked ------------------------------
+
+# What the profiler records, as observed with TensorFlow 2.21:
+#
+# - The executor records one event for each kernel it runs, ``name of the node:type of the operator``, on the line of
+#   the thread that ran it. The executor's own events (``ExecutorState::Process``, ``FunctionRun``, ``EagerExecute``,
+#   ...) lie around and between them and are not counted. The threads of a kernel that is parallel in itself record no
+#   kernel events: the kernel's event lasts until they are done. A kernel that runs others on its own thread
+#   (``tf.py_function``, a called function that was not inlined) counts without these.
+# - Constants, placeholders, identities that were pruned and the switches of loops record nothing.
+# - What XLA compiled records nothing under a node's name, and neither do eager operators.
+# - The session sees the whole process: run nothing else of TensorFlow meanwhile, a ``tf.data`` pipeline for example.
+
+#: What the name of the event of a pass begins with; its number follows.
+_STEP = "profilerkit_pass_"
+_STEP_NAME = re.compile(rf"{_STEP}(\d+)")
+_KERNEL = re.compile(r"(?P<node>[A-Za-z0-9.][\w.\\/>-]*):(?P<type>[A-Za-z_]\w*)")
+
+
+class _Window(NamedTuple):
+    """The time of one pass: picoseconds since the epoch."""
+
+    start: int
+    end: int
+
+
+class _Stretch(NamedTuple):
+    """A stretch of time in which a thread or device stream ran the kernel of a node: picoseconds since the epoch.
+
+    ``runs`` is 1 for the stretch with which a run of the kernel ends, 0 for one before a kernel inside it.
+    """
+
+    start: int
+    end: int
+    node: str
+    op_type: str
+    runs: int
+
+
+@dataclass
+class _Profile:
+    """What a profile holds.
+
+    Attributes:
+        windows: The time of each pass, by its number.
+        host: The kernels on threads of the CPU.
+        device: The kernels on streams of a GPU.
+    """
+
+    windows: dict[int, _Window] = field(default_factory=dict)
+    host: list[_Stretch] = field(default_factory=list)
+    device: list[_Stretch] = field(default_factory=list)
+
+
+class _Event(NamedTuple):
+    """An event on a line of a profile, whose name was looked for."""
+
+    start: int
+    end: int
+    name: re.Match[str]
+
+
+def read_profile(space: Any) -> _Profile:
+    """Return the passes and kernels of a profile that TensorFlow has written, an XSpace."""
+    profile = _Profile()
+    for plane in space.planes:
+        if plane.name.startswith("/device:GPU"):
+            profile.device += _list_device_stretches(plane)
+            continue
+        kernels, steps = _match_names(plane, _KERNEL), _match_names(plane, _STEP_NAME)
+        for line in plane.lines:
+            profile.host += _cut_into_stretches(_list_events(line, kernels))
+            for step in _list_events(line, steps):
+                profile.windows[int(step.name[1])] = _Window(step.start, step.end)
+    return profile
+
+
+def _match_names(plane: Any, pattern: re.Pattern[str]) -> dict[int, re.Match[str]]:
+    """Return the names of a plane's events that match a pattern, by the number of the name."""
+    matches = ((key, pattern.fullmatch(metadata.name)) for key, metadata in plane.event_metadata.items())
+    return {key: matched for key, matched in matches if matched}
+
+
+def _list_events(line: Any, names: Mapping[int, re.Match[str]]) -> list[_Event]:
+    """Return a line's events with these names, outer ones before those inside them."""
+    origin = line.timestamp_ns * 1000
+    events = []
+    for event in line.events:
+        if event.metadata_id in names:
+            start = origin + event.offset_ps
+            events.append(_Event(start, start + event.duration_ps, names[event.metadata_id]))
+    return sorted(events, key=lambda event: (event.start, -event.end))
+
+
+def _cut_into_stretches(events: Iterable[_Event]) -> Iterator[_Stretch]:
+    """Cut the kernels of one thread, which may be nested, into stretches that belong to the innermost."""
+    running: list[_Event] = []
+    reached = 0
+
+    def end_until(time: float) -> Iterator[_Stretch]:
+        nonlocal reached
+        while running and running[-1].end <= time:
+            done = running.pop()
+            yield _make_stretch(reached, done.end, done, runs=1)
+            reached = done.end
+
+    for event in events:
+        yield from end_until(event.start)
+        if running:
+            yield _make_stretch(reached, event.start, running[-1], runs=0)
+        running.append(event)
+        reached = event.start
+    yield from end_until(math.inf)
+
+
+def _make_stretch(start: int, end: int, event: _Event, runs: int) -> _Stretch:
+    return _Stretch(start, end, event.name["node"], event.name["type"], runs)
+
+
+def _list_device_stretches(plane: Any) -> Iterator[_Stretch]:
+    """Yield the device kernels with a node's name, from the streams; the plane's other lines repeat them."""
+    labels = {key for key, metadata in plane.stat_metadata.items() if metadata.name == "tf_op"}
+    for line in plane.lines:
+        if not line.name.startswith("Stream"):
+            continue
+        for event in line.events:
+            stat = next((stat for stat in event.stats if stat.metadata_id in labels), None)
+            label = "" if stat is None else stat.str_value or plane.stat_metadata[stat.ref_value].name
+            name = _KERNEL.fullmatch(label)
+            if name:
+                start = line.timestamp_ns * 1000 + event.offset_ps
+                yield _Stretch(start, start + event.duration_ps, name["node"], name["type"], runs=1)

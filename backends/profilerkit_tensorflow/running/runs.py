@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from profilerkit import InputError, ModelInputs, NotOfferedError
-from profilerkit.backend import DeviceLike
+from profilerkit.backend import DeviceLike, RunOptions
 from profilerkit.backend_kit.passes import DevicePass
 from profilerkit.trace.observed_runs import ObservedRun
 
@@ -24,12 +24,15 @@ from ..trace.program_trace import observe_run
 from ..trace.traced_calls import compute_loss_and_gradients, quietly
 from ..untouched.preservation import preserve
 from .devices import copy_tensors, resolve_device
-from .required_values import build_weightless, require_values
+from .values import build_weightless, require_values
 
-__all__ = ["Pass", "prepare_run"]
+__all__ = [
+    "prepare_run",
+    "require_offered",
+]
 
 
-class Pass(DevicePass):
+class _Pass(DevicePass):
     """A run whose call returns when the device is done.
 
     Args:
@@ -69,7 +72,7 @@ class Pass(DevicePass):
 @contextmanager
 def prepare_run(
     model: Any, inputs: ModelInputs, device: DeviceLike, mode: str, earlier: Program | None, training: bool = False
-) -> Iterator[Pass]:
+) -> Iterator[_Pass]:
     """Yield a `Run` of the model in inference mode; the values of all variables are restored at the end.
 
     With ``training`` it runs training steps: forward in training mode, and the gradients of the sum of the outputs.
@@ -96,7 +99,7 @@ def prepare_run(
                 prepared = _prepare_pass(model, fed, mode, reusable)
             prepared.call_first()
         first_call_seconds = prepared.seconds_before + time.perf_counter() - start
-        timed = Pass(prepared.call, first_call_seconds, not target.startswith("/CPU"), mode if training else None)
+        timed = _Pass(prepared.call, first_call_seconds, not target.startswith("/CPU"), mode if training else None)
         timed.runs.extend(prepared.list_observed_runs(earlier))
         yield timed
 
@@ -181,3 +184,22 @@ def _bind_predict(model: Any, inputs: ModelInputs) -> Callable[[], Any]:
     fed: Any = inputs.kwargs or (inputs.args[0] if len(inputs.args) == 1 else list(inputs.args))
     first = next(leaf for leaf in inputs.leaves() if tf.is_tensor(leaf))
     return lambda: model.predict(fed, batch_size=int(first.shape[0]), verbose=0)
+
+
+def require_offered(options: RunOptions) -> None:
+    """Raise `NotOfferedError` for options that TensorFlow does not offer, `InputError` for another compiler."""
+    if options.num_threads is not None:
+        raise NotOfferedError(
+            f"num_threads={options.num_threads}: TensorFlow takes its threads once, before its first operation; call "
+            "tf.config.threading.set_intra_op_parallelism_threads() at the start of the program"
+        )
+    if "autocast" in options.requested:
+        raise NotOfferedError(
+            f"autocast={options.autocast!r}: TensorFlow has no autocast; build the model under a mixed policy, "
+            "keras.mixed_precision.set_global_policy('mixed_bfloat16')"
+        )
+    if "compile" in options.requested and (options.compile is not True or options.mode not in (None, "xla")):
+        requested = f"compile={options.compile!r}" + (f" and mode={options.mode!r}" if options.mode is not None else "")
+        raise InputError(
+            f"{requested}: TensorFlow compiles by XLA alone; give compile=True, or mode='xla', which is the same"
+        )

@@ -10,7 +10,7 @@ from profilerkit import ModelInputs
 from profilerkit.backend_kit.failures import backend_failed, explain_failure, find_raising_line
 from profilerkit.errors import ProfilerKitError
 
-from ..model.input_checks import wrong_ranks
+from ..model.inputs import wrong_ranks
 
 __all__ = ["explain_failed_pass", "explain_failures", "only_in_graphs"]
 

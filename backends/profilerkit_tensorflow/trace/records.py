@@ -22,9 +22,14 @@ from ..compat.graphs import list_traces
 from ..costs.registry import COSTS
 from ..model.kinds import holds_random_state, is_function, list_layers, own_states, own_variables, type_name
 from ..model.saved_packing import read_packing
-from ..model.unmade_weights import describe_unmade_weights
-from ..model.variables import list_weights
-from ..model.weights import count_bytes, count_elements, identify, list_trainable_variables
+from ..model.weights import (
+    count_bytes,
+    count_elements,
+    describe_unmade_weights,
+    identify,
+    list_trainable_variables,
+    list_weights,
+)
 from .layers import LayerCalls
 from .values import Executed, PartialShape
 

@@ -18,8 +18,7 @@ from profilerkit.backend_kit.replaced_attributes import replace_attribute
 from profilerkit.process.restoring import restored
 
 from ..compat.graphs import convert, make_twin
-from ..model.call_signatures import takes_training
-from ..model.calls import call_model, check_outputs
+from ..model.calls import call_model, check_outputs, takes_training
 from ..model.kinds import is_function
 from ..model.weights import list_trainable_variables
 

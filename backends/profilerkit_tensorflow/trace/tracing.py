@@ -22,7 +22,7 @@ from ..compat.keras import is_compiled
 from ..compat.process_state import list_notes
 from ..costs.registry import COSTS
 from ..untouched.preservation import preserve
-from ..untouched.settings import SETTINGS
+from ..untouched.process_state import SETTINGS
 from .eager_trace import complete_eagerly, trace_eagerly
 from .layers import LayerCalls
 from .messages import explain_failed_pass, only_in_graphs

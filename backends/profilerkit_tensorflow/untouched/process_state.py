@@ -9,11 +9,13 @@ import random
 import sys
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
+from profilerkit.backend_kit.settings import Setting
 from profilerkit.process.restoring import Step
 
 from ..compat.process_state import (
@@ -21,18 +23,24 @@ from ..compat.process_state import (
     Seeds,
     is_deterministic,
     list_module_state,
+    read_promotion,
     read_seeds,
     set_seeds,
     stop_being_deterministic,
 )
 
-__all__ = ["RecordedProcess", "process_roots", "put_graph_options", "record_process"]
+__all__ = [
+    "SETTINGS",
+    "process_roots",
+    "put_graph_options",
+    "record_process",
+]
 
 #: Settings of Python that a model's code may change, beside those of TensorFlow and Keras.
 _HOOKS = ((sys, "excepthook"), (sys, "unraisablehook"), (threading, "excepthook"))
 
 
-class RecordedProcess(NamedTuple):
+class _RecordedProcess(NamedTuple):
     """What is done to the process while a model is profiled, and what undoes it.
 
     Attributes:
@@ -49,7 +57,7 @@ def process_roots() -> list[Any]:
     return [state.value for state in list_module_state()]
 
 
-def record_process() -> RecordedProcess:
+def record_process() -> _RecordedProcess:
     """Record the settings and random states of the process."""
     python_rng, numpy_rng = random.getstate(), np.random.get_state()
     hooks = [ModuleState(module, name, getattr(module, name)) for module, name in _HOOKS]
@@ -63,7 +71,7 @@ def record_process() -> RecordedProcess:
         random.setstate(python_rng)
         np.random.set_state(numpy_rng)
 
-    return RecordedProcess(change_seed, [restore_seed, _note_switches(), restore])
+    return _RecordedProcess(change_seed, [restore_seed, _note_switches(), restore])
 
 
 def _record_seed() -> tuple[Step, Step]:
@@ -138,3 +146,36 @@ def _note_switches() -> Callable[[], None]:
                 switch.put(value)
 
     return restore
+
+
+# The settings that change numbers: how each is read, its default, and what depends on it ------------------------------
+
+
+def _graph_options() -> dict[str, Any]:
+    """Return the options of the graph optimizer that the user has set; two are always there, and off."""
+    options: dict[str, Any] = tf.config.optimizer.get_experimental_options()
+    return {name: value for name, value in options.items() if value or not name.startswith("disable_")}
+
+
+def _floatx(module: str) -> str:
+    """Return the dtype of new layers; the usual one if that Keras is not imported."""
+    keras = sys.modules.get(module)
+    return "float32" if keras is None else str(keras.backend.floatx())
+
+
+_experimental = tf.config.experimental
+SETTINGS: tuple[Setting, ...] = (
+    Setting("keras.config.set_floatx", partial(_floatx, "keras"), "float32", counts=True),
+    Setting("tf_keras.backend.set_floatx", partial(_floatx, "tf_keras"), "float32", counts=True),
+    Setting("tf.experimental.numpy.experimental_enable_numpy_behavior", read_promotion, "off", counts=True),
+    Setting("tf.config.experimental.enable_op_determinism", is_deterministic, False),
+    Setting(
+        "tf.config.experimental.enable_tensor_float_32_execution",
+        _experimental.tensor_float_32_execution_enabled,
+        True,
+    ),
+    Setting("tf.config.set_soft_device_placement", tf.config.get_soft_device_placement, True),
+    Setting("tf.config.experimental.set_synchronous_execution", _experimental.get_synchronous_execution, True),
+    Setting("tf.config.experimental.set_device_policy", _experimental.get_device_policy, "silent"),
+    Setting("tf.config.optimizer.set_experimental_options", _graph_options, {}),
+)

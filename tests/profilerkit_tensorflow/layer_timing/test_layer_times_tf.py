@@ -24,8 +24,7 @@ from profilerkit.times.layer_times import NOT_CALLED, LayerTime, layer_time_tabl
 from profilerkit_metrics import ComputeLayerTimes  # noqa: E402
 from profilerkit_tensorflow import TFProfiler  # noqa: E402
 from profilerkit_tensorflow.backend import TFBackend  # noqa: E402
-from profilerkit_tensorflow.layer_timing.timer import layer_times  # noqa: E402
-from profilerkit_tensorflow.layer_timing.unseen import describe_unrecorded  # noqa: E402
+from profilerkit_tensorflow.layer_timing.timer import describe_unrecorded, layer_times  # noqa: E402
 from profilerkit_tensorflow.operator_timing.events import NodeTime, PassTimes  # noqa: E402
 from profilerkit_tensorflow.operator_timing.session_passes import TimedPasses  # noqa: E402
 

@@ -16,9 +16,13 @@ tf = pytest.importorskip("tensorflow")
 import keras  # noqa: E402 - TensorFlow comes first, or the tests are skipped
 
 from profilerkit import InputError, ModelFailedError, WithoutValuesError  # noqa: E402
-from profilerkit_tensorflow.evaluation import EvalLossFunction, get_accuracy, get_topk  # noqa: E402
+from profilerkit_tensorflow.evaluation import (  # noqa: E402
+    CompiledCall,
+    EvalLossFunction,
+    get_accuracy,
+    get_topk,
+)
 from profilerkit_tensorflow.model.calls import call_model  # noqa: E402
-from profilerkit_tensorflow.model.compiled_calls import CompiledCall  # noqa: E402
 from profilerkit_tensorflow.untouched.preservation import preserve  # noqa: E402
 
 SCORES = np.array([[9, 1, 0], [0, 9, 1], [1, 0, 9], [9, 1, 0], [0, 9, 1]], dtype=np.float32)

@@ -21,9 +21,9 @@ from profilerkit_tensorflow.operator_timing.events import (  # noqa: E402
     MAX_PASSES,
     NodeTime,
     op_seconds,
+    read_profile,
 )
-from profilerkit_tensorflow.operator_timing.node_names import split_path  # noqa: E402
-from profilerkit_tensorflow.operator_timing.profiles import read_profile  # noqa: E402
+from profilerkit_tensorflow.operator_timing.node_owners import split_path  # noqa: E402
 
 
 @pytest.fixture(autouse=True)

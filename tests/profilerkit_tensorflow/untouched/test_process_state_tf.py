@@ -213,7 +213,7 @@ def test_tf_keras_is_not_imported_to_ask() -> None:
     code = """
 import sys, tensorflow as tf
 from profilerkit_tensorflow.untouched.preservation import preserve
-from profilerkit_tensorflow.model.variables import list_weights
+from profilerkit_tensorflow.model.weights import list_weights
 module = tf.Module()
 module.v = tf.Variable(1.0)
 with preserve(module, variable_values=True):

@@ -14,8 +14,7 @@ from tensorflow.python.framework import config, ops  # noqa: E402
 from profilerkit import profile  # noqa: E402
 from profilerkit.backend_kit.settings import Setting  # noqa: E402
 from profilerkit_tensorflow import TFBackend  # noqa: E402
-from profilerkit_tensorflow.untouched.process_state import put_graph_options  # noqa: E402
-from profilerkit_tensorflow.untouched.settings import SETTINGS  # noqa: E402
+from profilerkit_tensorflow.untouched.process_state import SETTINGS, put_graph_options  # noqa: E402
 
 
 def _put_determinism(on: bool) -> None:
