@@ -36,7 +36,7 @@ from . import data
 from .compat import find_versions
 from .costs import register_op_cost
 from .costs.registry import COSTS
-from .model import reading
+from .model import weights as model_weights
 from .model.jax_model import JaxModel
 from .model.recognition import is_model
 from .model.samples import count_samples, note_assumed_batch
@@ -188,7 +188,7 @@ class JaxBackend(
 
     def zero_weights(self, model: Any) -> tuple[int, int]:
         """Return how many elements of the float parameters are zero, and how many there are."""
-        return reading.zero_weights(find_subject(model))
+        return model_weights.zero_weights(find_subject(model))
 
     def trace_nonzero(self, model: Any, inputs: ModelInputs) -> ModelTrace:
         """Trace a pass, each operator's work in the proportion of the nonzero elements among its weights."""
@@ -204,7 +204,7 @@ class JaxBackend(
 
     def optimizer_bytes(self, optimizer: Any, weights: Sequence[WeightRecord]) -> OptimizerBytes | str:
         """Return the bytes that an optimizer of optax stores for weights, or why that is not known."""
-        return reading.optimizer_bytes(optimizer, weights)
+        return model_weights.optimizer_bytes(optimizer, weights)
 
     def optimizer_state(self, model: Any) -> int | str:
         """Return the bytes of a compiled Keras model's optimizer state; 0 for models without an optimizer."""

@@ -15,14 +15,7 @@ from profilerkit.arguments.structures import map_leaves
 from .compat.datasets import find_previous_dataset, read_batch_size
 from .model.kinds import keras_variable_classes
 
-__all__ = [
-    "TFDataLoader",
-    "TFForwardPass",
-    "as_tensor",
-    "is_tensor",
-    "random_tensor",
-    "with_batch_size",
-]
+__all__ = ["TFDataLoader", "TFForwardPass", "as_tensor", "is_tensor", "random_tensor", "with_batch_size"]
 
 #: Data sets that return the batches of the data set before them unchanged, by the names of TensorFlow's classes.
 _SAME_BATCHES = ("Cache", "Options", "Prefetch", "Repeat", "Shuffle", "Skip", "Take")

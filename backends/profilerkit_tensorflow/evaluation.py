@@ -32,7 +32,7 @@ from .data import TFDataLoader, as_tensor, is_tensor
 from .model.calls import call_model
 from .model.inputs import fit_inputs
 from .running.devices import resolve_device
-from .running.values import build_weightless, require_values
+from .running.required_values import build_weightless, require_values
 from .trace.messages import explain_failed_pass
 from .untouched.preservation import preserve
 

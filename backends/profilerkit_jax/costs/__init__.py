@@ -15,11 +15,4 @@ from .registry import (
 #: The families of primitives, each a module of adapters: found, not listed.
 FAMILIES = tuple(import_modules(__name__, __path__, but=("registry",)).values())
 
-__all__ = [
-    "FAMILIES",
-    "UNCOUNTED",
-    "PrimitiveCall",
-    "is_known",
-    "register_op_cost",
-    "scoped_costs",
-]
+__all__ = ["FAMILIES", "UNCOUNTED", "PrimitiveCall", "is_known", "register_op_cost", "scoped_costs"]

@@ -18,9 +18,7 @@ from profilerkit_predict.joining.records import (
     sum_covered,
 )
 
-from .instruction_layers import InstructionLayers, find_layer, find_layers
-from .program_text import Instruction, read_program
-from .programs import compile_program
+from .programs import Instruction, InstructionLayers, compile_program, find_layer, find_layers, read_program
 from .trace_events import RanInstruction, RanInstructions, read_instructions
 
 __all__ = ["read_recording"]

@@ -15,7 +15,7 @@ from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..joining.program_text import Instruction, read_program
+from ..joining.programs import Instruction, read_program
 from ..model.scope_names import EQUATION
 from .numbered import Chain, find_by_chain, list_numbers
 

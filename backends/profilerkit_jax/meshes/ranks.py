@@ -5,31 +5,39 @@ The process belongs to this: it has as many devices as the mesh, all of them par
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple, cast
+from math import prod
+from typing import Any, NamedTuple, cast
 
 import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding
 
-from profilerkit import InputError, ModelInputs
+from profilerkit import InputError, ModelInputs, ModelTrace
+from profilerkit.trace.records import MemoryTimeline
 from profilerkit_predict.meshes.layout import RankModel
-from profilerkit_predict.meshes.records import PlacedCollective, RankTrace, make_collective, note_idle
+from profilerkit_predict.meshes.records import (
+    PlacedCollective,
+    Purpose,
+    RankTrace,
+    make_collective,
+    note_idle,
+    sum_parts,
+)
 
 from ..compat import make_function
+from ..model.calls import is_trained, make_step
 from ..model.subject import Leaf, Subject
 from ..model.subjects import find_subject
-from ..trace.jaxprs import Traced, trace_pass
-from ..trace.tracing import make_trace, walk_pass
-from ..training.steps import is_trained, make_step
-from .device_program import DeviceProgram, compile_program
+from ..trace.tracing import Traced, make_trace, trace_pass, walk_pass
+from .device_program import DeviceProgram, Memory, compile_program
 from .exchanges import RankExchange, list_exchanges
 from .numbered import number_equations
 from .shardings import list_weight_shardings, make_whole, read_shardings
 from .share_walk import ShareWalk, Spot
-from .step_memory import divide_by_layer, divide_memory, reserve
 
 __all__ = ["trace_rank"]
 
@@ -104,20 +112,20 @@ def _read_step(share: _Share, program: DeviceProgram, model: RankModel) -> RankT
     walk = cast(ShareWalk, passed.walk)
     trace = make_trace(share.subject, share.traced, passed, training=True)
     exchanged = tuple(_list_exchanged(walk, share, model.mesh, len(trace.operators)))
-    step_bytes = divide_memory(share.subject.leaves, share.traced.inputs, program.memory)
+    step_bytes = _divide_memory(share.subject.leaves, share.traced.inputs, program.memory)
     missing = {f"the share of {name}, which is counted as a whole": 1 for name in walk.unknown}
     idle = note_idle(model.mesh, (placed.collective for placed in exchanged))
     rank_trace = replace(
         trace,
-        memory=reserve(step_bytes, len(trace.operators)),
+        memory=_reserve(step_bytes, len(trace.operators)),
         uncounted={**trace.uncounted, **missing},
         notes=(model.describe(), *trace.notes, *idle),
     )
     return RankTrace(
         rank_trace,
         step_bytes.gradients,
-        divide_by_layer(step_bytes, trace),
-        divide_by_layer(step_bytes._replace(temporaries=0), trace),
+        _divide_by_layer(step_bytes, trace),
+        _divide_by_layer(step_bytes._replace(temporaries=0), trace),
         unknown,
         exchanged=exchanged,
         description=model.describe(),
@@ -165,3 +173,73 @@ def _list_shapes(leaves: Iterable[Leaf]) -> set[tuple[int, ...]]:
 
 def _sort(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(sorted(shape))
+
+
+# The bytes that XLA reserves for a step: what they are for, and in which layers ---------------------------------------
+
+
+_MEMORY = (
+    "what XLA reserves for the step, by its own sizes for a CPU; for a GPU it fuses and orders otherwise, and a CPU "
+    "computes in float32 what is narrower"
+)
+
+
+class _StepBytes(NamedTuple):
+    """What the bytes are for that XLA reserves, by the names that reports have for it."""
+
+    weights: int
+    inputs: int
+    gradients: int
+    outputs: int
+    temporaries: int
+
+
+def _divide_memory(leaves: Sequence[Leaf], inputs: Iterable[Any], memory: Memory) -> _StepBytes:
+    """Return what the bytes are for that XLA reserves: what a step returns are its gradients and its outputs."""
+    gradients = _count_bytes(leaf.value for leaf in leaves if is_trained(leaf))
+    return _StepBytes(
+        weights=_count_bytes(leaf.value for leaf in leaves),
+        inputs=_count_bytes(inputs),
+        gradients=gradients,
+        outputs=max(0, memory.outputs - gradients),
+        temporaries=memory.temporaries,
+    )
+
+
+def _divide_by_layer(parts: _StepBytes, trace: ModelTrace) -> Counter[Purpose]:
+    """Return the parts by layer, as far as that is known: of weights and their gradients.
+
+    All else counts for the model itself: XLA does not tell for which layers it reserves it.
+    """
+    sizes: Counter[Purpose] = Counter()
+    listed: set[int] = set()
+    for layer in trace.layers:
+        for weight in (*layer.parameters, *layer.buffers):
+            if weight.identity in listed:
+                continue
+            listed.add(weight.identity)
+            sizes[Purpose("weights", layer.path)] += weight.bytes
+            if weight.trainable and weight in layer.parameters:
+                sizes[Purpose("gradients", layer.path)] += weight.bytes
+    in_layers = sum_parts(sizes)
+    for part, size in parts._asdict().items():
+        sizes[Purpose(part, "")] += size - in_layers.get(part, 0)
+    return Counter({purpose: size for purpose, size in sizes.items() if size})
+
+
+def _reserve(parts: _StepBytes, operators: int) -> MemoryTimeline:
+    """Return the bytes alive in a step: XLA reserves all of them when it starts."""
+    left_bytes = parts.inputs + parts.gradients + parts.outputs
+    purposes = {"inputs": parts.inputs, "activations": parts.temporaries, "gradients": parts.gradients}
+    return MemoryTimeline(
+        parts.weights,
+        parts.inputs,
+        (left_bytes + parts.temporaries,) * operators,
+        _MEMORY,
+        parts={**purposes, "other": parts.outputs},
+        left_bytes=left_bytes,
+    )
+
+
+def _count_bytes(arrays: Iterable[Any]) -> int:
+    return sum(prod(array.shape) * int(array.dtype.itemsize) for array in arrays)

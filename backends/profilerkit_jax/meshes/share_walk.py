@@ -21,9 +21,8 @@ from ..compat import open_jaxpr, parameters
 from ..costs.communication import is_communication
 from ..trace.frames import Context, Frame
 from ..trace.origins import Loop
-from ..trace.values import Value
+from ..trace.values import Executed, Value
 from ..trace.walk import Walk
-from ..trace.work import Executed
 from .device_program import DeviceProgram
 from .exchanges import RankExchange
 from .numbered import Chain, find_by_chain, list_ends, read_number

@@ -11,11 +11,10 @@ import jax
 from profilerkit import ModelInputs
 from profilerkit.backend_kit.failures import explain_failure
 
-from .array_trees import ArrayTree
-from .arrays import is_array, make_struct
-from .subject import Pass, Subject
+from .arrays import ArrayTree, is_array, is_float, make_struct
+from .subject import Leaf, Pass, Subject
 
-__all__ = ["Function", "bind_call", "compile_function", "list_arrays", "make_forward"]
+__all__ = ["Function", "bind_call", "compile_function", "is_trained", "list_arrays", "make_forward", "make_step"]
 
 #: A pass over a model: from the values of its weights and of the arrays among its inputs to outputs and state.
 Function = Callable[[Sequence[Any], Sequence[Any]], tuple[Any, Any]]
@@ -56,3 +55,35 @@ def make_forward(function: Function) -> Callable[[Any, Any], tuple[list[Any], li
         return [leaf for leaf in jax.tree.leaves(outputs) if is_array(leaf)], list(state)
 
     return forward
+
+
+# One training step ----------------------------------------------------------------------------------------------------
+
+
+def is_trained(leaf: Leaf) -> bool:
+    """Return whether a step makes a gradient of an array of the model."""
+    return leaf.is_parameter and leaf.trainable and is_float(leaf.value)
+
+
+def make_step(subject: Subject, call: Function) -> Callable[[Any, Any], tuple[list[Any], Any]]:
+    """Return a function that gives the outputs of a pass, and with them the changed state and the gradients.
+
+    The gradients of the sum of the outputs are those for a gradient of one at each output element.
+    """
+    trained = [index for index, leaf in enumerate(subject.leaves) if is_trained(leaf)]
+    forward = make_forward(call)
+
+    def step(weights: Sequence[Any], arrays: Any) -> tuple[list[Any], Any]:
+        def run_forward(parameters: Sequence[Any]) -> tuple[list[Any], tuple[list[Any], list[Any]]]:
+            merged = list(weights)
+            for index, value in zip(trained, parameters, strict=True):
+                merged[index] = value
+            outputs, state = forward(merged, arrays)
+            return [output for output in outputs if is_float(output)], (outputs, state)
+
+        parameters = [weights[index] for index in trained]
+        differentiated, backward, (outputs, state) = jax.vjp(run_forward, parameters, has_aux=True)
+        gradients = backward([jax.numpy.ones_like(output) for output in differentiated])
+        return outputs, (state, gradients)
+
+    return step

@@ -10,9 +10,8 @@ import equinox as eqx
 
 from profilerkit.backend_kit.call_stack import list_layers
 
-from .array_trees import ArrayTree
-from .arrays import is_float
-from .marking import make_marked_class, use_marks
+from .arrays import ArrayTree, is_float
+from .scope_names import make_marked_class, use_marks
 from .subject import Leaf, Pass, Subject
 
 __all__ = ["equinox_subject"]

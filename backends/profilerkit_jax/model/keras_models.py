@@ -3,27 +3,37 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from operator import is_
 from typing import Any, NamedTuple
 
 import jax
 
 from profilerkit import WithoutValuesError
-from profilerkit.backend_kit.call_stack import list_layers
+from profilerkit.backend_kit.call_stack import CallStack, list_layers
 from profilerkit.backend_kit.keras_calls import call_arguments, read_declared_shapes
 from profilerkit.backend_kit.keras_kinds import is_shipped
-from profilerkit.backend_kit.keras_layers import flat_layers, list_children, read_variable_value
+from profilerkit.backend_kit.keras_layers import (
+    flat_layers,
+    list_children,
+    list_own_variables,
+    read_variable_value,
+    set_variable_value,
+)
 from profilerkit.backend_kit.keras_packing import list_packed_variables
 from profilerkit.backend_kit.keras_variables import lacks_weights, own_states, own_variables
 from profilerkit.backend_kit.layouts import in_declared_layout
-from profilerkit.process.restoring import restored
+from profilerkit.process.locks import Lock
+from profilerkit.process.restoring import assign_dict, restored
 
 from .arrays import is_array
-from .keras_calls import follow_layers
-from .keras_state import list_variables, save_state
+from .scope_names import Marks
 from .subject import Leaf, Pass, Subject
 
-__all__ = ["keras_subject"]
+__all__ = ["keras_subject", "save_state"]
 
 
 class _Variables(NamedTuple):
@@ -56,7 +66,7 @@ def keras_subject(model: Any) -> Subject:
             keywords = {"training": how.training, **keywords}
         mapping = list(zip(variables, values, strict=True))
         stateless = sys.modules["keras"].StatelessScope(state_mapping=mapping)
-        with restored(save_state(model), in_child=False), stateless as scope, follow_layers(layers, how.marks):
+        with restored(save_state(model), in_child=False), stateless as scope, _follow_layers(layers, how.marks):
             outputs = how.call(model, positional, keywords)
         return outputs, [scope.get_current_value(variable) for variable in changing]
 
@@ -93,7 +103,7 @@ def _list_variables(model: Any, layers: Sequence[tuple[str, Any]]) -> _Variables
             add(variable, (*keys, name), is_parameter=True, numbers=packed.get(id(variable)))
         for name, variable, is_saved in own_states(layer):
             add(variable, (*keys, name), is_parameter=False, persistent=is_saved)
-    for index, variable in enumerate(list_variables(model)):
+    for index, variable in enumerate(_list_all_variables(model)):
         add(variable, (f"state_{index}",), is_parameter=False, persistent=False, is_counted=False)
     return collected
 
@@ -110,3 +120,125 @@ def _arrange_arguments(
 
 def _find_shape(value: Any) -> Sequence[int] | None:
     return tuple(value.shape) if is_array(value) else None
+
+
+# The scopes of Keras layers: opened by replacing __call__ of their classes --------------------------------------------
+
+
+#: The classes of Keras are changed while a model is traced, so only one thread does that at a time.
+_one_at_a_time = Lock()
+#: Called in the place of a layer's ``__call__``: with that, the layer, and the arguments.
+_Follow = Callable[[Callable[..., Any], Any, Any, Any], Any]
+
+
+@contextmanager
+def _follow_layers(layers: Sequence[tuple[str, Any]], marks: Marks | None) -> Iterator[None]:
+    """Open the scope of each of these layers that is called in this thread; none without marks."""
+    if marks is None:
+        yield
+        return
+    stack, thread = CallStack(layers), threading.get_ident()
+
+    def follow(call: Callable[..., Any], layer: Any, args: Any, kwargs: Any) -> Any:
+        is_ours = threading.get_ident() == thread and stack.knows(layer) and not stack.is_innermost(layer)
+        if not is_ours:
+            return call(layer, *args, **kwargs)
+        stack.begin(layer)
+        try:
+            return marks.run(stack.current, layer, lambda: call(layer, *args, **kwargs), (args, kwargs))
+        finally:
+            stack.end()
+
+    classes = {next(cls for cls in type(layer).__mro__ if "__call__" in cls.__dict__) for _, layer in layers}
+    with _one_at_a_time.block(), ExitStack() as patches:
+        for cls in classes:
+            patches.enter_context(_patch_calls(cls, follow))
+        yield
+
+
+@contextmanager
+def _patch_calls(cls: type, follow: _Follow) -> Iterator[None]:
+    """Let the calls of a class's instances go through a function inside the block."""
+    original = cls.__dict__["__call__"]
+
+    def __call__(layer: Any, *args: Any, **kwargs: Any) -> Any:
+        return follow(original, layer, args, kwargs)
+
+    __call__.__wrapped__ = original  # type: ignore[attr-defined]
+    with restored(partial(type.__setattr__, cls, "__call__", original)):
+        type.__setattr__(cls, "__call__", __call__)
+        yield
+
+
+# What a call may change in a Keras model ------------------------------------------------------------------------------
+
+
+#: A tuple cannot change; what it holds may.
+_CONTAINERS = (list, dict, set, tuple)
+
+
+def save_state(model: Any) -> Callable[[], None]:
+    """Return what puts a Keras model back: the attributes of each layer, the containers in them, and variables."""
+    layers = list(flat_layers(model))
+    containers = _list_containers(value for layer in layers for value in vars(layer).values())
+    steps = [
+        *[partial(_restore_attributes, layer, dict(vars(layer))) for layer in layers],
+        *[partial(_refill, container, _copy(container)) for container in containers],
+        *[
+            partial(set_variable_value, variable, read_variable_value(variable))
+            for variable in _list_all_variables(model)
+        ],
+    ]
+
+    def restore() -> None:
+        for step in steps:
+            step()
+
+    return restore
+
+
+def _list_all_variables(model: Any) -> list[Any]:
+    """Return every variable of a Keras model once, the states of its random generators among them."""
+    variables = (variable for layer in flat_layers(model) for variable in list_own_variables(layer))
+    return list({id(variable): variable for variable in variables}.values())
+
+
+def _list_containers(values: Iterable[Any]) -> list[Any]:
+    """Return the containers among values, and those inside of them at any depth, each once."""
+    containers: dict[int, Any] = {}
+    waiting = list(values)
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, _CONTAINERS) and id(value) not in containers:
+            containers[id(value)] = value
+            waiting += value.values() if isinstance(value, dict) else value
+    return list(containers.values())
+
+
+def _copy(container: Any) -> Any:
+    """Return what a container holds, in one of Python's own types."""
+    kind: Any = next(kind for kind in _CONTAINERS if isinstance(container, kind))
+    return kind(container)
+
+
+# Attributes are set, and containers filled, by the methods of Python's own types: those of Keras note every change.
+
+
+def _restore_attributes(layer: Any, attributes: Mapping[str, Any]) -> None:
+    now = vars(layer)
+    for name in now.keys() - attributes.keys():
+        object.__delattr__(layer, name)
+    for name, value in attributes.items():
+        if name not in now or now[name] is not value:
+            object.__setattr__(layer, name, value)
+
+
+def _refill(container: Any, content: Any) -> None:
+    if isinstance(content, dict):
+        assign_dict(container, content)
+    elif isinstance(content, list):
+        if len(container) != len(content) or not all(map(is_, container, content)):
+            list.__setitem__(container, slice(None), content)
+    elif isinstance(content, set) and container != content:
+        set.clear(container)
+        set.update(container, content)

@@ -6,11 +6,15 @@ the layer and a number of the call: ``profilerkit-1f2e3d4c|block.conv|7``.
 
 from __future__ import annotations
 
+import functools
 import re
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from itertools import count
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import jax
 
@@ -19,7 +23,7 @@ from profilerkit.trace.records import LayerCall, TensorInfo
 
 from .arrays import is_array
 
-__all__ = ["EQUATION", "LastMark", "Marks", "read_last_mark", "read_layer"]
+__all__ = ["EQUATION", "PATH", "Marks", "make_marked_class", "read_last_mark", "read_layer", "use_marks"]
 
 #: What marks begin with: no user's scope has such a name.
 _PREFIX = f"profilerkit-{secrets.token_hex(4)}|"
@@ -44,21 +48,21 @@ def read_layer(name: str) -> str | None:
     return name.removeprefix(_PREFIX).rpartition("|")[0]
 
 
-class LastMark(NamedTuple):
+class _LastMark(NamedTuple):
     """The last mark among the scopes of a compiled instruction: the path of the layer, and the scopes inside of it."""
 
     layer: str
     inside: str
 
 
-def read_last_mark(scopes: str) -> LastMark | None:
+def read_last_mark(scopes: str) -> _LastMark | None:
     """Return the last mark among the scopes of a compiled instruction; None if there is no mark.
 
     Transformations stand around marks there: ``jit(f)/transpose(jvp(MARK))/dot_general``.
     """
     _, prefix, rest = scopes.rpartition(_PREFIX)
     match = _BEHIND_PREFIX.match(rest) if prefix else None
-    return None if match is None else LastMark(match["layer"], rest[match.end() :])
+    return None if match is None else _LastMark(match["layer"], rest[match.end() :])
 
 
 class _RunningCall(NamedTuple):
@@ -110,3 +114,54 @@ def _list_infos(values: Any) -> tuple[TensorInfo, ...]:
     """Return shape and dtype of every array in a tree of values."""
     arrays = (leaf for leaf in jax.tree.leaves(values) if is_array(leaf))
     return tuple(TensorInfo(tuple(map(int, array.shape)), str(array.dtype)) for array in arrays)
+
+
+# Classes that run __call__ inside the scope of their layer; the user's classes stay -----------------------------------
+
+
+#: The attribute that holds the path of a layer, unless its class does.
+PATH = "_profilerkit_path"
+
+_current: ContextVar[Marks | None] = ContextVar("profilerkit_jax_marks", default=None)
+#: Held weakly: a subclass keeps its base class alive. JAX holds those that it flattens.
+_classes: WeakKeyDictionary[type, WeakValueDictionary[str | None, type]] = WeakKeyDictionary()
+
+
+@contextmanager
+def use_marks(marks: Marks | None) -> Iterator[None]:
+    """Let the marked classes open their scopes in this context."""
+    token = _current.set(marks)
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+def make_marked_class(cls: type, path: str | None = None) -> type:
+    """Return the subclass whose calls open the scope of a layer; ``path`` is that of all its instances, if given.
+
+    It is made once, and calls what ``__call__`` of the layer's class is at the time of the call.
+    """
+    by_path = _classes.setdefault(cls, WeakValueDictionary())
+    marked = by_path.get(path)
+    if marked is None:
+        marked = by_path[path] = _make_class(cls, path)
+    return marked
+
+
+def _make_class(cls: type, path: str | None) -> type:
+    @functools.wraps(cls.__call__)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        marks = _current.get()
+        if marks is None:
+            return cls.__call__(self, *args, **kwargs)
+        where = path if path is not None else getattr(self, PATH)
+        return marks.run(where, self, lambda: cls.__call__(self, *args, **kwargs), (args, kwargs))
+
+    namespace = {
+        "__call__": call,
+        "__doc__": cls.__doc__,
+        "__module__": cls.__module__,
+        "__qualname__": cls.__qualname__,
+    }
+    return type(cls)(cls.__name__, (cls,), namespace)

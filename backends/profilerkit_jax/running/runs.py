@@ -13,9 +13,8 @@ from profilerkit import InputError, ModelInputs, Run
 from profilerkit.backend_kit.failures import explain_failure
 
 from ..model.arrays import is_array
-from ..model.calls import Function, bind_call, list_arrays
+from ..model.calls import Function, bind_call, list_arrays, make_step
 from ..model.subject import Pass, Subject
-from ..training.steps import make_step
 from .devices import device_named, find_bound_devices
 
 __all__ = ["CompiledCall", "prepare_run"]

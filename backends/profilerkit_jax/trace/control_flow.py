@@ -15,13 +15,10 @@ from ..costs.activation import activation_cost, is_activation
 from .frames import Context
 from .origins import Loop
 from .turns import WhileLoop, count_turns
-from .values import Value
+from .values import Executed, PendingChoice, Value, Work
 from .walk import Handler, Walk
-from .work import Executed, PendingChoice, Work
 
-__all__ = [
-    "HANDLERS",
-]
+__all__ = ["HANDLERS"]
 
 # Branches: of which the given inputs do not tell the one that runs, the dearest is counted ----------------------------
 

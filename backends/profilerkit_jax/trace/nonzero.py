@@ -22,9 +22,8 @@ from ..model.subjects import find_subject
 from .frames import Context
 from .origins import Loop, Origin, Slice, Stored, compute, make_origin
 from .tracing import trace_model
-from .values import NO_WORK, Value
+from .values import NO_WORK, Executed, Value
 from .walk import Walk
-from .work import Executed
 
 __all__ = ["trace_of_nonzero"]
 

@@ -1,11 +1,13 @@
-"""One pass over a model: the trace of it, on shapes alone."""
+"""One pass over a model: its jaxpr, made on shapes alone, and the trace of that."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
+
+import jax
 
 from profilerkit import ModelInputs, ModelTrace
 from profilerkit.backend_kit.branch_memory import BranchedMemory, measure_memory
@@ -16,27 +18,25 @@ from profilerkit.backend_kit.settings import list_changes
 from profilerkit.trace.conditions import formulas_used
 from profilerkit.trace.records import MemoryTimeline, OpRecord
 
+from ..compat import find_needed_part
 from ..costs.registry import COSTS
-from ..model.arrays import is_float
-from ..model.calls import make_forward
+from ..data import is_made_up
+from ..model.arrays import is_float, make_struct
+from ..model.calls import Function, bind_call, list_arrays, make_forward, make_step
 from ..model.scope_names import Marks
-from ..model.subject import Subject
+from ..model.subject import Pass, Subject
 from ..model.subjects import find_subject
 from ..model.weights import list_constants, list_weights
-from ..training.steps import make_step
 from ..untouched.settings import SETTINGS
 from .control_flow import HANDLERS
 from .frames import Context, Frames
-from .jaxprs import MakePass, Traced, trace_pass
-from .layer_costs import Calls, count_whole_layers
-from .layers import list_calls, order_types
-from .values import Value
+from .layers import Calls, count_whole_layers, list_calls, order_types
+from .values import Executed, Value
 from .walk import Handler, Walk
-from .work import Executed
 
-__all__ = ["METHOD", "WalkedPass", "make_trace", "trace_model", "trace_step", "walk_pass"]
+__all__ = ["Traced", "make_trace", "trace_model", "trace_pass", "trace_step", "walk_pass"]
 
-METHOD = "shapes in a jaxpr"
+_METHOD = "shapes in a jaxpr"
 MEMORY_NOTE = "along the jaxpr, as written; XLA fuses, orders and reuses otherwise (profilerkit_jax.compiled_analysis)"
 MakeWalk: TypeAlias = Callable[[Frames, Mapping[str, Handler]], Walk]
 
@@ -55,7 +55,7 @@ def trace_step(model: Any, inputs: ModelInputs) -> ModelTrace:
 
 
 def _trace(
-    model: Any, inputs: ModelInputs | None, make_pass: MakePass, training: bool, make_walk: MakeWalk
+    model: Any, inputs: ModelInputs | None, make_pass: _MakePass, training: bool, make_walk: MakeWalk
 ) -> ModelTrace:
     subject = find_subject(model)
     if inputs is None:
@@ -72,7 +72,7 @@ def _list_layers_alone(subject: Subject, failure: Exception | None = None) -> Mo
     return ModelTrace(layer_records(types, list_by_layer(list_weights(subject.leaves, types))), failure=failure)
 
 
-class WalkedPass(NamedTuple):
+class _WalkedPass(NamedTuple):
     """The walk over the jaxpr of a pass, and the values of the inputs and of all results."""
 
     walk: Walk
@@ -80,7 +80,7 @@ class WalkedPass(NamedTuple):
     results: list[Value]
 
 
-def walk_pass(subject: Subject, traced: Traced, make_walk: MakeWalk) -> WalkedPass:
+def walk_pass(subject: Subject, traced: Traced, make_walk: MakeWalk) -> _WalkedPass:
     """Go over the equations of a pass, with the values of the weights and inputs."""
     jaxpr = traced.jaxpr.jaxpr
     walk = make_walk(Frames(subject.types, _list_doubled_scopes(subject, traced.marks)), HANDLERS)
@@ -91,7 +91,7 @@ def walk_pass(subject: Subject, traced: Traced, make_walk: MakeWalk) -> WalkedPa
     ]
     inputs = [walk.make_input(variable.aval, value) for variable, value in zip(of_inputs, traced.inputs, strict=True)]
     context = Context(instance=next(walk.instances))
-    return WalkedPass(walk, inputs, walk.walk_equations(jaxpr, [*constants, *weights, *inputs], context))
+    return _WalkedPass(walk, inputs, walk.walk_equations(jaxpr, [*constants, *weights, *inputs], context))
 
 
 def _list_doubled_scopes(subject: Subject, marks: Marks) -> set[str]:
@@ -101,7 +101,7 @@ def _list_doubled_scopes(subject: Subject, marks: Marks) -> set[str]:
     return {*marks.types.values(), *(path.rpartition(".")[2] for path in marks.types)}
 
 
-def make_trace(subject: Subject, traced: Traced, passed: WalkedPass, training: bool) -> ModelTrace:
+def make_trace(subject: Subject, traced: Traced, passed: _WalkedPass, training: bool) -> ModelTrace:
     """Return the trace of a pass that was gone over."""
     walk, inputs, results = passed
     work, marks = walk.work, traced.marks
@@ -119,7 +119,7 @@ def make_trace(subject: Subject, traced: Traced, passed: WalkedPass, training: b
         tuple(map(_make_record, work.operators, list_reads(work.operators, inputs))),
         MemoryTimeline(count_weight_bytes(weights), _count_input_bytes(passed), memory.live_bytes, MEMORY_NOTE),
         {**work.count_missing(), **lacking},
-        METHOD,
+        _METHOD,
         tuple(_list_notes(walk, traced, subject)),
         choices=tuple(choice.sum_up() for choice in work.choices),
         peak_spread=memory.peak_spread,
@@ -139,13 +139,13 @@ def _make_record(op: Executed, reads: tuple[int, ...]) -> OpRecord:
     return make_record(op, op.chain[-1], reads, phase="backward" if op.is_backward else "forward")
 
 
-def _measure_memory(passed: WalkedPass) -> BranchedMemory:
+def _measure_memory(passed: _WalkedPass) -> BranchedMemory:
     inputs, results = passed.inputs, passed.results
     timeline = partial(measure_live_bytes, inputs=inputs, outputs=results, find_sources=lambda op: op.sources)
     return measure_memory(passed.walk.work.parts, timeline, _count_input_bytes(passed))
 
 
-def _count_input_bytes(passed: WalkedPass) -> int:
+def _count_input_bytes(passed: _WalkedPass) -> int:
     return sum(value.bytes for value in passed.inputs)
 
 
@@ -165,3 +165,73 @@ def _list_notes(walk: Walk, traced: Traced, subject: Subject) -> list[str]:
             "nothing: XLA computes them while it compiles"
         )
     return notes
+
+
+# The jaxpr of one pass: neither weights nor activations are computed --------------------------------------------------
+
+
+#: Makes the function that is traced of a model and a call of it: the pass itself, or a training step with it.
+_MakePass: TypeAlias = Callable[[Subject, Function], Callable[[Any, Any], Any]]
+
+
+@dataclass
+class Traced:
+    """The jaxpr of a pass.
+
+    Attributes:
+        jaxpr: Its equations, without those that no output needs.
+        weights: How many of its inputs are weights, which come first.
+        inputs: The values of the other inputs; None for those of which only the shape was given.
+        outputs: How many of its outputs the caller gets, which come first; the others are changed state, or gradients.
+        marks: The layers that were called.
+        unmarked: Why layers could not be told apart; empty if they were.
+        has_all: Whether it also has the equations that no output needs, as this release of JAX does not tell them.
+    """
+
+    jaxpr: Any
+    weights: int
+    inputs: list[Any]
+    outputs: int
+    marks: Marks
+    unmarked: str = ""
+    has_all: bool = False
+
+
+def trace_pass(subject: Subject, inputs: ModelInputs, make_pass: _MakePass, training: bool = False) -> Traced:
+    """Return the jaxpr of a pass.
+
+    If layers cannot be marked, as where a model compares the classes of its layers, the model is traced without marks.
+    """
+    try:
+        return _make_jaxpr(subject, inputs, make_pass, Pass(training, Marks()))
+    except MemoryError:
+        raise
+    except Exception as error:
+        return _trace_unmarked(subject, inputs, make_pass, Pass(training), error)
+
+
+def _trace_unmarked(subject: Subject, inputs: ModelInputs, make_pass: _MakePass, how: Pass, error: Exception) -> Traced:
+    """Return the jaxpr of a pass without marks; ``error``, which was raised with them, is raised if this fails too."""
+    try:
+        traced = _make_jaxpr(subject, inputs, make_pass, how)
+    except MemoryError:
+        raise
+    except Exception:
+        raise error from None
+    name = type(error).__name__
+    traced.unmarked = f"the layers could not be told apart: with marked layers, {name} was raised"
+    return traced
+
+
+def _make_jaxpr(subject: Subject, inputs: ModelInputs, make_pass: _MakePass, how: Pass) -> Traced:
+    received = list_arrays(inputs)
+    weights = [make_struct(value) for value in subject.values]
+    arrays = [make_struct(array) for array in received]
+    function = make_pass(subject, bind_call(subject, inputs, how))
+    closed, shapes = jax.make_jaxpr(function, return_shape=True)(weights, arrays)
+    part = find_needed_part(closed, [True] * len(closed.jaxpr.outvars), instantiate=True)
+    needed = closed if part is None else part.jaxpr
+    values = [None if isinstance(array, jax.ShapeDtypeStruct) or is_made_up(array) else array for array in received]
+    outputs, _ = shapes
+    marks = how.marks or Marks()
+    return Traced(needed, len(weights), values, len(jax.tree.leaves(outputs)), marks, has_all=part is None)

@@ -1,23 +1,27 @@
-"""The values of a jaxpr as the walk knows them: shapes, dtypes, and single numbers that are known before it runs."""
+"""What flows through a jaxpr and what runs in it: values, equations in their order, and branches that values decide."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
+from profilerkit.backend_kit.graph_work import RunningOrder
+from profilerkit.backend_kit.scoped_calls import Scope
 from profilerkit.costs import Cost, Shape
+from profilerkit.trace.bounds import Branch, Choice
 from profilerkit.trace.records import TensorInfo
 
-__all__ = ["NO_WORK", "Value", "count_bytes"]
+__all__ = ["NO_WORK", "Executed", "PendingChoice", "Value", "Work"]
 
 #: The cost of what only moves or names values.
 NO_WORK = Cost(0, 0)
 
 
-def count_bytes(shape: tuple[int, ...], dtype: Any) -> int:
+def _count_bytes(shape: tuple[int, ...], dtype: Any) -> int:
     """Return the bytes of an array; 0 for what has no elements of a size, such as a token."""
     return math.prod(shape) * int(getattr(dtype, "itemsize", 0))
 
@@ -55,7 +59,7 @@ class Value:
         """Return the value of an abstract value: an array, a reference to one, or a token."""
         shape = Shape(int(size) for size in getattr(aval, "shape", ()))
         dtype = getattr(aval, "dtype", None)
-        return cls(number, shape, "token" if dtype is None else str(dtype), count_bytes(shape, dtype), **facts)
+        return cls(number, shape, "token" if dtype is None else str(dtype), _count_bytes(shape, dtype), **facts)
 
     @classmethod
     def literal(cls, number: int, aval: Any, value: Any) -> Value:
@@ -70,3 +74,71 @@ class Value:
     def forget(self) -> Value:
         """Return the same value, of which nothing is known: what is carried from one turn of a loop to the next."""
         return replace(self, scalar=None, summands=0, unpadded=0, origin=None, input_origin=None)
+
+
+# Equations and branches -----------------------------------------------------------------------------------------------
+
+
+@dataclass(eq=False)
+class Executed:
+    """One equation that the walk came by, in the order of execution.
+
+    Attributes:
+        operator: The name of its primitive: "dot_general".
+        chain: The calls of layers that it is in, the model's own first.
+        inputs: The values that it reads.
+        outputs: The values that it makes.
+        times: How often it runs.
+        macs: Multiply-accumulates of all its runs together.
+        flops: Floating-point operations of all its runs together.
+        missing: What is not counted of it, in words; empty where all is.
+        is_backward: Whether it belongs to the backward pass.
+        sources: The values whose buffers the outputs share, by the outputs' numbers.
+    """
+
+    operator: str
+    chain: tuple[Scope, ...]
+    inputs: tuple[Value, ...]
+    outputs: tuple[Value, ...]
+    times: int = 1
+    macs: int = 0
+    flops: int = 0
+    missing: str = ""
+    is_backward: bool = False
+    sources: dict[int, int] = field(default_factory=dict)
+
+    def leave_work(self) -> None:
+        """Count nothing of it: another equation has the work."""
+        self.macs = self.flops = 0
+
+
+class Work(RunningOrder[Executed, "PendingChoice"]):
+    """The equations that run, and the loops and branches among them."""
+
+
+@dataclass(eq=False)
+class PendingChoice:
+    """A branch that only the inputs' values decide: what each side runs; the first one is counted.
+
+    Its work is summed up when the whole pass was gone over: until then `layer_costs` moves work between equations.
+    """
+
+    sides: Sequence[Work]
+    reason: str
+
+    def sum_up(self) -> Choice:
+        """Return the choice with the work of each side, by layers."""
+        return Choice(tuple(map(_sum_up_side, self.sides)), 0, self.reason)
+
+    def list_uncounted(self) -> Iterator[Executed]:
+        """Yield the equations of the sides that are not counted, also of branches inside any of the sides."""
+        for side in self.sides[1:]:
+            yield from side.operators
+        for side in self.sides:
+            for choice in side.choices:
+                yield from choice.list_uncounted()
+
+
+def _sum_up_side(side: Work) -> Branch:
+    operators = [(op.chain[-1].path, op.macs, op.flops) for op in side.operators]
+    return Branch.of(operators, [choice.sum_up() for choice in side.choices])

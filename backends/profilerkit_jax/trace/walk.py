@@ -15,15 +15,13 @@ from profilerkit.backend_kit.graph_traces import FOLLOWED
 from profilerkit.costs import Cost, Shape
 
 from ..compat import open_jaxpr, parameters, scope_names
-from ..costs.registry import UnknownCostError
+from ..costs.registry import OPERATORS, UNCOUNTED, PrimitiveCall, Shapes, UnknownCostError
 from .folding import fold
 from .frames import Context, Frames
 from .origins import Loop, Number, Stored, compute, make_origin
-from .pricing import describe_missing, price
-from .values import NO_WORK, Value
-from .work import Executed, Work
+from .values import NO_WORK, Executed, Value, Work
 
-__all__ = ["LARGEST", "Handler", "Walk"]
+__all__ = ["Handler", "Walk"]
 
 #: Primitives whose output is their first input in another form: XLA reads that in place where it can.
 _VIEWS = (
@@ -42,7 +40,7 @@ _VIEWS = (
 _PASSING = (*_VIEWS, "convert_element_type", "reduce_precision")
 _NO_SCOPES = "this release of JAX does not tell the scopes of equations: layers and backward passes are not known"
 #: The most elements of a value that is computed because a condition depends on it.
-LARGEST = 1 << 20
+_LARGEST = 1 << 20
 #: The most elements of an array of the program that such a value is computed from.
 _LARGEST_STORED = 1 << 10
 
@@ -117,7 +115,7 @@ class Walk:
         """Note which outputs of an equation follow from the inputs that were given."""
         origins = [value.input_origin for value in inputs]
         for index, value in enumerate(outputs):
-            if value.input_origin is None and value.scalar is None and value.shape.numel <= LARGEST:
+            if value.input_origin is None and value.scalar is None and value.shape.numel <= _LARGEST:
                 value.input_origin = make_origin(equation, inputs, origins, index)
 
     def compute_elements(self, value: Value) -> Any:
@@ -173,7 +171,7 @@ class Walk:
     def note_uncounted(self, equation: Any, inputs: Sequence[Value], context: Context) -> list[Value]:
         """Note an equation of which nothing is known, and return new values for its outputs."""
         outputs = [self.make_value(variable.aval) for variable in equation.outvars]
-        self.note(equation.primitive.name, inputs, outputs, context, missing=describe_missing(equation))
+        self.note(equation.primitive.name, inputs, outputs, context, missing=_describe_missing(equation))
         return outputs
 
     def note(
@@ -217,7 +215,7 @@ def _walk_plain(walk: Walk, equation: Any, inputs: Sequence[Value], context: Con
     if outputs:
         outputs[0].summands = _count_summands(name, equation, inputs)
         outputs[0].unpadded = inputs[0].shape.numel if name == "pad" else 0
-    cost, missing = price(equation, inputs, outputs, context)
+    cost, missing = _price(equation, inputs, outputs, context)
     sources = {}
     if name in _VIEWS and outputs[0].dtype == inputs[0].dtype:
         outputs[0].constant = inputs[0].constant
@@ -234,3 +232,42 @@ def _count_summands(name: str, equation: Any, inputs: Sequence[Value]) -> int:
     if name == "reduce_window_sum":
         return int(np.prod(parameters(equation)["window_dimensions"]))
     return inputs[0].summands if name in _PASSING and inputs else 0
+
+
+# What an equation costs: the formula of its primitive, called with what the walk knows of it --------------------------
+
+
+def _price(equation: Any, inputs: Sequence[Value], outputs: Sequence[Value], context: Context) -> tuple[Cost, str]:
+    """Return the cost of one run of an equation, and what is not counted of it, in words; nothing where all is."""
+    call = PrimitiveCall(
+        equation.primitive.name,
+        inputs=Shapes([value.shape for value in inputs]),
+        outputs=Shapes([value.shape for value in outputs]),
+        input_dtypes=tuple(value.dtype for value in inputs),
+        output_dtypes=tuple(value.dtype for value in outputs),
+        params=parameters(equation),
+        is_backward=context.frame.is_backward and not context.frame.is_recomputed,
+        divides_sum=_divides_sum(inputs),
+        unpadded=inputs[0].unpadded if inputs else 0,
+        axis_sizes=context.axis_sizes,
+        value=lambda index: inputs[index].scalar,
+    )
+    cost = OPERATORS.cost(call)
+    return (Cost(0, 0), _describe_missing(equation)) if cost is None else (cost, "")
+
+
+def _divides_sum(inputs: Sequence[Value]) -> bool:
+    """Return whether the first input is a sum, and the second the number of its summands, as where a mean is made."""
+    if len(inputs) < 2 or inputs[0].summands == 0 or inputs[1].scalar is None:
+        return False
+    return bool(inputs[1].scalar == inputs[0].summands)
+
+
+def _describe_missing(equation: Any) -> str:
+    """Return the description of an equation that is not counted: its primitive, its own name, and the reason."""
+    primitive = equation.primitive.name
+    # of a call of a function, and of a kernel of Pallas
+    name = equation.params.get("name") or getattr(equation.params.get("name_and_src_info"), "name", None)
+    description = f"{primitive} {name!r}" if isinstance(name, str) and name else primitive
+    reason = UNCOUNTED.get(primitive)
+    return f"{description}: {reason}" if reason else description

@@ -22,10 +22,7 @@ from ..trace.program import Program
 from ..trace.program_trace import observe_run
 from ..trace.records import BOOKKEEPING
 
-__all__ = [
-    "describe_unrecorded",
-    "layer_times",
-]
+__all__ = ["describe_unrecorded", "layer_times"]
 
 
 def layer_times(

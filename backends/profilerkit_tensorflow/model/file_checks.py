@@ -15,10 +15,7 @@ from profilerkit.hooks.extension import make_refusal
 
 from ..compat.saved_models import make_saved_model
 
-__all__ = [
-    "require_harmless_keras_file",
-    "require_harmless_saved_model",
-]
+__all__ = ["require_harmless_keras_file", "require_harmless_saved_model"]
 
 # Files of Keras -------------------------------------------------------------------------------------------------------
 

@@ -16,11 +16,7 @@ from profilerkit.declared_inputs import DeclaredInput
 from ..compat.saved_models import is_saved_model
 from .calls import is_saved_for_inference, read_served_signature
 
-__all__ = [
-    "fit_inputs",
-    "read_declared_inputs",
-    "wrong_ranks",
-]
+__all__ = ["fit_inputs", "read_declared_inputs", "wrong_ranks"]
 
 
 def read_declared_inputs(model: Any) -> ModelInputs | None:

@@ -15,10 +15,7 @@ from ..untouched.held_state import NOT_FOLLOWED
 from .kinds import find_id, find_stored_variable, is_layer, is_variable
 from .weights import list_weights
 
-__all__ = [
-    "fingerprint",
-    "read_structure",
-]
+__all__ = ["fingerprint", "read_structure"]
 
 #: Functions that keep a trace of TensorFlow's for each kind of argument.
 _FUNCTIONS = (tf.types.experimental.PolymorphicFunction, tf.types.experimental.ConcreteFunction)

@@ -16,11 +16,7 @@ from ..compat.keras import find_optimizer_build
 from ..compat.variables import make_unallocated_variable, set_unallocated
 from ..untouched.preservation import preserve
 
-__all__ = [
-    "collect_unallocated",
-    "make_without_values",
-    "optimizer_state_bytes",
-]
+__all__ = ["collect_unallocated", "make_without_values", "optimizer_state_bytes"]
 
 
 @contextmanager

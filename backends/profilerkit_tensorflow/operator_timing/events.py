@@ -39,13 +39,7 @@ from profilerkit.process.restoring import restored
 
 from ..compat.profiler import is_session_kept, is_session_running, make_xspace
 
-__all__ = [
-    "MAX_PASSES",
-    "NodeTime",
-    "PassTimes",
-    "op_seconds",
-    "read_profile",
-]
+__all__ = ["MAX_PASSES", "NodeTime", "PassTimes", "list_passes", "op_seconds", "read_profile"]
 
 #: A session is kept in memory as a whole, at about 20 times the size of the profile: 200 MB for 50 of a ResNet50.
 MAX_PASSES = 50
@@ -115,7 +109,7 @@ def op_seconds(
     if export is not None:
         write_bytes(export, content)
     space.ParseFromString(content)
-    return list(_list_passes(read_profile(space)))
+    return list(list_passes(read_profile(space)))
 
 
 @contextmanager
@@ -144,7 +138,7 @@ def _session(folder: str) -> Iterator[None]:
         tf.profiler.experimental.stop()
 
 
-def _list_passes(profile: _Profile) -> Iterator[PassTimes]:
+def list_passes(profile: _Profile) -> Iterator[PassTimes]:
     """Yield the seconds of each pass in a profile."""
     windows = [profile.windows[index] for index in sorted(profile.windows)]
     host, device = _deal(profile.host, windows), _deal(profile.device, windows)

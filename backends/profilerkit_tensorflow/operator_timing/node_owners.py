@@ -27,14 +27,7 @@ from .operator_owners import (
     is_compiled,
 )
 
-__all__ = [
-    "NodeOwners",
-    "NodePlace",
-    "XlaCall",
-    "count_graph_runs",
-    "find_fused",
-    "split_path",
-]
+__all__ = ["NodeOwners", "NodePlace", "XlaCall", "count_graph_runs", "find_fused", "split_path"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,15 +29,7 @@ from ..compat.graphs import read_forward_graph
 from ..trace.graph_access import find_body, forward_function, function_attributes
 from ..trace.ownership import Owner, Ownership, forward_names
 
-__all__ = [
-    "Body",
-    "OperatorOwners",
-    "find_boundary",
-    "find_call",
-    "find_called",
-    "find_forward_graph",
-    "is_compiled",
-]
+__all__ = ["Body", "OperatorOwners", "find_boundary", "find_call", "find_called", "find_forward_graph", "is_compiled"]
 
 
 class OperatorOwners:

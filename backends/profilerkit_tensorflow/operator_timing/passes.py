@@ -19,9 +19,7 @@ from ..trace.records import BOOKKEEPING
 from .node_owners import NodePlace
 from .session_passes import TimedPasses, time_model
 
-__all__ = [
-    "measure_operator_times",
-]
+__all__ = ["measure_operator_times"]
 
 
 def measure_operator_times(

@@ -18,7 +18,7 @@ from profilerkit.backend import DeviceLike
 from profilerkit.errors import explain_failed_step
 
 from ..running.devices import copy_tensors, resolve_device
-from ..running.values import require_values
+from ..running.required_values import require_values
 from ..trace.messages import explain_failed_pass, explain_failures
 from ..trace.program import Program, trace_program
 from ..untouched.preservation import preserve

@@ -24,12 +24,9 @@ from ..trace.program_trace import observe_run
 from ..trace.traced_calls import compute_loss_and_gradients, quietly
 from ..untouched.preservation import preserve
 from .devices import copy_tensors, resolve_device
-from .values import build_weightless, require_values
+from .required_values import build_weightless, require_values
 
-__all__ = [
-    "prepare_run",
-    "require_offered",
-]
+__all__ = ["prepare_run", "require_offered"]
 
 
 class _Pass(DevicePass):

@@ -23,13 +23,7 @@ from ..model.kinds import is_layer, list_layers, own_variables
 from ..model.unallocated import collect_unallocated, make_without_values
 from ..untouched.snapshots import take_container
 
-__all__ = [
-    "FirstTrace",
-    "as_before_the_call",
-    "build_symbolically",
-    "list_fed_types",
-    "put_back",
-]
+__all__ = ["FirstTrace", "as_before_the_call", "build_symbolically", "list_fed_types", "put_back"]
 
 
 def build_symbolically(model: Any, inputs: ModelInputs) -> list[Any]:

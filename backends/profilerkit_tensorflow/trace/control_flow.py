@@ -19,9 +19,7 @@ from .turns import advance_counter, count_turns, find_steps, is_loop_counter
 from .values import Executed, Scope, Value, Work
 from .walk import Handler, Walk
 
-__all__ = [
-    "HANDLERS",
-]
+__all__ = ["HANDLERS"]
 
 #: Operators that call a function.
 _CALLS = ("PartitionedCall", "StatefulPartitionedCall")

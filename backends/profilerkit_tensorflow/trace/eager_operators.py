@@ -20,12 +20,7 @@ from .ownership import Owner
 from .pricing import CONVOLUTIONS, GATHERS, HANDING_ON, SUMS, TO_SPACE, count_as_product, make_layer_operator, price
 from .values import Executed, Tensor, static_shape
 
-__all__ = [
-    "VIEWS",
-    "EagerOperators",
-    "is_small",
-    "watch_operators",
-]
+__all__ = ["VIEWS", "EagerOperators", "is_small", "watch_operators"]
 
 
 class _Ran(NamedTuple):

@@ -28,10 +28,7 @@ from .eager_operators import VIEWS, EagerOperators, watch_operators
 from .layers import LayerCalls
 from .values import count_tensor_bytes, static_shape
 
-__all__ = [
-    "EagerRun",
-    "run_eagerly",
-]
+__all__ = ["EagerRun", "run_eagerly"]
 
 
 def run_eagerly(

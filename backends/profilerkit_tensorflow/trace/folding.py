@@ -18,10 +18,7 @@ from profilerkit.costs import Shape
 from .ownership import Owner
 from .values import NOT_FOLDED, PartialShape, Scope, Value, static_shape
 
-__all__ = [
-    "Folding",
-    "small_value",
-]
+__all__ = ["Folding", "small_value"]
 
 #: The most elements of an array that is kept: larger ones decide no loop and no axis.
 LARGEST = 4096

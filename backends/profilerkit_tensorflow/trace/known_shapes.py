@@ -11,11 +11,7 @@ from ..compat.graphs import FuncGraph, copy_handle_data, copy_operator
 from .folding import Folding
 from .values import PartialShape, Value, common_shape
 
-__all__ = [
-    "Specialized",
-    "note_elements",
-    "read_shape",
-]
+__all__ = ["Specialized", "note_elements", "read_shape"]
 
 # Operators made anew with better known shapes, so that TensorFlow's own inference works on them -----------------------
 

@@ -12,11 +12,7 @@ from profilerkit.backend_kit.live_bytes import Step
 
 from .values import Executed, PartialShape, Tensor
 
-__all__ = [
-    "count_constant_bytes",
-    "find_unsized_tensors",
-    "write_steps",
-]
+__all__ = ["count_constant_bytes", "find_unsized_tensors", "write_steps"]
 
 
 def write_steps(operators: Iterable[Executed], inputs: Iterable[Tensor] = ()) -> tuple[Step, ...]:

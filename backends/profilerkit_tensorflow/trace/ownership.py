@@ -17,13 +17,7 @@ from profilerkit.process.cached import cached_property
 
 from ..compat.graphs import read_forward_graph
 
-__all__ = [
-    "LayerCost",
-    "Owner",
-    "Ownership",
-    "forward_names",
-    "is_gradient_name",
-]
+__all__ = ["LayerCost", "Owner", "Ownership", "forward_names", "is_gradient_name"]
 
 
 class LayerCost(NamedTuple):

@@ -21,13 +21,7 @@ from .layers import LayerCalls
 from .traced_calls import compute_loss_and_gradients, compute_traced_outputs, functions_traced_anew, quietly
 from .values import PartialShape, Value, count_tensor_bytes, static_shape
 
-__all__ = [
-    "Argument",
-    "Program",
-    "ProgramInput",
-    "list_arguments",
-    "trace_program",
-]
+__all__ = ["Argument", "Program", "ProgramInput", "list_arguments", "trace_program"]
 
 #: Operators that call functions, whose graphs would have to be compared as well, by the ends of their names.
 _CALLS = ("Call", "While", "If", "Case")

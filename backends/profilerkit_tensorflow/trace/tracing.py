@@ -30,10 +30,7 @@ from .program import Program, trace_program
 from .program_trace import trace_of_program
 from .records import trace_layers_alone
 
-__all__ = [
-    "conditions",
-    "trace_model",
-]
+__all__ = ["conditions", "trace_model"]
 
 
 def trace_model(model: Any, inputs: ModelInputs | None, *, training: bool = False) -> ModelTrace:

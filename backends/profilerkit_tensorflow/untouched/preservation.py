@@ -22,10 +22,7 @@ from ..compat.tapes import is_recorded, is_recording_stopped
 from .held_state import HeldState
 from .process_state import process_roots, record_process
 
-__all__ = [
-    "preserve",
-    "require_plain_context",
-]
+__all__ = ["preserve", "require_plain_context"]
 
 #: Variables of at most so many elements that are not trained are counters and states of random generators.
 _SMALL_ELEMENTS = 16

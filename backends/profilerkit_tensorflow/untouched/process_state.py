@@ -29,12 +29,7 @@ from ..compat.process_state import (
     stop_being_deterministic,
 )
 
-__all__ = [
-    "SETTINGS",
-    "process_roots",
-    "put_graph_options",
-    "record_process",
-]
+__all__ = ["SETTINGS", "process_roots", "put_graph_options", "record_process"]
 
 #: Settings of Python that a model's code may change, beside those of TensorFlow and Keras.
 _HOOKS = ((sys, "excepthook"), (sys, "unraisablehook"), (threading, "excepthook"))

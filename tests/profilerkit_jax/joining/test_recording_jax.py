@@ -17,8 +17,7 @@ from flax import nnx
 import profilerkit
 from profilerkit import NotOfferedError, ProfileFileError
 from profilerkit_jax.backend import JaxBackend
-from profilerkit_jax.joining.instruction_layers import find_layer, find_layers
-from profilerkit_jax.joining.program_text import Instruction, read_program
+from profilerkit_jax.joining.programs import Instruction, find_layer, find_layers, read_program
 
 TEXT = """HloModule jit_f, is_scheduled=true
 

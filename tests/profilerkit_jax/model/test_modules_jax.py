@@ -22,7 +22,7 @@ from profilerkit import InputError, ModelInputs, ModelTrace
 from profilerkit.trace.bounds import Bounds
 from profilerkit_jax import JaxModel
 from profilerkit_jax.backend import JaxBackend
-from profilerkit_jax.model.marking import make_marked_class
+from profilerkit_jax.model.scope_names import make_marked_class
 
 WIDTH, HIDDEN, BATCH = 4, 6, 3
 INPUTS = ModelInputs(jnp.ones((BATCH, WIDTH)))

@@ -15,11 +15,7 @@ from ..trace.building import build_symbolically
 from ..trace.tracing import trace_model
 from ..untouched.preservation import preserve
 
-__all__ = [
-    "build_weightless",
-    "require_values",
-    "zero_weights",
-]
+__all__ = ["build_weightless", "require_values", "zero_weights"]
 
 
 def require_values(model: Any, inputs: ModelInputs | None = None) -> None:
