@@ -249,9 +249,11 @@ def wrap_round(dtype: str, step: int) -> Any:
         value = (value + step - low) % size + low
 
 
-def test_a_long_loop_is_counted_without_running_it() -> None:
+@pytest.mark.parametrize(("turns", "counted", "uncounted"), [(1_000_000, 1_000_000, 0), (2_000_000_000, 1, 1)])
+def test_a_loop_of_more_than_a_million_turns_is_named_as_not_counted(turns: int, counted: int, uncounted: int) -> None:
     function = lambda x, n: lax.fori_loop(0, n, lambda _, y: y @ y, x)  # noqa: E731
-    assert trace_function(function, MATRIX, jnp.int32(2_000_000_000)).macs == 2_000_000_000 * ONE
+    trace = trace_function(function, MATRIX, jnp.int32(turns))
+    assert (trace.macs, len(trace.uncounted)) == (counted * ONE, uncounted)
 
 
 @pytest.mark.parametrize(
