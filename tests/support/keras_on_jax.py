@@ -37,6 +37,12 @@ def test_a_model_may_be_wrapped() -> None:
     assert BACKEND.trace(JaxModel(stack_layers((3,), layers.Dense(2))), ModelInputs(ones(4, 3))).macs == 24
 
 
+def test_arrays_that_keras_does_not_save_are_no_part_of_the_size() -> None:
+    """A normalization saves mean, variance and count; it also holds the mean and the variance by the input's axes."""
+    report = profile(stack_layers((16,), layers.Normalization()), ones(2, 16), metrics=["total_params", "model_size"])
+    assert (report["total_params"], report["model_size"]) == (33, 33 * 4)
+
+
 def test_work_on_zeros_is_left_out() -> None:
     """Of a dense layer with 5 zeros among 12 weights, and of a recurrent one whose inputs' half of weights is zero."""
     dense = stack_layers((4,), layers.Dense(3))

@@ -38,10 +38,13 @@ def list_weights(leaves: Iterable[Leaf], types: Mapping[str, str]) -> Iterator[P
         yield PlacedWeight(layer, record, leaf.is_parameter)
 
 
-def list_constants(constants: Iterable[Any], first: int) -> Iterator[PlacedWeight]:
-    """Yield the arrays that a function holds itself, which are no parameters; ``first`` is the number of the first."""
+def list_constants(constants: Iterable[Any], first: int, persistent: bool) -> Iterator[PlacedWeight]:
+    """Yield the arrays that a function holds itself, which are no parameters.
+
+    ``first`` is the number of the first, and ``persistent`` whether they are saved with the model.
+    """
     for index, value in enumerate(constants):
-        record = _record(f"constant_{index}", first + index, value, trainable=False, persistent=True)
+        record = _record(f"constant_{index}", first + index, value, trainable=False, persistent=persistent)
         yield PlacedWeight("", record, is_parameter=False)
 
 

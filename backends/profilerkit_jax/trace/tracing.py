@@ -109,7 +109,8 @@ def make_trace(subject: Subject, traced: Traced, passed: _WalkedPass, training: 
     # In branches that are not counted layers have a cost too: the ends of a count are compared with it.
     uncounted = [op for choice in work.choices for op in choice.list_uncounted()]
     count_whole_layers([*work.operators, *uncounted], subject, types, Calls(marks.calls, training))
-    constants = list_constants(walk.arrays.values(), first=len(subject.leaves))
+    is_keras = subject.kind == "keras"  # it saves variables alone
+    constants = list_constants(walk.arrays.values(), first=len(subject.leaves), persistent=not is_keras)
     weights = list_by_layer((*list_weights(subject.leaves, types), *constants))
     calls = list_calls(work.operators, inputs, results[: traced.outputs], marks)
     memory = _measure_memory(passed)

@@ -83,7 +83,7 @@ def llm(
             configuration, or GGUF files, for which no framework is needed.
         prompt: The tokens of each prompt. Default: 2,048, or less where the model takes fewer.
         new: The tokens that are generated for each prompt. Default: 256, or less where the model takes fewer.
-        batch: The number of sequences at the same time; several numbers give a row each.
+        batch: The number of sequences at the same time; several numbers give a row each, the smallest first.
         device: A name of `profilerkit.devices`, a `DeviceInfo`, or several; None for counts alone.
         dtype: The dtype of activations and cache, such as "bf16". Default: the dtype of the model.
         weights: The format of the weight matrices, such as "int4" or "fp8", or several. Default: the one that the
@@ -249,8 +249,8 @@ def _read_reserve(reserve: float | None, rule: EngineRule) -> float:
 
 
 def _read_batches(batch: int | Iterable[int]) -> tuple[int, ...]:
-    """Return the sizes of batches, each once."""
-    batches = tuple(dict.fromkeys(_COUNT("batch", size) for size in _list_values(batch)))
+    """Return the sizes of batches, each once, the smallest first."""
+    batches = tuple(sorted({_COUNT("batch", size) for size in _list_values(batch)}))
     if not batches:
         raise ArgumentError("batch is empty: give a number of sequences from 1, or several: batch=(1, 8)")
     return batches

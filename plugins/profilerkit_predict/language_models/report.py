@@ -44,7 +44,7 @@ class LanguageModelReport:
         prompt: Tokens of each prompt.
         new: Tokens that are generated for each.
         weights: The format of the matrices.
-        serving: The predictions for each batch size.
+        serving: The predictions for each batch size, the smallest first.
         fits: What fits, for each batch size; empty without a device.
         measured: A real generation; None if none was requested.
         speculation: The tokens that are drafted; None for none.

@@ -47,6 +47,15 @@ def test_a_model_of_two_layers(tmp_path: Path) -> None:
     assert "<html" in report.to_html()
 
 
+def test_batches_stand_from_the_smallest_to_the_largest(tmp_path: Path) -> None:
+    """The answers and figures name the first row the smallest batch, and the last one the largest."""
+    path = tmp_path / "small.gguf"
+    write_model(path, "llama", SIZES, [layer()])
+    report = read(path, prompt=10, new=4, device="h100", batch=(8, 1, 8))
+    assert [row.batch for row in report.serving] == [row.batch for row in report.fits] == [1, 8]
+    assert report.plot("cache_memory").axes[0].get_legend_handles_labels()[1][0].endswith(", batch 8")
+
+
 def test_comparison_has_the_notes_of_each_model(tmp_path: Path) -> None:
     path = tmp_path / "small.gguf"
     write_model(path, "llama", SIZES, [layer()])
