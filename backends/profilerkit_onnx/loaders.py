@@ -60,7 +60,7 @@ def open_model(model: Any) -> Any:
 
 def _read(path: Path) -> tuple[ModelProto, str]:
     """Return the model of a file without the elements of large tensors, and what tells the file from a later one."""
-    if path.suffix != ".onnx":  # onnx has other formats, by the endings of their files
+    if path.suffix.lower() != ".onnx":  # onnx has other formats, by the endings of their files
         return onnx.load(path, load_external_data=False), ""
     with path.open("rb") as file:
         stamp = stamp_file(os.fstat(file.fileno()))

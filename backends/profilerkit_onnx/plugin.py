@@ -63,7 +63,7 @@ def profilerkit_model_loaders() -> list[LoaderInfo]:
 
 def is_model_path(spec: str) -> bool:
     """Return whether a text is the path of an ONNX file, which need not exist."""
-    return Path(spec).suffix in SUFFIXES
+    return Path(spec).suffix.lower() in SUFFIXES
 
 
 def load_path(spec: str, trust: bool = False) -> Any:

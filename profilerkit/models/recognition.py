@@ -57,9 +57,9 @@ def find_backend(model: Any) -> Backend:
 
 
 def _find_backend_of_path(path: str | os.PathLike[str], offered: Sequence[Offer[BackendInfo]]) -> Backend:
-    suffix = Path(os.fspath(path)).suffix
+    suffix = Path(os.fsdecode(path)).suffix.lower()
     for offer in offered:
-        if suffix in offer.item.suffixes:
+        if suffix in map(str.lower, offer.item.suffixes):
             return backend_named(offer.item.name)
     raise _explain_unrecognized_path(path, offered)
 

@@ -23,7 +23,7 @@ def make_opening(**further: Any) -> BackendInfo:
     return BackendInfo("opening", ("opening",), Opening, "opening", **further)
 
 
-@pytest.mark.parametrize("path", ["net.mine", Path("folder") / "net.mine"])
+@pytest.mark.parametrize("path", ["net.mine", "NET.MINE", Path("folder") / "net.mine"])
 def test_a_path_with_a_backends_suffix_belongs_to_that_backend(install: Any, path: Any) -> None:
     install("a", "a-pack", backends=make_offering(make_opening(suffixes=(".mine",))))
     assert isinstance(find_backend(path), Opening)
