@@ -31,15 +31,14 @@ from profilerkit.protocols import (
 from .costs.registry import COSTS, OPERATORS
 from .loaders import is_program, open_model
 from .model.declared_inputs import count_samples, list_declared
-from .model.metadata_scopes import read_layers
 from .model.model_file import open_values, read_stamps
-from .model.scopes import find_name
+from .model.scopes import find_name, read_layers
 from .model.structure import fingerprint
 from .model.zeros import zero_weights
 from .operator_timing.passes import time_nodes
-from .running import devices, measured_memory
+from .running import devices, profiled
+from .running.devices import is_installed, onnxruntime
 from .running.runs import prepare_run
-from .running.runtime import is_installed, onnxruntime
 from .running.sessions import LEVELS
 from .trace.nonzero import trace_of_nonzero
 from .trace.tracing import trace_model
@@ -147,7 +146,7 @@ class OnnxBackend(
     def measure_memory(self, model: Any, inputs: ModelInputs, device: DeviceLike = None) -> int:
         """Return the most bytes that the arena of onnxruntime had given out after an operator, and the inputs."""
         resolved = self.resolve_device(model, device)
-        return measured_memory.measure_memory(model, inputs, self.execution_modes[0], resolved)
+        return profiled.measure_memory(model, inputs, self.execution_modes[0], resolved)
 
     def zero_weights(self, model: Any) -> tuple[int, int]:
         """Return how many elements of the floating-point parameters are zero, and how many there are in all."""

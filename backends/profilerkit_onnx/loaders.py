@@ -13,7 +13,7 @@ from onnx import ModelProto, TensorProto
 from profilerkit import InputError
 from profilerkit.process.files import stamp_file
 
-from .model.external_data import external_files, list_tensors
+from .model.graphs import external_files, list_tensors
 from .model.large_tensors import MalformedError, without_elements
 from .model.model_file import remember_file
 

@@ -23,7 +23,7 @@ from profilerkit.testing import ARCHITECTURES
 from profilerkit_onnx import optimize
 from profilerkit_onnx.operator_timing.passes import time_nodes
 from profilerkit_onnx.running import profiled
-from profilerkit_onnx.running.rewritten_nodes import Origin, find_origins
+from profilerkit_onnx.running.optimized import Origin, find_origins
 
 X = ModelInputs(np.ones((2, 20), F))
 CHANNELS = 32  # a multiple of every block of the blocked layout
@@ -303,10 +303,8 @@ def test_memory_is_what_the_operators_had_at_once() -> None:
 
 
 def test_where_the_arena_does_not_tell_memory_is_not_offered(monkeypatch: pytest.MonkeyPatch) -> None:
-    from profilerkit_onnx.running import measured_memory
-
     silent = [profiled.ProfiledPass([profiled.RanKernel("a", "a", 1.0, {})], 1.0)]
-    monkeypatch.setattr(measured_memory, "profile_passes", lambda *arguments: silent)
+    monkeypatch.setattr(profiled, "profile_passes", lambda *arguments: silent)
     with pytest.raises(NotOfferedError, match="does not tell what its arena has given out; a newer one does"):
         BACKEND.measure_memory(build_mlp(), X)
 

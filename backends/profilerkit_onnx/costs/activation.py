@@ -6,6 +6,21 @@ from profilerkit.costs import activation, elementwise
 
 from .registry import OPERATORS, Cost, NodeCall, UnknownCostError, register_op_cost
 
+__all__ = ["add_activation"]
+
+#: The activations that onnxruntime fuses with what is before them, by the names of `profilerkit.costs.activation`.
+_FUSED = {
+    "Clip": "relu6",
+    "Elu": "elu",
+    "Gelu": "gelu",
+    "HardSigmoid": "hard_sigmoid",
+    "HardSwish": "hard_swish",
+    "LeakyRelu": "leaky_relu",
+    "Relu": "relu",
+    "Sigmoid": "sigmoid",
+    "Tanh": "tanh",
+}
+
 OPERATORS.register_elementwise(activation.relu, "Relu", "ThresholdedRelu")
 OPERATORS.register_elementwise(activation.sigmoid, "Sigmoid")
 OPERATORS.register_elementwise(activation.tanh, "Tanh")
@@ -91,3 +106,16 @@ def dropout(call: NodeCall) -> Cost:
     if trains is None:
         raise UnknownCostError
     return activation.dropout(call.outputs[0].numel if bool(trains) else 0)
+
+
+def add_activation(cost: Cost, call: NodeCall) -> Cost:
+    """Return a cost and that of the activation which onnxruntime has fused with a node, for each output element.
+
+    Raises `UnknownCostError` for one whose cost is not known.
+    """
+    name = call.attribute("activation")
+    if not name:
+        return cost
+    if _FUSED.get(name) not in activation.NAMED:
+        raise UnknownCostError
+    return activation.add_activation(cost, call.outputs[0].numel, _FUSED[name])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from profilerkit.costs import convolution
 
-from .fused import add_activation
+from .activation import add_activation
 from .registry import OPERATORS, Cost, NodeCall, Shape, register_op_cost
 
 

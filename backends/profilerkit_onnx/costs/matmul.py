@@ -5,7 +5,7 @@ from __future__ import annotations
 from profilerkit.backend_kit.einsum_labels import read_sizes
 from profilerkit.costs import matmul
 
-from .fused import add_activation
+from .activation import add_activation
 from .registry import OPERATORS, Cost, NodeCall, Shape, register_op_cost
 
 

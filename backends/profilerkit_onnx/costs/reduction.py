@@ -1,10 +1,10 @@
-"""Reductions: an operation for each input element."""
+"""Reductions: an operation for each input element. Scattering: one for each that is brought in and does not replace."""
 
 from __future__ import annotations
 
-from profilerkit.costs import Cost, elementwise, reduction
+from profilerkit.costs import elementwise, reduction
 
-from .registry import OPERATORS
+from .registry import OPERATORS, Cost, NodeCall
 
 
 def _absolute_sum(elements: int) -> Cost:
@@ -18,3 +18,13 @@ OPERATORS.register_reduction(reduction.norm, "ReduceL2", "ReduceSumSquare")
 OPERATORS.register_reduction(_absolute_sum, "ReduceL1")
 OPERATORS.register_reduction(reduction.log_sum_exp, "ReduceLogSumExp")
 OPERATORS.register_reduction(reduction.total, "ReduceLogSum")
+
+
+OPERATORS.register_free("Scatter")
+
+
+@OPERATORS.register_all("ScatterElements", "ScatterND")
+def scatter(call: NodeCall) -> Cost:
+    """An addition, product or comparison for each of the updates, unless they replace."""
+    replaces = call.attribute("reduction", "none") == "none"
+    return reduction.scatter(call.inputs[2].numel, accumulates=not replaces)

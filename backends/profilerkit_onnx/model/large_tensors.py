@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, NamedTuple, TypeAlias
 
 from onnx import ModelProto, TensorProto
 
-from .external_data import LEFT, list_tensors
+from .graphs import LEFT, list_tensors
 from .types import LARGEST
 
 __all__ = ["MalformedError", "copy_tensor", "fill_elements", "with_elements", "without_elements"]

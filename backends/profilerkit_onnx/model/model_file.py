@@ -19,7 +19,7 @@ from onnx.checker import ValidationError
 from profilerkit import InputError, WithoutValuesError
 from profilerkit.process.files import read_stamp, stamp_file
 
-from .external_data import LEFT, external_files
+from .graphs import LEFT, external_files
 from .large_tensors import MalformedError, copy_tensor, fill_elements, with_elements
 
 __all__ = ["find_weight_folder", "open_values", "read_stamps", "read_whole", "remember_file"]

@@ -1,9 +1,9 @@
 """Layers by the scopes of exporters: which layer of the source model each node comes from.
 
 torch's exporter by ``torch.export`` (``dynamo=True``) writes paths and classes of the modules into the metadata of each
-node (`metadata_scopes`). Its older one by TorchScript writes the scopes into the names of the nodes alone
-(`named_scopes`). A Keras model that tf2onnx has converted has the scopes of TensorFlow (`keras_scopes`). Nodes without
-any of these belong to the model itself.
+node. Its older one by TorchScript writes the scopes into the names of the nodes alone: ``/block/convolution/Conv``. A
+Keras model that tf2onnx has converted has the scopes of TensorFlow (`keras_scopes`). Nodes without any of these belong
+to the model itself.
 
 So there are three ways to read the layers around each node (`LayersAround`). What follows is the same for all: the
 types of the layers, and which call of each layer a node is in: `CallCounter`, or for Keras the scopes themselves.
@@ -11,7 +11,10 @@ types of the layers, and which call of each layer a node is in: `CallCounter`, o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
+import ast
+import re
+from collections.abc import Container, Iterable, Mapping, Sequence, Set
+from typing import NamedTuple
 
 from onnx import AttributeProto, ModelProto, NodeProto, TensorProto
 
@@ -24,15 +27,14 @@ from profilerkit.backend_kit.named_layers import (
     TypedOperator,
     is_path,
     name_types,
+    nest_scopes,
 )
 from profilerkit.backend_kit.scoped_calls import Scope
 from profilerkit.trace.layer_paths import walk_outwards
 
 from ..costs.registry import OPERATORS
-from .metadata_scopes import NodeLayers, read_layers, read_types
-from .named_scopes import read_names
 
-__all__ = ["find_name", "find_scopes"]
+__all__ = ["NodeLayers", "find_name", "find_scopes", "read_layers", "write_layers"]
 
 #: What produces the models that tf2onnx has made of Keras'.
 _FROM_KERAS = "tf2onnx"
@@ -40,6 +42,8 @@ _FROM_KERAS = "tf2onnx"
 _NEVER_WEIGHTS = (TensorProto.INT32, TensorProto.INT64, TensorProto.BOOL, TensorProto.STRING)
 #: The operator that unpacks a weight of integers, before the operator that multiplies with it.
 _UNPACKING = "DequantizeLinear"
+#: The keys of both entries.
+_PATHS, _CLASSES = "pkg.torch.onnx.name_scopes", "pkg.torch.onnx.class_hierarchy"
 
 
 def find_scopes(model: ModelProto) -> Scopes:
@@ -48,14 +52,14 @@ def find_scopes(model: ModelProto) -> Scopes:
     in_metadata = [read_layers(node) for node in nodes]
     if any(layers.paths for layers in in_metadata):  # first, as `optimize` writes them for all models
         around_nodes = [_drop_model(layers) for layers in in_metadata]
-        types = read_types(in_metadata)
+        types = _read_types(in_metadata)
         chains = _count_calls(nodes, around_nodes, in_metadata)
     elif model.producer_name == _FROM_KERAS:
         around_nodes = find_keras_layers(nodes)
         types = _name_types(model, around_nodes)
         chains = [(Scope(""), *map(Scope, around.paths, around.calls)) for around in around_nodes]
     else:
-        around_nodes = read_names(model)
+        around_nodes = _read_names(model)
         types = _name_types(model, around_nodes)
         chains = _count_calls(nodes, around_nodes, in_metadata)
     return Scopes(chains, {"": find_name(model, in_metadata), **_order_types(types, around_nodes)})
@@ -126,3 +130,93 @@ def find_name(model: ModelProto, in_metadata: Iterable[NodeLayers]) -> str:
     if not name and model.producer_name == _FROM_KERAS:
         name = find_keras_name(list(model.graph.node))
     return name or model.graph.name or type(model).__name__
+
+
+class NodeLayers(NamedTuple):
+    """The layers around a node, the model itself first; none where its metadata does not tell them.
+
+    Attributes:
+        paths: The path of each; empty for the model itself.
+        types: The name of the class of each, without the module that defines it; a file may lack some.
+    """
+
+    paths: Sequence[str] = ()
+    types: Sequence[str] = ()
+
+
+def read_layers(node: NodeProto) -> NodeLayers:
+    """Return the layers around a node, of two lists in its metadata, as Python writes them.
+
+    These are the paths of the modules around the node, the model itself (an empty path) first, and their classes. Each
+    list ends with the node: its name, or its operator. Of a convolution in ``block.conv``::
+
+        pkg.torch.onnx.name_scopes      ['', 'block', 'block.conv', 'conv2d']
+        pkg.torch.onnx.class_hierarchy  ['net.Net', 'net.Block', 'torch.nn.modules.conv.Conv2d', 'aten.conv2d.default']
+    """
+    if not node.metadata_props:
+        return NodeLayers()
+    texts = {entry.key: entry.value for entry in node.metadata_props}
+    types = [name.rpartition(".")[2] for name in _read_list(texts.get(_CLASSES, ""))]
+    return NodeLayers(_read_list(texts.get(_PATHS, "")), types)
+
+
+def _read_types(layers_of_nodes: Iterable[NodeLayers]) -> dict[str, str]:
+    """Return the name of the class of each layer by its path; where nodes tell different ones, that of the first."""
+    types: dict[str, str] = {}
+    for layers in layers_of_nodes:
+        for path, kind in zip(layers.paths, layers.types, strict=False):
+            types.setdefault(path, kind)
+    return types
+
+
+def write_layers(node: NodeProto, layers: NodeLayers) -> None:
+    """Write the layers around a node; all other metadata of it is deleted."""
+    del node.metadata_props[:]
+    node.metadata_props.add(key=_PATHS, value=repr([*layers.paths, node.name]))
+    node.metadata_props.add(key=_CLASSES, value=repr([*layers.types, node.op_type]))
+
+
+def _read_list(text: str) -> list[str]:
+    """Return the texts in a list of the metadata, without the last one, which is the node; none if it is no list."""
+    try:
+        names = ast.literal_eval(text) if text else []
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):  # all that ``literal_eval`` may raise
+        return []
+    return [name for name in names if isinstance(name, str)][:-1] if isinstance(names, list) else []
+
+
+def _read_names(model: ModelProto) -> list[LayersAround]:
+    """Return the layers that names such as ``/block/block.0/Conv`` tell, and which call of the innermost it is.
+
+    The second call of a layer has a number at its name, ``/block/convolution_1/Conv``. It is told from a layer that is
+    called so by its sibling ``/block/convolution``, and by the weights, which have the names of their layers.
+    """
+    scopes = [node.name.lstrip("/").rpartition("/")[0] for node in model.graph.node]
+    paths_by_scope = {scope: tuple(nest_scopes(scope.split("/"))) for scope in dict.fromkeys(scopes)}
+    all_paths = {path for paths in paths_by_scope.values() for path in paths}
+    owners = {tensor.name.rpartition(".")[0] for tensor in model.graph.initializer}
+    calls = {path: _split_number(path, all_paths, owners) for path in all_paths}
+    around = {
+        scope: LayersAround(tuple(calls[path].layer for path in paths), tuple(calls[path].number for path in paths))
+        for scope, paths in paths_by_scope.items()
+    }
+    return [around[scope] for scope in scopes]
+
+
+class _NumberedCall(NamedTuple):
+    """A call of a layer: the path of the layer, and the number of the call."""
+
+    layer: str
+    number: int
+
+
+def _split_number(path: str, all_paths: Container[str], owners: Iterable[str]) -> _NumberedCall:
+    """Return the call that a path is; ``owners`` are the layers with weights."""
+    numbered = re.fullmatch(r"(.+)_(\d+)", path)
+    if numbered is None or numbered[1] not in all_paths or _has_weights(path, owners):
+        return _NumberedCall(path, 0)
+    return _NumberedCall(numbered[1], int(numbered[2]))
+
+
+def _has_weights(path: str, owners: Iterable[str]) -> bool:
+    return any(owner == path or owner.startswith(f"{path}.") for owner in owners)

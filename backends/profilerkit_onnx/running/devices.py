@@ -1,16 +1,38 @@
-"""Devices by the names of onnxruntime's providers: the CPU, CUDA, and whatever else the installed build can run on."""
+"""onnxruntime, imported when it is first needed, and the devices that it runs on, by the names of its providers.
+
+Without it models are counted all the same.
+"""
 
 from __future__ import annotations
 
 import re
+from importlib.util import find_spec
 from typing import Any
 
 from profilerkit import Device, DeviceNotAvailableError, NotOfferedError
 from profilerkit.backend import DEVICE, DeviceLike
 
-from .runtime import onnxruntime
+__all__ = ["choose_providers", "is_installed", "onnxruntime", "providers_here", "resolve_device"]
 
-__all__ = ["choose_providers", "providers_here", "resolve_device"]
+
+def is_installed() -> bool:
+    """Return whether onnxruntime is there, without importing it."""
+    try:
+        return find_spec("onnxruntime") is not None
+    except ValueError:  # whoever has put None in its place forbids to import it
+        return False
+
+
+def onnxruntime() -> Any:
+    """Return the module; raises `NotOfferedError` where it is not installed."""
+    try:
+        import onnxruntime as module
+    except ImportError as error:
+        raise NotOfferedError(
+            f"the onnx backend runs models by onnxruntime, which cannot be imported ({error}); pip install onnxruntime"
+        ) from error
+    return module
+
 
 _SUFFIX = "ExecutionProvider"
 _SHORT = {None: "cpu", Device.CPU: "cpu", Device.GPU: "cuda"}

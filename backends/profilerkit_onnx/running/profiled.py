@@ -1,4 +1,4 @@
-"""Passes under the profiler of onnxruntime: the events of each pass, of the operators and of the pass as a whole."""
+"""Passes under the profiler of onnxruntime: the seconds of each operator and pass, and the memory that one takes."""
 
 from __future__ import annotations
 
@@ -11,11 +11,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
+from onnx import ModelProto
+
+from profilerkit import ModelInputs, NotOfferedError
 from profilerkit.process.files import write_bytes
 
-from .runs import make_call
+from .runs import make_call, make_feeds
+from .sessions import make_options, make_session
 
-__all__ = ["ProfiledPass", "RanKernel", "profile_passes", "read_passes", "switch_profiler_on"]
+__all__ = ["ProfiledPass", "RanKernel", "measure_memory", "profile_passes", "read_passes", "switch_profiler_on"]
 
 #: What the profiler adds to the name of a node.
 _KERNEL = "_kernel_time"
@@ -123,3 +127,29 @@ def _leave_out_inner(events: Iterable[Mapping[str, Any]]) -> list[Mapping[str, A
 
 def _has_graph(event: Mapping[str, Any]) -> bool:
     return event["args"].get("op_name") in _WITH_GRAPHS
+
+
+#: What the profiler calls the bytes in use after an operator, and how many more these are than before it.
+_IN_USE, _ADDED = "mem_bytes_requested_in_use", "mem_requested_in_use_delta"
+
+
+def measure_memory(model: ModelProto, inputs: ModelInputs, level: str, device: str) -> int:
+    """Return the most bytes in use after an operator: what the arena had given out, and the inputs of the caller.
+
+    The weights, which the arena holds from the beginning, are taken off. What an operator requests and gives back
+    inside is not seen. The arena plans nothing ahead here, which would give all of it out at once. Raises
+    `NotOfferedError` where the profiler of the runtime does not tell what its arena has given out.
+    """
+    feeds = make_feeds(model, inputs)
+    options = make_options(level)
+    options.enable_mem_pattern = False
+    with switch_profiler_on(options):
+        [single] = profile_passes(make_session(model, options, device, inputs), feeds, 1, device, inputs)
+    usage = [kernel.facts for kernel in single.kernels]
+    if not usage or any(_IN_USE not in facts or _ADDED not in facts for facts in usage):
+        raise NotOfferedError(
+            "the profiler of the installed onnxruntime does not tell what its arena has given out; a newer one does"
+        )
+    before = int(usage[0][_IN_USE]) - int(usage[0][_ADDED])
+    most = max(int(facts[_IN_USE]) for facts in usage)
+    return most - before + sum(int(array.nbytes) for array in feeds.values())

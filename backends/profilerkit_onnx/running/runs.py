@@ -16,7 +16,7 @@ from profilerkit.backend_kit.numpy_data import bind_inputs
 
 from ..model.declared_inputs import list_declared
 from ..model.model_file import read_whole
-from .runtime import onnxruntime
+from .devices import onnxruntime
 from .sessions import make_options, make_session
 
 __all__ = ["make_call", "make_feeds", "prepare_run"]

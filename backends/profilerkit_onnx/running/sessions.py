@@ -10,8 +10,7 @@ from profilerkit import NotOfferedError
 from profilerkit.backend_kit.failures import explain_failure
 
 from ..model.model_file import find_weight_folder, read_whole
-from .devices import choose_providers
-from .runtime import onnxruntime
+from .devices import choose_providers, onnxruntime
 
 __all__ = ["LEVELS", "MAX_MODEL_BYTES", "make_options", "make_session"]
 

@@ -8,8 +8,8 @@ from typing import NamedTuple
 from onnx import FunctionProto, NodeProto, TypeProto
 
 from ..model.types import STANDARD, read_dims, tensor_type
+from .definitions import infer
 from .folding import fold, is_random, is_shape_operator, read_array
-from .inference import infer
 from .values import Array, Value
 
 __all__ = ["Declarations", "NodeOutputs", "make_outputs"]

@@ -8,22 +8,33 @@ operator takes with a zero point are zero where they equal it.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from onnx import ModelProto
+import numpy as np
+from onnx import ModelProto, NodeProto, SparseTensorProto, TensorProto
 
-from profilerkit import ModelInputs, ModelTrace
+from profilerkit import InputError, ModelInputs, ModelTrace, NotOfferedError
 from profilerkit.costs import Cost
 
+from ..model.zeros import count_nonzero
+from .folding import evaluate
+from .pricing import name_node, name_operator
 from .tracing import trace_model
-from .values import Origin, Value
+from .values import Array, MadeConstant, Origin, Value
 from .walk import Visit, Walk
-from .weight_values import Elements, Read, WeightCounter
 
 __all__ = ["trace_of_nonzero"]
+
+#: Returns the values of a tensor of the file.
+Read = Callable[[TensorProto], Any]
+#: Operators whose results hold nothing of the elements that they get.
+_FROM_SIZES = ("ConstantOfShape", "EyeLike", "Range", "Shape", "Size")
+
+#: The most elements of a sparse tensor that is written out to compute with it.
+_MOST_WRITTEN_OUT = 1 << 28
 
 
 class _Factor(NamedTuple):
@@ -136,3 +147,190 @@ def _find_axis(visit: Visit, factor: _Factor) -> int:
         is_transposed = any(attribute.name == "transB" and attribute.i for attribute in visit.node.attribute)
         return 0 if is_transposed else factor.axis
     return factor.axis
+
+
+class Elements(NamedTuple):
+    """How many elements of a weight are not zero, and how many it has."""
+
+    nonzero: int
+    total: int
+
+
+class _CountedWeight(NamedTuple):
+    """A weight whose elements were counted.
+
+    Attributes:
+        weight: The number of its value.
+        zero_point: The number of the value of its zero points; None without any.
+        axis: The dimension of the weight along which these lie.
+    """
+
+    weight: int
+    zero_point: int | None
+    axis: int
+
+
+class WeightCounter:
+    """Counts the elements of weights that are not zero.
+
+    Args:
+        read: Returns the values of a tensor of the file.
+        origins: Where constants come from, by their numbers.
+
+    Attributes:
+        errors: What `count` raised. A trace takes an error for one of the model; who has asked for the trace raises the
+            first of these in its place.
+    """
+
+    def __init__(self, read: Read, origins: Mapping[int, Origin]) -> None:
+        self.errors: list[Exception] = []
+        self._read = read
+        self._origins = origins
+        self._elements: dict[_CountedWeight, Elements] = {}
+
+    def is_stored(self, value: Value) -> bool:
+        """Return whether a value holds elements of tensors of the file, and not of sizes alone."""
+        waiting, seen = [value], set[int]()
+        while waiting:
+            number = waiting.pop().number
+            origin = self._origins.get(number)
+            if origin is None or number in seen:
+                continue
+            seen.add(number)
+            if not isinstance(origin, MadeConstant) or name_operator(origin.node) == "Constant":
+                return True
+            if name_operator(origin.node) not in _FROM_SIZES:
+                waiting += [tensor for tensor in origin.inputs if tensor is not None]
+        return False
+
+    def count(self, weight: Value, zero_point: Value | None, axis: int) -> Elements:
+        """Return the elements of a weight; those equal to the zero point, which lies along an axis, are zeros."""
+        key = _CountedWeight(weight.number, None if zero_point is None else zero_point.number, axis)
+        if key not in self._elements:
+            try:
+                self._elements[key] = self._count_anew(weight, zero_point, axis)
+            except Exception as error:
+                self.errors.append(_explain(error, weight))
+                raise
+        return self._elements[key]
+
+    def _count_anew(self, weight: Value, zero_point: Value | None, axis: int) -> Elements:
+        origin = self._origins.get(weight.number)
+        if zero_point is None and isinstance(origin, SparseTensorProto):  # not written out, as it may be large
+            return Elements(count_nonzero(self._read(origin.values)), math.prod(origin.dims))
+        array = self._compute_array(weight)
+        if zero_point is None:
+            return Elements(count_nonzero(array), array.size)
+        zeros = _place_along(self._compute_array(zero_point), array.ndim, axis)
+        return Elements(int((array != zeros).sum()), array.size)
+
+    def _compute_array(self, value: Value) -> Array:
+        """Return the elements of a constant: as they are in the file, or computed from the constants it is made of.
+
+        Each of these is computed once, and no function calls itself for it: a file may have long chains of them.
+        """
+        arrays: dict[int, Array] = {}
+        waiting = [value]
+        while waiting:
+            last = waiting[-1]
+            needed = [source for source in self._list_sources(last) if source.number not in arrays]
+            if needed:
+                waiting += needed
+            else:
+                waiting.pop()
+                arrays[last.number] = self._read_or_make(last, arrays)
+        return arrays[value.number]
+
+    def _list_sources(self, value: Value) -> list[Value]:
+        """Return the constants that a constant is computed from; none for one that is read."""
+        origin = self._origins.get(value.number)
+        if value.array is not None or not isinstance(origin, MadeConstant):
+            return []
+        return [source for source in origin.inputs if source is not None]
+
+    def _read_or_make(self, value: Value, arrays: Mapping[int, Array]) -> Array:
+        """Return the elements of a constant; ``arrays`` are those of the constants that it is computed from."""
+        if value.array is not None:
+            return value.array
+        origin = self._origins.get(value.number)
+        if origin is None:
+            raise NotOfferedError("where the elements of a weight come from is not known")
+        if isinstance(origin, TensorProto):
+            return np.asarray(self._read(origin))
+        if isinstance(origin, SparseTensorProto):
+            return self._write_out(origin)
+        stored = self._read_constant(origin.node)
+        return _make_array(origin, arrays) if stored is None else stored
+
+    def _read_constant(self, node: NodeProto) -> Array | None:
+        """Return the elements of the tensor that a ``Constant`` node holds; None for other nodes and constants."""
+        if name_operator(node) == "Constant":
+            for attribute in node.attribute:
+                if attribute.HasField("t"):
+                    return np.asarray(self._read(attribute.t))
+                if attribute.HasField("sparse_tensor"):
+                    return self._write_out(attribute.sparse_tensor)
+        return None
+
+    def _write_out(self, sparse: SparseTensorProto) -> Array:
+        """Return a sparse tensor with all of its elements; raise `NotOfferedError` for one that is too large."""
+        if math.prod(sparse.dims) > _MOST_WRITTEN_OUT:
+            raise NotOfferedError(
+                f"the sparse tensor {sparse.values.name!r} has {math.prod(sparse.dims):,} elements, too many to be "
+                "written out; how many of the weights that are made of it are zero is not known"
+            )
+        values, places = np.asarray(self._read(sparse.values)), np.asarray(self._read(sparse.indices))
+        dense = np.zeros(tuple(sparse.dims), values.dtype)
+        if places.ndim == 1:  # positions among all elements
+            dense.reshape(-1)[places] = values
+        else:  # a row of indices for each value
+            dense[tuple(places.T)] = values
+        return dense
+
+
+def _make_array(origin: MadeConstant, arrays: Mapping[int, Array]) -> Array:
+    """Return what a node makes of other constants; raise `NotOfferedError` if onnx's reference cannot."""
+    inputs = [None if source is None else arrays[source.number] for source in origin.inputs]
+    made = evaluate(_make_standard(origin.node), inputs, origin.opsets) or []
+    array: Array | None = made[origin.index] if origin.index < len(made) else None
+    if array is None:
+        raise NotOfferedError(
+            f"the operator {name_operator(origin.node)} of the node {name_node(origin.node)!r}, which makes "
+            "weights of others, cannot be computed by onnx's reference: which of these weights are zero is not "
+            "known; optimize the graph with profilerkit_onnx.optimize(model) first"
+        )
+    return array
+
+
+def _explain(error: Exception, weight: Value) -> Exception:
+    """Return an error that says which weight does not fit, in the place of one of numpy's; any other as it is."""
+    if isinstance(error, InputError) or not isinstance(error, (IndexError, TypeError, ValueError)):
+        return error
+    return InputError(
+        f"a weight of the shape {tuple(weight.shape or ())} does not fit its zero points or indices: {error}; export "
+        "the model again"
+    )
+
+
+def _make_standard(node: NodeProto) -> NodeProto:
+    """Return a node of onnxruntime's as the node of ONNX that means the same; any other node as it is."""
+    if name_operator(node) not in ("com.microsoft::DequantizeLinear", "com.microsoft::QuantizeLinear"):
+        return node
+    copy = NodeProto()
+    copy.CopyFrom(node)
+    copy.domain = ""
+    return copy
+
+
+def _place_along(zero: Array, dimensions: int, axis: int) -> Array:
+    """Return zero points in the shape in which they meet a weight: one for all, or a row of them along an axis.
+
+    Stacked matrices, as of MatMulInteger, may have a row for each: (3, 5) meets (3, 4, 5) as (3, 1, 5).
+    """
+    if zero.size == 1:
+        return zero.reshape(())
+    if zero.ndim == 1:
+        shape = [1] * dimensions
+        shape[axis] = zero.size
+        return zero.reshape(shape)
+    return zero if zero.ndim == dimensions else zero.reshape(zero.shape[0], 1, -1)

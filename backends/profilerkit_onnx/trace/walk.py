@@ -20,9 +20,8 @@ from ..costs import is_known
 from ..costs.recurrent import LENGTHS, RECURRENT
 from ..model.graphs import MOST_NODES, order_nodes
 from ..model.types import read_opsets, tensor_type
+from .definitions import fill_body, find_body, find_schema, list_defaults
 from .folding import read_array
-from .functions import fill_body, find_body
-from .inference import find_schema, list_defaults
 from .node_outputs import Declarations, make_outputs
 from .pricing import may_be_masked, name_node, name_operator, price
 from .values import MadeConstant, Origin, UnfitError, Value, Values, find_value

@@ -23,7 +23,7 @@ from profilerkit.backend import RunOptions
 from profilerkit.models.loaders import load_model
 from profilerkit_onnx.loaders import find_damage, open_model
 from profilerkit_onnx.model import large_tensors
-from profilerkit_onnx.model.external_data import LEFT, external_files
+from profilerkit_onnx.model.graphs import LEFT, external_files
 from profilerkit_onnx.model.model_file import read_whole
 
 WEIGHT = np.random.default_rng(0).normal(size=(200, 300)).astype(F)
