@@ -95,7 +95,9 @@ _BUFFERS = {
 _NARROW = ("int8", "uint8", "int4", "uint4", "int2", "uint2")
 _SCALED = {"Add": (0, 1), "Gather": (0,), "Mul": (0, 1), "Sub": (0,)}
 #: Operators whose result has the elements of their first input, or some of them.
-_MOVES = ("Cast", "Flatten", "Identity", "Reshape", "Slice", "Split", "Squeeze", "Transpose", "Unsqueeze")
+_MOVES = ("Cast", "Expand", "Flatten", "Identity", "Reshape", "Slice", "Split", "Squeeze", "Transpose", "Unsqueeze")
+#: Operators that take bits out of integers.
+_TAKES_BITS = ("BitShift", "BitwiseAnd")
 #: Names that torch's exporter gives to constants which it has computed.
 _COMPUTED = re.compile(r"val_\d+|.*lifted_tensor.*|_tensor_constant\d+|scalar_tensor.*")
 #: How many calls of functions inside each other are followed.
@@ -165,7 +167,8 @@ def describe_uncounted(model: ModelProto, constants: Iterable[Constant]) -> str:
     """Return in words which weights are not counted; empty where all are.
 
     Linear models, trees and scalers have theirs in attributes, which are no tensors. And of integers in matrices that
-    an operator reads which is not known here, nobody can say whether, and how many, weights are packed in them.
+    an operator reads which is not known here, or that are taken apart into bits, nobody can say whether, and how many,
+    weights are packed in them.
     """
     with_attributes = {
         node.op_type
@@ -176,9 +179,14 @@ def describe_uncounted(model: ModelProto, constants: Iterable[Constant]) -> str:
     unknown = {
         use.node.op_type
         for constant in constants
-        if len(constant.shape) > 1 and dtype_name(constant.values.data_type) in _NARROW
+        if sum(size > 1 for size in constant.shape) > 1 and "int" in dtype_name(constant.values.data_type)
         for use in constant.uses
-        if use.node.domain not in (*STANDARD, "ai.onnx.ml") and use.node.op_type not in (*_PARAMETERS, *_BUFFERS)
+        if use.node.op_type.startswith(_TAKES_BITS)
+        or (
+            use.node.domain not in (*STANDARD, "ai.onnx.ml")
+            and use.node.op_type not in (*_PARAMETERS, *_BUFFERS)
+            and dtype_name(constant.values.data_type) in _NARROW
+        )
     }
     return " and ".join(
         f"the weights that {', '.join(sorted(operators))} has {where}"

@@ -201,3 +201,27 @@ def test_numbers_of_six_bits_take_three_bytes_for_four() -> None:
     if element is None:
         pytest.skip("this release of onnx has none")
     assert [count_bytes([size], element) for size in (4, 5)] == [3, 4]
+
+
+def test_integers_that_bits_are_taken_out_of_may_be_weights() -> None:
+    """As exporters write packed weights: eight numbers of four bits in each integer, spread out and shifted."""
+    weights = {
+        "packed": np.ones((1, 3, 4), np.uint32),
+        "shifts": np.arange(0, 32, 4, dtype=np.uint32).reshape(8, 1, 1),
+        "sizes": np.asarray([8, 3, 4]),
+        "mask": np.asarray(15, np.uint32),
+        "rows": np.asarray([24, 4]),
+    }
+    nodes = [
+        helper.make_node("Expand", ["packed", "sizes"], ["spread"]),
+        helper.make_node("BitShift", ["spread", "shifts"], ["shifted"], direction="RIGHT"),
+        helper.make_node("BitwiseAnd", ["shifted", "mask"], ["four"]),
+        helper.make_node("Cast", ["four"], ["floats"], to=TensorProto.FLOAT),
+        helper.make_node("Reshape", ["floats", "rows"], ["w"]),
+        helper.make_node("MatMul", ["x", "w"], ["y"]),
+    ]
+    x = np.ones((2, 24), F)
+    report = profile(make_model(nodes, {"x": x}, weights), x, metrics=["macs", "total_params"])
+    assert report["macs"] == 2 * 24 * 4
+    assert report["total_params"] is None
+    assert "not counted: the weights that BitShift has in integers" in str(report.status("total_params"))
