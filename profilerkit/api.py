@@ -81,7 +81,7 @@ def profile(
         static=static,
         arguments=arguments,
     )
-    return job.profile(caller=profile)
+    return job.compute_report(job.make_profiler(once=True), caller=profile)
 
 
 def compare(

@@ -48,7 +48,7 @@ class Job:
         data_splits: The data splits.
         functions: Further profiler functions.
         metrics: The metrics to compute; None for the default ones.
-        leave_out: The status keys of plugins that are not computed.
+        leave_out: The status keys of plugins that are not computed; None for none.
         name: The name of the model in the report; None for the one that its class or text has.
         backend: A backend or its name; None for the one that recognizes the model.
         strict: Whether a value that is not complete is an error.
@@ -70,7 +70,7 @@ class Job:
     data_splits: Any = None
     functions: tuple[Any, ...] = ()
     metrics: Sequence[str] | None = None
-    leave_out: Sequence[str] = ()
+    leave_out: Sequence[str] | None = None
     name: str | None = None
     backend: Any = None
     strict: bool = False
@@ -119,10 +119,6 @@ class Job:
 
     # Running it ---------------------------------------------------------------------------------------------------
 
-    def profile(self, caller: Callable[..., Any]) -> Report:
-        """Return the report of the model; see `compute_report`."""
-        return self.compute_report(self.make_profiler(once=True), caller)
-
     def compute_report(self, profiler: Profiler, caller: Callable[..., Any] | None = None) -> Report:
         """Compute with a profiler what is asked for, and return the report.
 
@@ -148,7 +144,7 @@ class Job:
 
         ``once`` says that no request comes after the first one: it does not note what values are computed from.
         """
-        placing = self.find_placing()
+        placing, _ = split_arguments(self.arguments)
         model, backend = place_model(self.model, self.backend, placing, self.trust)
         profiler = Profiler(
             model, self.data_splits, self.name, inputs=self.inputs, input_shape=self.input_shape, backend=backend
@@ -156,7 +152,7 @@ class Job:
         profiler._placing, profiler._once = placing, once
         for function in self.functions:
             profiler._registry.register(function, override=True)
-        return profiler.register_defaults(leave_out=self.leave_out)
+        return profiler.register_defaults(leave_out=self.leave_out or ())
 
     def read_request(self, profiler: Profiler, caller: Callable[..., Any] | None) -> tuple[list[str], dict[str, Any]]:
         """Return the status keys that a profiler is to compute, and the arguments of their functions."""
@@ -274,7 +270,7 @@ def _read_functions(name: str, functions: Any) -> tuple[ProfilerFunction, ...]:
 _CHECKS: Mapping[str, Callable[[str, Any], Any]] = {
     "functions": _read_functions,
     "metrics": status_names,
-    "leave_out": lambda name, value: status_names(name, value) or (),
+    "leave_out": status_names,
     "name": MODEL_NAME,
     "backend": BACKEND,
     "strict": FLAG,

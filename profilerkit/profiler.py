@@ -303,8 +303,8 @@ class Profiler:
 
     def _renew_model(self) -> None:
         """Read the model again if its file has changed, except within a request that is under way."""
-        if self._computing.names or self.model is not self._opened.model:  # or a model that the user has assigned
-            return
+        if self._opened.path is None or self._computing.names or self.model is not self._opened.model:
+            return  # the last is a model that the user has assigned
         renewed = self._opened.renew()
         if renewed is not self._opened:
             self._take_model(renewed)

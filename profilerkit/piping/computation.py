@@ -171,8 +171,7 @@ class Computation:
         try:
             returned: Any = _INAPPLICABLE
             if self.applies(function):
-                returned = _find_block(resolved.statuses) or _find_failure(trace, function)
-                returned = returned or self._invoke(binding, resolved)
+                returned = _find_obstacle(function, resolved.statuses, trace) or self._invoke(binding, resolved)
             outcomes = read_outcomes(function, binding.key, returned, trace)
         except Exception as error:
             error = self._explain(error)
@@ -208,7 +207,8 @@ class Computation:
 
     def applies(self, function: ProfilerFunction) -> bool:
         """Say whether any key of a function has a meaning for the model."""
-        return any(key.NAME not in self._inapplicable for key in function.list_keys())
+        inapplicable = self._inapplicable
+        return not inapplicable or any(key.NAME not in inapplicable for key in function.list_keys())
 
     @cached_property
     def _inapplicable(self) -> Mapping[str, str]:
@@ -252,8 +252,13 @@ def _describe_origin(error: Exception) -> str:
     return describe_origin(error) or ("" if is_ours or not line else f"raised at {line}")
 
 
-def _find_block(statuses: Mapping[str, StatusKey]) -> Outcome | None:
-    """Return the outcome of a function that needs a value which is not to be had."""
+def _find_obstacle(
+    function: ProfilerFunction, statuses: Mapping[str, StatusKey], trace: ModelTrace | None
+) -> Outcome | None:
+    """Return the outcome of a function that needs a value which is not to be had, or a trace that failed.
+
+    A failed trace still has layers and weights, for the keys that follow from these.
+    """
     for name, status in statuses.items():
         outcome = status.outcome
         if outcome.completeness is Completeness.FAILED:
@@ -263,11 +268,6 @@ def _find_block(statuses: Mapping[str, StatusKey]) -> Outcome | None:
             if isinstance(status, Metric):  # a trace is nothing that people ask for
                 reason = f"needs {name}, which is unavailable: {reason}"
             return Outcome(None, Completeness.UNAVAILABLE, (reason,))
-    return None
-
-
-def _find_failure(trace: ModelTrace | None, function: ProfilerFunction) -> Outcome | None:
-    """Return the failure of a function all of whose keys follow from the run of a model that could not be traced."""
     if trace is None or trace.failure is None:
         return None
     if any(key.DERIVED_FROM in (None, TracePart.WEIGHTS) for key in function.list_keys()):

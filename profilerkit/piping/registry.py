@@ -149,7 +149,7 @@ class Registry:
 
     def functions(self) -> list[ProfilerFunction]:
         """Return every bound function once."""
-        return list({id(binding.function): binding.function for binding in self}.values())
+        return list({id(binding.function): binding.function for binding in self._bindings.values()}.values())
 
     def find_source(self, parameter: Parameter) -> Binding | None:
         """Return the status key that a parameter of a function gets its value from; None for other parameters.

@@ -6,7 +6,7 @@ import inspect
 import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..arguments.names import argument_hint, foreign_hint
 from ..count_text import list_some
@@ -16,7 +16,7 @@ from .function import PROVIDED, RESERVED, Need, ProfilerFunction
 from .registry import Registry, is_bundle
 from .status import Metric
 
-__all__ = ["Preference", "Request", "first_of_several", "read_arguments", "read_request", "select_keys"]
+__all__ = ["Preference", "first_of_several", "read_arguments", "read_request", "select_keys"]
 
 #: What a profiler is made with; `profile` and `compare` take them too.
 MADE_WITH = ("inputs", "input_shape", "data_splits")
@@ -34,13 +34,6 @@ class Preference:
     value: Any
 
 
-class Request(NamedTuple):
-    """The status keys to compute of each registry, and the arguments that reach the functions of these."""
-
-    keys: list[list[str]]
-    arguments: dict[str, Any]
-
-
 def read_request(
     registries: Sequence[Registry],
     names: Iterable[str] | None,
@@ -48,22 +41,22 @@ def read_request(
     strict: bool = False,
     static: bool = False,
     caller: Callable[..., Any] | None = None,
-) -> Request:
-    """Return what is to be computed of registries.
+) -> tuple[list[list[str]], dict[str, Any]]:
+    """Return the status keys to compute of each registry, and the arguments that reach the functions of these.
 
     ``static`` leaves out what runs the model, and its arguments. See `read_arguments` for ``strict`` and ``caller``.
     """
-    preferred = {name for name, value in arguments.items() if isinstance(value, Preference)}
     read = read_arguments(arguments, registries, strict, caller)
     if static:
-        return Request([_select_static_keys(registry, names, read, strict) for registry in registries], read)
+        return [_select_static_keys(registry, names, read, strict) for registry in registries], read
     requested = [select_keys(registry, names, read) for registry in registries]
     if not read:
-        return Request(requested, {})
+        return requested, {}
     reaching: set[str] = set()
     for registry, keys in zip(registries, requested, strict=True):
         reaching |= registry.list_reaching_arguments(keys)
-    return Request(requested, _leave_out_unused(read, registries, reaching, strict, preferred))
+    preferred = {name for name, value in arguments.items() if isinstance(value, Preference)}
+    return requested, _leave_out_unused(read, registries, reaching, strict, preferred)
 
 
 # Arguments ------------------------------------------------------------------------------------------------------------
