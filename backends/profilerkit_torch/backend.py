@@ -76,14 +76,9 @@ from .untouched.settings import SETTINGS
 if TYPE_CHECKING:
     from profilerkit_predict.joining.reading import ProfileFile
     from profilerkit_predict.joining.records import Recording
-    from profilerkit_predict.language_models.prompts import ImageSize
-    from profilerkit_predict.language_models.records import (
-        CacheContents,
-        GeneratedTokens,
-        InputEncoder,
-        InputKind,
-        ModelFacts,
-    )
+    from profilerkit_predict.language_models.model_cache import CacheContents
+    from profilerkit_predict.language_models.prompts import ImageSize, InputEncoder, InputKind
+    from profilerkit_predict.language_models.records import GeneratedTokens, ModelFacts
     from profilerkit_predict.meshes.layout import RankModel
     from profilerkit_predict.meshes.records import RankTrace
     from profilerkit_predict.prediction.cases import CalibrationCase, CalibrationNetwork, HostSeconds

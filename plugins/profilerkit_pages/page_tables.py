@@ -61,7 +61,11 @@ def _list_layer_tables(layers: Sequence[Row]) -> Iterator[dict[str, Any]]:
     own_keys = {key.removeprefix("own_"): key for key in root if key.startswith("own_") and key not in SPEEDS}
     own_keys = dict(sorted(own_keys.items(), key=lambda item: _is_memory(item[0])))  # work and times come first
     rows = [
-        {"layer": layer["path"] or "(model)", "type": layer["type"], **_take_own(layer, own_keys)}
+        {
+            "layer": layer["path"] or "(model)",
+            "type": layer["type"],
+            **{key: layer.get(own_key) for key, own_key in own_keys.items()},
+        }
         for layer in layers
         if any((layer.get(key) or 0) > 0 for key in own_keys.values())
     ]
@@ -75,10 +79,6 @@ def _list_layer_tables(layers: Sequence[Row]) -> Iterator[dict[str, Any]]:
 
 def _is_memory(key: str) -> bool:
     return key.endswith("_bytes")
-
-
-def _take_own(row: Row, own_keys: Mapping[str, str]) -> dict[str, Any]:
-    return {key: row.get(own_key) for key, own_key in own_keys.items()}
 
 
 def _add_up(rows: Iterable[Row], by: str, columns: Mapping[str, str], count: str) -> list[dict[str, Any]]:

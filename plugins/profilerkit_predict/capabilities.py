@@ -14,8 +14,9 @@ from profilerkit.protocols import Capability
 if TYPE_CHECKING:
     from .joining.reading import ProfileFile
     from .joining.records import Recording
-    from .language_models.prompts import ImageSize
-    from .language_models.records import CacheContents, GeneratedTokens, InputEncoder, InputKind, ModelFacts
+    from .language_models.model_cache import CacheContents
+    from .language_models.prompts import ImageSize, InputEncoder, InputKind
+    from .language_models.records import GeneratedTokens, ModelFacts
     from .meshes.layout import RankModel
     from .meshes.records import RankTrace
     from .prediction.cases import CalibrationCase, CalibrationNetwork, HostSeconds

@@ -6,9 +6,9 @@ from dataclasses import fields, replace
 from typing import Any
 
 from profilerkit.devices import DeviceInfo, Figure
-from profilerkit_predict.language_models import (
-    CacheGrowth,
-    CacheLayer,
+from profilerkit_predict.checkpoints.formats import WeightKind
+from profilerkit_predict.language_models.model_cache import CacheGrowth, CacheLayer
+from profilerkit_predict.language_models.records import (
     ExecutionModel,
     Law,
     ModelFacts,
@@ -17,7 +17,6 @@ from profilerkit_predict.language_models import (
     Routing,
     Term,
     TracedPasses,
-    WeightKind,
     WeightPart,
     Work,
 )

@@ -13,8 +13,8 @@ import torch
 from torch import nn
 
 from profilerkit import InputError
-from profilerkit_predict.language_models.model_cache import find_layer
-from profilerkit_predict.language_models.records import CacheContents, CacheLayer, CacheTensor, LatentAttention
+from profilerkit_predict.language_models.model_cache import CacheContents, CacheLayer, CacheTensor, find_layer
+from profilerkit_predict.language_models.records import LatentAttention
 
 from ..compat.modes import unseen_by_functions
 from ..model.modules import list_modules, list_parameters

@@ -22,7 +22,8 @@ from profilerkit_predict.checkpoints.placing import PackedLayer, Placement, plac
 from profilerkit_predict.checkpoints.quantization import Formats, read_formats
 from profilerkit_predict.language_models.formulas import dtype_bytes
 from profilerkit_predict.language_models.laws import Passes, find_terms
-from profilerkit_predict.language_models.records import CacheGrowth, Law, ModelFacts, Term, WeightPart, Work
+from profilerkit_predict.language_models.model_cache import CacheGrowth
+from profilerkit_predict.language_models.records import Law, ModelFacts, Term, WeightPart, Work
 from profilerkit_predict.language_models.weights import LayerWeight, weight_parts
 
 from ..model.modules import list_parameters

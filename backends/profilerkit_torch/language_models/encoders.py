@@ -18,8 +18,8 @@ import torch
 from profilerkit import InputError, ModelInputs, ModelTrace
 from profilerkit.error_text import error_line
 from profilerkit.process.files import write_text
-from profilerkit_predict.language_models.prompts import ImageSize
-from profilerkit_predict.language_models.records import InputEncoder, InputKind, WeightPart
+from profilerkit_predict.language_models.prompts import ImageSize, InputEncoder, InputKind
+from profilerkit_predict.language_models.records import WeightPart
 from profilerkit_predict.language_models.weights import list_layer_weights, weight_parts
 
 from ..trace.operator_facts import tensors_in

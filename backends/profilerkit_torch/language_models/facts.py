@@ -16,10 +16,8 @@ from profilerkit.count_text import list_some
 from profilerkit.trace.conditions import write_notes
 from profilerkit.trace.records import LayerCall, OpRecord
 from profilerkit_predict.language_models.laws import Passes, find_root_call, find_shapes, find_terms, split_phases
+from profilerkit_predict.language_models.model_cache import CacheContents, CacheGrowth, CacheLayer
 from profilerkit_predict.language_models.records import (
-    CacheContents,
-    CacheGrowth,
-    CacheLayer,
     LatentAttention,
     ModelFacts,
     PassCounts,

@@ -12,8 +12,7 @@ from torch import nn
 
 from profilerkit import InputError, ModelInputs, ModelTrace
 from profilerkit.error_text import error_line
-from profilerkit_predict.language_models.model_cache import find_growth, needs_third_length
-from profilerkit_predict.language_models.records import CacheContents, CacheLayer
+from profilerkit_predict.language_models.model_cache import CacheContents, CacheLayer, find_growth, needs_third_length
 
 from ..trace.inference_pass import GRAD_MODES, InferencePass
 from ..trace.tracing import trace_model

@@ -51,7 +51,12 @@ def make_page_data(
     metrics = dict.fromkeys(name for subject in subjects for row in subject.rows for name in row.values)
     columns = {name: pack([read(row) for row in newest]) for name, read in context.readers().items()}
     differing = find_differing_settings(newest)
-    columns["differing"] = pack([context.text(_describe_settings(_choose_settings(row, differing))) for row in newest])
+    columns["differing"] = pack(
+        [
+            context.text(_describe_settings({name: row.settings[name] for name in differing if name in row.settings}))
+            for row in newest
+        ]
+    )
     columns["seconds"] = [row.seconds for row in newest]
     columns["peak_bytes"] = [row.peak_bytes for row in newest]
     columns["busy"] = [row.conditions.get("busy") for row in newest]
@@ -115,10 +120,6 @@ class _Context:
             "machine": _number_alike([row.machine for row in rows]),
             "values": _list_values(subject),
         }
-
-
-def _choose_settings(row: Row, names: Sequence[str]) -> dict[str, Any]:
-    return {name: row.settings[name] for name in names if name in row.settings}
 
 
 def _describe_settings(settings: Mapping[str, Any]) -> str:

@@ -167,7 +167,7 @@ def write_joined(joined: JoinedProfile, depth: int | None = None, top: int | Non
     parts = [grid_text(_draw_layers(joined, depth, top))]
     if joined.unattributed:
         parts.append(grid_text(_draw_unattributed(joined)))
-    parts.append("\n".join(_wrap(line) for line in _write_notes(joined)))
+    parts.append("\n".join(textwrap.fill(line, _WIDTH, break_on_hyphens=False) for line in _write_notes(joined)))
     return "\n\n".join(parts)
 
 
@@ -242,10 +242,6 @@ def _write_notes(joined: JoinedProfile) -> Iterator[str]:
     for path, remark in recording.remarks.items():
         yield f"{path or '(model)'} {remark}."
     yield from (f"{note[:1].upper()}{note[1:]}." for note in joined.notes)
-
-
-def _wrap(line: str) -> str:
-    return textwrap.fill(line, _WIDTH, break_on_hyphens=False)
 
 
 def _format_seconds(value: float) -> str:

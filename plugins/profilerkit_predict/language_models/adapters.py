@@ -60,7 +60,7 @@ class Adapters:
             elements += self._count_elements(matrix) * matrix.experts / devices
         return math.ceil(self.count * elements * self.element_bytes * layout.compute_stage_share(layers))
 
-    def count_read_bytes(self, sequences: int, batch: int, replicas: int = 1) -> float:
+    def count_read_bytes(self, sequences: int, batch: int, replicas: int) -> float:
         """Return the bytes that a step reads in one of so many replicas: an adapter once, however many use it.
 
         Args:

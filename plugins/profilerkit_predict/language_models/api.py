@@ -23,12 +23,12 @@ from .engines import ANY_ENGINE, EngineRule, find_engine
 from .facts_source import FactsSource, open_facts_source
 from .layout import Layout, read_layout
 from .model_cache import CacheBytes
-from .prompts import ImageSize, Lengths, read_image_size
+from .prompts import EncodedInputs, ImageSize, InputKind, Lengths, read_image_size
 from .queueing import RATE
-from .records import InputKind, ModelFacts
+from .records import ModelFacts
 from .report import LanguageModelReport, Request, make_report
 from .speculation import Speculation, add_drafter, find_drafter, read_speculation
-from .step_cost import EncodedInputs, StepCost
+from .step_cost import StepCost
 
 __all__ = ["kv_bytes", "kv_bytes_per_token", "llm"]
 

@@ -105,7 +105,7 @@ def _list_columns(entries: list[_Entry], names_lengths: bool) -> list[Column]:
         Column("device", [entry.report.device.name if entry.report.device else "-" for entry in entries]),
         Column("weights, cache", [_name_formats(entry.report) for entry in entries]),
         *list_serving_columns([entry.serving for entry in entries], has_experts),
-        Column("cache/token", [show_bytes(_count_cache_bytes(entry.report)) for entry in entries]),
+        Column("cache/token", [show_bytes(entry.report.cost.cache.bytes_per_token) for entry in entries]),
         Column("total", ["-" if entry.fit is None else show_bytes(entry.fit.memory.total) for entry in entries]),
         Column("fits", ["-" if entry.fit is None else _say_fits(entry.fit) for entry in entries]),
     ]
@@ -119,11 +119,6 @@ def _name_formats(report: LanguageModelReport) -> str:
     """Return the format of weights, and that of the cache if it is another one."""
     stored = report.cost.cache_format
     return ", ".join(dict.fromkeys((report.weights, report.facts.dtype if stored is None else stored.name)))
-
-
-def _count_cache_bytes(report: LanguageModelReport) -> float:
-    """Return the bytes that a token adds to the cache."""
-    return sum(layer.bytes_per_token for layer in report.cost.cache_layers)
 
 
 def _say_fits(fit: Fit) -> str:

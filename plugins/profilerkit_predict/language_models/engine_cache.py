@@ -13,7 +13,8 @@ from ..checkpoints.formats import WeightFormat
 from .engines import ANY_ENGINE, EngineRule, WindowPool
 from .formulas import dtype_bytes
 from .layout import Layout
-from .records import CacheLayer, LatentAttention, ModelFacts
+from .model_cache import CacheLayer
+from .records import LatentAttention, ModelFacts
 
 if TYPE_CHECKING:
     from .steps import Piece
@@ -52,6 +53,11 @@ class EngineCache:
         for layer in self.facts.cache.parts:
             alike.setdefault(replace(layer, path="", bytes_per_entry=0, constant_bytes=0), []).append(layer)
         return tuple(self._join_parts(layers) for layers in alike.values())
+
+    @property
+    def bytes_per_token(self) -> float:
+        """The bytes that a token of one sequence adds to it, on average."""
+        return sum(part.bytes_per_token for part in self.parts)
 
     def _list_latents(self, latent: LatentAttention) -> tuple[CacheLayer, ...]:
         """Return the latents, and the keys of an indexer where there is one."""

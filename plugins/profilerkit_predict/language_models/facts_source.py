@@ -22,8 +22,8 @@ from profilerkit.protocols import require_capability
 from ..capabilities import CAPABILITIES, FollowsLanguageModels
 from .gguf_models import find_gguf_facts
 from .model_cache import CacheBytes, count_cache_bytes, find_growth
-from .prompts import ImageSize, Lengths, choose_lengths, require_context
-from .records import GeneratedTokens, InputEncoder, InputKind, ModelFacts
+from .prompts import ImageSize, InputEncoder, InputKind, Lengths, choose_lengths, require_context
+from .records import GeneratedTokens, ModelFacts
 
 if TYPE_CHECKING:
     from profilerkit.backend import Backend

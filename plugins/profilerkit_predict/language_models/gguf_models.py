@@ -15,7 +15,8 @@ from ..checkpoints.formats import WeightKind
 from ..checkpoints.headers import GgufFile, StoredTensor, read_gguf
 from .formulas import dtype_bytes
 from .gguf_sizes import AttentionLayer, GgufSizes
-from .records import CacheGrowth, ExecutionModel, LatentAttention, Law, MatrixShape, ModelFacts, Term, WeightPart, Work
+from .model_cache import CacheGrowth
+from .records import ExecutionModel, LatentAttention, Law, MatrixShape, ModelFacts, Term, WeightPart, Work
 
 __all__ = ["find_gguf_facts"]
 

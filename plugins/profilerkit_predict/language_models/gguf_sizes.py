@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from profilerkit.errors import InputError
 
 from ..checkpoints.headers import GgufFile, StoredTensor
-from .records import CacheLayer, LatentAttention, ModelSizes, Routing
+from .model_cache import CacheLayer
+from .records import LatentAttention, ModelSizes, Routing
 
 __all__ = ["AttentionLayer", "GgufSizes"]
 

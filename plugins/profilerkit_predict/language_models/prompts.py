@@ -1,14 +1,27 @@
-"""What each prompt has: tokens, and images of a size."""
+"""What each prompt has: tokens, and images or sound, of which an encoder makes further tokens."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, NamedTuple
 
 from profilerkit.error_text import shown
 from profilerkit.errors import ArgumentError, InputError
 
-__all__ = ["ImageSize", "Lengths", "choose_lengths", "read_image_size", "require_context"]
+from .records import WeightPart
+
+__all__ = [
+    "EncodedInputs",
+    "ImageSize",
+    "InputEncoder",
+    "InputKind",
+    "Lengths",
+    "choose_lengths",
+    "read_image_size",
+    "require_context",
+]
 
 #: The usual tokens of a prompt, and of a generation.
 _PROMPT, _NEW = 2048, 256
@@ -48,6 +61,49 @@ def require_context(limit: int | None, tokens: int, name: str, what: str = "") -
             f"{what}{tokens:,} tokens were requested, and {name} takes {limit:,} (max_position_embeddings of its "
             "configuration); give a shorter prompt (prompt=, --prompt) or fewer new tokens (new=, --new)"
         )
+
+
+# Images and sound -----------------------------------------------------------------------------------------------------
+
+
+class InputKind(StrEnum):
+    """What a prompt has besides text."""
+
+    IMAGES = "images"
+    AUDIO = "audio"
+
+
+@dataclass(frozen=True, slots=True)
+class InputEncoder:
+    """What the encoder of a model makes of one image, or of one clip of sound.
+
+    Attributes:
+        kind: Which of both.
+        size: What it was followed with: "336 by 336 pixels".
+        tokens: How many tokens of the prompt that becomes.
+        macs: Its multiply-accumulates.
+        weights: The weights that it reads; they are among those of the model.
+        notes: What a reader of these numbers must know.
+    """
+
+    kind: InputKind
+    size: str
+    tokens: int
+    macs: int
+    weights: tuple[WeightPart, ...]
+    notes: tuple[str, ...] = ()
+
+
+class EncodedInputs(NamedTuple):
+    """Images or clips of sound that every prompt has, all of the size that the encoder takes."""
+
+    encoder: InputEncoder
+    number: int
+
+    @property
+    def tokens(self) -> int:
+        """How many tokens of a prompt they are."""
+        return self.number * self.encoder.tokens
 
 
 #: The most pixels of an image: its processor is run on as many.

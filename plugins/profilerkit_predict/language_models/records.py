@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
@@ -13,6 +12,7 @@ from profilerkit.process.cached import cached_property
 from profilerkit.times.measurement import Measurement
 
 from ..checkpoints.formats import WeightKind
+from .model_cache import CacheGrowth
 
 if TYPE_CHECKING:
     from profilerkit.trace.records import ModelTrace
@@ -20,14 +20,8 @@ if TYPE_CHECKING:
     from .laws import StepShapes
 
 __all__ = [
-    "CacheContents",
-    "CacheGrowth",
-    "CacheLayer",
-    "CacheTensor",
     "ExecutionModel",
     "GeneratedTokens",
-    "InputEncoder",
-    "InputKind",
     "LatentAttention",
     "Law",
     "MatrixShape",
@@ -41,123 +35,6 @@ __all__ = [
     "WeightPart",
     "Work",
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class CacheTensor:
-    """A tensor in a cache that a model returned.
-
-    Attributes:
-        path: Where it is in the cache: "layers.3.keys".
-        shape: Its sizes.
-        dtype: The name of its dtype: "bfloat16".
-        bytes: The bytes of its elements.
-        allocated_bytes: The bytes of the storage that it keeps alive, which may be larger; 0 if another tensor of the
-            cache counts that storage already.
-        window: How many tokens its layer attends to; None if that is not limited, or not known.
-    """
-
-    path: str
-    shape: tuple[int, ...]
-    dtype: str
-    bytes: int
-    allocated_bytes: int
-    window: int | None = None
-
-
-@dataclass(frozen=True)
-class CacheContents:
-    """The tensors of a cache after so many tokens of so many sequences.
-
-    Attributes:
-        context: The tokens of each sequence that the model has seen; of an encoder-decoder those of its decoder.
-        batch: The sequences.
-        tensors: The tensors; single numbers (counters, lengths) are left out.
-        source: The tokens that the encoder of an encoder-decoder has seen; None for others.
-    """
-
-    context: int
-    batch: int
-    tensors: tuple[CacheTensor, ...]
-    source: int | None = None
-
-    @property
-    def logical_bytes(self) -> int:
-        """Bytes of the elements of all tensors."""
-        return sum(tensor.bytes for tensor in self.tensors)
-
-    @property
-    def allocated_bytes(self) -> int:
-        """Bytes of the storages that the tensors keep alive: a view can keep a whole prompt."""
-        return sum(tensor.allocated_bytes for tensor in self.tensors)
-
-
-@dataclass(frozen=True, slots=True)
-class CacheLayer:
-    """How one part of a cache grows; all bytes are for one sequence.
-
-    Attributes:
-        path: Where it is in the cache: "layers.3".
-        bytes_per_entry: The bytes of one entry: of a token, or of ``stride`` tokens; 0 for a state of constant size.
-        constant_bytes: The bytes that do not depend on the context, such as those of a state-space state.
-        window: How many tokens the layer attends to at most; None for all.
-        is_chunked: Whether these are chunks, as of Llama 4: a token attends to those of its own chunk, and not to the
-            last ones before it.
-        stride: How many tokens one entry is for: more than 1 where a model compresses them.
-        waits: Whether the entries are those tokens alone that wait until there are ``stride`` of them.
-        most_read: How many of its entries a step reads at most, as where an indexer chooses them; None for all.
-        heads: The heads of keys and values, which devices can share; 1 for latents, which each device has whole. None
-            for what any number of devices can share.
-    """
-
-    path: str
-    bytes_per_entry: int
-    constant_bytes: int = 0
-    window: int | None = None
-    stride: int = 1
-    waits: bool = False
-    most_read: int | None = None
-    heads: int | None = None
-    is_chunked: bool = False
-
-    @property
-    def bytes_per_token(self) -> float:
-        """The bytes that a token adds, on average; 0 for what does not grow."""
-        if self.waits or not self.bytes_per_entry:
-            return 0
-        return self.bytes_per_entry if self.stride == 1 else self.bytes_per_entry / self.stride
-
-    def count_sharing(self, devices: int) -> int:
-        """Return how many of so many devices share it: no more than it has heads."""
-        return devices if self.heads is None else min(devices, self.heads)
-
-    def entries(self, context: int) -> int:
-        """Return how many entries it has after so many tokens.
-
-        Of a window all tokens but one, since the next token is the last; of chunks as many, since the next token after
-        a whole one needs none of it.
-        """
-        if self.waits:
-            return context % self.stride
-        return (context if self.window is None else min(context, self.window - 1)) // self.stride
-
-    def entries_read(self, context: int) -> int:
-        """Return how many entries a step after so many tokens reads."""
-        if self.is_chunked and self.window is not None:
-            return context % self.window  # those of the next token's own chunk
-        entries = self.entries(context)
-        return entries if self.most_read is None else min(entries, self.most_read)
-
-    def logical_bytes(self, context: int) -> int:
-        """Return its bytes after so many tokens."""
-        return self.constant_bytes + self.bytes_per_entry * self.entries(context)
-
-    def count_paged_bytes(self, context: int, block_size: int) -> int:
-        """Return its bytes in blocks of so many entries, each of which is allocated whole."""
-        entries = self.entries(context)
-        if not self.waits:
-            entries = math.ceil(entries / block_size) * block_size
-        return self.constant_bytes + self.bytes_per_entry * entries
 
 
 class Law(StrEnum):
@@ -278,41 +155,13 @@ class WeightPart:
     is_shared: bool = False
 
 
-class InputKind(StrEnum):
-    """What a prompt has besides text."""
-
-    IMAGES = "images"
-    AUDIO = "audio"
-
-
-@dataclass(frozen=True, slots=True)
-class InputEncoder:
-    """What the encoder of a model makes of one image, or of one clip of sound.
-
-    Attributes:
-        kind: Which of both.
-        size: What it was followed with: "336 by 336 pixels".
-        tokens: How many tokens of the prompt that becomes.
-        macs: Its multiply-accumulates.
-        weights: The weights that it reads; they are among those of the model.
-        notes: What a reader of these numbers must know.
-    """
-
-    kind: InputKind
-    size: str
-    tokens: int
-    macs: int
-    weights: tuple[WeightPart, ...]
-    notes: tuple[str, ...] = ()
-
-
 @dataclass(frozen=True, slots=True)
 class ExecutionModel:
     """How the numbers take the model to be run; every number of a language model names one.
 
     Attributes:
         name: "as written" (the operators that the model's own code runs) or "engine" (a serving engine, by the
-            rewrites of `profilerkit_predict.language_models.REWRITES`).
+            rewrites of `profilerkit_predict.language_models.formulas.REWRITES`).
         library: The library that the code is from, with its version: "transformers 5.23.0".
         attention: Its attention implementation: "sdpa"; None where no code was followed, as of a file.
         experts: Its experts implementation; None for a model without experts.
@@ -447,22 +296,6 @@ class Work:
     terms: tuple[Term, ...]
     latent: LatentAttention | None = None
     unrouted_macs: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class CacheGrowth:
-    """What a model keeps of the tokens that it has seen.
-
-    Attributes:
-        parts: How each part of the cache grows.
-        contents: What the model's own cache held after the prompt, and after the step; empty where no code
-            was followed.
-        repeats: How often that cache holds each head of keys and values, as the library repeats them first.
-    """
-
-    parts: tuple[CacheLayer, ...]
-    contents: Sequence[CacheContents] = ()
-    repeats: int = 1
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,6 @@ from profilerkit.devices import DeviceInfo
 from profilerkit.process.encoding import printable
 from profilerkit.process.files import write_text
 
-from .adapters import Adapters
 from .fitting import Fit, fit
 from .formulas import REWRITES
 from .model_cache import CacheBytes
@@ -169,7 +168,9 @@ class LanguageModelReport:
                     for encoder, number in self.cost.inputs
                 ],
                 "shared_prefix": self.cost.shared_prefix,
-                "adapters": None if self.cost.adapters is None else _write_adapters(self.cost.adapters),
+                "adapters": None
+                if self.cost.adapters is None
+                else asdict(self.cost.adapters) | {"parameters": self.cost.adapters.parameters},
                 "cache_dtype": self.cost.cache_format.name if self.cost.cache_format else self.facts.dtype,
                 "speculation": None if self.speculation is None else _write_speculation(self.speculation),
                 "assumptions": list(ASSUMPTIONS),
@@ -287,10 +288,6 @@ def _name_weights(cost: StepCost) -> str:
 
 def _write_counts(counts: PassCounts) -> dict[str, Any]:
     return asdict(counts) | {"uncounted": dict(counts.uncounted)}
-
-
-def _write_adapters(adapters: Adapters) -> dict[str, Any]:
-    return asdict(adapters) | {"parameters": adapters.parameters}
 
 
 #: What a step tells besides its fields.

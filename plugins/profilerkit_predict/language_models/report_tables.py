@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from .adapters import Adapters
     from .estimating import Estimate
     from .fitting import Fit
+    from .model_cache import CacheLayer
     from .queueing import Arrivals
-    from .records import CacheLayer, GeneratedTokens
+    from .records import GeneratedTokens
     from .report import LanguageModelReport
     from .serving import Serving
     from .steps import Step, StepTerm
@@ -216,8 +217,8 @@ def _list_model_rows(report: LanguageModelReport) -> Iterator[tuple[str, str]]:
         yield "their encoder", f"{show_count(encoder.macs)} MACs for each"
     if report.cost.adapters is not None:
         yield from _list_adapter_rows(report.cost.adapters)
-    slope = sum(layer.bytes_per_token for layer in report.cost.cache_layers)
-    yield "cache of a token", f"{slope:,.0f} B" if slope else "none"
+    of_token = report.cost.cache.bytes_per_token
+    yield "cache of a token", f"{of_token:,.0f} B" if of_token else "none"
     yield from _list_cache_rows(facts.cache.parts)
 
 

@@ -13,7 +13,8 @@ from profilerkit.errors import ArgumentError, InputError
 from ..checkpoints.formats import WeightKind
 from .formulas import dtype_bytes
 from .layout import Layout
-from .records import CacheGrowth, ExecutionModel, Law, ModelFacts, Term, WeightPart, Work
+from .model_cache import CacheGrowth
+from .records import ExecutionModel, Law, ModelFacts, Term, WeightPart, Work
 from .step_cost import StepCost
 from .steps import Step
 

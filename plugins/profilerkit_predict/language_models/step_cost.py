@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from profilerkit.arguments.checks import at_least
 from profilerkit.devices import DeviceInfo
@@ -19,23 +18,12 @@ from .engines import ANY_ENGINE, EngineRule
 from .estimating import Estimate, Estimator
 from .formulas import count_expected_experts, count_macs, count_stored_bytes, dtype_bytes, engine_macs
 from .layout import ONE_DEVICE, Layout
-from .prompts import require_context
-from .records import CacheLayer, InputEncoder, ModelFacts, ReadIn, WeightPart
+from .model_cache import CacheLayer
+from .prompts import EncodedInputs, require_context
+from .records import ModelFacts, ReadIn, WeightPart
 from .steps import Piece, Resource, Step, StepTerm
 
-__all__ = ["EncodedInputs", "StepCost"]
-
-
-class EncodedInputs(NamedTuple):
-    """Images or clips of sound that every prompt has, all of the size that the encoder takes."""
-
-    encoder: InputEncoder
-    number: int
-
-    @property
-    def tokens(self) -> int:
-        """How many tokens of a prompt they are."""
-        return self.number * self.encoder.tokens
+__all__ = ["StepCost"]
 
 
 @dataclass(frozen=True)

@@ -148,14 +148,10 @@ def read_parallelize(value: Any) -> Any:
     """
     if value is None or callable(value) or is_dataclass(value):
         return value
-    if isinstance(value, str) and (value in SCHEMES or _is_function(value)):
+    if isinstance(value, str) and (value in SCHEMES or is_in_file(value) or is_in_module(value)):
         return value
     nearest = ", ".join(map(repr, by_likeness(str(value), SCHEMES)))
     raise ArgumentError(
         f"parallelize={shown(value)}: give a function that is called with the model and the mesh, the text of one such "
         f"as 'train.py:shard', or the name of a scheme: {nearest}"
     )
-
-
-def _is_function(text: str) -> bool:
-    return is_in_file(text) or is_in_module(text)

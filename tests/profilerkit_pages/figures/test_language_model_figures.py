@@ -8,15 +8,10 @@ import pytest
 from toy_language_model import DEVICE, toy_facts
 
 from profilerkit import ArgumentError
-from profilerkit_predict.language_models import (
-    LanguageModelComparison,
-    LanguageModelReport,
-    MatrixShape,
-    Speculation,
-    StepCost,
-)
+from profilerkit_predict.language_models import LanguageModelComparison, LanguageModelReport, Speculation, StepCost
 from profilerkit_predict.language_models.adapters import read_adapters
 from profilerkit_predict.language_models.fitting import fit
+from profilerkit_predict.language_models.records import MatrixShape
 from profilerkit_predict.language_models.serving import predict_serving
 
 pytest.importorskip("matplotlib")

@@ -8,10 +8,11 @@ import pytest
 from toy_language_model import DEVICE, toy_facts
 
 from profilerkit import ArgumentError
-from profilerkit_predict.language_models import LanguageModelReport, MatrixShape, Routing, StepCost
+from profilerkit_predict.language_models import LanguageModelReport, StepCost
 from profilerkit_predict.language_models.adapters import read_adapters
 from profilerkit_predict.language_models.fitting import count_memory
 from profilerkit_predict.language_models.layout import Layout
+from profilerkit_predict.language_models.records import MatrixShape, Routing
 from profilerkit_predict.language_models.serving import predict_serving
 
 #: Two matrices of 20 by 30, and in one layer 8 experts of 10 by 15, of which a token is sent to 2.

@@ -9,9 +9,11 @@ import pytest
 from toy_language_model import DEVICE, toy_facts
 
 from profilerkit import ArgumentError, InputError
-from profilerkit_predict.language_models import CacheLayer, LanguageModelReport, ModelFacts, StepCost
+from profilerkit_predict.language_models import LanguageModelReport, StepCost
 from profilerkit_predict.language_models.fitting import count_memory
 from profilerkit_predict.language_models.layout import ONE_DEVICE
+from profilerkit_predict.language_models.model_cache import CacheLayer
+from profilerkit_predict.language_models.records import ModelFacts
 from profilerkit_predict.language_models.report_tables import list_term_rows, list_term_titles
 from profilerkit_predict.language_models.serving import predict_serving
 from profilerkit_predict.language_models.speculation import (

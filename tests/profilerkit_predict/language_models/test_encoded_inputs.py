@@ -7,18 +7,11 @@ from dataclasses import replace
 import pytest
 from toy_language_model import DEVICE, toy_facts
 
-from profilerkit_predict.language_models import (
-    EncodedInputs,
-    InputEncoder,
-    InputKind,
-    LanguageModelReport,
-    Piece,
-    ReadIn,
-    StepCost,
-    WeightKind,
-    WeightPart,
-)
+from profilerkit_predict.checkpoints.formats import WeightKind
+from profilerkit_predict.language_models import LanguageModelReport, Piece, StepCost
+from profilerkit_predict.language_models.prompts import EncodedInputs, InputEncoder, InputKind
 from profilerkit_predict.language_models.queueing import predict_burst
+from profilerkit_predict.language_models.records import ReadIn, WeightPart
 from profilerkit_predict.language_models.serving import predict_serving
 
 #: An encoder of 500 elements, of 1,000 bytes, that makes 5 tokens of an image with 7,000 multiply-accumulates.

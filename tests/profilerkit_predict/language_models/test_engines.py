@@ -7,8 +7,10 @@ from toy_language_model import DEVICE, toy_facts
 
 from profilerkit import ArgumentError
 from profilerkit_predict.checkpoints.formats import find_weight_format
-from profilerkit_predict.language_models import CacheLayer, LanguageModelReport, LatentAttention, StepCost
+from profilerkit_predict.language_models import LanguageModelReport, StepCost
 from profilerkit_predict.language_models.engines import ENGINES, find_engine
+from profilerkit_predict.language_models.model_cache import CacheLayer
+from profilerkit_predict.language_models.records import LatentAttention
 from profilerkit_predict.language_models.serving import predict_serving
 
 #: A layer with a window of 10 tokens, which keeps 9 for the next one, and one without, of 8 bytes a token each.

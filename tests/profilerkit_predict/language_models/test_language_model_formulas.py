@@ -17,7 +17,8 @@ from profilerkit_predict.language_models.formulas import (
     count_macs,
     count_written_pairs,
 )
-from profilerkit_predict.language_models.records import CacheLayer, Law, Term
+from profilerkit_predict.language_models.model_cache import CacheLayer
+from profilerkit_predict.language_models.records import Law, Term
 
 
 def pairs_one_by_one(new: int, cached: int, window: int | None) -> int:

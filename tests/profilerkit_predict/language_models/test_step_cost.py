@@ -7,11 +7,13 @@ from toy_language_model import DEVICE, EXPERTS, toy_facts
 
 from profilerkit import ArgumentError, InputError
 from profilerkit.devices import DeviceInfo, Figure
-from profilerkit_predict.checkpoints.formats import find_weight_format
-from profilerkit_predict.language_models import CacheLayer, LatentAttention, Law, StepCost, Term, WeightKind, WeightPart
+from profilerkit_predict.checkpoints.formats import WeightKind, find_weight_format
+from profilerkit_predict.language_models import StepCost
 from profilerkit_predict.language_models.fitting import count_memory, fit
 from profilerkit_predict.language_models.formulas import REWRITES, engine_macs
 from profilerkit_predict.language_models.layout import Layout, read_layout
+from profilerkit_predict.language_models.model_cache import CacheLayer
+from profilerkit_predict.language_models.records import LatentAttention, Law, Term, WeightPart
 from profilerkit_predict.language_models.serving import predict_serving
 from profilerkit_predict.language_models.speculation import read_speculation
 from profilerkit_predict.language_models.text_table import show_most
