@@ -1,7 +1,8 @@
 """What the code of a model is: its own source files, and the packages that they import, without running any of it.
 
 A key of a row has a digest of the files and the versions of the packages, so that a changed model is measured again and
-an unchanged one is not. Imports are read from the syntax: a module that code imports by a computed name is not seen.
+an unchanged one is not. Imports are read from the syntax: a module that code imports by a function, such as
+``importlib.import_module``, is not seen, and no file that code reads.
 
 A package that is installed has a version, which tells its code. The code of a module is its own where no version tells
 it: the module lies in the user's folder, on ``PYTHONPATH``, or in a package that is installed in editable form, whose
@@ -11,6 +12,7 @@ code changes under one version.
 from __future__ import annotations
 
 import ast
+import glob
 import hashlib
 import importlib.util
 import json
@@ -49,26 +51,26 @@ def read_code(spec: str, folder: Path) -> SourceCode:
 
     - Of a Python file, ``nets/net.py:build``, or a module, ``nets.net:build``: the file and those modules it imports
       that have no version.
-    - Of a saved model, ``net.onnx``, or a folder, ``hf:FOLDER``: the bytes of the files.
+    - Of a saved model, ``net.onnx``, or a folder, ``hf:FOLDER``: the bytes of the files; those beside it whose names
+      begin with ``net.`` are read too, as they may hold its weights: ``net.onnx.data``, or ``net.bin``.
     - Of a model of a library: the names of its packages alone.
     """
     loaders = [offer.item for offer in list_accepting(spec)]
     preload = next((loader.preload for loader in loaders if loader.preload), ())
+    packages = next(filter(None, ({*loader.packages, *loader.frameworks} for loader in loaders)), set[str]())
     source = spec.rpartition(":")[0]
     if is_in_file(spec):
         file = folder / source
         return _read_python(Module(file, file.parent), preload)
     saved = _find_saved(spec, folder)
-    is_of_library = any(loader.packages for loader in loaders)
-    if is_in_module(spec) and saved is None and not is_of_library:
-        module = find_own_module(source, folder)
-        if module is None:  # its version tells it
-            return SourceCode(imports=frozenset({source.partition(".")[0]}), preload=preload)
-        return _read_python(module, preload)
-    digest = "" if saved is None else _digest_path(saved)
-    packages = ({*loader.packages, *loader.frameworks} for loader in loaders)
-    first_named = next(filter(None, packages), set[str]())
-    return SourceCode(digest, frozenset(first_named), preload)
+    if saved is not None:
+        return SourceCode(_digest_saved(saved), frozenset(packages), preload)
+    if not is_in_module(spec) or any(loader.packages for loader in loaders):
+        return SourceCode(imports=frozenset(packages), preload=preload)
+    module = find_own_module(source, folder)
+    if module is None:  # its version tells it
+        return SourceCode(imports=frozenset({source.partition(".")[0]}), preload=preload)
+    return _read_python(module, preload)
 
 
 def _find_saved(spec: str, folder: Path) -> Path | None:
@@ -85,6 +87,7 @@ def _read_python(first: Module, preload: tuple[str, ...]) -> SourceCode:
     pending = [first]
     seen: dict[Path, _File] = {}
     imports: set[str] = set()
+    own: set[str] = set()
     while pending:
         file, root = pending.pop()
         if file in seen:
@@ -97,16 +100,15 @@ def _read_python(first: Module, preload: tuple[str, ...]) -> SourceCode:
         for name in _find_imports(content, file, root):
             # Beside this module, or beside the model's: Python looks there for whatever the model imports.
             module = find_own_module(name, root) or find_own_module(name, first.folder)
-            if module is None:
-                imports.add(name.partition(".")[0])
+            (imports if module is None else own).add(name.partition(".")[0])
+            if module is None:  # of a package, or no module: a function of one
                 continue
             pending.append(module)
             for above in module.file.parents:  # the packages that it is in are run with it
                 package = above / "__init__.py"
                 if module.folder in above.parents and package.is_file():
                     pending.append(Module(package, module.folder))
-    digest = _digest(sorted(seen.values())) if seen else ""
-    return SourceCode(digest, frozenset(imports - sys.stdlib_module_names), preload)
+    return SourceCode(_digest(seen.values()), frozenset(imports - own - sys.stdlib_module_names), preload)
 
 
 @lru_cache(maxsize=1000)
@@ -145,24 +147,24 @@ class _File(NamedTuple):
 
 
 def _digest(files: Iterable[_File]) -> str:
-    """Return the digest of several files: their names and their contents."""
+    """Return the digest of several files: their names and their contents; empty if there are none."""
     digest = hashlib.sha256()
-    for name, content in files:
+    ordered = sorted(files)
+    for name, content in ordered:
         digest.update(f"{name.as_posix()}\0{len(content)}\0".encode() + content)
-    return digest.hexdigest()
+    return digest.hexdigest() if ordered else ""
 
 
-def _digest_path(path: Path) -> str:
-    """Return the digest of a file, or of all files in a folder; nothing if there is none."""
-    if path.is_file():
-        return _digest_file(path)
-    files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else []
-    return _digest(_File(file.relative_to(path), _digest_file(file).encode()) for file in files) if files else ""
+def _digest_saved(path: Path) -> str:
+    """Return the digest of all files in a folder, or of a file and those beside it whose names begin as its own."""
+    folder = path if path.is_dir() else path.parent
+    found = path.rglob("*") if path.is_dir() else {path, *folder.glob(f"{glob.escape(path.stem)}.*")}
+    return _digest(_File(file.relative_to(folder), _digest_file(file)) for file in found if file.is_file())
 
 
-def _digest_file(path: Path) -> str:
+def _digest_file(path: Path) -> bytes:
     with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        return hashlib.file_digest(file, "sha256").digest()
 
 
 class Module(NamedTuple):

@@ -142,3 +142,21 @@ def test_what_code_opens_and_asks_is_not_compared(tmp_path: Path, monkeypatch: p
     assert read_code("net.py:build", tmp_path) == before
     assert "json" not in before.imports
     assert "json" in sys.stdlib_module_names
+
+
+@pytest.mark.parametrize(("model", "weights"), [("net.onnx", "net.onnx.data"), ("net.xml", "net.bin")])
+def test_weights_in_a_file_beside_the_model_are_part_of_it(tmp_path: Path, model: str, weights: str) -> None:
+    write(tmp_path / model, "the network")
+    write(tmp_path / weights, "0")
+    write(tmp_path / "other.bin", "0")
+    before = read_code(model, tmp_path).digest
+    write(tmp_path / "other.bin", "1")
+    assert read_code(model, tmp_path).digest == before
+    write(tmp_path / weights, "1")
+    assert read_code(model, tmp_path).digest != before
+
+
+def test_a_function_of_an_own_module_is_no_package(tmp_path: Path) -> None:
+    write(tmp_path / "net.py", "import torch\nfrom sizes import width\n")
+    write(tmp_path / "sizes.py", "def width(): return 3\n")
+    assert read_code("net.py:build", tmp_path).imports == {"torch"}
