@@ -12,7 +12,7 @@ from typing import Any
 
 from profilerkit.costs import attention, constants
 
-from .registry import Cost, Shape, register_by_name, register_free, register_op_cost, register_op_costs
+from .registry import Cost, Shape, register_by_name, register_free, register_op_cost
 from .shapes import BooleanShape
 
 
@@ -57,105 +57,54 @@ def without_mask(operator: str, cost: Cost, scores: int) -> Cost:
     return Cost(0, 0) if operator.startswith("aten.add") and cost == added else cost
 
 
-# Kernels whose heads come after the length: ``(batch, length, heads, E)``; samples one after the other are
-# ``(rows, heads, E)`` -------------------------------------------------------------------------------------------------
+# Kernels whose heads come after the length ----------------------------------------------------------------------------
+#
+# ``(batch, length, heads, E)``; samples one after the other are ``(rows, heads, E)``, or ``(1, rows, heads, E)``.
 
 
-def _attend_samples(
-    query: Shape,
-    key: Shape,
-    value: Shape,
-    starts: Shape | None,
-    longest: int,
-    longest_key: int,
-    *,
-    is_masked: bool = False,
-    is_dropped: bool = False,
-) -> Cost:
-    """Return the cost of dense attention, or with ``starts`` of samples one after the other."""
-    if starts is None:
-        batch, length, keys = query[0], query[1], key[1]
-    else:
-        batch, length, keys = starts[0] - 1, longest, longest_key
-    scores = batch * length * keys * query[-2]
-    return attention.attention(scores, query[-1], value[-1], is_masked, is_dropped)
-
-
-@register_op_costs(
-    "aten::_flash_attention_forward torch_attn::_varlen_attn flash_attn::_flash_attn_varlen_forward",
+@register_by_name(
+    "aten::_flash_attention_forward aten::_flash_attention_forward_no_dropout_inplace",
+    "aten::_cudnn_attention_forward_no_dropout_inplace aten::_efficient_attention_forward",
+    "torch_attn::_varlen_attn torch_attn::_varlen_attn_out",
+    "flash_attn::_flash_attn_forward flash_attn::_flash_attn_varlen_forward",
 )
-def flash_attention_forward(
-    query: Shape,
-    key: Shape,
-    value: Shape,
-    query_starts: Shape | None,
-    key_starts: Shape | None,
-    longest_query: int,
-    longest_key: int,
-    dropout_p: float | bool = 0.0,
-    *_: Any,
-    out: Any,
-    **__: Any,
-) -> Cost:
-    """Return the cost, dense or of samples one after the other; ``_varlen_attn`` has a flag in the place of dropout."""
-    is_dropped = isinstance(dropout_p, float) and dropout_p > 0
-    return _attend_samples(query, key, value, query_starts, longest_query, longest_key, is_dropped=is_dropped)
-
-
-@register_op_costs(
-    "aten::_flash_attention_forward_no_dropout_inplace aten::_cudnn_attention_forward_no_dropout_inplace",
-)
-def flash_attention_into(into: Shape, *arguments: Any, out: Any, **__: Any) -> Cost:
-    """Return the cost of `flash_attention_forward`, whose output is written to the first argument."""
-    return flash_attention_forward(*arguments, out=out)
-
-
-@register_op_cost("flash_attn::_flash_attn_forward")
-def flash_attn(query: Shape, key: Shape, value: Shape, dropout_p: float = 0.0, *_: Any, out: Any, **__: Any) -> Cost:
-    """Return the cost of dense attention."""
-    return _attend_samples(query, key, value, None, 0, 0, is_dropped=bool(dropout_p))
-
-
-@register_by_name("aten::_efficient_attention_forward")
-def efficient_attention_forward(
+def attend_heads_last(
     *,
     query: Shape,
     key: Shape,
     value: Shape,
-    bias: Shape | None,
-    cum_seq_q: Shape | None,
-    max_q: int | None,
-    max_k: int | None,
-    dropout_p: float,
+    bias: Shape | None = None,
+    attn_mask: Shape | None = None,
+    dropout_p: float = 0.0,
     out: Any,
+    **samples: Any,
+) -> Cost:
+    """Return the cost of attention, dense or of samples one after the other; ``bias`` and ``attn_mask`` are masks."""
+    scores = _count_scores(query, key, **samples)
+    is_masked = _is_added(bias) or _is_added(attn_mask)
+    return attention.attention(scores, query[-1], value[-1], is_masked, bool(dropout_p))
+
+
+def _count_scores(
+    query: Shape,
+    key: Shape,
+    cum_seq_q: Shape | None = None,
+    max_q: int | None = None,
+    max_k: int | None = None,
     **_: Any,
-) -> Cost:
-    """Return the cost, with a mask; samples one after the other have a batch dimension of 1 before their rows."""
-    if cum_seq_q is not None:
-        query, key, value = (Shape(x[1:]) for x in (query, key, value))
-    effects = {"is_masked": _is_added(bias), "is_dropped": bool(dropout_p)}
-    return _attend_samples(query, key, value, cum_seq_q, max_q or 0, max_k or 0, **effects)
+) -> int:
+    """Return the number of scores; of samples as if all had as many as the longest."""
+    if cum_seq_q is None or max_q is None or max_k is None:
+        return Shape(query[:-1]).numel * key[-3]
+    return int((cum_seq_q[0] - 1) * query[-2] * max_q * max_k)
 
 
 @register_by_name("aten::_cudnn_attention_forward")
-def cudnn_attention_forward(
-    *,
-    query: Shape,
-    key: Shape,
-    value: Shape,
-    attn_mask: Shape | None,
-    cum_seq_q: Shape | None,
-    max_q: int,
-    max_k: int,
-    dropout_p: float = 0.0,
-    out: Any,
-    **_: Any,
-) -> Cost:
-    """Return the cost, with a mask; in a dense one the heads come before the length."""
-    effects = {"is_masked": _is_added(attn_mask), "is_dropped": bool(dropout_p)}
+def cudnn_attention_forward(*, cum_seq_q: Shape | None, out: Any, **arguments: Any) -> Cost:
+    """Return the cost of attention; in a dense one the heads come before the length."""
     if cum_seq_q is None:
-        return attend(query, key, value, query, **effects)
-    return _attend_samples(query, key, value, cum_seq_q, max_q, max_k, **effects)
+        return dot_product_attention(out=out, **arguments)
+    return attend_heads_last(cum_seq_q=cum_seq_q, out=out, **arguments)
 
 
 @register_op_cost("aten::_transform_bias_rescale_qkv")
@@ -183,25 +132,14 @@ def attention_gradient(
     return attention.attention_gradient(scores, query[-1], value[-1], bool(dropout_p))
 
 
-@register_by_name("aten::_flash_attention_backward", "aten::_efficient_attention_backward")
-def samples_gradient(
-    *,
-    query: Shape,
-    key: Shape,
-    value: Shape,
-    cum_seq_q: Shape | None,
-    max_q: int,
-    max_k: int,
-    dropout_p: float,
-    out: Any,
-    **_: Any,
+@register_by_name(
+    "aten::_flash_attention_backward aten::_efficient_attention_backward torch_attn::_varlen_attn_backward"
+)
+def gradient_with_heads_last(
+    *, query: Shape, key: Shape, value: Shape, dropout_p: float = 0.0, out: Any, **samples: Any
 ) -> Cost:
-    """Return the cost of the gradients of ``(batch, L, heads, E)``, or of samples one after the other.
-
-    Samples count as if all had as many scores as the longest: padding is data.
-    """
-    dense_scores = Shape(query[:-1]).numel * key[-3]
-    scores = dense_scores if cum_seq_q is None else (cum_seq_q[0] - 1) * query[-2] * max_q * max_k
+    """Return the cost of the gradients, dense or of samples one after the other."""
+    scores = _count_scores(query, key, **samples)
     return attention.attention_gradient(scores, query[-1], value[-1], bool(dropout_p))
 
 
@@ -210,4 +148,4 @@ def cudnn_attention_gradient(*, cum_seq_q: Shape | None, out: Any, **arguments: 
     """Return the cost of the gradients; in dense attention the heads come before the length."""
     if cum_seq_q is None:
         return attention_gradient(out=out, **arguments)
-    return samples_gradient(cum_seq_q=cum_seq_q, out=out, **arguments)
+    return gradient_with_heads_last(cum_seq_q=cum_seq_q, out=out, **arguments)

@@ -59,7 +59,7 @@ _SYNONYMS = {
     "query": "q",
     "key": "k",
     "value": "v",
-    "cum_seq_q": "cu_seqlens_q",
+    "cum_seq_q": "cu_seqlens_q cu_seq_q",
     "max_q": "max_seqlen_q",
     "max_k": "max_seqlen_k",
 }

@@ -245,6 +245,9 @@ def test_samples_one_after_the_other_count_as_padded_to_the_longest() -> None:
     batched = meta(1, 9, 3, 8)
     efficient = (batched, batched, batched, None, starts, starts, 5, 5, 0.0, 0)
     assert price(aten._efficient_attention_forward.default, efficient, (batched, STATE)) == found
+    pytest.importorskip("torch.nn.attention.varlen")
+    causal = (rows, rows, rows, starts, starts, 5, 5, True)  # counted whole
+    assert price(torch.ops.torch_attn._varlen_attn.default, causal, (rows, STATE, STATE)) == found
 
 
 def test_the_fast_path_of_multi_head_attention_costs_what_the_layer_does() -> None:
@@ -411,9 +414,17 @@ def test_a_product_with_scales_added_to_a_matrix() -> None:
 def test_attention_of_cudnn_into_a_tensor_counts_as_that_of_flash_attention() -> None:
     """Torch 2.15: two sequences of at most 4 and 5 rows, 3 heads of 8: 2 * 3 * 4 * 5 scores, two products for each."""
     rows, starts = Shape((9, 3, 8)), Shape((3,))
-    arguments = (rows, rows, rows, rows, starts, starts, 4, 5)
+    arguments = {"query": rows, "key": rows, "value": rows, "cum_seq_q": starts, "max_q": 4, "max_k": 5}
     flash, cudnn = (COSTS.get(f"aten::_{kind}_attention_forward_no_dropout_inplace") for kind in ("flash", "cudnn"))
     assert flash is not None
-    assert cudnn is not None
-    assert cudnn(*arguments, False, out=None) == flash(*arguments, 0.0, False, False, out=None)
-    assert cudnn(*arguments, False, out=None).macs == 2 * (2 * 3 * 4 * 5) * 8
+    assert cudnn is flash
+    assert flash(**arguments, out=None).macs == 2 * (2 * 3 * 4 * 5) * 8
+
+
+def test_attention_of_samples_has_one_formula_for_all_kernels_and_one_for_its_gradients() -> None:
+    forward, gradient = (COSTS.get(f"aten::_flash_attention_{name}") for name in ("forward", "backward"))
+    assert forward is not None
+    assert gradient is not None
+    for name in ("torch_attn::_varlen_attn", "torch_attn::_varlen_attn_out", "flash_attn::_flash_attn_varlen_forward"):
+        assert COSTS.get(name) is forward
+    assert COSTS.get("torch_attn::_varlen_attn_backward") is gradient
