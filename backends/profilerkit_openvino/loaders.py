@@ -34,7 +34,9 @@ def open_model(model: Any) -> Any:
     try:
         reader = openvino.frontend.FrontEndManager().load_by_framework("ir")
         network = reader.convert(reader.load(str(path), False))  # not mapped: the file may be overwritten
-    except (RuntimeError, ValueError) as error:  # UnicodeDecodeError is one
+        for named in (network, *network.get_ops()):
+            named.get_friendly_name()  # raises UnicodeDecodeError, a ValueError, if it is no text
+    except (RuntimeError, ValueError) as error:
         raise InputError(
             f"the file {str(path)!r} cannot be read as an OpenVINO model: {shorten(error)}; is the .bin file of the "
             "same name beside it, and whole? if not, convert the model again"

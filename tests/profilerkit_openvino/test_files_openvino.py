@@ -72,6 +72,15 @@ def test_what_is_no_model_is_refused(content: bytes, told: str, tmp_path: Path) 
         profile(path)
 
 
+@pytest.mark.parametrize("before", [b'<net name="', b'<layer id="1" name="'])
+def test_a_name_that_is_no_text_is_refused(before: bytes, path: Path) -> None:
+    content = path.read_bytes()
+    assert before in content
+    path.write_bytes(content.replace(before, before + b"\xe9", 1))
+    with pytest.raises(InputError, match="cannot be read as an OpenVINO model: 'utf-8' codec can't decode"):
+        profile(path)
+
+
 def test_a_path_that_does_not_exist(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"does not exist or is no file; give the path of an \.xml file"):
         profile(tmp_path / "net.xml")
