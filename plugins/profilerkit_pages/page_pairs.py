@@ -86,30 +86,26 @@ def _place_in_tree(rows: Sequence[Row]) -> Iterator[_Node]:
     in_other = {row["other_path"]: index for index, row in enumerate(rows) if row["other_path"] is not None}
     around_reference, around_other = nearest_around(in_reference), nearest_around(in_other)
     for row in rows:
-        path, other_path = row["path"], row["other_path"]
-        if row["change"] == "added":
-            around = around_other[path]
-            parent = None if around is None else in_other[around]
-        else:
-            around = around_reference[path]
-            parent = None if around is None else in_reference[around]
+        path, other_path, is_added = row["path"], row["other_path"], row["change"] == "added"
+        indices, paths_around = (in_other, around_other) if is_added else (in_reference, around_reference)
+        around = paths_around[path]
         name = write_layer_name(path, around)
-        if row["change"] != "added" and other_path not in (None, path):
+        if other_path not in (None, path):  # what only the other model has has one path
             name += f" / {visible(other_path.rpartition('.')[2])}"
-        yield _Node(-1 if parent is None else parent, name)
+        yield _Node(-1 if around is None else indices[around], name)
 
 
 def _describe_values(key: str, layers: Sequence[_BothSides], names: tuple[str, str]) -> Iterator[ColumnData]:
     """Yield the columns of one value: of both models, and the change; nothing where one lacks it."""
     pairs = [layer.read(key) for layer in layers]
-    of_reference, of_other = [reference for reference, _ in pairs], [other for _, other in pairs]
-    if all(value is None for value in of_reference) or all(value is None for value in of_other):
+    references, others = [reference for reference, _ in pairs], [other for _, other in pairs]
+    if all(value is None for value in references) or all(value is None for value in others):
         return
     changes = [None if reference is None or other is None else other - reference for reference, other in pairs]
     reference_name, other_name = names
     for suffix, values, label in (
-        ("", of_reference, reference_name),
-        ("_other", of_other, other_name),
+        ("", references, reference_name),
+        ("_other", others, other_name),
         ("_difference", changes, "change"),
     ):
         for column in describe_column(key, values):

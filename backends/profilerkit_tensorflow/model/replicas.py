@@ -12,7 +12,7 @@ from ..compat.variables import require_whole
 from .kinds import find_stored_variable, is_function, own_variables
 from .weights import list_weights
 
-__all__ = ["as_one_replica", "find_strategy", "note_of_replicas"]
+__all__ = ["as_one_replica", "describe_replicas", "find_strategy"]
 
 
 def find_strategy(layers: Iterable[tuple[str, Any]]) -> Any:
@@ -20,15 +20,20 @@ def find_strategy(layers: Iterable[tuple[str, Any]]) -> Any:
 
     Those of a function are the ones that it names, closes over, or captured when it was traced.
     """
-    for _, layer in layers:
-        captured = list_weights(layer) if is_function(layer) else []
-        for variable in (*captured, *(variable for _, variable in own_variables(layer))):
-            stored = find_stored_variable(variable)
-            strategy = getattr(stored, "distribute_strategy", None)
-            if strategy is not None and hasattr(stored, "values"):  # a copy for each of its replicas here
-                require_whole(stored)
-                return strategy
+    for variable in _list_variables(layers):
+        stored = find_stored_variable(variable)
+        strategy = getattr(stored, "distribute_strategy", None)
+        if strategy is not None and hasattr(stored, "values"):  # a copy for each of its replicas here
+            require_whole(stored)
+            return strategy
     return None
+
+
+def _list_variables(layers: Iterable[tuple[str, Any]]) -> Iterator[Any]:
+    for _, layer in layers:
+        if is_function(layer):
+            yield from list_weights(layer)
+        yield from (variable for _, variable in own_variables(layer))
 
 
 def as_one_replica(strategy: Any) -> AbstractContextManager[Any]:
@@ -43,7 +48,7 @@ def as_one_replica(strategy: Any) -> AbstractContextManager[Any]:
     return context
 
 
-def note_of_replicas(strategy: Any) -> Iterator[str]:
+def describe_replicas(strategy: Any) -> Iterator[str]:
     """Yield a note for a strategy with several replicas."""
     if strategy is not None and strategy.num_replicas_in_sync > 1:
         yield (

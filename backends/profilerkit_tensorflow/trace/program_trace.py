@@ -14,7 +14,7 @@ from profilerkit.trace.records import LayerRecord, MemoryTimeline
 
 from ..compat.saved_models import is_saved_model
 from ..model.kinds import is_variable
-from ..model.replicas import find_strategy, note_of_replicas
+from ..model.replicas import describe_replicas, find_strategy
 from ..model.saved_packing import SavedPacking, read_packing
 from ..model.weights import count_bytes, identify
 from .control_flow import HANDLERS
@@ -156,7 +156,7 @@ def _list_notes(walk: Walk, program: Program) -> Iterator[str]:
     yield from sorted(walk.notes)
     if walk.folding.follows_inputs:
         yield FOLLOWED
-    yield from note_of_replicas(find_strategy(program.layers))
+    yield from describe_replicas(find_strategy(program.layers))
     made = ", ".join(sorted(set(program.calls.unlisted_types)))
     if made:
         yield (
