@@ -12,6 +12,10 @@ from .case import Case, case
 def cases() -> Iterator[Case]:
     yield case(lambda: matmul.product(24), 24)
     yield case(lambda: matmul.product(24, 8), 24, ADD=8)
+    yield case(lambda: matmul.scale_and_add(8, 4), ADD=8)
+    yield case(lambda: matmul.scale_and_add(8, 4, alpha=0.5), MULTIPLY=8, ADD=8)
+    yield case(lambda: matmul.scale_and_add(8, 4, alpha=0.5, beta=2), MULTIPLY=8 + 4, ADD=8)
+    yield case(lambda: matmul.scale_and_add(8, 4, beta=0))
     yield case(lambda: matmul.matrix_product(2, 3, 5), 30)
     yield case(lambda: matmul.matrix_product(2, 3, 5, has_bias=True, batch=7), 210, ADD=70)
     yield case(lambda: matmul.product_gradient(24, 2, 8), 48, ADD=8)
