@@ -87,7 +87,7 @@ def _read_python(first: Module, preload: tuple[str, ...]) -> SourceCode:
     pending = [first]
     seen: dict[Path, _File] = {}
     imports: set[str] = set()
-    own: set[str] = set()
+    own_modules: set[str] = set()
     while pending:
         file, root = pending.pop()
         if file in seen:
@@ -100,7 +100,7 @@ def _read_python(first: Module, preload: tuple[str, ...]) -> SourceCode:
         for name in _find_imports(content, file, root):
             # Beside this module, or beside the model's: Python looks there for whatever the model imports.
             module = find_own_module(name, root) or find_own_module(name, first.folder)
-            (imports if module is None else own).add(name.partition(".")[0])
+            (imports if module is None else own_modules).add(name.partition(".")[0])
             if module is None:  # of a package, or no module: a function of one
                 continue
             pending.append(module)
@@ -108,7 +108,7 @@ def _read_python(first: Module, preload: tuple[str, ...]) -> SourceCode:
                 package = above / "__init__.py"
                 if module.folder in above.parents and package.is_file():
                     pending.append(Module(package, module.folder))
-    return SourceCode(_digest(seen.values()), frozenset(imports - own - sys.stdlib_module_names), preload)
+    return SourceCode(_digest(seen.values()), frozenset(imports - own_modules - sys.stdlib_module_names), preload)
 
 
 @lru_cache(maxsize=1000)
@@ -158,8 +158,8 @@ def _digest(files: Iterable[_File]) -> str:
 def _digest_saved(path: Path) -> str:
     """Return the digest of all files in a folder, or of a file and those beside it whose names begin as its own."""
     folder = path if path.is_dir() else path.parent
-    found = path.rglob("*") if path.is_dir() else {path, *folder.glob(f"{glob.escape(path.stem)}.*")}
-    return _digest(_File(file.relative_to(folder), _digest_file(file)) for file in found if file.is_file())
+    paths = path.rglob("*") if path.is_dir() else {path, *folder.glob(f"{glob.escape(path.stem)}.*")}
+    return _digest(_File(file.relative_to(folder), _digest_file(file)) for file in paths if file.is_file())
 
 
 def _digest_file(path: Path) -> bytes:
