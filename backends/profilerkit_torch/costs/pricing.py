@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from profilerkit.costs import Cost, Formula, Numbers, Shape, apply_formula, evaluate_formula
+from profilerkit.costs import Cost, Formula, Numbers, Shape, apply_formula, constants, evaluate_formula
 
 from ..compat.operators import OpOverloadPacket, find_tag, is_composite, read_schema
 from .elementwise import count_operations
@@ -61,9 +61,17 @@ def op_cost(func: Any, kind: Kind, args: Any, kwargs: Any, result: Any) -> Cost 
 
 
 def _price_elements(func: Any, counted: torch.Tensor, args: Any, kwargs: Any, result: Any) -> Cost:
-    """Return the cost of an operator that does the same for each element of a tensor."""
+    """Return the cost of an operator that does the same for each element of a tensor.
+
+    ``add(x, y, alpha=2)``, a sum with a factor, multiplies each element of y; of a number y it does so once.
+    """
     name, elements = schema_name(func), count_stored_elements(counted)
-    return apply_formula(lambda: Cost(0, elements * count_operations(name)), find_numbers(args, kwargs, result))
+    has_factor = kwargs.get("alpha", 1) != 1 and isinstance(args[1], torch.Tensor)
+    scaled = elements if has_factor else 0
+    return apply_formula(
+        lambda: Cost(0, elements * count_operations(name) + scaled * constants.MULTIPLY),
+        find_numbers(args, kwargs, result),
+    )
 
 
 def _price_by_formula(func: Any, formula: Formula, args: Any, kwargs: Any, result: Any) -> Cost | None:

@@ -55,6 +55,21 @@ def test_every_registered_operator_exists() -> None:
     assert not absent & GONE or release > DEVELOPED_WITH
 
 
+@pytest.mark.parametrize(
+    ("function", "operations"),
+    [
+        (torch.add, 1),
+        (partial(torch.add, alpha=2), 2),  # a factor of the second multiplies each of its elements
+        (partial(torch.sub, alpha=2), 2),
+        (partial(torch.rsub, alpha=0.5), 2),
+        (lambda x, y: x.clone().add_(y, alpha=2), 2),
+        (lambda x, y: torch.add(x, 3, alpha=2), 1),  # of a number it is multiplied once
+    ],
+)
+def test_a_sum_with_a_factor_takes_two_operations(function: Function, operations: int) -> None:
+    assert cost(function, ones(3, 4), ones(3, 4)) == (0, 12 * operations)
+
+
 # Matrix products: (function, inputs, MACs, FLOPs beyond two for each MAC).
 PRODUCTS: dict[str, tuple[Function, tuple[torch.Tensor, ...], int, int]] = {
     "mm": (torch.mm, (ones(2, 3), ones(3, 4)), 2 * 3 * 4, 0),
