@@ -20,14 +20,24 @@ __all__ = ["SETTINGS"]
 _cuda: Any = backends.cuda
 
 
-def _list_of_c(name: str, getter_name: str, default: Any) -> Iterator[Setting]:
-    """Yield a setting by the name of its getter in C++; nothing where this release of torch has none."""
-    getter = find_getter(getter_name)
-    if getter is not None:
-        yield Setting(name, getter, default)
+def _list_settings_in_c() -> Iterator[Setting]:
+    """Yield the settings of libraries by the names of their getters in C++, of those that this release of torch has."""
+    for name, getter_name, default in (
+        ("cudnn.enabled", "_get_cudnn_enabled", True),
+        ("cudnn.benchmark", "_get_cudnn_benchmark", False),
+        ("cudnn.deterministic", "_get_cudnn_deterministic", False),
+        ("cudnn.allow_tf32", "_get_cudnn_allow_tf32", True),
+        ("mkldnn.enabled", "_get_mkldnn_enabled", True),
+        ("mkldnn.deterministic", "_get_mkldnn_deterministic", False),
+        ("nnpack.enabled", "_get_nnpack_enabled", True),
+        ("cuda.matmul.allow_fp16_accumulation", "_get_cublas_allow_fp16_accumulation", False),
+    ):
+        getter = find_getter(getter_name)
+        if getter is not None:
+            yield Setting(f"torch.backends.{name}", getter, default)
 
 
-def _list_of_opt_einsum() -> Iterator[Setting]:
+def _list_einsum_settings() -> Iterator[Setting]:
     """Yield the settings of torch's use of opt_einsum; nothing where that package is missing, which nobody switched."""
     if opt_einsum.is_available():
         for name, default in (("enabled", True), ("strategy", "auto")):
@@ -62,19 +72,12 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("torch.set_float32_matmul_precision", torch.get_float32_matmul_precision, "highest"),
     Setting("torch.set_flush_denormal", flushes_denormal, False),
     Setting("torch.autograd.set_detect_anomaly", torch.is_anomaly_enabled, False, counts=True),
-    *_list_of_opt_einsum(),
+    *_list_einsum_settings(),
     Setting("torch.backends.mha.set_fastpath_enabled", backends.mha.get_fastpath_enabled, True),
     Setting("torch.backends.cuda.enable_flash_sdp", _cuda.flash_sdp_enabled, True, counts=True),
     Setting("torch.backends.cuda.enable_mem_efficient_sdp", _cuda.mem_efficient_sdp_enabled, True),
     Setting("torch.backends.cuda.enable_math_sdp", _cuda.math_sdp_enabled, True),
     Setting("torch.backends.cuda.enable_cudnn_sdp", _cuda.cudnn_sdp_enabled, True),
-    *_list_of_c("torch.backends.cudnn.enabled", "_get_cudnn_enabled", True),
-    *_list_of_c("torch.backends.cudnn.benchmark", "_get_cudnn_benchmark", False),
-    *_list_of_c("torch.backends.cudnn.deterministic", "_get_cudnn_deterministic", False),
-    *_list_of_c("torch.backends.cudnn.allow_tf32", "_get_cudnn_allow_tf32", True),
-    *_list_of_c("torch.backends.mkldnn.enabled", "_get_mkldnn_enabled", True),
-    *_list_of_c("torch.backends.mkldnn.deterministic", "_get_mkldnn_deterministic", False),
-    *_list_of_c("torch.backends.nnpack.enabled", "_get_nnpack_enabled", True),
-    *_list_of_c("torch.backends.cuda.matmul.allow_fp16_accumulation", "_get_cublas_allow_fp16_accumulation", False),
+    *_list_settings_in_c(),
     *_list_precisions(),
 )

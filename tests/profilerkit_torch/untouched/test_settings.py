@@ -14,7 +14,7 @@ from profilerkit.backend_kit.settings import Setting
 from profilerkit_torch import TorchBackend, TorchProfiler
 from profilerkit_torch.compat.settings import get_precision, list_settings
 from profilerkit_torch.untouched.caller_context import require_no_tracing
-from profilerkit_torch.untouched.settings import SETTINGS, _list_of_opt_einsum
+from profilerkit_torch.untouched.settings import SETTINGS, _list_einsum_settings
 
 _C: Any = torch._C
 _cuda: Any = backends.cuda
@@ -184,7 +184,7 @@ def test_the_kernels_of_attention_are_all_in_the_table() -> None:
 def test_a_package_that_is_not_installed_is_no_setting(monkeypatch: pytest.MonkeyPatch) -> None:
     """Torch reads as if it had been switched off, which a report would say to all who installed torch alone."""
     monkeypatch.setattr(backends.opt_einsum, "is_available", lambda: False)
-    assert list(_list_of_opt_einsum()) == []
+    assert list(_list_einsum_settings()) == []
 
 
 def test_an_einsum_of_three_depends_on_the_search_for_an_order() -> None:
