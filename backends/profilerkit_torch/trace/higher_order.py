@@ -7,9 +7,7 @@ them lower bounds.
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -21,13 +19,12 @@ from profilerkit.trace.bounds import Branch, Choice
 from ..compat.modes import disable_dispatch_modes
 from ..compat.operators import HigherOrderOperator, find_python_kernel, find_scan, find_triton_kernel
 from ..costs import attention
-from ..untouched.temporary_settings import disable_compiling
 from .excerpts import Excerpt, Peaks, Stretch, record_apart, record_call, record_into
 
 if TYPE_CHECKING:
     from .recorder import Recorder
 
-__all__ = ["call_directly", "is_control_flow", "run_higher_order"]
+__all__ = ["is_control_flow", "run_higher_order"]
 
 Handler = Callable[["Recorder", HigherOrderOperator, Any, Any], Any]
 
@@ -36,14 +33,6 @@ _ALL_SCORES = (
     "scores, several times"
 )
 _CONTROL = ("cond", "while_loop", "scan", "map_impl", "strict_mode", "hints_wrapper")
-
-
-@contextmanager
-def call_directly() -> Iterator[None]:
-    """Have conditions, loops and flex attention call their functions without compiling them first."""
-    with disable_compiling(), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=r"flex_attention called without torch\.compile")
-        yield
 
 
 def is_control_flow(func: Any) -> bool:
@@ -72,22 +61,15 @@ def _run_kernel(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs
         return kernel(*args, **kwargs)
 
 
-def _call_with_list(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
-    function, operands, *_ = args
-    with record_into(recorder):
-        return function(*operands, **kwargs)
+def _make_call(split: Callable[..., tuple[Callable[..., Any], Sequence[Any]]]) -> Handler:
+    """Return what calls the function that an operator takes; ``split`` finds it, and its operands, in the arguments."""
 
+    def call(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
+        function, operands = split(*args)
+        with record_into(recorder):
+            return function(*operands, **kwargs)
 
-def _call_with_operands(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
-    function, *operands = args
-    with record_into(recorder):
-        return function(*operands, **kwargs)
-
-
-def _call_subgraph(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
-    function, _name, *operands = args
-    with record_into(recorder):
-        return function(*operands, **kwargs)
+    return call
 
 
 def _run_triton(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
@@ -237,7 +219,12 @@ _HANDLERS: dict[str, Handler] = {
     "scan": _run_scan,
     "flex_attention": _run_flex_attention,
     **dict.fromkeys(("triton_kernel_wrapper_mutation", "triton_kernel_wrapper_functional"), _run_triton),
-    **dict.fromkeys(("strict_mode", "hints_wrapper", "run_const_graph"), _call_with_list),
-    **dict.fromkeys(("foreach_map", "invoke_quant", "local_map_hop"), _call_with_operands),
-    "invoke_subgraph": _call_subgraph,
+    **dict.fromkeys(
+        ("strict_mode", "hints_wrapper", "run_const_graph"),
+        _make_call(lambda function, operands, *_: (function, operands)),
+    ),
+    **dict.fromkeys(
+        ("foreach_map", "invoke_quant", "local_map_hop"), _make_call(lambda function, *operands: (function, operands))
+    ),
+    "invoke_subgraph": _make_call(lambda function, _name, *operands: (function, operands)),
 }

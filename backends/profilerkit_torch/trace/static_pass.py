@@ -31,7 +31,6 @@ from ..untouched.preservation import preserve, substitute
 from ..untouched.surroundings import Surroundings
 from ..untouched.write_guard import WriteGuard
 from .hidden_modes import find_namespaces, hide_modes
-from .higher_order import call_directly
 from .inference_pass import InferencePass, below_autograd
 from .layers import LayerStack
 from .live_bytes import LiveBytes
@@ -242,11 +241,10 @@ class RecordedPass:
     def _watch(self, recorder: Recorder) -> Iterator[None]:
         """Have all be active by which a pass is seen; the recorder comes last, so that it sees each operator first."""
         with (
-            _without_compiler_warning(),
+            _without_warnings(),
             recorder.origins.untracked.follow(),
             count_missing_replays(recorder),
             self._kind.grad_mode(),
-            call_directly(),
             self._guard if recorder.guard is None else nullcontext(),
             recorder.layers.follow(),
             self.stand_ins.mode,
@@ -304,10 +302,11 @@ class RecordedPass:
 
 
 @contextmanager
-def _without_compiler_warning() -> Iterator[None]:
-    """Silence what torch says of models that are compiled under global hooks."""
+def _without_warnings() -> Iterator[None]:
+    """Silence what torch says of models that are compiled under global hooks, and of flex attention that is not."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=r"Using `torch\.compile\(module\)` when there are global hooks")
+        warnings.filterwarnings("ignore", message=r"flex_attention called without torch\.compile")
         yield
 
 

@@ -20,6 +20,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from profilerkit import ModelTrace, profile
 from profilerkit.render import tree
 from profilerkit.trace.bounds import Bounds
+from profilerkit_torch.trace.excerpts import Peaks, record_apart
+from profilerkit_torch.trace.layers import LayerStack
+from profilerkit_torch.trace.pass_record import PassRecord
 
 #: Two rows of four through a linear layer to four: MACs, and FLOPs with its bias.
 ONE = (2 * 4 * 4, 2 * 2 * 4 * 4 + 2 * 4)
@@ -333,3 +336,12 @@ def test_reports_show_the_upper_end_of_a_branch_that_is_not_counted() -> None:
     assert "≤ 256 MACs," in drawn, "a share of nothing stands beside no upper end"
     (line,) = [line for line in str(report).splitlines() if line.startswith(" b ")]
     assert "≤ 256" in line
+
+
+def test_what_could_not_be_counted_goes_with_its_branch() -> None:
+    record = PassRecord(LayerStack(nn.Linear(1, 1)))
+    record.miss_unsized("before")
+    excerpt, _ = record_apart(record, lambda: record.miss_unsized("inside"))
+    assert record.unsized == record.uncounted == {"before": 1}
+    excerpt.put_back(record, 0, Peaks(0, 0), "a branch")
+    assert record.unsized == record.uncounted == {"before": 1, "inside": 1}
