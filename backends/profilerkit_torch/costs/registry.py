@@ -1,6 +1,6 @@
 """Which formula gives the cost of which operator or module of torch's.
 
-A formula is a pure function of shapes. What is known of the operators that have none, see `classification`.
+A formula is a pure function of shapes. What is known of the operators that have none, see `pricing`.
 """
 
 from __future__ import annotations
