@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
 import numpy as np
-from onnx import ModelProto, helper
+from onnx import ModelProto, TensorProto, helper
 from onnx_architectures import BUILDERS, build_mlp
 from onnx_graphs import BACKEND, F, make_graph, make_model
 from releases import as_numbers
@@ -300,6 +300,25 @@ def test_memory_is_what_the_operators_had_at_once() -> None:
     assert BACKEND.measure_memory(model, inputs) == 4 * 64 * (16 + 256 + 512)
     weights_too = profile(model, inputs, metrics=["measured_memory"])["measured_memory"]
     assert weights_too == 4 * 64 * (16 + 256 + 512) + 4 * (16 * 256 + 256 * 512 + 512 * 4)
+
+
+def test_inputs_that_are_bound_leave_the_memory_of_outputs_to_each_pass() -> None:
+    """Eight numbers of two bytes come in, eight of four go out."""
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    x = np.ones((2, 4), ml_dtypes.bfloat16)
+    model = make_model([helper.make_node("Cast", ["x"], ["y"], to=TensorProto.FLOAT)], {"x": x})
+    assert BACKEND.measure_memory(model, ModelInputs(x=x)) == 8 * 2 + 8 * 4
+
+
+def test_a_model_of_a_sequence_runs() -> None:
+    """Two tensors of six floats come in, and one goes out."""
+    nodes = [helper.make_node("SequenceAt", ["s", "first"], ["y"])]
+    model = make_model(nodes, {}, {"first": np.asarray(0)})
+    model.graph.input.append(helper.make_tensor_sequence_value_info("s", TensorProto.FLOAT, [2, 3]))
+    inputs = ModelInputs(s=[np.ones((2, 3), F), np.zeros((2, 3), F)])
+    with BACKEND.run(model, inputs) as run:
+        assert run().sum() == 6
+    assert BACKEND.measure_memory(model, inputs) == 3 * 6 * 4
 
 
 def test_where_the_arena_does_not_tell_memory_is_not_offered(monkeypatch: pytest.MonkeyPatch) -> None:

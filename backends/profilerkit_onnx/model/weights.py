@@ -58,6 +58,7 @@ _PARAMETERS = {
 }
 #: The inputs of operators that are values which the model keeps, or scales, but no parameters.
 _BUFFERS = {
+    "Attention": (3, 4, 5),
     "BatchNormalization": (3, 4),
     "Clip": (1, 2),
     "DequantizeLinear": (1, 2),
@@ -68,6 +69,7 @@ _BUFFERS = {
     "GRU": (4, 5),
     "LSTM": (4, 5, 6),
     "MatMulBnb4": (2,),
+    "MultiHeadAttention": (4, 5),
     "MatMulIntegerToFloat": (2, 3, 4, 5),
     "MatMulNBits": (2, 3),
     "NonMaxSuppression": (3, 4),

@@ -152,4 +152,5 @@ def measure_memory(model: ModelProto, inputs: ModelInputs, level: str, device: s
         )
     before = int(usage[0][_IN_USE]) - int(usage[0][_ADDED])
     most = max(int(facts[_IN_USE]) for facts in usage)
-    return most - before + sum(int(array.nbytes) for array in feeds.values())
+    arrays = [array for value in feeds.values() for array in (value if isinstance(value, (list, tuple)) else [value])]
+    return most - before + sum(int(array.nbytes) for array in arrays)

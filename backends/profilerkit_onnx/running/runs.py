@@ -46,8 +46,12 @@ def prepare_run(
 
 
 def make_feeds(model: ModelProto, inputs: ModelInputs) -> dict[str, Any]:
-    """Return the arrays of a call by the names of the graph's inputs; raises as `bind_inputs` does."""
-    return {name: np.asarray(value) for name, value in bind_inputs(list_declared(model), inputs).items()}
+    """Return the arrays of a call by the names of the graph's inputs, lists of them for sequences.
+
+    Raises as `bind_inputs` does.
+    """
+    bound = bind_inputs(list_declared(model), inputs)
+    return {name: np.asarray(value) if hasattr(value, "dtype") else value for name, value in bound.items()}
 
 
 def make_call(session: Any, feeds: Feeds, device: str, inputs: object) -> Callable[[], Any]:
@@ -77,7 +81,7 @@ def _make_cpu_run(session: Any, feeds: Feeds) -> Callable[[], Any]:
 
 def _is_foreign(array: Any) -> bool:
     """Return whether the dtype of an array is none of numpy's, but one that ml_dtypes has added, such as bfloat16."""
-    return bool(array.dtype.isbuiltin == 2)
+    return hasattr(array, "dtype") and bool(array.dtype.isbuiltin == 2)
 
 
 def _has_no_array(name: str) -> bool:
@@ -105,10 +109,12 @@ def _make_bound_run(session: Any, feeds: Feeds, device: str) -> Callable[[], Any
     binding = session.io_binding()
     for name, array in feeds.items():
         binding.bind_ortvalue_input(name, _make_value(array, kind, index))
-    for output in session.get_outputs():
-        binding.bind_output(output.name, kind, index)
+    names = [output.name for output in session.get_outputs()]
 
     def run() -> Any:
+        binding.clear_binding_outputs()  # it would keep those of the last pass, whose memory no pass would take
+        for name in names:
+            binding.bind_output(name, kind, index)
         session.run_with_iobinding(binding)
         binding.synchronize_outputs()
         return binding.get_outputs()

@@ -298,3 +298,11 @@ def test_every_operator_of_the_standard_is_counted_free_or_named() -> None:
     known = {name for name in newest if is_known(name)}
     assert newest.keys() - known - defined - WITH_GRAPHS == UNKNOWN
     assert len(known) > 150
+
+
+@pytest.mark.parametrize("op", ["ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd"])
+@pytest.mark.parametrize("axes", [[], [np.zeros(0, np.int64)]], ids=["left out", "none"])
+def test_a_reduction_over_no_dimension_is_free(op: str, axes: list[Any]) -> None:
+    x = np.ones((2, 3, 4), np.float32)
+    assert trace_node(op, x, *axes, noop_with_empty_axes=1).flops == 0
+    assert trace_node(op, x, *axes, noop_with_empty_axes=0).flops == 24
