@@ -34,6 +34,7 @@ __all__ = [
     "models",
     "parse_batch_sizes",
     "parse_shapes",
+    "require_suffix",
     "require_writable",
     "split_names",
 ]
@@ -124,6 +125,20 @@ def require_writable(context: click.Context, parameter: click.Parameter, path: A
     if wrong is not None:
         raise click.BadParameter(wrong)
     return Path(path)
+
+
+def require_suffix(*suffixes: str) -> Callable[[click.Context, click.Parameter, Any], Any]:
+    """Return a callback that checks where a file is to go, and that the end of its name tells one of these forms."""
+    *others, last = suffixes
+    names = f"{', '.join(others)} or {last}" if others else last
+
+    def check(context: click.Context, parameter: click.Parameter, path: Any) -> Any:
+        target = require_writable(context, parameter, path)
+        if target is not None and target.suffix not in suffixes:
+            raise click.BadParameter(f"{target.name!r}: give a name that ends in {names}")
+        return target
+
+    return check
 
 
 def check_outputs(context: click.Context, parameter: click.Parameter, paths: tuple[str, ...]) -> tuple[Path, ...]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from profilerkit.backend import RUN_CHECKS
-from profilerkit.cli.option_values import make_callback, require_writable
+from profilerkit.cli.option_values import make_callback, require_suffix
 
 if TYPE_CHECKING:
     from profilerkit.devices.info import DeviceInfo
@@ -23,7 +23,7 @@ _MOST_DISAGREEMENT = 25.0
 
 
 @click.command("calibrate")
-@click.argument("output", metavar="FILE", callback=require_writable, type=click.Path())
+@click.argument("output", metavar="FILE", callback=require_suffix(".toml"), type=click.Path())
 @click.option("--backend", default="torch", show_default=True, help="Whose operators to measure.")
 @click.option("--device", help="The device: cpu, or a device name of the framework, such as cuda:1.")
 @click.option("--dtype", multiple=True, help="Measure in this dtype; repeat it for several. float32 unless given.")
@@ -64,8 +64,6 @@ def command(
     from ..prediction.calibrating import calibrate
     from ..prediction.calibration import Calibration, write_toml
 
-    if output.suffix != ".toml":
-        raise click.BadParameter(f"{output.name!r}: give a name that ends in .toml", param_hint="FILE")
     try:
         measured = calibrate(
             backend_named(backend),

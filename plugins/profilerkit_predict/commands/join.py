@@ -11,7 +11,7 @@ import click
 from profilerkit.arguments.checks import DEPTH, TOP
 from profilerkit.cli import NOT_KEPT, USAGE, emit, fail
 from profilerkit.cli.measuring import load_job
-from profilerkit.cli.option_values import make_callback, parse_shapes, require_writable
+from profilerkit.cli.option_values import make_callback, parse_shapes, require_suffix
 from profilerkit.cli.options import TypedOption, console_or_json, output_option, trust_option
 from profilerkit.cli.output import cannot_write
 from profilerkit.count_text import format_count
@@ -29,14 +29,6 @@ if TYPE_CHECKING:
     from ..joining import JoinedProfile
 
 __all__ = ["command"]
-
-
-def _require_form(context: click.Context, parameter: click.Parameter, path: str | None) -> Path | None:
-    """Check that a file can be written, and that the end of its name tells the form."""
-    target: Path | None = require_writable(context, parameter, path)
-    if target is not None and target.suffix not in (".json", ".txt"):
-        raise click.BadParameter(f"{target.name!r}: give a name that ends in .json or .txt")
-    return target
 
 
 @click.command("join")
@@ -71,7 +63,7 @@ def _require_form(context: click.Context, parameter: click.Parameter, path: str 
     help="Show only this many layers, those with the most time of their own.",
 )
 @console_or_json
-@output_option("Also write a file: .json or .txt.", _require_form)
+@output_option("Also write a file: .json or .txt.", require_suffix(".json", ".txt"))
 @click.option("--strict", is_flag=True, help="Exit with 1 if a layer is above 1 of what the device can do.")
 def command(
     profile: str,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from profilerkit.cli import USAGE, emit, fail
-from profilerkit.cli.option_values import parse_batch_sizes, require_writable
+from profilerkit.cli.option_values import parse_batch_sizes, require_suffix
 from profilerkit.cli.options import console_or_json, output_option, trust_option
 from profilerkit.cli.output import cannot_write
 from profilerkit.errors import ArgumentError, DeviceNotKnownError, InputError, NotOfferedError
@@ -40,14 +40,6 @@ def _read_several(
     if not names:
         return None
     return names if len(names) > 1 else names[0]
-
-
-def _require_form(context: click.Context, parameter: click.Parameter, path: str | None) -> Path | None:
-    """Check that a file can be written, and that the end of its name tells the form."""
-    target: Path | None = require_writable(context, parameter, path)
-    if target is not None and target.suffix not in _FORMS:
-        raise click.BadParameter(f"{target.name!r}: give a name that ends in .json, .txt or .html")
-    return target
 
 
 @click.command("llm")
@@ -116,7 +108,7 @@ def _require_form(context: click.Context, parameter: click.Parameter, path: str 
 @click.option("--measure", is_flag=True, help="Also generate with the model, and measure the time of each token.")
 @trust_option
 @console_or_json
-@output_option("Also write a file: .json, .txt or .html.", _require_form)
+@output_option("Also write a file: .json, .txt or .html.", require_suffix(*_FORMS))
 def command(models: tuple[str, ...], form: str, output: Path | None, **options: Any) -> None:
     """Predict the memory and time that serving a language model needs.
 

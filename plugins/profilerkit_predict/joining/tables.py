@@ -160,7 +160,7 @@ _DEVICE_TITLES = ("MFU", "Roofline")
 _TITLES = ("Layer", "Type", "Time", "Share", "MACs", "Bytes", "FLOP/s", *_DEVICE_TITLES)
 
 
-def write_joined(joined: JoinedProfile, depth: int | None = None, top: int | None = None) -> str:
+def write_joined(joined: JoinedProfile, depth: int | None, top: int | None) -> str:
     """Return the table of layers, the kernels without a layer, and notes."""
     from profilerkit.render.console import grid_text
 

@@ -38,7 +38,7 @@ _FURTHER_NOTE = "layers that predict further tokens and have other tensors than 
 _ACTIVATIONS_NOTE = "a file does not tell the memory of activations: what fits leaves them out"
 
 
-def find_gguf_facts(path: Path, dtype: str | None = None, name: str | None = None) -> ModelFacts:
+def find_gguf_facts(path: Path, dtype: str | None, name: str | None) -> ModelFacts:
     """Return what the header of a GGUF file tells about its model; ``dtype`` is that of the cache.
 
     Raises `InputError` for a model whose tensors or sizes are not those of attention and feed-forward layers.

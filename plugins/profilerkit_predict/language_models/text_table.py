@@ -58,7 +58,7 @@ class Column(NamedTuple):
     cells: Sequence[str]
 
 
-def join_columns(title: str, columns: Sequence[Column], detail: str = "") -> TextTable:
+def join_columns(title: str, columns: Sequence[Column], detail: str) -> TextTable:
     """Return a table of columns."""
     rows = list(zip(*(column.cells for column in columns), strict=True))
     return TextTable(title, [column.heading for column in columns], rows, detail)
