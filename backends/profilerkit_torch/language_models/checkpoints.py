@@ -190,7 +190,7 @@ def add_mtp_layer(
         traced=None,
         notes=(_LIKE_THE_LAST,),
     )
-    return replace(facts, mtp_layer=layer, mtp_layers=count)
+    return replace(facts, mtp_layer=layer, mtp_layer_count=count)
 
 
 def _list_weights(

@@ -103,7 +103,7 @@ def _add_mtp_layer(file: GgufFile, sizes: GgufSizes, facts: ModelFacts) -> Model
         matrices=(),
         notes=(_FURTHER_NOTE,) if alike < len(layers) else (),
     )
-    return replace(facts, mtp_layer=first, mtp_layers=alike)
+    return replace(facts, mtp_layer=first, mtp_layer_count=alike)
 
 
 def _read_layer(tensor: StoredTensor) -> str:

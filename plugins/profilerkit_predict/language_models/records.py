@@ -344,7 +344,7 @@ class ModelFacts:
         encoder_prompt: Of an encoder-decoder the tokens of the prompt that its encoder was traced with; None for a
             decoder alone.
         mtp_layer: A layer of its own that predicts a further token, as a model; None where its configuration has none.
-        mtp_layers: How many such layers it has, which are taken to be alike.
+        mtp_layer_count: How many such layers it has, which are taken to be alike.
         unknown_storage: Why the bytes of the weights as the checkpoint stores them are not known; None if they are.
         notes: What else a reader of the numbers must know.
         notes_on_text: What a reader must know where all of a prompt is text.
@@ -363,7 +363,7 @@ class ModelFacts:
     traced: TracedPasses | None = None
     encoder_prompt: int | None = None
     mtp_layer: ModelFacts | None = None
-    mtp_layers: int = 0
+    mtp_layer_count: int = 0
     unknown_storage: str | None = None
     notes: tuple[str, ...] = ()
     notes_on_text: tuple[str, ...] = ()

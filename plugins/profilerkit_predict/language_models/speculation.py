@@ -134,7 +134,7 @@ def add_drafter(speculation: Speculation | None, cost: StepCost, drafter: ModelF
     is_own = drafter is cost.facts.mtp_layer
     weights = cost.weights if is_own else None
     of_drafter = replace(cost, facts=drafter, weights=weights, adapters=None, inputs=())
-    count = min(cost.facts.mtp_layers, speculation.draft_tokens) if is_own else 1
+    count = min(cost.facts.mtp_layer_count, speculation.draft_tokens) if is_own else 1
     return replace(speculation, drafter=of_drafter, drafters=count)
 
 

@@ -61,7 +61,7 @@ def test_tokens_are_drafted_one_after_the_other_before_they_are_checked() -> Non
 
 def test_layers_of_its_own_take_turns() -> None:
     """Three of the model's: all are stored and go through the prompts, one drafts a token; with two drafted, two."""
-    own = StepCost(replace(COST.facts, mtp_layer=SMALL, mtp_layers=3), DEVICE)
+    own = StepCost(replace(COST.facts, mtp_layer=SMALL, mtp_layer_count=3), DEVICE)
     for tokens, layers in ((2, 2), (3, 3), (5, 3)):
         speculation = add_drafter(Speculation(tokens, 0.5), own, SMALL)
         assert speculation is not None
