@@ -22,8 +22,7 @@ from .hooks.extension import LoadedModel
 from .hooks.manager import announce
 from .input_shapes import parse_input_shape
 from .models.loaders import find_loader, load_model
-from .models.opening import open_model
-from .models.placing import place_model, split_arguments
+from .models.opening import open_model, place_model, split_arguments
 from .piping.function import ProfilerFunction, why_no_function
 from .piping.requests import read_request
 from .profiler import Profiler, compare_profilers

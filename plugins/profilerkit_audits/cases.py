@@ -23,7 +23,7 @@ from profilerkit.hooks.unloaded import names_of_functions
 from profilerkit.isolation.limits import Limits
 from profilerkit.isolation.reports import list_default_metrics, register_for_any_backend
 from profilerkit.job import Job
-from profilerkit.models.placing import list_placing_arguments
+from profilerkit.models.opening import list_placing_arguments
 from profilerkit.models.python_loaders import is_in_file, is_in_module
 from profilerkit.piping.function import Need
 from profilerkit_budgets.limits import Budget

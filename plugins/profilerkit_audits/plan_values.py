@@ -13,7 +13,7 @@ from profilerkit.error_text import shown
 from profilerkit.errors import ArgumentError, by_likeness, nearest
 from profilerkit.hooks.offers import name_of_metric
 from profilerkit.input_shapes import DEFAULT_DTYPE, parse_input_shape
-from profilerkit.models.placing import list_placing_arguments
+from profilerkit.models.opening import list_placing_arguments
 from profilerkit.piping.intrinsic import INTRINSIC
 
 __all__ = [

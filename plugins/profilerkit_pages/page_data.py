@@ -14,7 +14,7 @@ from profilerkit.foreign_text import visible
 from profilerkit.piping.outcome import is_number
 from profilerkit.render.time_grids import machine_facts
 from profilerkit.times.measurement import Measurement
-from profilerkit.times.percentiles import is_supported
+from profilerkit.times.median import is_supported
 
 from .page_operators import add_speeds, describe_operators, describe_roofline, describe_timeline
 from .page_pairs import describe_sides

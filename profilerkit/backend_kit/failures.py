@@ -10,7 +10,7 @@ from types import TracebackType
 
 from ..error_text import list_causes
 from ..errors import BackendFailedError, ProfilerKitError, error_summary, model_failed
-from .tested_releases import describe_untested
+from .installed import describe_untested
 
 __all__ = [
     "backend_failed",

@@ -14,10 +14,10 @@ from typing import Protocol, TypeVar
 from ..count_text import format_count
 from ..trace.dtypes import product_dtype
 from ..trace.records import MemoryTimeline, ModelTrace, OpRecord
-from .branch_memory import measure_memory
 from .graph_work import HANDING_ON, Countable, Executed, GraphValue, Work
 from .live_bytes import Step, live_bytes
 from .named_layers import Scopes
+from .program_parts import measure_memory
 from .scoped_calls import LayerWeights, Scope, layer_calls, layer_records
 
 __all__ = [

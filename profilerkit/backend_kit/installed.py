@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Mapping
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -11,7 +12,7 @@ from types import ModuleType
 
 from ..errors import InputError
 
-__all__ = ["find_version", "library_for", "read_numbers", "require_version"]
+__all__ = ["declare_tested", "describe_untested", "find_version", "library_for", "read_numbers", "require_version"]
 
 #: Returned for a package whose version cannot be determined.
 _UNKNOWN = "of an unknown version"
@@ -61,3 +62,49 @@ def read_numbers(version: str) -> tuple[int, ...]:
     """Return the numbers that a version starts with: (2, 15, 0) of "2.15.0+cpu"."""
     match = re.match(r"\d+(\.\d+)*", version)
     return tuple(map(int, match[0].split("."))) if match else ()
+
+
+# The releases that backends are tested with ---------------------------------------------------------------------------
+
+
+#: The oldest and the newest release of each framework that a backend is tested with, by the backend's name.
+_tested: dict[str, Mapping[str, tuple[str, str]]] = {}
+
+
+def declare_tested(backend: str, releases: Mapping[str, tuple[str, str]]) -> None:
+    """Declare the oldest and the newest release of each framework that a backend is tested with.
+
+    Errors of the backend name them if another release is installed. `profilerkit.BackendInfo.tested` is declared when
+    the backend is loaded.
+
+    >>> declare_tested("my_backend", {"numpy": ("0.1", "0.2")})
+    >>> describe_untested("my_backend").partition(", and")[0]
+    'the my_backend backend is tested with numpy 0.1 to 0.2'
+    """
+    _tested[backend] = releases
+
+
+def describe_untested(backend: str) -> str:
+    """Return in words which releases of a framework a backend is tested with, where another one is installed.
+
+    Of several such frameworks the first is named. The text is empty where there is none.
+    """
+    for framework, (oldest, newest) in _tested.get(backend, {}).items():
+        try:
+            current = find_version(framework)
+        except ImportError:  # a library that is not needed
+            continue
+        numbers = read_numbers(current)
+        if numbers and not _is_within(numbers, read_numbers(oldest), read_numbers(newest)):
+            tested = oldest if oldest == newest else f"{oldest} to {newest}"
+            return f"the {backend} backend is tested with {framework} {tested}, and {current} is installed"
+    return ""
+
+
+def _is_within(numbers: tuple[int, ...], oldest: tuple[int, ...], newest: tuple[int, ...]) -> bool:
+    """Return whether a release is one of those from the oldest to the newest, which stand for all their patches too.
+
+    >>> _is_within((0, 2, 5), (0, 1), (0, 2)), _is_within((0, 3), (0, 1), (0, 2))
+    (True, False)
+    """
+    return oldest <= numbers[: len(oldest)] and numbers[: len(newest)] <= newest

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..backend import Backend
-from ..backend_kit.tested_releases import declare_tested, describe_untested
+from ..backend_kit.installed import declare_tested, describe_untested
 from ..errors import BackendNotFoundError, BackendNotInstalledError, by_likeness
 from ..process.containment import contained, plugin_error_text
 from .extension import API_VERSION, OLDEST_API_VERSION, BackendInfo

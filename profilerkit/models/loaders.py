@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from functools import partial
+from os import PathLike, fsdecode
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,12 +23,11 @@ from ..hooks.sources import ask_plugin
 from ..process.containment import contained
 from .loaded_files import path_restored
 from .python_loaders import list_definitions, load_from_file, load_from_module
-from .unread_formats import describe_unread
 
 if TYPE_CHECKING:
     from ..hooks.sources import Offer
 
-__all__ = ["find_loader", "list_accepting", "load_model"]
+__all__ = ["describe_unread", "find_loader", "list_accepting", "load_model"]
 
 
 def load_model(spec: str, trust: bool = False) -> Any:
@@ -147,3 +147,32 @@ def _takes_trust(load: Callable[..., Any]) -> bool:
         return "trust" in inspect.signature(load).parameters
     except (TypeError, ValueError):  # a function written in C may have no signature
         return False
+
+
+# Formats that are known, and that nothing here reads ------------------------------------------------------------------
+
+
+_ENGINE = "a TensorRT engine, which is compiled for one kind of GPU; profile the .onnx file that it was built from"
+_CORE_ML = "a Core ML model; profile the model that it was converted from, or that model as an .onnx file"
+_UNREAD = {
+    ".engine": _ENGINE,
+    ".gguf": "a language model in GGUF, which has weights and no layers: type 'profilerkit llm' instead",
+    ".json": "no model; if it is a saved report, 'profilerkit show' prints it",
+    ".mlmodel": _CORE_ML,
+    ".mlmodelc": _CORE_ML,
+    ".mlpackage": _CORE_ML,
+    ".plan": _ENGINE,
+    ".pte": "a program of ExecuTorch; profile the exported program that it was made of, as a .pt2 file",
+    ".trt": _ENGINE,
+}
+
+
+def describe_unread(path: str | PathLike[str]) -> str:
+    """Return what a file of a known format is, and what to do, by its suffix; empty for any other one.
+
+    >>> describe_unread("net.pte")
+    "'net.pte' is a program of ExecuTorch; profile the exported program that it was made of, as a .pt2 file"
+    """
+    name = fsdecode(path).rstrip("/")
+    what = _UNREAD.get(Path(name).suffix.lower(), "")
+    return f"{name!r} is {what}" if what else ""

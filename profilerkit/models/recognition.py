@@ -17,8 +17,7 @@ from ..hooks.extension import BackendInfo
 from ..hooks.manager import describe_disabled
 from ..hooks.sources import Offer, ask_plugin
 from .loaded_files import in_plain_names
-from .loaders import list_accepting
-from .unread_formats import describe_unread
+from .loaders import describe_unread, list_accepting
 
 __all__ = ["find_backend", "suggest_model"]
 

@@ -9,7 +9,7 @@ from ..piping.quantity import Scale, format_number, scale_value
 from ..times.batch_sweep import BatchSweep
 from ..times.conditions import Conditions
 from ..times.measurement import PERCENTILES, Measurement
-from ..times.percentiles import is_supported
+from ..times.median import is_supported
 from ..times.wording import format_noise
 from .grids import Grid, list_records
 

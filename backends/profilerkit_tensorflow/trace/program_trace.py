@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from profilerkit import CostFormulaError, ModelTrace
-from profilerkit.backend_kit.branch_memory import measure_memory
 from profilerkit.backend_kit.graph_traces import FOLLOWED
 from profilerkit.backend_kit.live_bytes import live_bytes
+from profilerkit.backend_kit.program_parts import measure_memory
 from profilerkit.trace.observed_runs import ObservedRun
 from profilerkit.trace.records import LayerRecord, MemoryTimeline
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from time_limits import run_python
 
-from profilerkit.backend_kit.installed import find_version, require_version
-from profilerkit.backend_kit.tested_releases import declare_tested, describe_untested
+from profilerkit.backend_kit.installed import declare_tested, describe_untested, find_version, require_version
 
 
 @pytest.fixture

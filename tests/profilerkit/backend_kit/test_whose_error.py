@@ -20,7 +20,7 @@ from profilerkit import (
 )
 from profilerkit.backend import DeviceLike
 from profilerkit.backend_kit.failures import explain_failure, find_raising_line
-from profilerkit.backend_kit.tested_releases import declare_tested
+from profilerkit.backend_kit.installed import declare_tested
 from profilerkit.testing import FakeBackend, FakeLayer, FakeModel, FakeTensor
 
 #: A backend's module: each function is one way to raise, or to hand on what another raises.

@@ -13,8 +13,14 @@ from profilerkit.errors import ArgumentError
 from profilerkit.render import render
 from profilerkit.results.comparison import Comparison
 from profilerkit.results.report import StatusRecord
-from profilerkit.times.operator_times import KernelTime, OperatorTime, OperatorTimes, OperatorTimeTable, Work
-from profilerkit.times.operator_totals import operator_totals
+from profilerkit.times.operator_times import (
+    KernelTime,
+    OperatorTime,
+    OperatorTimes,
+    OperatorTimeTable,
+    Work,
+    operator_totals,
+)
 from profilerkit.trace.records import LayerTable, ModelTrace, OpRecord
 from profilerkit.trace.table import Table
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from profilerkit.times.percentiles import is_supported, samples_needed
+from profilerkit.times.median import is_supported, samples_needed
 
 
 @pytest.mark.parametrize(
