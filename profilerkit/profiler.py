@@ -201,7 +201,8 @@ class Profiler:
         Between two keys, while the caller's code runs, the process is as the caller has it.
         """
         requested, arguments = self._request(names, arguments, FLAG("strict", strict))
-        return self._compute_in_steps(requested, arguments, FLAG("recompute", recompute), strict)
+        steps = self._steps(requested, arguments, FLAG("recompute", recompute), strict)
+        return iter(lambda: self._compute_next(steps), None)
 
     def compute_network_status(
         self,
@@ -263,13 +264,6 @@ class Profiler:
                     pass
         finally:
             self._once = False  # a function may have kept this profiler, and ask again when the model has changed
-
-    def _compute_in_steps(
-        self, names: Iterable[str], arguments: dict[str, Any], recompute: bool, strict: bool
-    ) -> Iterator[str]:
-        """Yield each key once it is computed, which is a whole call of ours."""
-        steps = self._steps(names, arguments, recompute, strict)
-        yield from iter(lambda: self._compute_next(steps), None)
 
     def _steps(
         self,

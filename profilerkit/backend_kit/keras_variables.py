@@ -10,7 +10,7 @@ from .call_stack import tensors_in
 from .keras_kinds import is_shipped_class
 from .keras_layers import direct_layers, hides_its_cell, list_stored_variables
 
-__all__ = ["lacks_weights", "own_states", "own_variables", "quantization_data", "variable_name"]
+__all__ = ["find_quantization_data", "lacks_weights", "list_own_states", "name_own_weights", "name_variable"]
 
 #: Classes of Keras whose own ``build`` makes no weights; nor does that of a layer which merges others.
 _PLAIN = ("Layer", "Model", "Sequential", "Functional")
@@ -18,13 +18,13 @@ _PLAIN = ("Layer", "Model", "Sequential", "Functional")
 _QUANTIZATION_DATA = re.compile(r"(_scales?|_zero|zero_point|_amax_history)$|^g_idx$")
 
 
-def own_variables(layer: Any) -> Iterator[tuple[str, Any]]:
+def name_own_weights(layer: Any) -> Iterator[tuple[str, Any]]:
     """Yield the names and weights of a Keras layer itself; for a recurrent layer also those of its cell."""
     states = {id(state.variable) for state in _list_carried_states(layer)}
     variables = list_stored_variables(layer, "trainable", "non_trainable")
-    yield from ((variable_name(variable), variable) for variable in variables if id(variable) not in states)
+    yield from ((name_variable(variable), variable) for variable in variables if id(variable) not in states)
     for inside in _list_cells(layer):
-        yield from own_variables(inside)
+        yield from name_own_weights(inside)
 
 
 def lacks_weights(layer: Any) -> bool:
@@ -32,7 +32,7 @@ def lacks_weights(layer: Any) -> bool:
 
     A layer inside of another may have run, and not be marked as built, until the first call with real inputs.
     """
-    if layer.built or any(True for _ in own_variables(layer)):
+    if layer.built or any(True for _ in name_own_weights(layer)):
         return False
     build = type(layer).build
     plain = [
@@ -49,7 +49,7 @@ class State(NamedTuple):
     is_saved: bool
 
 
-def own_states(layer: Any) -> Iterator[State]:
+def list_own_states(layer: Any) -> Iterator[State]:
     """Yield the variables of a Keras layer itself that are no parameters.
 
     It saves the scales, zero points and histories of a quantized layer. It does not save the states of a stateful
@@ -57,10 +57,10 @@ def own_states(layer: Any) -> Iterator[State]:
     """
     yield from _list_carried_states(layer)
     for inside in _list_cells(layer):
-        yield from own_states(inside)
+        yield from list_own_states(inside)
 
 
-def quantization_data(variables: Iterable[Any]) -> list[Any]:
+def find_quantization_data(variables: Iterable[Any]) -> list[Any]:
     """Return the scales, zero points and histories among variables that Keras made, of which the layers are not known.
 
     A name such as ``kernel_scale`` is one if the same layer has a kernel of integers, or a history of float8.
@@ -73,26 +73,26 @@ def quantization_data(variables: Iterable[Any]) -> list[Any]:
         for together in layers.values()
         if any(_is_quantized(one_variable) for one_variable in together)
         for variable in together
-        if _QUANTIZATION_DATA.search(variable_name(variable))
+        if _QUANTIZATION_DATA.search(name_variable(variable))
     ]
 
 
 def _is_quantized(variable: Any) -> bool:
-    name, dtype = variable_name(variable), getattr(variable.dtype, "name", variable.dtype)
+    name, dtype = name_variable(variable), getattr(variable.dtype, "name", variable.dtype)
     return name.endswith("_amax_history") or (name in ("kernel", "embeddings", "reverse_embeddings") and "int" in dtype)
 
 
 def _list_carried_states(layer: Any) -> Iterator[State]:
-    """Yield what `own_states` does, for a layer without its cells."""
+    """Yield what `list_own_states` does, for a layer without its cells."""
     if getattr(layer, "quantization_mode", None) is not None:
         for variable in list_stored_variables(layer, "trainable", "non_trainable"):
-            if _QUANTIZATION_DATA.search(variable_name(variable)):
-                yield State(variable_name(variable), variable, is_saved=True)
+            if _QUANTIZATION_DATA.search(name_variable(variable)):
+                yield State(name_variable(variable), variable, is_saved=True)
     # A stateful layer's states are among its variables too: each is told once.
     unsaved = {
         id(variable): variable for variable in (*_list_recurrent_states(layer), *_list_unlisted_variables(layer))
     }
-    yield from (State(variable_name(variable), variable, is_saved=False) for variable in unsaved.values())
+    yield from (State(name_variable(variable), variable, is_saved=False) for variable in unsaved.values())
 
 
 def _list_recurrent_states(layer: Any) -> list[Any]:
@@ -115,6 +115,6 @@ def _list_cells(layer: Any) -> list[Any]:
     return [inside for child in direct_layers(layer) for inside in (child, *direct_layers(child))]
 
 
-def variable_name(variable: Any) -> str:
+def name_variable(variable: Any) -> str:
     """Return the last part of a variable's name, without the number of its output."""
     return re.sub(r":\d+$", "", str(variable.name)).rpartition("/")[2]

@@ -65,7 +65,7 @@ def test_the_file_names_what_it_looks_for() -> None:
     [
         (keras_layers.flat_layers, "_flatten_layers"),
         (keras_layers.direct_layers, "_layers"),
-        (lambda layer: list(keras_variables.own_variables(layer)), "_non_trainable_variables"),
+        (lambda layer: list(keras_variables.name_own_weights(layer)), "_non_trainable_variables"),
     ],
 )
 def test_a_layer_without_a_name_is_refused(read: Any, name: str) -> None:

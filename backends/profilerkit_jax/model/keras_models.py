@@ -24,7 +24,7 @@ from profilerkit.backend_kit.keras_layers import (
     set_variable_value,
 )
 from profilerkit.backend_kit.keras_packing import list_packed_variables
-from profilerkit.backend_kit.keras_variables import lacks_weights, own_states, own_variables
+from profilerkit.backend_kit.keras_variables import lacks_weights, list_own_states, name_own_weights
 from profilerkit.backend_kit.layouts import in_declared_layout
 from profilerkit.process.locks import Lock
 from profilerkit.process.restoring import assign_dict, restored
@@ -99,9 +99,9 @@ def _list_variables(model: Any, layers: Sequence[tuple[str, Any]]) -> _Variables
     for layer_path, layer in layers:
         keys = tuple(layer_path.split(".")) if layer_path else ()
         packed = {id(variable): count for variable, count in list_packed_variables(layer)}
-        for name, variable in own_variables(layer):
+        for name, variable in name_own_weights(layer):
             add(variable, (*keys, name), is_parameter=True, numbers=packed.get(id(variable)))
-        for name, variable, is_saved in own_states(layer):
+        for name, variable, is_saved in list_own_states(layer):
             add(variable, (*keys, name), is_parameter=False, persistent=is_saved)
     for index, variable in enumerate(_list_all_variables(model)):
         add(variable, (f"state_{index}",), is_parameter=False, persistent=False, is_counted=False)

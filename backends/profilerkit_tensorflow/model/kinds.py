@@ -15,7 +15,7 @@ import tensorflow as tf
 from profilerkit.backend_kit import call_stack, keras_layers, keras_variables
 from profilerkit.backend_kit.keras_kinds import is_any_keras, is_keras
 from profilerkit.backend_kit.keras_layers import direct_layers, read_variable_value
-from profilerkit.backend_kit.keras_variables import variable_name
+from profilerkit.backend_kit.keras_variables import name_variable
 
 from ..compat.saved_models import is_saved_model
 from ..compat.variables import list_parts
@@ -31,8 +31,8 @@ __all__ = [
     "is_variable",
     "keras_variable_classes",
     "list_layers",
-    "own_states",
-    "own_variables",
+    "list_own_states",
+    "name_own_weights",
     "read_weight_list",
     "type_name",
 ]
@@ -70,7 +70,7 @@ def is_variable(value: Any) -> bool:
 
 def holds_random_state(variable: Any) -> bool:
     """Return whether a variable is the state of a random-number generator, of Keras or TensorFlow: no weight."""
-    return variable_name(variable) in ("seed_generator_state", "StateVar")
+    return name_variable(variable) in ("seed_generator_state", "StateVar")
 
 
 def list_layers(model: Any) -> list[tuple[str, Any]]:
@@ -90,33 +90,33 @@ def _list_children(layer: Any) -> Iterator[tuple[str, Any]]:
             yield _write_path(path), child
 
 
-def own_variables(layer: Any) -> Iterator[tuple[str, Any]]:
+def name_own_weights(layer: Any) -> Iterator[tuple[str, Any]]:
     """Yield the variables that a layer holds itself, by name; a saved model holds all of its variables."""
     if is_any_keras(layer):
         scales = set(map(id, _list_scales_of_file(layer)))
-        yield from (named for named in keras_variables.own_variables(layer) if id(named[1]) not in scales)
+        yield from (named for named in keras_variables.name_own_weights(layer) if id(named[1]) not in scales)
     elif isinstance(layer, tf.Module):
         for path, variable in list_parts(layer, is_variable):
             yield _write_path(path), variable
     elif is_saved_model(layer):
         variables = _list_saved_variables(layer)
-        scales = set(map(id, keras_variables.quantization_data(variables)))
+        scales = set(map(id, keras_variables.find_quantization_data(variables)))
         for variable in variables:
             if not (holds_random_state(variable) or id(variable) in scales):
-                yield variable_name(variable), variable
+                yield name_variable(variable), variable
 
 
-def own_states(layer: Any) -> Iterator[tuple[str, Any, bool]]:
+def list_own_states(layer: Any) -> Iterator[tuple[str, Any, bool]]:
     """Yield the variables of a layer that are no parameters, by name, and whether the layer saves them.
 
-    See `profilerkit.backend_kit.keras_variables.own_states`. A saved model has the scales of its quantized weights.
+    See `keras_variables.list_own_states`. A saved model has the scales of its quantized weights.
     """
     if is_any_keras(layer):
-        yield from keras_variables.own_states(layer)
-        yield from ((variable_name(variable), variable, True) for variable in _list_scales_of_file(layer))
+        yield from keras_variables.list_own_states(layer)
+        yield from ((name_variable(variable), variable, True) for variable in _list_scales_of_file(layer))
     elif is_saved_model(layer):
-        for variable in keras_variables.quantization_data(_list_saved_variables(layer)):
-            yield variable_name(variable), variable, True
+        for variable in keras_variables.find_quantization_data(_list_saved_variables(layer)):
+            yield name_variable(variable), variable, True
 
 
 def holds_saved_model(layer: Any) -> bool:
@@ -128,10 +128,10 @@ def _list_scales_of_file(layer: Any) -> list[Any]:
     """Return the scales of a layer that calls a saved model: the variables inside have the names of the file."""
     if not holds_saved_model(layer):
         return []
-    variables = {find_id(variable): variable for _, variable in keras_variables.own_variables(layer)}
+    variables = {find_id(variable): variable for _, variable in keras_variables.name_own_weights(layer)}
     return [
         variables[id(scale)]
-        for scale in keras_variables.quantization_data(map(find_stored_variable, variables.values()))
+        for scale in keras_variables.find_quantization_data(map(find_stored_variable, variables.values()))
     ]
 
 

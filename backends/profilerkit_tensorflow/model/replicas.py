@@ -9,7 +9,7 @@ from typing import Any
 import tensorflow as tf
 
 from ..compat.variables import require_whole
-from .kinds import find_stored_variable, is_function, own_variables
+from .kinds import find_stored_variable, is_function, name_own_weights
 from .weights import list_weights
 
 __all__ = ["as_one_replica", "describe_replicas", "find_strategy"]
@@ -33,7 +33,7 @@ def _list_variables(layers: Iterable[tuple[str, Any]]) -> Iterator[Any]:
     for _, layer in layers:
         if is_function(layer):
             yield from list_weights(layer)
-        yield from (variable for _, variable in own_variables(layer))
+        yield from (variable for _, variable in name_own_weights(layer))
 
 
 def as_one_replica(strategy: Any) -> AbstractContextManager[Any]:

@@ -11,11 +11,18 @@ import tensorflow as tf
 from profilerkit.backend_kit.keras_kinds import is_keras
 from profilerkit.backend_kit.keras_layers import flat_layers
 from profilerkit.backend_kit.keras_packing import list_packed_variables
-from profilerkit.backend_kit.keras_variables import variable_name
+from profilerkit.backend_kit.keras_variables import name_variable
 from profilerkit.count_text import format_count
 
 from ..compat.saved_models import is_saved_model
-from .kinds import find_id, find_stored_variable, holds_saved_model, keras_variable_classes, own_states, own_variables
+from .kinds import (
+    find_id,
+    find_stored_variable,
+    holds_saved_model,
+    keras_variable_classes,
+    list_own_states,
+    name_own_weights,
+)
 from .weights import identify
 
 __all__ = ["UNPACKING", "SavedPacking", "read_packing"]
@@ -27,7 +34,8 @@ UNPACKING = "BitwiseAnd"
 def read_packing(layers: Sequence[tuple[str, Any]], captured: Iterable[Any] = ()) -> SavedPacking:
     """Return how the variables of layers, the model itself first, and those that a function captures are packed."""
     saved = [layer for _, layer in layers if is_saved_model(layer) or holds_saved_model(layer)]
-    variables = [variable for layer in saved for _, variable, *_ in (*own_variables(layer), *own_states(layer))]
+    own = (variable for layer in saved for variable in (*name_own_weights(layer), *list_own_states(layer)))
+    variables = [variable for _, variable, *_ in own]
     return SavedPacking((*variables, *captured), dict(_list_recorded(layers[0][1])))
 
 
@@ -69,9 +77,9 @@ class SavedPacking:
 
     def _read_layer(self, variables: list[Any]) -> None:
         """Tell the numbers of the packed weights among the variables of one layer."""
-        shapes = {variable_name(variable): tuple(variable.shape) for variable in variables}
+        shapes = {name_variable(variable): tuple(variable.shape) for variable in variables}
         for variable in variables:
-            scales = shapes.get(f"{variable_name(variable)}_scale")
+            scales = shapes.get(f"{name_variable(variable)}_scale")
             is_matrix_of_bytes = len(variable.shape) == 2 and variable.dtype in (tf.int8, tf.uint8)
             if scales and is_matrix_of_bytes:
                 self._count(variable, scales, shapes.get("g_idx"))
@@ -79,7 +87,7 @@ class SavedPacking:
     def _count(self, variable: Any, scales: tuple[int, ...], groups: tuple[int, ...] | None) -> None:
         """Tell the numbers of one weight, from the shapes of its scales and of the ``g_idx`` of its layer."""
         is_transposed = variable.dtype == tf.uint8  # a kernel of GPTQ or AWQ
-        if variable_name(variable) != "kernel":
+        if name_variable(variable) != "kernel":
             length = groups[0] if groups else 0
         else:
             length = scales[0] if is_transposed else scales[-1]

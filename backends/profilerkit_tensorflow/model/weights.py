@@ -23,7 +23,7 @@ from .kinds import (
     is_function,
     keras_variable_classes,
     list_layers,
-    own_variables,
+    name_own_weights,
     read_weight_list,
 )
 
@@ -157,7 +157,7 @@ def list_trainable_variables(layers: Iterable[tuple[str, Any]], captured: Iterab
     model = named[0][1]
     if is_any_keras(model):
         return read_weight_list(model, "trainable_weights")
-    variables = [variable for _, layer in named for _, variable in own_variables(layer)]
+    variables = [variable for _, layer in named for _, variable in name_own_weights(layer)]
     frozen = {identify(v) for _, layer in named for v in _frozen(layer)}
     distinct = {identify(variable): variable for variable in (*variables, *captured)}
     return [variable for key, variable in distinct.items() if variable.trainable and key not in frozen]

@@ -7,7 +7,7 @@ from typing import Any
 import tensorflow as tf
 
 from profilerkit import BackendFailedError, ModelFailedError, ModelInputs, WithoutValuesError
-from profilerkit.backend_kit.keras_variables import quantization_data
+from profilerkit.backend_kit.keras_variables import find_quantization_data
 
 from ..model.kinds import find_stored_variable, is_unbuilt
 from ..model.weights import count_elements, describe_unmade_weights, list_weights
@@ -68,7 +68,7 @@ def zero_weights(model: Any) -> tuple[int, int]:
     require_values(model)
     nonzero = elements = 0
     weights = list_weights(model)
-    scales = set(map(id, quantization_data(weights)))
+    scales = set(map(id, find_quantization_data(weights)))
     for weight in weights:
         dtype = tf.as_dtype(weight.dtype)
         if id(weight) not in scales and (dtype.is_floating or dtype.is_complex):

@@ -19,7 +19,7 @@ from profilerkit.process.restoring import restored
 
 from ..compat.graphs import FuncGraph
 from ..compat.variables import can_make_unallocated
-from ..model.kinds import is_layer, list_layers, own_variables
+from ..model.kinds import is_layer, list_layers, name_own_weights
 from ..model.unallocated import collect_unallocated, make_without_values
 from ..untouched.snapshots import take_container
 
@@ -189,4 +189,4 @@ def _is_number(value: Any) -> bool:
 def _count_parts(layer: Any) -> tuple[int, ...]:
     """Return how many attributes, layers and variables a layer has."""
     inside = direct_layers(layer) if is_any_keras(layer) else ()
-    return len(vars(layer)), len(inside), sum(1 for _ in own_variables(layer))
+    return len(vars(layer)), len(inside), sum(1 for _ in name_own_weights(layer))

@@ -21,7 +21,7 @@ from profilerkit.process.restoring import restored
 
 from ..compat.eager_runs import read_number, shows_operators
 from ..model.calls import compute_outputs
-from ..model.kinds import is_unbuilt, list_layers, own_variables
+from ..model.kinds import is_unbuilt, list_layers, name_own_weights
 from .building import as_before_the_call
 from .departures import Departures
 from .eager_operators import VIEWS, EagerOperators, watch_operators
@@ -102,7 +102,7 @@ class EagerRun(EagerOperators):
     @property
     def did_nothing(self) -> bool:
         """Whether no operator ran and no value came out, although the model has weights to work with."""
-        has_weights = any([*own_variables(layer)] for _, layer in self.layers)
+        has_weights = any([*name_own_weights(layer)] for _, layer in self.layers)
         return has_weights and not self.executed and not self._returned_values
 
     def _is_known(self, tensor: Any) -> bool:

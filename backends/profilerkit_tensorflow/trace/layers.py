@@ -17,7 +17,7 @@ from profilerkit.process.restoring import restored
 from profilerkit.trace.records import LayerCall, TensorInfo
 
 from ..costs import layer_cost
-from ..model.kinds import is_layer, own_variables
+from ..model.kinds import is_layer, name_own_weights
 from .ownership import Owner, Ownership
 from .traced_calls import convert_callable
 
@@ -100,7 +100,7 @@ class LayerCalls(CallStack):
     def _note_unlisted(self, layer: Any) -> None:
         """Note a layer with weights that the model does not list, unless another hides it, as an RNN does its cell."""
         is_inside_a_layer = len(self._owners) > 1
-        if is_layer(layer) and any(True for _ in own_variables(layer)) and not is_inside_a_layer:
+        if is_layer(layer) and any(True for _ in name_own_weights(layer)) and not is_inside_a_layer:
             self.unlisted_types.append(type(layer).__name__)
 
     def _find_formula(self, layer: Any, call: LayerCall) -> Callable[[], Cost | None] | None:

@@ -13,14 +13,14 @@ from profilerkit import ModelTrace
 from profilerkit.backend_kit.call_stack import list_shown_layers
 from profilerkit.backend_kit.graph_traces import list_reads_by_number
 from profilerkit.backend_kit.keras_layers import write_settings
-from profilerkit.backend_kit.keras_variables import quantization_data
+from profilerkit.backend_kit.keras_variables import find_quantization_data
 from profilerkit.trace.dtypes import product_dtype
 from profilerkit.trace.layer_paths import count_depth
 from profilerkit.trace.records import LayerCall, LayerRecord, OpRecord, TensorInfo, WeightRecord, distinct
 
 from ..compat.graphs import list_traces
 from ..costs.registry import COSTS
-from ..model.kinds import holds_random_state, is_function, list_layers, own_states, own_variables, type_name
+from ..model.kinds import holds_random_state, is_function, list_layers, list_own_states, name_own_weights, type_name
 from ..model.saved_packing import read_packing
 from ..model.weights import (
     count_bytes,
@@ -58,10 +58,10 @@ def layer_records(
     recorder = _WeightRecorder(map(identify, list_trainable_variables(layers, captured)), packed)
     records = []
     for path, layer in list_shown_layers(layers, calls):
-        variables, states = list(own_variables(layer)), list(own_states(layer))
+        variables, states = list(name_own_weights(layer)), list(list_own_states(layer))
         if not path:
             others = _list_others(layers, captured)
-            scales = set(map(id, quantization_data(others)))
+            scales = set(map(id, find_quantization_data(others)))
             for other in others:
                 name = str(other.name).removesuffix(":0")
                 if id(other) in scales:  # those of quantized weights are no parameters
@@ -86,8 +86,8 @@ def _list_others(layers: Sequence[tuple[str, Any]], captured: Iterable[Any]) -> 
     """Return the captured variables that belong to no layer, without the states of random generators."""
     of_layers = set()
     for _, layer in layers:
-        of_layers |= {identify(variable) for _, variable in own_variables(layer)}
-        of_layers |= {identify(state) for _, state, _ in own_states(layer)}
+        of_layers |= {identify(variable) for _, variable in name_own_weights(layer)}
+        of_layers |= {identify(state) for _, state, _ in list_own_states(layer)}
     return [other for other in captured if identify(other) not in of_layers and not holds_random_state(other)]
 
 

@@ -34,7 +34,7 @@ from profilerkit.backend_kit.keras_layers import (
     read_variable_value,
     set_variable_value,
 )
-from profilerkit.backend_kit.keras_variables import lacks_weights, own_variables
+from profilerkit.backend_kit.keras_variables import lacks_weights, name_own_weights
 from profilerkit.backend_kit.layouts import in_declared_layout
 
 from ..compat.modules import read_children
@@ -127,7 +127,7 @@ def list_reported_weights(module: nn.Module) -> Iterator[tuple[str, torch.Tensor
     """
     if not is_keras(module) or (is_shipped(module) and type(module).__name__ == "TorchModuleWrapper"):
         return
-    for name, variable in own_variables(module):
+    for name, variable in name_own_weights(module):
         value = read_variable_value(variable)
         if value is not None:
             yield name, value

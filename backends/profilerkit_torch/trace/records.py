@@ -14,7 +14,7 @@ from profilerkit.backend_kit.call_stack import list_shown_layers, tensors_in
 from profilerkit.backend_kit.keras_kinds import is_keras
 from profilerkit.backend_kit.keras_layers import read_variable_value, write_settings
 from profilerkit.backend_kit.keras_packing import list_packed_variables
-from profilerkit.backend_kit.keras_variables import own_states
+from profilerkit.backend_kit.keras_variables import list_own_states
 from profilerkit.trace.layer_paths import count_depth
 from profilerkit.trace.records import LayerCall, LayerRecord, TensorInfo, WeightRecord
 
@@ -93,7 +93,7 @@ def _read_keras_weights(module: nn.Module, identities: dict[Any, int], trained: 
     ]
     states = [
         replace(weight_record(name, read_variable_value(state), identities, persistent=is_saved), trainable=False)
-        for name, state, is_saved in (own_states(module) if is_keras(module) else ())
+        for name, state, is_saved in (list_own_states(module) if is_keras(module) else ())
         if read_variable_value(state) is not None
     ]
     return weights, states

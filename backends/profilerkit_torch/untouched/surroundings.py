@@ -1,6 +1,8 @@
-"""What the functions of a model can reach beside it: globals, closures, caches, and what all these hold.
+"""Where a pass may leave tensors beside the model: globals, closures, caches, and what all these hold.
 
-Each of these is a holder of tensors: it knows what it had before a pass, what it has now, and how that is put back.
+A pass on shapes makes tensors without values; what the model's functions store must not outlive it. Each such place is
+a holder: it knows what it had before the pass, what it has now, and how that is put back. A tensor that is left
+anywhere else is noticed too (`leftovers`); then the model is counted in a run with values.
 """
 
 from __future__ import annotations
@@ -30,31 +32,35 @@ __all__ = ["FUNCTION_CACHE", "Cell", "Container", "FunctionCache", "Holder", "Na
 
 #: The class of functions that remember their results.
 FUNCTION_CACHE: Any = functools._lru_cache_wrapper
-#: Namespaces of these packages are not looked at: they keep nothing of a model's.
+#: The globals of these packages are not noted: they keep nothing of a model's.
 _NOT_NOTED = ("torch", "numpy", "builtins", "functools", "typing", "contextlib", "keras", "profilerkit_torch")
-#: Longer containers are vocabularies and the like.
+#: Containers with more items are not noted: they are vocabularies and the like, and each pass would copy them.
 _LONG = 1000
-#: So many calls of functions by functions are followed from the forward pass on.
+#: How many calls of functions by functions are followed, from the forward pass on.
 _CALLS = 8
-#: How far what a global or a cell holds is followed.
+#: How many containers and objects, one inside the other, are followed from a global or a cell.
 _NESTED = 4
 _FUNCTIONS = (FunctionType, MethodType, partial, FUNCTION_CACHE)
 _CONTAINER_TYPES = frozenset(CONTAINERS)
 
 
 class Surroundings:
-    """What the functions that a model runs can reach beside the model, as it was before a pass.
+    """The holders that the functions of a model can reach, as they were before a pass.
 
-    That is the globals that code of the model names, from its forward pass on through the methods and functions that
-    it names; the cells of their closures; and the containers and plain objects that all these hold.
+    They are the globals that the model's code names, in its forward pass and in the methods and functions that this
+    names in turn; the cells of their closures; and the containers and plain objects that all these hold.
+
+    Attributes:
+        holders: The holders.
+        names: For each function of the user's, the names that its code uses.
     """
 
     def __init__(self, inventory: Inventory, inputs: ModelInputs) -> None:
         self.holders: list[Holder] = []
-        #: For each function of the user's, the names that its code uses.
         self.names: list[frozenset[str]] = []
-        #: What was looked at, kept alive so that no id comes to be that of something else.
+        #: What was looked at, by its id; kept alive so that no id comes to be that of something else.
         self._noted: dict[int, Any] = {}
+        #: How far containers were followed, as `list_reachable` notes it.
         self._reached: dict[int, int] = {}
         #: By the id of a namespace; None for one that is not noted.
         self._namespaces: dict[int, Namespace | None] = {}
