@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
+from importlib import import_module
 from pathlib import Path
 
 from profilerkit import NotOfferedError
@@ -21,8 +21,7 @@ def find_library() -> Path:
 
     Without it, or with one of an older release, times of operators and layers are unavailable: `NotOfferedError`.
     """
-    spec, release = find_spec("ai_edge_litert"), find_version("ai_edge_litert")
-    folders = list(spec.submodule_search_locations or ()) if spec is not None else []
+    folders, release = import_module("ai_edge_litert").__path__, find_version("ai_edge_litert")
     paths = [Path(folder, name) for folder in folders for name in _LIBRARIES]
     library = next(filter(Path.is_file, paths), None)
     if library is None or read_numbers(release)[:2] < _MINIMUM:

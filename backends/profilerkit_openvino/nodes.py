@@ -43,7 +43,10 @@ def is_made_of_constants(node: Any, inputs_are_constant: Sequence[bool]) -> bool
 
 
 def read_constant(node: Any) -> Any:
-    """Return the values of a constant, also of one that is converted or repeated; None for what is none."""
+    """Return the values of a constant, also of one that is converted or repeated; None for what is none.
+
+    Numbers of which several share a byte, and those of bfloat16 and float8, are returned as the bits that hold them.
+    """
     while node.get_type_name() in ("Convert", "Broadcast"):
         node = node.input_value(0).get_node()
     if node.get_type_name() != "Constant":

@@ -165,7 +165,8 @@ def _list_sizes(sizes: Iterable[int], dtype: str) -> Any:
 def read_shape(value: Any) -> Any:
     """Return a shape in the stored form as `profile` takes it: ``{shape = [128], dtype = "int64"}`` has a dtype."""
     if isinstance(value, Mapping):
-        if "shape" in value and value.keys() <= {"shape", "dtype"}:
+        is_one = "shape" in value and value.keys() <= {"shape", "dtype"}
+        if is_one and isinstance(value.get("dtype", DEFAULT_DTYPE), str):  # else two inputs have these names
             return _read_sizes(value["shape"]), value.get("dtype", DEFAULT_DTYPE)
         return {name: read_shape(shape) for name, shape in value.items()}
     if isinstance(value, (list, tuple)):

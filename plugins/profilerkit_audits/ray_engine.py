@@ -14,6 +14,7 @@ import faulthandler
 import os
 import shutil
 import signal
+import socket
 import sys
 import tempfile
 import threading
@@ -213,7 +214,7 @@ def _keep_threads() -> Iterator[None]:
 #: The longest folder in which Ray can make its sockets: their paths have at most 107 characters, and about 65 of those
 #: are Ray's own.
 _LONGEST = 40
-#: Seconds that the processes of an own cluster may take to end.
+#: Seconds that a cluster may take to answer, and the processes of an own one to end.
 _PATIENCE = 10.0
 
 
@@ -241,8 +242,9 @@ class Connection:
             _send_messages_to_stderr(undo)
             undo.callback(ray.shutdown)
             try:
+                _require_answer(address)
                 ray.init(log_to_driver=False, include_dashboard=False, logging_level="warning", **options)
-            except (ConnectionError, ValueError, RuntimeError, TimeoutError) as error:
+            except (OSError, ValueError, RuntimeError) as error:
                 raise NotOfferedError(
                     f"the engine 'ray' cannot connect to a cluster at {address!r}: {error_line(error)}; give the "
                     "address that 'ray start --head' printed, or none for a cluster of this machine"
@@ -252,6 +254,13 @@ class Connection:
     def close(self) -> None:
         """End the connection, and a cluster of its own, and set this process as it was."""
         self._undo.close()
+
+
+def _require_answer(address: str) -> None:
+    """Raise OSError for a host and a port at which nothing answers: Ray itself tries for minutes."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if host and port.isdecimal():
+        socket.create_connection((host.strip("[]"), int(port)), _PATIENCE).close()
 
 
 def _restore_process(undo: ExitStack) -> None:

@@ -33,6 +33,8 @@ def shapes_of_text(texts: Iterable[str]) -> Any:
             spec = (_read_sizes(sizes), dtype.strip() or "float32")
         except ValueError:
             raise ArgumentError(f"{shown(text)} is no shape; {_suggest_shape(text)}") from None
+        if "=" in name:
+            raise ArgumentError(f"{shown(text)} has several names; give each input as a text of its own")
         if name.strip():
             named[name.strip()] = spec
         else:

@@ -16,6 +16,7 @@ from profilerkit.hooks.manager import manager
 from profilerkit_audits import Plan
 from profilerkit_audits.cases import list_cases
 from profilerkit_audits.listing import find_specs
+from profilerkit_audits.plan_values import check_shape, read_shape
 
 LEAST = 'metrics = ["macs"]\ntimeout = 30\nmemory = "4 GiB"\n[[models]]\nspec = "net.py:build"\ninput_shape = [8]\n'
 
@@ -305,6 +306,11 @@ def test_what_is_imported_once_for_all_models_of_a_library(tmp_path: Path) -> No
 def test_a_shape_as_text_is_the_same_case_as_a_list(text: str, listed: object, tmp_path: Path) -> None:
     read = Plan.load(written(tmp_path, LEAST.replace("[8]", text)))
     assert read.models[0].matrix == {"input_shape": (listed,)}
+
+
+def test_two_inputs_may_be_called_shape_and_dtype() -> None:
+    """They are no shape with a dtype, which is a text."""
+    assert read_shape(check_shape("input_shape", ["shape=3", "dtype=4"])) == {"shape": (3,), "dtype": (4,)}
 
 
 def test_a_metric_may_have_one_of_its_other_names(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import faulthandler
 import json
 import os
 import signal
+import socket
 import sys
 import tempfile
 import threading
@@ -292,6 +293,19 @@ def of_folder(folder: str) -> list[str]:
                 continue
             lines += [line] if folder in line else []
     return lines
+
+
+def test_a_port_without_a_listener_is_an_error_at_once() -> None:
+    """Ray itself tries to connect for minutes."""
+    from profilerkit_audits.ray_engine import Connection
+
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{bound.getsockname()[1]}"
+        with pytest.raises(
+            NotOfferedError, match=f"engine 'ray' cannot connect to a cluster at '{address}': .*refused"
+        ):
+            Connection(address, 1)
 
 
 def test_an_address_without_a_cluster_is_an_error(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from profilerkit.backend_kit.private_names import field
 
-#: What the sigmoid of Keras leaves on its result. Without it its operator shows it, where there is a graph.
+#: What the sigmoid of Keras leaves on its result. Without it a sigmoid is known by its operator, in a graph alone.
 _LOGITS = field("_keras_logits")
 #: What makes the state of an optimizer of ``tf_keras.optimizers.legacy``. Without it that is not known, and said.
 _MAKE_STATE = field("_create_all_weights")

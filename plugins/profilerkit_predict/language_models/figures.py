@@ -59,7 +59,7 @@ def cache_memory(reports: Sequence[LanguageModelReport]) -> Any:
     axis.xaxis.set_major_formatter("{x:,.10g}")
     axis.set_xlabel("Tokens of context")
     axis.set_ylabel(title_axis("Weights and cache", name))
-    return _finish(figure, axis, "memory against context")
+    return _finish(figure, axis, "memory against context", "Without activations.")
 
 
 def tokens_per_second(reports: Sequence[LanguageModelReport]) -> Any:
@@ -83,7 +83,8 @@ def tokens_per_second(reports: Sequence[LanguageModelReport]) -> Any:
         numbers.set_major_formatter("{x:,.10g}")
     axis.set_xlabel("Batch size (dotted: the cache does not fit)")
     axis.set_ylabel("Tokens per second, at most")
-    return _finish(figure, axis, "tokens per second against batch")
+    bound = "Lower bounds of times, so that rates are upper bounds."
+    return _finish(figure, axis, "tokens per second against batch", bound)
 
 
 def _plot_speeds(
@@ -209,12 +210,11 @@ def _make_axes() -> tuple[Any, Any]:
     return figure, figure.subplots()
 
 
-def _finish(figure: Any, axis: Any, what: str) -> Any:
+def _finish(figure: Any, axis: Any, what: str, bound: str) -> Any:
     axis.spines[["top", "right"]].set_visible(False)
     if len(axis.get_legend_handles_labels()[0]) <= 2:
         legend_above(axis)
     else:
         axis.legend(fontsize="small", frameon=False)
     axis.set_ylim(bottom=0 if axis.get_yscale() == "linear" else None)
-    notes = ["Execution model: engine. Lower bounds of times, so that rates are upper bounds."]
-    return finish(figure, (), what, notes)
+    return finish(figure, (), what, [f"Execution model: engine. {bound}"])
