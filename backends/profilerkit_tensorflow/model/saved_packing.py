@@ -34,8 +34,8 @@ UNPACKING = "BitwiseAnd"
 def read_packing(layers: Sequence[tuple[str, Any]], captured: Iterable[Any] = ()) -> SavedPacking:
     """Return how the variables of layers, the model itself first, and those that a function captures are packed."""
     saved = [layer for _, layer in layers if is_saved_model(layer) or holds_saved_model(layer)]
-    own = (variable for layer in saved for variable in (*name_own_weights(layer), *list_own_states(layer)))
-    variables = [variable for _, variable, *_ in own]
+    pairs = (variable for layer in saved for variable in (*name_own_weights(layer), *list_own_states(layer)))
+    variables = [variable for _, variable, *_ in pairs]
     return SavedPacking((*variables, *captured), dict(_list_recorded(layers[0][1])))
 
 
