@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from types import MappingProxyType
@@ -284,7 +284,7 @@ def find_shapes(passes: Passes) -> StepShapes | None:
     return StepShapes(
         tuple(replace(product, count=count) for product, count in products.items()),
         tuple(replace(one_layer, count=count) for one_layer, count in attention.items()),
-        tuple(_list_traffic(passes.prefill, batch, passes.prompt)),
+        tuple(_list_traffic(passes)),
     )
 
 
@@ -307,20 +307,44 @@ def _shape_attention(layer: str, operators: Sequence[OpRecord], laws: Mapping[tu
     return AttentionShape(all_pairs, max(1, columns), find_dtype(last))
 
 
-def _list_traffic(prefill: Iterable[OpRecord], batch: int, prompt: int) -> Iterable[TrafficShape]:
+def _list_traffic(passes: Passes) -> Iterable[TrafficShape]:
     """Yield the regions without products that have a value for each token; no part of attention, and no small ones."""
     from ..prediction.operators import find_family, find_regions
 
     counts: Counter[TrafficShape] = Counter()
-    for region in find_regions(prefill, fused=True):
+    tokens, in_step = passes.batch * passes.prompt, _list_step_sizes(passes)
+    for region in find_regions(passes.prefill, fused=True):
         head = region.head
-        sizes = head.outputs[0].shape if head.outputs else ()
-        is_square = sizes.count(prompt) > 1
-        is_small = math.prod(sizes) < batch * prompt
+        sizes = _read_sizes(head)
+        is_square = _is_square(sizes, passes.prompt, in_step.get((head.layer, head.operator), set()))
+        is_small = math.prod(sizes) < tokens
         if head.macs or not region.moved_bytes or is_square or is_small:
             continue
         dtype = find_dtype(head)
         if dtype.startswith(("int", "uint", "bool")):  # calibrations have floats alone
             dtype = "float32"
-        counts[TrafficShape(find_family(head), region.moved_bytes / (batch * prompt), dtype)] += 1
+        counts[TrafficShape(find_family(head), region.moved_bytes / tokens, dtype)] += 1
     yield from (replace(shape, count=count) for shape, count in counts.items())
+
+
+def _read_sizes(operator: OpRecord) -> tuple[int, ...]:
+    return operator.outputs[0].shape if operator.outputs else ()
+
+
+def _list_step_sizes(passes: Passes) -> dict[tuple[str, str], set[tuple[int, ...]]]:
+    """Return the sizes of what the operators of each layer make in the step; none if they may be those of a window."""
+    sizes: dict[tuple[str, str], set[tuple[int, ...]]] = {}
+    if passes.prompt not in passes.windows.values():
+        for operator in passes.decode:
+            sizes.setdefault((operator.layer, operator.operator), set()).add(_read_sizes(operator))
+    return sizes
+
+
+def _is_square(sizes: tuple[int, ...], prompt: int, in_step: Set[tuple[int, ...]]) -> bool:
+    """Return whether two dimensions are tokens of the prompt, and not one that happens to have as many elements.
+
+    The step has one token, and in a square, which also has one key more, both dimensions are others than the prompt's.
+    """
+    places = [place for place, size in enumerate(sizes) if size == prompt]
+    with_one_token = {(*sizes[:place], 1, *sizes[place + 1 :]) for place in places}
+    return len(places) > 1 and with_one_token.isdisjoint(in_step)
