@@ -41,15 +41,22 @@ Row: TypeAlias = Mapping[str, Any]
 
 def list_tables(report: Report, layers: Sequence[Row]) -> Iterator[dict[str, Any]]:
     """Yield the tables beside that of the layers: layers by what they take themselves, types, operators, metrics."""
-    if layers:
-        yield from _list_layer_tables(layers)
     operators = report.operators or ()
+    if layers:
+        yield from _list_layer_tables(_forget_uncounted(layers, operators))
     if operators:
         work = {key: key for key in (*WORK, *TRAFFIC) if key in operators[0]}
         yield _describe_table("By operator", "operator", "operator", _add_up(operators, "operator", work, "calls"))
     for record in report.statuses.values():
         if isinstance(record.value, Table) and record.value and not _is_by_layer(record.value):
             yield _describe_table(visible(record.friendly_name), record.value.columns[0], "row", record.value)
+
+
+def _forget_uncounted(layers: Iterable[Row], operators: Iterable[Row]) -> list[Row]:
+    """Return the layers without the work of their own where an operator is not counted: it is unknown, and not less."""
+    uncounted = {operator["layer"] for operator in operators if operator.get("missing")}
+    unknown = {f"own_{column}": None for column in WORK}
+    return [{**layer, **unknown} if layer["path"] in uncounted else layer for layer in layers]
 
 
 def _list_layer_tables(layers: Sequence[Row]) -> Iterator[dict[str, Any]]:
