@@ -77,14 +77,17 @@ def _make_mesh(model: RankModel) -> DeviceMesh:
 def _allocate(module: nn.Module) -> None:
     """Give a module memory without values, in training mode; what parts of it share stays shared.
 
-    torch's ``to_empty`` makes a tensor for each place, so that tied weights would count twice.
+    torch's ``to_empty`` makes a tensor for each place, so that tied weights would count twice, and fails for a layer
+    that stands in two places.
     """
     places: dict[int, list[tuple[nn.Module, str]]] = {}
     for part in module.modules():
         for name, tensor in (*read_parameters(part).items(), *read_buffers(part).items()):
             if tensor is not None:
                 places.setdefault(id(tensor), []).append((part, name))
-    module.to_empty(device="cpu").train()
+    for part in module.modules():
+        part.to_empty(device="cpu", recurse=False)
+    module.train()
     for (first, first_name), *others in places.values():
         for part, name in others:
             if getattr(part, name) is not getattr(first, first_name):

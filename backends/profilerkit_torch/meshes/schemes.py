@@ -49,22 +49,22 @@ def _shard_fully(model: nn.Module, device_mesh: DeviceMesh) -> StepScheme:
     """Shard the model with ``fully_shard``: each module of each list of modules, and what is left with the root."""
     from torch.distributed.fsdp import fully_shard
 
-    for module in (*_list_blocks(model), model):
+    for module in dict.fromkeys((*_list_blocks(model), model)):  # a block may be in several places
         fully_shard(module, mesh=device_mesh)
     return StepScheme()
 
 
-def _list_blocks(model: nn.Module) -> list[nn.Module]:
-    """Return the modules in lists of modules that are in no other list: the blocks of a network."""
-    blocks: list[nn.Module] = []
-    remaining = [model]
-    while remaining:
-        for child in remaining.pop().children():
-            if isinstance(child, nn.ModuleList):
-                blocks.extend(child)
-            else:
-                remaining.append(child)
-    return blocks
+def _list_blocks(module: nn.Module, is_in_list: bool = False) -> Iterator[nn.Module]:
+    """Yield the modules in lists of modules, the blocks of a network, but not those inside of blocks.
+
+    What only holds modules and is never called itself, as a list in a list, is no block; what it holds is.
+    """
+    is_in_list = is_in_list or isinstance(module, nn.ModuleList)
+    for child in module.children():
+        if is_in_list and type(child).forward is not nn.Module.forward:
+            yield child
+        else:
+            yield from _list_blocks(child, is_in_list)
 
 
 class _Scheme(NamedTuple):

@@ -1,0 +1,51 @@
+"""What ``parallelize="fsdp2"`` shards, and the memory of models whose layers stand in several places."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("torch.distributed.fsdp", reason="this torch has no fully_shard")
+
+import torch
+from torch import nn
+
+from profilerkit_torch.compat.fake_tensors import FakeTensorMode
+from profilerkit_torch.meshes.ranks import _allocate
+from profilerkit_torch.meshes.schemes import _list_blocks
+
+BLOCKS = [nn.Sequential(nn.Linear(4, 4)) for _ in range(4)]
+
+
+def hold(**layers: nn.Module) -> nn.Module:
+    module = nn.Module()
+    for name, layer in layers.items():
+        setattr(module, name, layer)
+    return module
+
+
+@pytest.mark.parametrize(
+    ("model", "blocks"),
+    [
+        (hold(layers=nn.ModuleList(BLOCKS), head=nn.Linear(4, 4)), BLOCKS),
+        (hold(encoder=hold(layers=nn.ModuleList(BLOCKS[:2])), layers=nn.ModuleList(BLOCKS[2:])), BLOCKS),
+        (hold(stages=nn.ModuleList([nn.ModuleList(BLOCKS[:2]), nn.ModuleDict({"a": BLOCKS[2]})])), BLOCKS[:3]),
+        (hold(stages=nn.ModuleList([hold(norm=BLOCKS[0], mlp=BLOCKS[1])])), BLOCKS[:2]),
+        (nn.ModuleList(BLOCKS), BLOCKS),
+        (hold(layers=nn.ModuleList([BLOCKS[0], BLOCKS[0]]), again=nn.ModuleList(BLOCKS[:1])), BLOCKS[:1]),
+        (hold(body=nn.Sequential(nn.Linear(4, 4))), []),
+    ],
+    ids=["one list", "two lists", "lists in a list", "no forward", "the model", "shared", "none"],
+)
+def test_blocks_are_the_modules_of_lists_that_are_called(model: nn.Module, blocks: list[nn.Module]) -> None:
+    """torch refuses to shard what has no ``forward``, and a module twice."""
+    assert list(dict.fromkeys(_list_blocks(model))) == blocks
+
+
+def test_a_layer_in_two_places_gets_memory_once() -> None:
+    with torch.device("meta"):
+        shared = nn.Linear(4, 4)
+        model = hold(first=nn.Sequential(shared), second=nn.Sequential(shared))
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        _allocate(model)
+    assert [tuple(parameter.shape) for parameter in model.parameters()] == [(4, 4), (4,)]
+    assert all(parameter.device.type == "cpu" for parameter in model.parameters())
