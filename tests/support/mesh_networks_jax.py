@@ -50,6 +50,11 @@ def run_scanned(weights: Any, x: Any) -> Any:
     return jax.lax.scan(jax.checkpoint(body), x, weights)[0]
 
 
+def run_branched(weights: Any, x: Any) -> Any:
+    """Run the first block, or all of them, as the values say."""
+    return jax.lax.cond(x.sum() > 0, lambda x: run_block(weights[0], x), lambda x: run(weights, x), x)
+
+
 def make_weights(*stack: int) -> Any:
     shapes = {"up": (*stack, WIDTH, INNER), "down": (*stack, INNER, WIDTH)}
     return {name: jax.ShapeDtypeStruct(shape, jnp.float32) for name, shape in shapes.items()}
@@ -57,6 +62,10 @@ def make_weights(*stack: int) -> Any:
 
 def build() -> JaxModel:
     return JaxModel(run, [make_weights() for _ in range(BLOCKS)])
+
+
+def build_branched() -> JaxModel:
+    return JaxModel(run_branched, build().params)
 
 
 def build_spread() -> JaxModel:

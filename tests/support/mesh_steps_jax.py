@@ -28,6 +28,7 @@ STEPS: Mapping[str, tuple[Callable[[], Any], Mapping[str, int], Any]] = {
     "alone": (networks.build, {"dp": 1, "tp": 4}, None),
     "dp": (networks.build, {"dp": 4}, networks.replicate),
     "tp": (networks.build, {"tp": 4}, networks.shard_tensors),
+    "branches": (networks.build_branched, {"tp": 4}, networks.shard_tensors),
     "fsdp": (networks.build_spread, {"dp": 4}, networks.shard_fully),
     "scan": (networks.build_scanned, {"dp": 4}, networks.shard_layers_of_scan),
     "fsdp x tp": (networks.build, {"dp": 2, "tp": 2}, networks.shard_both),

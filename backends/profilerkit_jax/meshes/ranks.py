@@ -112,6 +112,7 @@ def _read_step(share: _Share, program: DeviceProgram, model: RankModel) -> RankT
     walk = cast(ShareWalk, passed.walk)
     trace = make_trace(share.subject, share.traced, passed, training=True)
     exchanged = tuple(_list_exchanged(walk, share, model.mesh, len(trace.operators)))
+    unknown.update(f"{kind} of a branch that is not counted" for kind in _list_uncounted(walk))
     step_bytes = _divide_memory(share.subject.leaves, share.traced.inputs, program.memory)
     missing = {f"the share of {name}, which is counted as a whole": 1 for name in walk.unknown}
     idle = note_idle(model.mesh, (placed.collective for placed in exchanged))
@@ -139,8 +140,9 @@ def _list_exchanged(
 
     What no equation of the jaxpr asks for comes last, and is of no layer.
     """
-    positions = {id(executed): index for index, executed in enumerate(walk.work.operators)}
-    for executed, exchange, spot in sorted(walk.exchanged, key=lambda exchanged: positions[id(exchanged.by)]):
+    positions = _find_positions(walk)
+    counted = [exchanged for exchanged in walk.exchanged if id(exchanged.by) in positions]
+    for executed, exchange, spot in sorted(counted, key=lambda exchanged: positions[id(exchanged.by)]):
         phase = "backward" if executed.is_backward else "forward"
         overlaps = _is_of_weight(exchange, spot, share)
         collective = make_collective(exchange.message, executed.chain[-1].path, phase, overlaps, mesh)
@@ -148,6 +150,17 @@ def _list_exchanged(
     for exchange in (exchange for left in walk.waiting.values() for exchange in left):
         phase = "backward" if "transpose(" in exchange.instruction.scopes else "forward"
         yield PlacedCollective(operators, make_collective(exchange.message, "", phase, False, mesh))
+
+
+def _find_positions(walk: ShareWalk) -> dict[int, int]:
+    """Return the positions of the operators that are counted, by their ``id``."""
+    return {id(executed): index for index, executed in enumerate(walk.work.operators)}
+
+
+def _list_uncounted(walk: ShareWalk) -> list[str]:
+    """Return the kinds of what only branches exchange that are not counted."""
+    positions = _find_positions(walk)
+    return [exchanged.exchange.message.kind for exchanged in walk.exchanged if id(exchanged.by) not in positions]
 
 
 def _is_of_weight(exchange: RankExchange, spot: Spot, share: _Share) -> bool:

@@ -96,6 +96,15 @@ def test_share_and_work_by_hand(steps: dict[str, RankTrace], name: str, share: i
     assert not step.trace.uncounted and not step.unknown
 
 
+def test_what_a_branch_exchanges_counts_with_the_branch(steps: dict[str, RankTrace]) -> None:
+    """The side of all blocks is counted; the output of the one block of the other side is reduced in that alone."""
+    step = steps["branches"]
+    assert count_macs(step, "forward") == BLOCKS * 2 * PRODUCT // 4
+    assert sum_up(step)["all-reduce", "tp", "forward"] == (BLOCKS, BLOCKS * HIDDEN)
+    assert step.unknown["all-reduce of a branch that is not counted"] >= 1
+    assert set(step.unknown) == {"all-reduce of a branch that is not counted"}
+
+
 def test_layers_make_up_the_peak(steps: dict[str, RankTrace]) -> None:
     """Weights and gradients count for the layers that have them, all else for the model itself."""
     for step in steps.values():
