@@ -68,7 +68,7 @@ class Display:
         if not self.quiet:
             emit(_render(result, self.form, **options, color=wants_color()).rstrip("\n"), colored=True)
         if unwritten:
-            cannot_write(unwritten[0])
+            cannot_write(*unwritten)
 
     def _write_files(self, result: Report | Comparison, options: dict[str, Any]) -> list[OSError]:
         """Write each file, and return the errors of those that cannot be written."""
@@ -81,9 +81,9 @@ class Display:
         return unwritten
 
 
-def cannot_write(error: OSError) -> NoReturn:
-    """Leave the command, saying which file could not be written."""
-    fail(f"cannot write {error.filename}: {error.strerror or error}", USAGE, error)
+def cannot_write(*errors: OSError) -> NoReturn:
+    """Leave the command, saying which files could not be written."""
+    fail("; ".join(f"cannot write {error.filename}: {error.strerror or error}" for error in errors), USAGE, errors[0])
 
 
 def _takes(form: str, option: str) -> bool:

@@ -81,8 +81,12 @@ def plugin_error_text(error: BaseException) -> str:
     """
     if isinstance(error, PluginFailedError) and error.__cause__ is not None:
         error = error.__cause__
+    try:
+        text = str(error)
+    except Exception:  # the plugin's own code writes it
+        text = ""
     where = find_importing_line(error)
-    return f"{type(error).__name__}: {error}{f' ({where})' if where else ''}"
+    return f"{type(error).__name__}{f': {text}' if text else ''}{f' ({where})' if where else ''}"
 
 
 def describe_origin(error: BaseException) -> str:

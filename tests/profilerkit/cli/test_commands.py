@@ -145,6 +145,9 @@ def test_a_file_that_cannot_be_written_after_all_does_not_cost_the_result(
     assert result.exit_code == 2
     assert "MACs" in result.stdout
     assert result.stderr == "Error: cannot write r.json: No space left on device\n"
+    both = run("profile", f"{models}:teacher", *STATIC, "--output", "r.json", "--output", "r.md").stderr
+    reason = "No space left on device"
+    assert both == f"Error: cannot write r.json: {reason}; cannot write r.md: {reason}\n"
     result = run("check", f"{models}:teacher", *STATIC, "--limit", "macs <= 1", "--output", "r.xml")
     assert (result.exit_code, result.stderr) == (2, "Error: cannot write r.xml: No space left on device\n")
 

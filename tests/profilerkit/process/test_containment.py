@@ -76,7 +76,7 @@ def error(request: pytest.FixtureRequest) -> BaseException:
 
 @pytest.fixture
 def error_text(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}"
+    return f"{type(error).__name__}: {error}".removesuffix(": ")
 
 
 def is_warned(warned: list[Any], text: str) -> bool:
@@ -195,7 +195,7 @@ def test_the_function_of_a_metric(install: Any, core: None, error: BaseException
     install("bad", "worse", profiler_functions=lambda backend: [ComputeDepth(error)])
     report = profile(FakeModel(), X, backend=FakeBackend())
     record = report.status("depth")
-    assert error_text.removesuffix(": ") in record.missing[0]
+    assert error_text in record.missing[0]
     assert WAY_OUT in record.missing[0] + record.note
     comparison = compare(FakeModel(), FakeModel(), inputs=X, backend=FakeBackend())
     assert comparison.reference["depth"] is None
@@ -345,3 +345,19 @@ def test_the_workaround_for_each_kind_of_plugin() -> None:
             raise SystemExit
     with pytest.raises(Abandon), contained(None, "it"):
         raise Abandon
+
+
+def test_an_error_without_a_message_is_contained() -> None:
+    """Neither one whose own code cannot write it, nor one that says nothing."""
+
+    class Mute(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError
+
+    plugin = PluginInfo("bad", "bad", "profilerkit-bad")
+    for error in (Mute(), ValueError()):
+        with (
+            pytest.raises(PluginFailedError, match=rf"^drawing of plugin .* raised {type(error).__name__}; "),
+            contained(plugin, "drawing", wrapped=True),
+        ):
+            raise error
