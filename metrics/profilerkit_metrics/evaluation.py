@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -181,15 +182,9 @@ class ComputeEvalMetric(ExternalProfilerFunction):
         unit = self.metric.UNIT if unit_name is None else unit_name
         comparison = _choose_comparative(comparative, better, self.func)
         added = DynamicEvalMetric(_KEY("key", key), unit, description, comparison)
-        return ComputeEvalMetric(
-            self.func,
-            self.key,
-            self.default_split,
-            unit_name=self.metric.UNIT,
-            comparative=self.metric.COMPARATIVE,
-            description=self.metric._description,
-            secondary=(*self.secondary, added),
-        )
+        function = copy.copy(self)
+        function.secondary = (*self.secondary, added)
+        return function
 
     def parameters(self) -> Mapping[str, Parameter]:
         """Return what the function names, and what it takes to run it: backend, split and device."""
@@ -238,16 +233,14 @@ class ComputeEvalMetric(ExternalProfilerFunction):
         return arguments
 
     def _read_values(self, evaluated: _Evaluated) -> dict[str, Any]:
-        return {
-            self.metric.NAME: self._read_entry(evaluated.returned, self.key),
-            InferenceTime.NAME: Measurement((evaluated.seconds,)),
-            **{metric.NAME: self._read_secondary_entry(evaluated.returned, metric.NAME) for metric in self.secondary},
-        }
+        keys = {self.metric.NAME: self.key, **{metric.NAME: metric.NAME for metric in self.secondary}}
+        values = {name: self._read_or_fail(evaluated.returned, key) for name, key in keys.items()}
+        return {**values, InferenceTime.NAME: Measurement((evaluated.seconds,))}
 
-    def _read_secondary_entry(self, returned: Any, key: str) -> Any:
+    def _read_or_fail(self, returned: Any, key: str | None) -> Any:
         try:
             return self._read_entry(returned, key)
-        except (InputError, TypeError) as error:  # the main metric is fine without it
+        except (InputError, TypeError) as error:  # the other metrics are fine without it
             return Failure(error)
 
     def _read_entry(self, returned: Any, key: str | None) -> Any:

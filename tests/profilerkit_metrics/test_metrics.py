@@ -168,6 +168,26 @@ def test_an_unknown_secondary_metric_fails_alone(model: FakeModel, make_profiler
     assert "none of them is 'f2'" in profiler.report().status("f2").missing[0]
 
 
+def test_an_unknown_main_metric_fails_alone(model: FakeModel, make_profiler: MakeProfiler) -> None:
+    """The evaluation ran: its seconds and the other entries are known."""
+    both = {"top-1": 70.0, "top-5": 90.0}
+    profiler = evaluator(model, make_profiler, lambda network, loader: both, secondary=[DynamicEvalMetric("top-5")])
+    status = profiler.compute_network_status()
+    assert (status["eval_metric"], status["top-5"]) == (None, 90.0)
+    assert float(status["inference_time"]) >= 0
+
+
+def test_one_more_secondary_metric_keeps_the_class() -> None:
+    class Evaluate(ComputeEvalMetric):
+        """A function of a user's own."""
+
+    function = Evaluate(lambda network, loader: {"a": 1}, "a", unit_name="%")
+    further = function.with_secondary_metric("b")
+    assert type(further) is Evaluate
+    assert [key.NAME for key in further.get_bounded_status_keys()] == ["eval_metric", "inference_time", "b"]
+    assert len(function.get_bounded_status_keys()) == 2
+
+
 def test_evaluation_needs_data(model: FakeModel, make_profiler: MakeProfiler) -> None:
     profiler = make_profiler(model, ComputeEvalMetric(lambda network, loader: 1))
     with pytest.raises(InputError, match="there is no data to evaluate on; give data_splits="):
