@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import defaultdict
 from collections.abc import Container, Iterable, Mapping, Sequence, Set
 from typing import NamedTuple
 
@@ -30,7 +31,7 @@ from profilerkit.backend_kit.named_layers import (
     nest_scopes,
 )
 from profilerkit.backend_kit.scoped_calls import Scope
-from profilerkit.trace.layer_paths import walk_outwards
+from profilerkit.trace.layer_paths import add_outer, walk_outwards
 
 from ..costs.registry import OPERATORS
 
@@ -189,18 +190,35 @@ def _read_names(model: ModelProto) -> list[LayersAround]:
     """Return the layers that names such as ``/block/block.0/Conv`` tell, and which call of the innermost it is.
 
     The second call of a layer has a number at its name, ``/block/convolution_1/Conv``. It is told from a layer that is
-    called so by its sibling ``/block/convolution``, and by the weights, which have the names of their layers.
+    called so by its sibling ``/block/convolution``, and by the weights: those that the sibling reads, or those that
+    have the names of their layers. Of layers without weights nothing tells it: ``relu`` and ``relu_1`` are one layer.
     """
     scopes = [node.name.lstrip("/").rpartition("/")[0] for node in model.graph.node]
     paths_by_scope = {scope: tuple(nest_scopes(scope.split("/"))) for scope in dict.fromkeys(scopes)}
-    all_paths = {path for paths in paths_by_scope.values() for path in paths}
-    owners = {tensor.name.rpartition(".")[0] for tensor in model.graph.initializer}
-    calls = {path: _split_number(path, all_paths, owners) for path in all_paths}
+    weights = _list_weights(model, [paths_by_scope[scope] for scope in scopes])
+    owners = add_outer(tensor.name.rpartition(".")[0] for tensor in model.graph.initializer)
+    calls = {path: _split_number(path, weights, owners) for path in weights}
     around = {
         scope: LayersAround(tuple(calls[path].layer for path in paths), tuple(calls[path].number for path in paths))
         for scope, paths in paths_by_scope.items()
     }
     return [around[scope] for scope in scopes]
+
+
+def _list_weights(model: ModelProto, paths: Iterable[Sequence[str]]) -> Mapping[str, Set[str]]:
+    """Return the matrices, and what has more dimensions, that the nodes inside each path read.
+
+    ``paths`` has those of each node. A weight that is read in several places may have a copy for each.
+    """
+    originals = {tensor.name: tensor.name for tensor in model.graph.initializer if len(tensor.dims) > 1}
+    read: defaultdict[str, set[str]] = defaultdict(set)
+    for node, around in zip(model.graph.node, paths, strict=True):
+        names = {originals[name] for name in node.input if name in originals}
+        if node.op_type == "Identity":
+            originals.update((node.output[0], name) for name in names)
+        for path in around:
+            read[path] |= names
+    return read
 
 
 class _NumberedCall(NamedTuple):
@@ -210,13 +228,11 @@ class _NumberedCall(NamedTuple):
     number: int
 
 
-def _split_number(path: str, all_paths: Container[str], owners: Iterable[str]) -> _NumberedCall:
-    """Return the call that a path is; ``owners`` are the layers with weights."""
+def _split_number(path: str, weights: Mapping[str, Set[str]], owners: Container[str]) -> _NumberedCall:
+    """Return the call that a path is; ``owners`` are the layers whose names weights have, and those around them."""
     numbered = re.fullmatch(r"(.+)_(\d+)", path)
-    if numbered is None or numbered[1] not in all_paths or _has_weights(path, owners):
+    if numbered is None or numbered[1] not in weights or path in owners:
+        return _NumberedCall(path, 0)
+    if weights[path] and weights[path].isdisjoint(weights[numbered[1]]):
         return _NumberedCall(path, 0)
     return _NumberedCall(numbered[1], int(numbered[2]))
-
-
-def _has_weights(path: str, owners: Iterable[str]) -> bool:
-    return any(owner == path or owner.startswith(f"{path}.") for owner in owners)
