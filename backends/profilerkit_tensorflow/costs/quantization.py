@@ -58,10 +58,17 @@ def uniform_dot(call: OpCall) -> Cost:
 
 @register_op_costs("UniformQuantizedConvolution", "UniformQuantizedConvolutionHybrid")
 def uniform_convolution(call: OpCall) -> Cost:
-    """``out * (in_channels / groups) * kernel`` of a filter that starts with its output channels, as is the default."""
+    """``out * (in_channels / groups) * kernel`` of a filter that starts with its output channels, as is the default.
+
+    Turned round, with zeros between the elements of the input, ``in * (out_channels / groups) * kernel``.
+    """
     if call.attribute("dimension_numbers"):
         raise UnknownCostError
-    return convolution.convolution(call.outputs[0].numel, Shape(call.inputs[1][1:]).numel)
+    left, (channels, *filter_of_one) = call.inputs[0], call.inputs[1]
+    if max(call.attribute("lhs_dilation") or (1,)) > 1:
+        turned = Shape((channels // call.attribute("feature_group_count"), *filter_of_one[1:]))
+        return convolution.convolution(left.numel, turned.numel)
+    return convolution.convolution(call.outputs[0].numel, Shape(filter_of_one).numel)
 
 
 def _register_elements(formula: Callable[[int], Cost], *names: str) -> None:

@@ -49,6 +49,10 @@ def test_uniformly_quantised_products() -> None:
     }
     macs = (2 * 16 * 6 * 6) * (3 * 3 * 3)
     assert raw_cost("UniformQuantizedConvolutionHybrid", **convolution) == (macs, 2 * macs)
+    # Turned round with a stride of 2, no product with one of the zeros in between counts, as for Conv2DBackpropInput.
+    turned = {**convolution, "lhs_dilation": [2, 2], "feature_group_count": 2, "lhs": spec(2, 6, 8, 8)}
+    macs = (2 * 6 * 8 * 8) * (16 // 2 * 3 * 3)
+    assert raw_cost("UniformQuantizedConvolutionHybrid", **turned) == (macs, 2 * macs)
 
 
 def test_quantised_convolution_with_dimensions_of_its_own_is_not_counted() -> None:
