@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from profilerkit import ModelTrace, Noted, ProfilerFunction, Unavailable
 from profilerkit.backend import Backend
 from profilerkit.backend_kit.optimizers import OptimizerBytes, optimizer_bytes
+from profilerkit.count_text import format_count
 from profilerkit.piping.function import Keys
 from profilerkit.piping.outcome import qualify
 from profilerkit.trace.layer_paths import parent_path, walk_outwards
@@ -61,7 +62,7 @@ class ComputeRank(ProfilerFunction):
         state = _find_state(backend, model, step, optimizer)
         memory = find_step_memory(trace, state, optimizer, backend)
         peak, unknown_state = _divide_peak(backend, model, step, optimizer, state)
-        missing = tuple(f"{name} ({calls} calls)" for name, calls in sorted(step.unknown.items()))
+        missing = tuple(f"{name} ({format_count(calls, 'call')})" for name, calls in sorted(step.unknown.items()))
         sent = sum(collective.sent_bytes for collective in step.collectives)
         table = Table([asdict(collective) for collective in step.collectives])
         return {
