@@ -83,6 +83,8 @@ def plugin_error_text(error: BaseException) -> str:
         error = error.__cause__
     try:
         text = str(error)
+    except MemoryError:
+        raise
     except Exception:  # the plugin's own code writes it
         text = ""
     where = find_importing_line(error)

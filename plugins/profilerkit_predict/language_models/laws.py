@@ -345,6 +345,6 @@ def _is_square(sizes: tuple[int, ...], prompt: int, in_step: Set[tuple[int, ...]
 
     The step has one token, and in a square, which also has one key more, both dimensions are others than the prompt's.
     """
-    places = [place for place, size in enumerate(sizes) if size == prompt]
-    with_one_token = {(*sizes[:place], 1, *sizes[place + 1 :]) for place in places}
-    return len(places) > 1 and with_one_token.isdisjoint(in_step)
+    tokens = [dim for dim, size in enumerate(sizes) if size == prompt]
+    with_one_token = {(*sizes[:dim], 1, *sizes[dim + 1 :]) for dim in tokens}
+    return len(tokens) > 1 and with_one_token.isdisjoint(in_step)
