@@ -128,21 +128,33 @@ class ShareWalk(Walk):
         return share
 
     def walk_equation(self, equation: Any, inputs: Sequence[Value], context: Context) -> list[Value]:
-        outer, number = self._current, read_number(equation)
-        chain = outer.chain if number is None else (*outer.chain, number)
+        number = read_number(equation)
+        chain = self._current.chain if number is None else (*self._current.chain, number)
         current = _Current(chain, _list_shares(equation, inputs), equation.primitive.name in self.handlers)
         spot = _describe_spot(equation, inputs, context)
         for end in list_ends(chain):
             self.spots.setdefault(end, spot)
         exchanges = next((self.waiting.pop(end) for end in list_ends(chain) if end in self.waiting), [])
-        is_exchange = is_communication(equation.primitive.name)
-        # What it reads is exchanged before it runs, and what it made is reduced after that. Of an equation that
-        # exchanges something itself, and of one with jaxprs inside, all counts as exchanged after it.
-        all_after = is_exchange or current.has_body
-        for exchange in exchanges:
-            if not (all_after or exchange.is_reduction):
-                self._note_exchange(exchange, inputs, [], context, spot)
-        parts_before = len(self.work.parts)
+        if is_communication(equation.primitive.name):  # it is the operator of its exchange itself
+            outputs, ran = self._walk_inside(equation, inputs, context, current)
+            self.exchanged.extend(Exchanged(ran[-1], exchange, spot) for exchange in exchanges)
+            return outputs
+        # What it reads is exchanged before it runs, and what it made is reduced after that. Of an equation with jaxprs
+        # inside, all counts as exchanged after it.
+        before = [exchange for exchange in exchanges if not (current.has_body or exchange.is_reduction)]
+        after = [exchange for exchange in exchanges if current.has_body or exchange.is_reduction]
+        for exchange in before:
+            self._note_exchange(exchange, inputs, [], context, spot)
+        outputs, _ = self._walk_inside(equation, inputs, context, current)
+        for exchange in after:
+            self._note_exchange(exchange, outputs, outputs, context, spot)
+        return outputs
+
+    def _walk_inside(
+        self, equation: Any, inputs: Sequence[Value], context: Context, current: _Current
+    ) -> tuple[list[Value], list[Executed]]:
+        """Walk an equation; return its outputs, and the operators that it ran."""
+        parts_before, outer = len(self.work.parts), self._current
         self._current = current
         try:
             outputs = super().walk_equation(equation, inputs, context)
@@ -151,12 +163,7 @@ class ShareWalk(Walk):
         ran = list_counted(self.work.parts[parts_before:])
         if ran:
             self._count_divided(ran[-1], equation, current, context)
-        for exchange in exchanges:
-            if is_exchange:  # it is the operator of its exchange itself
-                self.exchanged.append(Exchanged(ran[-1], exchange, spot))
-            elif all_after or exchange.is_reduction:
-                self._note_exchange(exchange, outputs, outputs, context, spot)
-        return outputs
+        return outputs, ran
 
     def _count_divided(self, last: Executed, equation: Any, current: _Current, context: Context) -> None:
         """Count the products that XLA's program has of an equation, whose last operator gets them."""
