@@ -4,66 +4,15 @@ from __future__ import annotations
 
 from .registry import register_free
 
-# copies and casts
+# copies, casts and layouts
 register_free(
     "aten",
     """
-    clone _to_copy to copy_ contiguous reshape lift_fresh lift_fresh_copy detach_ resize_ alias detach
-    """,
-)
-
-# rearranging
-register_free(
-    "aten",
-    """
-    cat concat stack hstack vstack repeat repeat_interleave tile roll flip rot90 constant_pad_nd pad
-    reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d replication_pad2d replication_pad3d
-    pixel_shuffle pixel_unshuffle native_channel_shuffle channel_shuffle im2col unsafe_split
-    unsafe_split_with_sizes _unsafe_view block_diag diag_embed diagonal_copy complex _pack_padded_sequence
-    """,
-)
-
-# new tensors like others, and filling
-register_free(
-    "aten",
-    """
-    empty_like zeros_like ones_like full_like rand_like randn_like new_empty new_zeros new_ones new_full
-    new_empty_strided fill_ zero_ fill random_ _foreach_copy_ _foreach_zero_ uniform_ normal_ normal
-    exponential_ multinomial bernoulli_ bernoulli
-    """,
-)
-
-# choosing, comparing to choose, sorting
-register_free(
-    "aten",
-    """
-    where masked_fill masked_fill_ masked_select masked_scatter masked_scatter_ index _unsafe_index index_select
-    index_copy index_copy_ index_fill index_fill_ gather scatter scatter_ take take_along_dim embedding tril
-    tril_ triu triu_ one_hot nonzero _unique2 sort topk argmax argmin argsort bucketize searchsorted
-    slice_scatter select_scatter max_unpool2d max_unpool3d kthvalue median nanmedian mode isin
-    """,
-)
-
-# choosing and sorting by other names
-register_free(
-    "aten",
-    """
-    unique_dim unique_consecutive unique_dim_consecutive _unique nonzero_static hash_tensor histc histogram
-    _histogramdd_bin_edges _histogramdd_from_bin_cts _histogramdd_from_bin_tensors _unsafe_masked_index
-    diagonal_scatter as_strided_scatter _test_parallel_materialize __irshift__
-    """,
-)
-
-# copies, memory and layouts by other names
-register_free(
-    "aten",
-    """
-    _stack _chunk_cat copy _copy_from _copy_from_and_resize _lazy_clone lift _pin_memory is_pinned record_stream
-    resize resize_as resize_as_ _resize_output_ _resize_output set set_ is_set_to _mkldnn_reshape
-    _mkldnn_transpose _mkldnn_transpose_ mkldnn_reorder_conv2d_weight mkldnn_reorder_conv3d_weight
-    _convert_weight_to_int4pack _convert_weight_to_int4pack_for_cpu _cudnn_rnn_flatten_weight
-    _dyn_quant_pack_4bit_weight _foreach_clone narrow_copy split_copy split_with_sizes_copy unbind_copy
-    _reshape_copy _foreach_copy zero _foreach_zero _new_zeros_with_same_feature_meta int_repr
+    clone _to_copy to copy copy_ _foreach_copy _foreach_copy_ _copy_from _copy_from_and_resize contiguous _lazy_clone
+    _foreach_clone lift lift_fresh lift_fresh_copy detach detach_ alias shallow_copy_data_ _pin_memory is_pinned
+    record_stream _mkldnn_reshape _mkldnn_transpose _mkldnn_transpose_ mkldnn_reorder_conv2d_weight
+    mkldnn_reorder_conv3d_weight _cudnn_rnn_flatten_weight _convert_weight_to_int4pack
+    _convert_weight_to_int4pack_for_cpu _dyn_quant_pack_4bit_weight
     """,
 )
 register_free(
@@ -76,17 +25,54 @@ register_free(
 register_free("mkl", "_mkl_reorder_linear_weight")
 register_free("quantization", "_FloatToBfloat16Quantized _Bfloat16QuantizedToFloat")
 
-# random numbers and ranges by other names
+# shapes and sizes of memory
 register_free(
     "aten",
     """
-    cauchy cauchy_ exponential geometric geometric_ log_normal log_normal_ random uniform normal_functional
-    poisson binomial _standard_gamma _sample_dirichlet randint_like linspace logspace _philox_key_fold_in
-    _philox_key_split _philox_normal _philox_normal_ _philox_uniform _philox_uniform_ _philox_randint
-    _philox_randint_ shallow_copy_data_
+    reshape _reshape_copy _unsafe_view resize resize_ resize_as resize_as_ _resize_output _resize_output_ set set_
+    is_set_to
+    """,
+)
+
+# rearranging
+register_free(
+    "aten",
+    """
+    cat _chunk_cat concat stack _stack hstack vstack repeat repeat_interleave tile roll flip rot90 constant_pad_nd pad
+    reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d replication_pad2d replication_pad3d
+    pixel_shuffle pixel_unshuffle native_channel_shuffle channel_shuffle im2col unsafe_split unsafe_split_with_sizes
+    split_copy split_with_sizes_copy unbind_copy narrow_copy block_diag diag_embed diagonal_copy complex
+    _pack_padded_sequence
+    """,
+)
+
+# new tensors, filling, and random numbers
+register_free(
+    "aten",
+    """
+    empty_like zeros_like ones_like full_like new_empty new_zeros new_ones new_full new_empty_strided
+    _new_zeros_with_same_feature_meta fill fill_ zero zero_ _foreach_zero _foreach_zero_ linspace logspace rand_like
+    randn_like randint_like random random_ uniform uniform_ normal normal_ normal_functional exponential exponential_
+    cauchy cauchy_ geometric geometric_ log_normal log_normal_ bernoulli bernoulli_ binomial multinomial poisson
+    _standard_gamma _sample_dirichlet _philox_key_fold_in _philox_key_split _philox_normal _philox_normal_
+    _philox_uniform _philox_uniform_ _philox_randint _philox_randint_
     """,
 )
 register_free("rngprims", "philox_rand")
+
+# choosing, comparing to choose, sorting
+register_free(
+    "aten",
+    """
+    where masked_fill masked_fill_ masked_select masked_scatter masked_scatter_ index _unsafe_index
+    _unsafe_masked_index index_select index_copy index_copy_ index_fill index_fill_ gather scatter scatter_ take
+    take_along_dim embedding tril tril_ triu triu_ one_hot nonzero nonzero_static _unique _unique2 unique_dim
+    unique_consecutive unique_dim_consecutive sort topk argmax argmin argsort bucketize searchsorted slice_scatter
+    select_scatter diagonal_scatter as_strided_scatter max_unpool2d max_unpool3d kthvalue median nanmedian mode isin
+    hash_tensor histc _histogramdd_bin_edges _histogramdd_from_bin_cts _histogramdd_from_bin_tensors
+    __irshift__ _test_parallel_materialize
+    """,
+)
 
 # nested tensors: packing, padding, and asking for sizes
 register_free(
@@ -107,7 +93,7 @@ register_free(
     """
     _empty_affine_quantized _empty_per_channel_affine_quantized empty_quantized
     _make_per_tensor_quantized_tensor _make_per_channel_quantized_tensor q_scale q_zero_point q_per_channel_axis
-    q_per_channel_scales q_per_channel_zero_points qscheme
+    q_per_channel_scales q_per_channel_zero_points qscheme int_repr
     """,
 )
 register_free("quantized_decomposed", "convert_element_type")

@@ -8,7 +8,7 @@ from typing import Any
 
 from profilerkit.costs import reduction
 
-from .registry import Cost, Shape, register_existing, register_op_cost, register_op_costs
+from .registry import UNCOUNTED, Cost, Shape, register_existing, register_op_cost, register_op_costs
 
 #: The formula for each element of the input, by operator; an in-place variant has the same.
 _BY_INPUT: dict[str, Callable[[int], Cost]] = {
@@ -79,6 +79,12 @@ def index_put(x: Shape, indices: Any, values: Shape, accumulate: bool = False, *
 def bincount(x: Shape, weights: Shape | None = None, *_: Any, out: Any) -> Cost:
     """One addition for each weight; without them it counts in integers."""
     return reduction.scatter(0 if weights is None else weights.numel)
+
+
+@register_op_cost("aten::histogram")
+def histogram(x: Shape, *_: Any, weight: Shape | None = None, density: bool = False, out: Any, **__: Any) -> Cost:
+    """One addition for each weight, as of ``bincount``; what a density divides is not known."""
+    return UNCOUNTED if density else reduction.scatter(0 if weight is None else weight.numel)
 
 
 @register_op_cost("aten::_segment_reduce_backward")
