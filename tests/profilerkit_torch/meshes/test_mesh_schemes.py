@@ -9,7 +9,7 @@ pytest.importorskip("torch.distributed.fsdp", reason="this torch has no fully_sh
 import torch
 from torch import nn
 
-from profilerkit_torch.compat.fake_tensors import FakeTensorMode
+from profilerkit_torch.compat.tensors import FakeTensorMode
 from profilerkit_torch.meshes.ranks import _allocate
 from profilerkit_torch.meshes.schemes import _list_blocks
 
