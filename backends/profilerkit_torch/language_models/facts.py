@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -53,9 +53,7 @@ __all__ = ["find_facts"]
 
 #: How many sequences are followed.
 _BATCH = 1
-_TELLING = (
-    "traced with a prompt of {count:,} tokens, after which the step fills entries of several tokens; others follow"
-)
+_TELLING = "traced with a prompt of {count:,} tokens, which tells work that grows with the cache from other work"
 
 
 def find_facts(model: Any, prompt: int, dtype: str | None = None, name: str | None = None) -> ModelFacts:
@@ -132,22 +130,24 @@ def _trace(model: Any, prompt: int) -> _Traced:
     followed = follow(model, length, _BATCH, 1)
     cache = find_cache_growth(model, followed.calls.contents)
     strides = sorted(({part.stride for part in cache if not part.waits} | {find_index_stride(model.config)}) - {1})
-    telling = _find_telling_length(strides, length)
+    telling = _find_telling_length(strides, followed.calls.windows.values(), length)
     if telling != length and telling < (find_longest_context(model.config) or telling + 1):
         length, notes = telling, [_TELLING.format(count=telling)]
         followed = follow(model, length, _BATCH, 1)
     return _Traced(model, followed, length, cache, tuple(strides), notes)
 
 
-def _find_telling_length(strides: Sequence[int], length: int) -> int:
-    """Return the next length after which one more token fills an entry of each kind, beside another that is full.
+def _find_telling_length(strides: Iterable[int], windows: Container[int], length: int) -> int:
+    """Return the next length whose work tells what it grows with: the entries, the pairs of a window or the tokens.
 
-    The work of a step then tells that it grows with the entries; else it might be that of a token alone.
+    One more token fills an entry of each kind, beside another that is full; else the work of the step might be that of
+    a token alone. So it might where the prompt is as long as a window: each of its tokens attends to as many keys.
     """
-    if not strides:
-        return length
     period = math.lcm(*strides)
-    return period * max(math.ceil((length + 1) / period), 2) - 1
+    telling = period * max(math.ceil((length + 1) / period), 2) - 1
+    while telling in windows:
+        telling += period
+    return telling
 
 
 def _describe_passes(traced: _Traced, latent: LatentAttention | None) -> Passes:

@@ -71,12 +71,13 @@ def test_attended_macs_of_the_models_own_code(kind: str) -> None:
     assert f"attention of {windowed} operators under masks of known values, such as windows: what they leave" in note
 
 
+@pytest.mark.parametrize("prompt", [PROMPT, WINDOW])  # every token of the second attends to as many keys
 @pytest.mark.parametrize("kind", CONFIGURATIONS)
-def test_an_engine_counts_what_is_attended(kind: str) -> None:
+def test_an_engine_counts_what_is_attended(kind: str, prompt: int) -> None:
     if kind == "gpt_oss":
         skip_where_experts_ask_for_addresses()
     config, windowed = configuration(kind)
-    report: Any = llm(config, prompt=PROMPT, new=4, batch=BATCH)
+    report: Any = llm(config, prompt=prompt, new=4, batch=BATCH)
     head = HIDDEN * VOCABULARY
     rotary = report.cost(1, 1, 0).macs - of_token(kind) - head - pairs(windowed, range(1))
     assert rotary in (0, HEAD // 2, HEAD)
