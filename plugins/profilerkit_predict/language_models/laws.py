@@ -344,7 +344,8 @@ def _is_square(sizes: tuple[int, ...], prompt: int, in_step: Set[tuple[int, ...]
     """Return whether two dimensions are tokens of the prompt, and not one that happens to have as many elements.
 
     The step has one token, and in a square, which also has one key more, both dimensions are others than the prompt's.
+    Scores may have one more that stands for no token, a sink.
     """
-    tokens = [dim for dim, size in enumerate(sizes) if size == prompt]
+    tokens = [dim for dim, size in enumerate(sizes) if size in (prompt, prompt + 1)]
     with_one_token = {(*sizes[:dim], 1, *sizes[dim + 1 :]) for dim in tokens}
     return len(tokens) > 1 and with_one_token.isdisjoint(in_step)

@@ -18,13 +18,17 @@ def operator(name: str, layer: str, shape: tuple[int, ...], elements: int) -> Op
 def follow(tokens: int, keys: int) -> list[OpRecord]:
     return [
         operator("aten.softmax.int", "attention", (1, HEADS, tokens, keys), HEADS * tokens * keys),
+        operator("aten.cat.default", "attention", (1, HEADS, tokens, keys + 1), HEADS * tokens * (keys + 1)),
         operator("aten.silu.default", "mlp", (1, tokens, HIDDEN), tokens * HIDDEN),
     ]
 
 
-@pytest.mark.parametrize("prompt", [HIDDEN, HIDDEN + 1, HEADS])
+@pytest.mark.parametrize("prompt", [HIDDEN, HIDDEN + 1, HIDDEN - 1, HEADS])
 def test_a_prompt_as_long_as_a_layer_is_wide_hides_no_traffic(prompt: int) -> None:
-    """An activation reads and writes 96 floats for each token, also where (1, 96, 96) looks like a square of tokens."""
+    """An activation reads and writes 96 floats for each token, also where (1, 96, 96) looks like a square of tokens.
+
+    The scores of attention are such squares, also with a sink beside those of the keys.
+    """
     passes = Passes(follow(prompt, prompt), follow(1, prompt + 1), 1, prompt, {})
     shapes = find_shapes(passes)
     assert shapes is not None
