@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from types import MappingProxyType
@@ -284,7 +284,7 @@ def find_shapes(passes: Passes) -> StepShapes | None:
     return StepShapes(
         tuple(replace(product, count=count) for product, count in products.items()),
         tuple(replace(one_layer, count=count) for one_layer, count in attention.items()),
-        tuple(_list_traffic(passes)),
+        tuple(_list_traffic(passes, [key for key, term in laws.items() if term.law is Law.PAIR])),
     )
 
 
@@ -307,13 +307,16 @@ def _shape_attention(layer: str, operators: Sequence[OpRecord], laws: Mapping[tu
     return AttentionShape(all_pairs, max(1, columns), find_dtype(last))
 
 
-def _list_traffic(passes: Passes) -> Iterable[TrafficShape]:
-    """Yield the regions without products that have a value for each token; no part of attention, and no small ones."""
+def _list_traffic(passes: Passes, of_pairs: Container[tuple[str, str]]) -> Iterable[TrafficShape]:
+    """Yield the regions without products that have a value for each token; no part of attention, and no small ones.
+
+    ``of_pairs`` are the layers and operators whose products are of pairs.
+    """
     from ..prediction.operators import find_family, find_regions
 
     counts: Counter[TrafficShape] = Counter()
     tokens, in_step = passes.batch * passes.prompt, _list_step_sizes(passes)
-    for region in find_regions(passes.prefill, fused=True):
+    for region in find_regions(_leave_attention_out(passes.prefill, of_pairs), fused=True):
         head = region.head
         sizes = _read_sizes(head)
         is_square = _is_square(sizes, passes.prompt, in_step.get((head.layer, head.operator), set()))
@@ -325,6 +328,16 @@ def _list_traffic(passes: Passes) -> Iterable[TrafficShape]:
             dtype = "float32"
         counts[TrafficShape(find_family(head), region.moved_bytes / tokens, dtype)] += 1
     yield from (replace(shape, count=count) for shape, count in counts.items())
+
+
+def _leave_attention_out(operators: Sequence[OpRecord], of_pairs: Container[tuple[str, str]]) -> Iterator[OpRecord]:
+    """Yield the operators but for those between the products of a layer over pairs: work on scores."""
+    places: dict[str, list[int]] = {}
+    for place, operator in enumerate(operators):
+        if operator.macs and (operator.layer, operator.operator) in of_pairs:
+            places.setdefault(operator.layer, []).append(place)
+    inside = {place for of_layer in places.values() for place in range(of_layer[0] + 1, of_layer[-1])}
+    return (operator for place, operator in enumerate(operators) if place not in inside)
 
 
 def _read_sizes(operator: OpRecord) -> tuple[int, ...]:
@@ -344,8 +357,7 @@ def _is_square(sizes: tuple[int, ...], prompt: int, in_step: Set[tuple[int, ...]
     """Return whether two dimensions are tokens of the prompt, and not one that happens to have as many elements.
 
     The step has one token, and in a square, which also has one key more, both dimensions are others than the prompt's.
-    Scores may have one more that stands for no token, a sink.
     """
-    tokens = [dim for dim, size in enumerate(sizes) if size in (prompt, prompt + 1)]
+    tokens = [dim for dim, size in enumerate(sizes) if size == prompt]
     with_one_token = {(*sizes[:dim], 1, *sizes[dim + 1 :]) for dim in tokens}
     return len(tokens) > 1 and with_one_token.isdisjoint(in_step)

@@ -2,34 +2,43 @@
 
 from __future__ import annotations
 
+from math import prod
+
 import pytest
 
 from profilerkit.trace.records import OpRecord, TensorInfo
 from profilerkit_predict.language_models.laws import Passes, TrafficShape, find_shapes
 
-HIDDEN, HEADS = 96, 4
+HIDDEN, HEADS, SIZE = 96, 4, 8
 
 
-def operator(name: str, layer: str, shape: tuple[int, ...], elements: int) -> OpRecord:
+def operator(name: str, layer: str, shape: tuple[int, ...], macs: int = 0) -> OpRecord:
     """Return an operator of float32 that reads as many bytes as it writes."""
-    return OpRecord(name, layer, 0, 0, elements, 4 * elements, 4 * elements, (TensorInfo(shape, "float32"),))
+    size = 4 * prod(shape)
+    return OpRecord(name, layer, 0, macs, 2 * macs, size, size, (TensorInfo(shape, "float32"),))
 
 
 def follow(tokens: int, keys: int) -> list[OpRecord]:
+    """Return the operators of a layer, whose attention has a sink beside the scores of the keys, as that of gpt_oss."""
+    product = HEADS * tokens * keys * SIZE
     return [
-        operator("aten.softmax.int", "attention", (1, HEADS, tokens, keys), HEADS * tokens * keys),
-        operator("aten.cat.default", "attention", (1, HEADS, tokens, keys + 1), HEADS * tokens * (keys + 1)),
-        operator("aten.silu.default", "mlp", (1, tokens, HIDDEN), tokens * HIDDEN),
+        operator("aten.bmm.default", "attention", (1, HEADS, tokens, keys), product),
+        operator("aten.cat.default", "attention", (1, HEADS, tokens, keys + 1)),
+        operator("aten.amax.default", "attention", (1, HEADS, tokens, 1)),
+        operator("aten.bmm.default", "attention", (1, HEADS, tokens, SIZE), product),
+        operator("aten.silu.default", "mlp", (1, tokens, HIDDEN)),
+        operator("aten.where.self", "", (1, 1, tokens, keys)),
     ]
 
 
 @pytest.mark.parametrize("prompt", [HIDDEN, HIDDEN + 1, HIDDEN - 1, HEADS])
-def test_a_prompt_as_long_as_a_layer_is_wide_hides_no_traffic(prompt: int) -> None:
+def test_traffic_is_what_has_a_value_for_each_token(prompt: int) -> None:
     """An activation reads and writes 96 floats for each token, also where (1, 96, 96) looks like a square of tokens.
 
-    The scores of attention are such squares, also with a sink beside those of the keys.
+    The scores of attention and its mask are such squares, which one fused operator never writes.
     """
     passes = Passes(follow(prompt, prompt), follow(1, prompt + 1), 1, prompt, {})
     shapes = find_shapes(passes)
     assert shapes is not None
     assert shapes.traffic == (TrafficShape("activation", 2 * 4 * HIDDEN, "float32"),)
+    assert [(one.pairs.rate, one.count) for one in shapes.attention] == [(2 * HEADS * SIZE, 1)]
