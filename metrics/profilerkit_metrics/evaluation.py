@@ -246,19 +246,21 @@ class ComputeEvalMetric(ExternalProfilerFunction):
     def _read_entry(self, returned: Any, key: str | None) -> Any:
         """Return an entry of what the function returned; without a key the only one."""
         if not isinstance(returned, Mapping):
-            if key is not None and any(key == metric.NAME for metric in self.secondary):
+            if key in [metric.NAME for metric in self.secondary]:
                 raise TypeError(
-                    f"the evaluation function returned {returned!r}, no dict with the secondary metric {key!r}"
+                    f"the evaluation function returned {shown(returned)}, no dict with the secondary metric {key!r}"
                 )
             return _read_number(returned)
-        if len(returned) == 1 and key is None:
-            return _read_number(next(iter(returned.values())))
-        if key not in returned:
-            raise InputError(
-                f"the evaluation function returned a dict with {', '.join(map(repr, returned))}, and none of them is "
-                f"{key!r}; say which entry is the metric with ComputeEvalMetric(..., key=...)"
-            )
-        return _read_number(returned[key])
+        if key is None and len(returned) == 1:
+            return _read_number(*returned.values())
+        if key in returned:
+            return _read_number(returned[key])
+        entries = f"a dict with {', '.join(map(repr, returned))}" if returned else "an empty dict"
+        wrong = "" if key is None else f", and none of them is {key!r}"
+        raise InputError(
+            f"the evaluation function returned {entries}{wrong}; say which entry is the metric with "
+            "ComputeEvalMetric(..., key=...)"
+        )
 
 
 def _choose_comparative(comparative: Comparative | str | None, better: str | None, func: Any = None) -> Comparative:

@@ -143,7 +143,7 @@ def test_units_and_names_of_the_evaluation(model: FakeModel, make_profiler: Make
 def test_a_dict_needs_a_key_unless_it_has_one_entry(model: FakeModel, make_profiler: MakeProfiler) -> None:
     assert evaluator(model, make_profiler, lambda network, loader: {"only": 3}).compute_status("eval_metric") == 3
     both = {"top-1": 70.0, "top-5": 90.0}
-    with pytest.raises(InputError, match="returned a dict with 'top-1', 'top-5', and none of them is None; say which"):
+    with pytest.raises(InputError, match="returned a dict with 'top-1', 'top-5'; say which entry is the metric"):
         evaluator(model, make_profiler, lambda network, loader: both).compute_status("eval_metric")
     secondary = [DynamicEvalMetric("top-5", "%")]
     profiler = evaluator(model, make_profiler, lambda network, loader: both, "top-1", secondary=secondary)
