@@ -332,12 +332,12 @@ def _list_traffic(passes: Passes, of_pairs: Container[tuple[str, str]]) -> Itera
 
 def _leave_attention_out(operators: Sequence[OpRecord], of_pairs: Container[tuple[str, str]]) -> Iterator[OpRecord]:
     """Yield the operators but for those between the products of a layer over pairs: work on scores."""
-    places: dict[str, list[int]] = {}
-    for place, operator in enumerate(operators):
+    products: dict[str, list[int]] = {}
+    for index, operator in enumerate(operators):
         if operator.macs and (operator.layer, operator.operator) in of_pairs:
-            places.setdefault(operator.layer, []).append(place)
-    inside = {place for of_layer in places.values() for place in range(of_layer[0] + 1, of_layer[-1])}
-    return (operator for place, operator in enumerate(operators) if place not in inside)
+            products.setdefault(operator.layer, []).append(index)
+    inside = {index for of_layer in products.values() for index in range(of_layer[0] + 1, of_layer[-1])}
+    return (operator for index, operator in enumerate(operators) if index not in inside)
 
 
 def _read_sizes(operator: OpRecord) -> tuple[int, ...]:
