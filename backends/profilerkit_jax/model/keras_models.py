@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from functools import partial
 from operator import is_
 from typing import Any, NamedTuple
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import jax
 
 from profilerkit import WithoutValuesError
-from profilerkit.backend_kit.call_stack import CallStack, list_layers
+from profilerkit.backend_kit.call_stack import CallStack, follow_calls, list_layers
 from profilerkit.backend_kit.keras_calls import call_arguments, read_declared_shapes
 from profilerkit.backend_kit.keras_kinds import is_shipped
 from profilerkit.backend_kit.keras_layers import (
@@ -127,8 +127,6 @@ def _find_shape(value: Any) -> Sequence[int] | None:
 
 #: The classes of Keras are changed while a model is traced, so only one thread does that at a time.
 _one_at_a_time = Lock()
-#: Called in the place of a layer's ``__call__``: with that, the layer, and the arguments.
-_Follow = Callable[[Callable[..., Any], Any, Any, Any], Any]
 
 
 @contextmanager
@@ -149,24 +147,7 @@ def _follow_layers(layers: Sequence[tuple[str, Any]], marks: Marks | None) -> It
         finally:
             stack.end()
 
-    classes = {next(cls for cls in type(layer).__mro__ if "__call__" in cls.__dict__) for _, layer in layers}
-    with _one_at_a_time.block(), ExitStack() as patches:
-        for cls in classes:
-            patches.enter_context(_patch_calls(cls, follow))
-        yield
-
-
-@contextmanager
-def _patch_calls(cls: type, follow: _Follow) -> Iterator[None]:
-    """Let the calls of a class's instances go through a function inside the block."""
-    original = cls.__dict__["__call__"]
-
-    def __call__(layer: Any, *args: Any, **kwargs: Any) -> Any:
-        return follow(original, layer, args, kwargs)
-
-    __call__.__wrapped__ = original  # type: ignore[attr-defined]
-    with restored(partial(type.__setattr__, cls, "__call__", original)):
-        type.__setattr__(cls, "__call__", __call__)
+    with _one_at_a_time.block(), follow_calls((layer for _, layer in layers), follow):
         yield
 
 

@@ -90,7 +90,7 @@ def walk_pass(subject: Subject, traced: Traced, make_walk: MakeWalk) -> _WalkedP
         walk.make_weight(variable.aval, value) for variable, value in zip(of_weights, subject.values, strict=True)
     ]
     inputs = [walk.make_input(variable.aval, value) for variable, value in zip(of_inputs, traced.inputs, strict=True)]
-    context = Context(instance=next(walk.instances))
+    context = Context(instance=next(walk.walk_ids))
     return _WalkedPass(walk, inputs, walk.walk_equations(jaxpr, [*constants, *weights, *inputs], context))
 
 

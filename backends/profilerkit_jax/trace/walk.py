@@ -52,6 +52,9 @@ Handler: TypeAlias = "Callable[[Walk, Any, Sequence[Value], Context], list[Value
 class Walk:
     """Goes over jaxprs, and notes what runs.
 
+    `nonzero` and `meshes.share_walk` derive from it: they make values with more known of them, or of another shape, and
+    note equations otherwise. ``notes`` and ``lacking`` are sets in the order in which they are filled.
+
     Attributes:
         frames: Finds the layers of each equation.
         handlers: What goes over the equations that hold jaxprs, by their primitives; any other has a formula.
@@ -60,8 +63,8 @@ class Walk:
         folded: How many equations work on single numbers that are known before the function runs.
         arrays: The constant arrays of the program, by their ids.
         lacking: What this release of JAX does not tell, in words: the counts are partial.
-        numbers: The numbers of new values.
-        instances: The numbers of walks over jaxprs.
+        value_ids: What new values are known by: their `Value.number`.
+        walk_ids: What walks over jaxprs are known by: their `Context.instance`.
     """
 
     frames: Frames
@@ -71,14 +74,14 @@ class Walk:
     folded: int = 0
     arrays: dict[int, Any] = field(default_factory=dict)
     lacking: dict[str, None] = field(default_factory=dict)
-    numbers: count[int] = field(default_factory=count)
-    instances: count[int] = field(default_factory=count)
+    value_ids: count[int] = field(default_factory=count)
+    walk_ids: count[int] = field(default_factory=count)
 
     # Values -----------------------------------------------------------------------------------------------------------
 
     def make_value(self, aval: Any, **facts: Any) -> Value:
         """Return a new value."""
-        return Value.of(next(self.numbers), aval, **facts)
+        return Value.of(next(self.value_ids), aval, **facts)
 
     def make_constant(self, aval: Any, value: Any) -> Value:
         """Return the value of an array that the program holds."""
@@ -86,7 +89,8 @@ class Walk:
             self.arrays[id(value)] = value
             origin = Stored.of(value) if math.prod(value.shape) <= _LARGEST_STORED else None
             return self.make_value(aval, constant=True, input_origin=origin)
-        is_number = isinstance(getattr(value, "dtype", None), np.dtype) or np.isscalar(value)  # and no random key
+        # A random key has a dtype of JAX's own.
+        is_number = isinstance(getattr(value, "dtype", None), np.dtype) or np.isscalar(value)
         return self.make_value(aval, constant=True, scalar=np.asarray(value)[()] if is_number else None)
 
     def make_constants(self, jaxpr: Any, stored: Iterable[Any]) -> list[Value]:
@@ -137,14 +141,14 @@ class Walk:
         """Go over a jaxpr, open or closed, with the values of its inputs; return those of its outputs."""
         inner = open_jaxpr(jaxpr)
         constants = self.make_constants(inner, getattr(jaxpr, "consts", ()))
-        return self.walk_equations(inner, [*constants, *inputs], replace(context, instance=next(self.instances)))
+        return self.walk_equations(inner, [*constants, *inputs], replace(context, instance=next(self.walk_ids)))
 
     def walk_equations(self, jaxpr: Any, inputs: Sequence[Value], context: Context) -> list[Value]:
         """Go over the equations of an open jaxpr, with the values of its constants and inputs."""
         values = dict(zip((*jaxpr.constvars, *jaxpr.invars), inputs, strict=True))
 
         def read(atom: Any) -> Value:
-            return Value.literal(next(self.numbers), atom.aval, atom.val) if hasattr(atom, "val") else values[atom]
+            return Value.literal(next(self.value_ids), atom.aval, atom.val) if hasattr(atom, "val") else values[atom]
 
         for equation in jaxpr.eqns:
             operands = [read(atom) for atom in equation.invars]
@@ -204,7 +208,7 @@ class Walk:
 
 
 def _walk_plain(walk: Walk, equation: Any, inputs: Sequence[Value], context: Context) -> list[Value]:
-    """Go over an equation without a jaxpr inside: by its formula."""
+    """Go over an equation without a jaxpr inside: it is a number that is known, or has a formula."""
     name = equation.primitive.name
     number = fold(name, equation, inputs)
     if number is not None:
@@ -215,11 +219,11 @@ def _walk_plain(walk: Walk, equation: Any, inputs: Sequence[Value], context: Con
     if outputs:
         outputs[0].summands = _count_summands(name, equation, inputs)
         outputs[0].unpadded = inputs[0].shape.numel if name == "pad" else 0
-    cost, missing = _price(equation, inputs, outputs, context)
-    sources = {}
-    if name in _VIEWS and outputs[0].dtype == inputs[0].dtype:
+    is_view = name in _VIEWS and outputs[0].dtype == inputs[0].dtype
+    if is_view:
         outputs[0].constant = inputs[0].constant
-        sources = {outputs[0].number: inputs[0].number}
+    sources = {outputs[0].number: inputs[0].number} if is_view else {}
+    cost, missing = _price(equation, inputs, outputs, context)
     walk.note(name, inputs, outputs, context, cost.times(context.times), missing=missing, sources=sources)
     return outputs
 

@@ -253,18 +253,13 @@ def _hand_out(walk: Walk, loop: _Loop, index: int, result: Value) -> Value:
     start = walk.folding.constant(before)
     if turns is None and walk.folding.constant(result) is not None:
         number = _agree_on_constant(walk.folding, [before, result])
-    elif turns is not None and step is not None and _is_one_number(start):
+    elif turns is not None and step is not None and start is not None and start.size == 1:
         number = advance_counter(start, step, turns)
     else:
         return result
     after = walk.hand_on(result, result, loop.owner)
     after.constant = number
     return after
-
-
-def _is_one_number(constant: Any) -> bool:
-    """Return whether an array is known, and has one element."""
-    return constant is not None and constant.size == 1
 
 
 # What a model may do instead of what is counted -----------------------------------------------------------------------

@@ -105,8 +105,16 @@ class EagerOperators:
 
 
 @contextmanager
-def watch_operators(callback: Any) -> Iterator[None]:
-    """Have TensorFlow call a function after each operator that this thread runs."""
+def watch_operators(record: Callable[[str, list[Any], Any, list[Any]], None]) -> Iterator[None]:
+    """Have TensorFlow call a function after each operator that this thread runs: with its type, inputs and so on.
+
+    An operator that is added to a graph, and does not run now, is left out.
+    """
+
+    def callback(op_type: Any, inputs: Any, attrs: Any, outputs: Any, op_name: Any = None, graph: Any = None) -> None:
+        if graph is None:
+            record(op_type.decode() if isinstance(op_type, bytes) else str(op_type), list(inputs), attrs, list(outputs))
+
     with restored(partial(remove_callback, callback), in_child=False):
         add_callback(callback)
         yield

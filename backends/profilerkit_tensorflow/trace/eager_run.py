@@ -110,21 +110,15 @@ class EagerRun(EagerOperators):
         number = read_number(tensor)
         return number <= self._last_before or number in self._made_by_operators
 
-    def _record_operator(
-        self, op_type: Any, inputs: Any, attrs: Any, outputs: Any, op_name: Any = None, graph: Any = None
-    ) -> None:
-        """Record one operator; TensorFlow calls this after it ran."""
-        if graph is not None:  # a function of the model that is traced: it is recorded where it runs
-            return
-        kind = op_type.decode() if isinstance(op_type, bytes) else str(op_type)
-        ins, outs = list(inputs), list(outputs)
+    def _record_operator(self, kind: str, ins: list[Any], attributes: Any, outs: list[Any]) -> None:
+        """Record one operator, after it ran."""
         if kind in ("ReadVariableOp", "ResourceGather"):
             self.read_handles[id(ins[0])] = ins[0]
         self._live.note(kind, ins, outs)
         if not self._is_traceable:
             self._departures.check_operands(kind, ins, self._is_known)
         self._made_by_operators.update(map(read_number, outs))
-        self.record(kind, ins, attrs, outs, self.calls.owner, self._live.total)
+        self.record(kind, ins, attributes, outs, self.calls.owner, self._live.total)
 
 
 @contextmanager

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
-from functools import partial
+from contextlib import contextmanager
 from typing import Any
 
 import tensorflow as tf
 
-from profilerkit.backend_kit.call_stack import CallStack, tensors_in
+from profilerkit.backend_kit.call_stack import CallStack, follow_calls, tensors_in
 from profilerkit.backend_kit.failures import note_layer
 from profilerkit.costs import UNCOUNTED, Cost, Shape, evaluate_formula
-from profilerkit.process.restoring import restored
 from profilerkit.trace.records import LayerCall, TensorInfo
 
 from ..costs import layer_cost
@@ -52,26 +50,13 @@ class LayerCalls(CallStack):
     @contextmanager
     def follow(self) -> Iterator[None]:
         """Record the calls of the model's layers in this thread, by replacing ``__call__`` of their classes."""
-        with ExitStack() as patches:
-            for cls in _find_calling_classes(layer for _, layer in self._layers):
-                patches.enter_context(self._patch(cls))
+        layers = [layer for _, layer in self._layers if callable(layer) and is_layer(layer)]
+        with follow_calls(layers, self._follow, tf.autograph.experimental.do_not_convert):
             yield
 
-    @contextmanager
-    def _patch(self, cls: type) -> Iterator[None]:
-        original = cls.__dict__["__call__"]
-        follow = self._follow
-
-        def __call__(layer: Any, *args: Any, **kwargs: Any) -> Any:
-            return follow(convert_callable(original.__get__(layer, type(layer))), layer, args, kwargs)
-
-        __call__.__wrapped__ = original  # type: ignore[attr-defined]
-        with restored(partial(type.__setattr__, cls, "__call__", original)):
-            type.__setattr__(cls, "__call__", tf.autograph.experimental.do_not_convert(__call__))
-            yield
-
-    def _follow(self, call: Callable[..., Any], layer: Any, args: Any, kwargs: Any) -> Any:
+    def _follow(self, original: Any, layer: Any, args: Any, kwargs: Any) -> Any:
         """Call a layer, and note the call: what it was given, what it returned, and which operators it has made."""
+        call = convert_callable(original.__get__(layer, type(layer)))
         if threading.get_ident() != self._thread or self.is_innermost(layer):
             return call(*args, **kwargs)
         if not self.knows(layer):
@@ -123,15 +108,6 @@ class LayerCalls(CallStack):
             return None if cost is UNCOUNTED else cost
 
         return evaluate
-
-
-def _find_calling_classes(layers: Iterable[Any]) -> set[type]:
-    """Return the classes that define ``__call__`` for the layers."""
-    return {
-        next(cls for cls in type(layer).__mro__ if "__call__" in cls.__dict__)
-        for layer in layers
-        if callable(layer) and is_layer(layer)
-    }
 
 
 def _list_infos(structure: Any) -> tuple[TensorInfo, ...]:

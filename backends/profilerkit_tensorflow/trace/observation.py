@@ -51,18 +51,14 @@ class Observation(EagerOperators):
         with _note_functions(self._functions), self._departures.watch(), watch_operators(self._record_operator):
             yield
 
-    def _record_operator(
-        self, op_type: Any, inputs: Any, attrs: Any, outputs: Any, op_name: Any = None, graph: Any = None
-    ) -> None:
+    def _record_operator(self, kind: str, inputs: list[Any], attributes: Any, outputs: list[Any]) -> None:
         """Keep an operator, or the call of a function, which TensorFlow shows as an operator of the function's name."""
-        if graph is not None:  # an operator that is added to a graph, and does not run now
-            return
-        kind = op_type.decode() if isinstance(op_type, bytes) else str(op_type)
         function = self._functions.get(kind)
         if function is None:
-            self.record(kind, list(inputs), attrs, list(outputs), self._root)
+            self.record(kind, inputs, attributes, outputs, self._root)
         else:
-            self._function_calls.append(_FunctionCall(function.graph, list(map(_describe_argument, inputs))))
+            arguments = [ProgramInput(static_shape(read), read.numpy() if is_small(read) else None) for read in inputs]
+            self._function_calls.append(_FunctionCall(function.graph, arguments))
 
     def report_run(self, name: str) -> ObservedRun:
         """Return what was seen, as the run of that name; to be called once, after `watch`."""
@@ -86,10 +82,6 @@ def sum_macs(walk: Walk) -> int | None:
     """Return the multiply-accumulates of a walk: None where any are not counted, or depend on what no graph tells."""
     work = walk.work
     return None if work.count_missing() or work.choices else sum(op.macs for op in work.operators)
-
-
-def _describe_argument(tensor: Any) -> ProgramInput:
-    return ProgramInput(static_shape(tensor), tensor.numpy() if is_small(tensor) else None)
 
 
 def _sum_macs_of_call(call: _FunctionCall) -> int | None:

@@ -37,7 +37,8 @@ def trace_of_program(program: Program, *, training: bool = False) -> ModelTrace:
         call = _CallMemory(arguments, walk.run(program.graph, [argument.value for argument in arguments]))
         work, executed = walk.work, walk.work.operators
         memory = measure_memory(work.parts, call.list_live_bytes, call.input_bytes)
-        shown = select_shown(executed, memory.live_bytes, call.list_input_numbers(), training)
+        given = [argument.value.number for argument in arguments if argument.bytes and not argument.is_captured]
+        shown = select_shown(executed, memory.live_bytes, given, training)
         weights = _read_weights(program)
         held_bytes = weights.bytes + call.capture_bytes + count_constant_bytes(executed)
         unsized = find_unsized_tensors(executed, call.tensors)
@@ -99,10 +100,6 @@ class _CallMemory(NamedTuple):
     def capture_bytes(self) -> int:
         """The bytes of the tensors that the function holds."""
         return sum(argument.bytes for argument in self.arguments if argument.is_captured)
-
-    def list_input_numbers(self) -> list[int]:
-        """Return the numbers of the inputs, without those that have no elements."""
-        return [argument.value.number for argument in self.arguments if argument.bytes and not argument.is_captured]
 
     def list_live_bytes(self, executed: Sequence[Executed], loops: Sequence[tuple[int, int]]) -> Sequence[int]:
         """Return the bytes alive while each operator runs as a graph, in which a value is freed after its last use.

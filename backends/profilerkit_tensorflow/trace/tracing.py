@@ -91,7 +91,8 @@ def conditions(model: Any) -> Iterator[str]:
             policy = _name_policy(sys.modules[name])
             if "mixed" in policy:
                 yield f"the policy {policy} of {name} for new layers"
-    policies = {str(getattr(getattr(layer, "dtype_policy", None), "name", "")) for layer in _list_keras_layers(model)}
+    layers = flat_layers(model) if is_any_keras(model) else []
+    policies = {str(getattr(getattr(layer, "dtype_policy", None), "name", "")) for layer in layers}
     for policy in sorted(name for name in policies if "mixed" in name):
         yield f"layers of the policy {policy}"
     if tf.config.optimizer.get_jit():
@@ -112,7 +113,3 @@ def _name_policy(keras: Any) -> str:
     except AttributeError:  # a Keras that has no such policies, or keeps them elsewhere
         find = getattr(getattr(keras, "config", None), "dtype_policy", None)
         return str(find().name) if find is not None else ""
-
-
-def _list_keras_layers(model: Any) -> list[Any]:
-    return flat_layers(model) if is_any_keras(model) else []
