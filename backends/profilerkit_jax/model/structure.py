@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Container, Iterator, Mapping
 from types import MethodType
 from typing import Any
 
 import jax
 import numpy as np
 
-from profilerkit.backend_kit.keras_kinds import is_keras
+from profilerkit.backend_kit.keras_kinds import is_keras, is_layer_class
 from profilerkit.backend_kit.keras_layers import OF_CALLS, keras_bookkeeping
+from profilerkit.process.cached import once_for_each
 from profilerkit.process.contents import Contents, Identity
 from profilerkit.process.object_facts import list_slots
 
@@ -42,11 +43,51 @@ def read_structure(model: Any, values: bool = True) -> list[Any]:
     of a function the identity, the variables that it closes over and the global ones that it names.
     """
     leaves = find_subject(model).leaves
-    walk = _Walk(leaves)
+    of_leaves = {id(leaf.value) for leaf in leaves}
+    modules: dict[int, Any] = {}
+
+    def add_special(value: Any, contents: Contents) -> bool:
+        """Write down what has a form of its own in JAX, modules when their turn comes; say whether a value has one."""
+        kind = "leaf" if id(value) in of_leaves else _find_kind(type(value))
+        if kind == "jitted" and not hasattr(value, "__wrapped__"):  # JAX's arrays are of the same package
+            return False
+        match kind:
+            case "leaf":
+                contents.written.append("leaf")
+            case "module":
+                contents.written.append(Identity(value))
+                modules.setdefault(id(value), value)
+            case "variable":  # of nnx or of Keras: its class and what it is told, and its array if that is no leaf
+                contents.written.append(type(value))
+                contents.add_attributes(dict(_list_stored(value)))
+            case "method":
+                contents.add(value.__func__)
+                contents.add(value.__self__)
+            case "jitted":
+                contents.written.append(Identity(value))
+                contents.add(value.__wrapped__)
+            case "model":
+                _add_model(value, contents, of_leaves)
+        return bool(kind)
+
+    contents = Contents(add_special, reads_globals=True)
     for leaf in leaves:
-        walk.contents.written += _describe(leaf, values)
-    walk.follow(model)
-    return walk.contents.written
+        contents.written += _describe(leaf, values)
+    contents.add(model)
+    _add_modules(contents, modules)
+    return contents.written
+
+
+def _add_modules(contents: Contents, modules: Mapping[int, Any]) -> None:
+    """Write down the attributes of modules, and those of the modules that these lead to."""
+    written = 0
+    while written < len(modules):
+        module = list(modules.values())[written]
+        written += 1
+        contents.written.append(Identity(module))
+        contents.add_class(type(module))
+        left_out = OF_CALLS | keras_bookkeeping(module) if is_keras(module) else _LEFT_OUT
+        contents.add_attributes({name: value for name, value in vars(module).items() if name not in left_out})
 
 
 def _describe(leaf: Leaf, values: bool) -> tuple[Any, ...]:
@@ -60,78 +101,17 @@ def _describe(leaf: Leaf, values: bool) -> tuple[Any, ...]:
     return (*facts, Identity(value))
 
 
-class _Walk:
-    """Goes over the modules of a model, each once, and over what their attributes lead to."""
-
-    def __init__(self, leaves: Iterable[Leaf]) -> None:
-        self.contents = Contents(self._write_special, reads_globals=True)
-        self._leaves = {id(leaf.value) for leaf in leaves}
-        self._met: dict[int, Any] = {}
-        self._waiting: list[Any] = []
-        self._kinds: dict[type, str] = {}
-        self._writers: dict[str, Callable[[Any], None]] = {
-            "array": self.contents.add_array,
-            "jitted": self._add_jitted,
-            "method": self._add_method,
-            "model": self._add_model,
-            "module": self._wait_for,
-            "variable": self._add_variable,
-        }
-
-    def follow(self, model: Any) -> None:
-        """Write down a model and all that it leads to."""
-        self.contents.add(model)
-        while self._waiting:
-            module = self._waiting.pop()
-            self.contents.written.append(Identity(module))
-            self.contents.add_class(type(module))
-            left_out = OF_CALLS | keras_bookkeeping(module) if is_keras(module) else _LEFT_OUT
-            attributes = vars(module)
-            self.contents.add_attributes({name: attributes[name] for name in attributes if name not in left_out})
-
-    def _write_special(self, value: Any, contents: Contents) -> bool:
-        """Write down what has a form of its own in JAX, modules when their turn comes; say whether a value has one."""
-        if id(value) in self._leaves:
-            contents.written.append("leaf")
-            return True
-        kind = self._kinds.get(type(value))
-        if kind is None:
-            kind = self._kinds[type(value)] = _find_kind(value)
-        write = self._writers.get(kind)
-        if write is not None:
-            write(value)
-        return write is not None
-
-    def _add_jitted(self, function: Any) -> None:
-        self.contents.written.append(Identity(function))
-        self.contents.add(function.__wrapped__)
-
-    def _add_method(self, method: MethodType) -> None:
-        self.contents.add(method.__func__)
-        self.contents.add(method.__self__)
-
-    def _add_model(self, model: JaxModel) -> None:
-        """Write down a function with its parameters: what they are besides arrays, however deep they are nested."""
-        self.contents.written += (Identity(model), model.name)
-        self.contents.add(model.function)
-        values, tree = jax.tree.flatten(model.params)
-        self.contents.written.append(tree)
-        for value in values:
-            if id(value) not in self._leaves:
-                self.contents.add(value)
-        self.contents.add(model.params)  # what JAX takes for part of the tree: the attributes of modules
-        self.contents.add(model.rngs)
-
-    def _wait_for(self, module: Any) -> None:
-        self.contents.written.append(Identity(module))
-        if id(module) not in self._met:
-            self._met[id(module)] = module
-            self._waiting.append(module)
-
-    def _add_variable(self, variable: Any) -> None:
-        """Write down a variable of nnx or of Keras: its class and what it is told, and its array if that is no leaf."""
-        self.contents.written.append(type(variable))
-        self.contents.add_attributes(dict(_list_stored(variable)))
+def _add_model(model: JaxModel, contents: Contents, of_leaves: Container[int]) -> None:
+    """Write down a function with its parameters: what they are besides arrays, however deep they are nested."""
+    contents.written += (Identity(model), model.name)
+    contents.add(model.function)
+    values, tree = jax.tree.flatten(model.params)
+    contents.written.append(tree)
+    for value in values:
+        if id(value) not in of_leaves:
+            contents.add(value)
+    contents.add(model.params)  # what JAX takes for part of the tree: the attributes of modules
+    contents.add(model.rngs)
 
 
 def _list_stored(variable: Any) -> Iterator[tuple[str, Any]]:
@@ -147,18 +127,18 @@ def _list_stored(variable: Any) -> Iterator[tuple[str, Any]]:
             yield name, value
 
 
-def _find_kind(value: Any) -> str:
-    """Return the kind of a value that `_Walk` writes down itself; empty for all others."""
-    if isinstance(value, jax.Array):
-        return "array"
-    if isinstance(value, MethodType):
+@once_for_each
+def _find_kind(kind: type) -> str:
+    """Return what the objects of a class are that have a form of their own; empty for all others."""
+    if kind is MethodType:
         return "method"
-    if isinstance(value, JaxModel):
+    if issubclass(kind, JaxModel):
         return "model"
-    if type(value).__module__.partition(".")[0] == "jaxlib" and hasattr(value, "__wrapped__"):
+    if kind.__module__.partition(".")[0] == "jaxlib":
         return "jitted"
-    bases = {(*base.__module__.split(".")[:2], base.__name__) for base in type(value).__mro__}
-    if is_keras(value) or bases & _MODULES or any(base[0] == "equinox" and base[-1] == "Module" for base in bases):
+    bases = {(*base.__module__.split(".")[:2], base.__name__) for base in kind.__mro__}
+    is_module = bases & _MODULES or any(base[0] == "equinox" and base[-1] == "Module" for base in bases)
+    if is_module or is_layer_class(kind):
         return "module"
     is_variable = any(base[0] in ("flax", "keras") and base[-1] in _VARIABLES for base in bases)
     return "variable" if is_variable else ""
