@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from itertools import pairwise
-from math import prod
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
@@ -170,7 +169,7 @@ def count_macs_under_mask(func: Any, args: Any, kwargs: Any, macs: int, values: 
     mask = values.find(masks[0])
     if mask is None or not (mask.dtype is torch.bool or mask.is_floating_point()):
         return None
-    scores = prod(query.shape[:-1]) * key.shape[-2]
+    scores = math.prod(query.shape[:-1]) * key.shape[-2]
     if not mask.numel() or scores % mask.numel():
         return None
     return macs * int(values.run(_count_scores_left, (mask,), {})) // mask.numel()

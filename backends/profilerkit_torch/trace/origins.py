@@ -216,7 +216,7 @@ class UntrackedTensors:
 
     Args:
         live: The storages that are alive, of which the recorder knows the origin.
-        left: The memory that has left torch.
+        exposed: The memory that has left torch.
         stands_in: Whether a tensor has no values of its own; None in a real run, where all have values.
         report: Called once for each tensor of unknown origin.
 
@@ -229,12 +229,12 @@ class UntrackedTensors:
     def __init__(
         self,
         live: LiveBytes,
-        left: ExposedMemory,
+        exposed: ExposedMemory,
         stands_in: Callable[[torch.Tensor], bool] | None,
         report: Callable[[], None],
     ) -> None:
         self._live = live
-        self._exposed = left
+        self._exposed = exposed
         self._stands_in = stands_in or (lambda tensor: False)
         self._report = report
         self.has_values: bool = stands_in is None

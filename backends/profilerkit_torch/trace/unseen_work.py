@@ -19,7 +19,7 @@ from profilerkit import ModelChangedWarning
 from profilerkit.process.restoring import restored
 from profilerkit.process.user_lines import find_stack_level
 
-__all__ = ["NAME", "OtherThreads", "ThreadCalls", "count_missing_replays"]
+__all__ = ["OtherThreads", "ThreadCalls", "count_missing_replays"]
 
 
 class OtherThreads:
@@ -105,7 +105,8 @@ class ThreadCalls:
             )
 
 
-NAME = "torch.cuda.CUDAGraph.replay"
+#: What messages call the replay of a CUDA graph.
+_REPLAY = "torch.cuda.CUDAGraph.replay"
 
 
 @contextmanager
@@ -121,7 +122,7 @@ def count_missing_replays(recorder: Any) -> Iterator[None]:
         if threading.get_ident() != thread:
             replay(self)
             return
-        recorder.miss_unsized(NAME)
+        recorder.miss_unsized(_REPLAY)
         if not recorder.stands_in:
             replay(self)
 
