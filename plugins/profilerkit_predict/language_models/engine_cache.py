@@ -30,14 +30,15 @@ class EngineCache:
         facts: The model.
         engine: What the engine keeps of windows, and how it stores latents.
         block_size: Tokens in a block.
-        form: The format of keys and values; None for the dtype of the activations. States of constant size keep that.
+        cache_format: The format of keys and values; None for the dtype of the activations, which states of constant
+            size keep.
         shared_prefix: Tokens at the start of all prompts that are the same.
     """
 
     facts: ModelFacts
     engine: EngineRule = ANY_ENGINE
     block_size: int = 16
-    form: WeightFormat | None = None
+    cache_format: WeightFormat | None = None
     shared_prefix: int = 0
 
     @cached_property
@@ -63,7 +64,7 @@ class EngineCache:
         """Return the latents, and the keys of an indexer where there is one."""
         layout = self.engine.sparse_latents if latent.most_attended is not None else None
         element_bytes = dtype_bytes(self.facts.dtype)
-        if layout is not None and self.form is not None and self.form.name == "fp8":
+        if layout is not None and self.cache_format is not None and self.cache_format.name == "fp8":
             entry = latent.layers * layout.count_bytes(latent.rank, latent.rope)
         else:
             entry = self._store(latent.layers * (latent.rank + latent.rope) * element_bytes)
@@ -88,7 +89,9 @@ class EngineCache:
 
     def _store(self, entry: int) -> int:
         """Return the bytes of an entry in the format of the cache, from those in the dtype of the activations."""
-        return entry if self.form is None else self.form.count_bytes(entry // dtype_bytes(self.facts.dtype))
+        if self.cache_format is None:
+            return entry
+        return self.cache_format.count_bytes(entry // dtype_bytes(self.facts.dtype))
 
     def count_bytes(self, context: int, batch: int = 1) -> int:
         """Return its bytes in blocks after so many tokens of so many sequences."""
