@@ -175,4 +175,4 @@ def test_pytest_loads_nothing_of_the_core_with_the_plugin() -> None:
     code = "import sys, profilerkit_budgets.pytest_plugin; print(*sorted(sys.modules))"
     done = run_python(code)
     loaded = {name for name in done.stdout.split() if name.partition(".")[0] == "profilerkit"}
-    assert loaded == {"profilerkit", *(f"profilerkit.process{name}" for name in ("", ".foreign_names", ".lazy"))}
+    assert loaded == {"profilerkit", *(f"profilerkit.process{name}" for name in ("", ".lazy"))}
