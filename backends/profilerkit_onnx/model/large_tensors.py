@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from copy import deepcopy
 from typing import Any, BinaryIO, NamedTuple, TypeAlias
 
 from onnx import ModelProto, TensorProto
@@ -18,7 +19,7 @@ from onnx import ModelProto, TensorProto
 from .graphs import LEFT, list_tensors
 from .types import LARGEST
 
-__all__ = ["MalformedError", "copy_tensor", "fill_elements", "with_elements", "without_elements"]
+__all__ = ["MalformedError", "fill_elements", "with_elements", "without_elements"]
 
 #: The fields whose elements are left in the file, with the bytes of one element. In the other fields of elements these
 #: take as many bytes as they need; exporters write no large tensor into them.
@@ -57,17 +58,9 @@ def without_elements(file: BinaryIO) -> bytes:
 
 def with_elements(model: ModelProto, file: BinaryIO) -> ModelProto:
     """Return a copy of a model with the elements that were left in its file; `MalformedError` if they are not there."""
-    copy = ModelProto()
-    copy.CopyFrom(model)
+    copy = deepcopy(model)
     for tensor in list_tensors(copy):
         fill_elements(tensor, file)
-    return copy
-
-
-def copy_tensor(tensor: TensorProto) -> TensorProto:
-    """Return a copy of a tensor."""
-    copy = TensorProto()
-    copy.CopyFrom(tensor)
     return copy
 
 

@@ -10,6 +10,7 @@ import os
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -20,7 +21,7 @@ from profilerkit import InputError, WithoutValuesError
 from profilerkit.process.files import read_stamp, stamp_file
 
 from .graphs import LEFT, external_files
-from .large_tensors import MalformedError, copy_tensor, fill_elements, with_elements
+from .large_tensors import MalformedError, fill_elements, with_elements
 
 __all__ = ["find_weight_folder", "open_values", "read_stamps", "read_whole", "remember_file"]
 
@@ -124,7 +125,7 @@ def open_values(model: ModelProto) -> Iterator[Callable[[TensorProto], Any]]:
 
         def read_values(tensor: TensorProto) -> Any:
             if tensor.data_location == TensorProto.EXTERNAL:
-                tensor = copy_tensor(tensor)  # onnx and `fill_elements` write values into the tensor
+                tensor = deepcopy(tensor)  # onnx and `fill_elements` write values into the tensor
             try:
                 if file is not None:
                     fill_elements(tensor, file)

@@ -205,7 +205,7 @@ class _Search:
     """Goes over a model in the order of its file, along the calls of its functions, and notes who uses which constant.
 
     A copy of a constant, a part of it or another form stands for it: who uses that uses the constant, and the node that
-    makes it does not.
+    makes it does not. Nor does one that hands it to a graph inside, where its turns use it.
 
     Attributes:
         constants: The constants by where they stand: two graphs may each have one of the same name.
@@ -216,14 +216,31 @@ class _Search:
         self._functions = {(one.domain, one.name, one.overload): one for one in model.functions}
         self._left, self._depth = MOST_NODES, 0
 
-    def enter_graph(self, graph: GraphProto, around: _Names, paths: Iterable[str], location: Hashable = ()) -> None:
-        """Go over a graph; ``around`` are the names around it, ``paths`` the layers of its nodes."""
+    def enter_graph(
+        self,
+        graph: GraphProto,
+        around: _Names,
+        paths: Iterable[str],
+        location: Hashable = (),
+        arguments: Sequence[str] = (),
+    ) -> list[tuple[Constant, ...]]:
+        """Go over a graph, and return the constants that each of its results stands for.
+
+        Args:
+            graph: The graph.
+            around: The names around it.
+            paths: The layers of its nodes.
+            location: Where it stands.
+            arguments: The names of what a node gives to it.
+        """
         names = around.new_child({value.name: () for value in graph.input})
+        names.update({value.name: around.get(name, ()) for value, name in zip(graph.input, arguments, strict=False)})
         for tensor in graph.initializer:
             names[tensor.name] = self._add(location, tensor.name, tensor)
         for sparse in graph.sparse_initializer:
             names[sparse.values.name] = self._add(location, sparse.values.name, sparse)
         self._go_over(graph.node, names, paths, location)
+        return [names.get(value.name, ()) for value in graph.output]
 
     def _go_over(self, nodes: Sequence[NodeProto], names: _Names, paths: Iterable[str], location: Hashable) -> None:
         for node in nodes:  # first, as a file may have one behind the loop that reads it
@@ -235,6 +252,8 @@ class _Search:
             moved = _list_moved(node)
             if function is not None:
                 self._call(function, node, names, path)
+            elif list_inner_graphs(node):
+                self._enter_graphs(node, names, path, (location, index))
             elif moved and all(names.get(name) for name in moved):
                 origins = dict.fromkeys(constant for name in moved for constant in names[name])
                 names.update({name: tuple(origins) for name in node.output if name})
@@ -242,8 +261,14 @@ class _Search:
                 for position, name in enumerate(node.input):
                     for constant in names.get(name, ()):
                         constant.uses.append(Use(node, position, path))
-            for number, inner in enumerate(list_inner_graphs(node)):
-                self.enter_graph(inner, names, repeat(path), (location, index, number))
+
+    def _enter_graphs(self, node: NodeProto, names: _Names, path: str, location: Hashable) -> None:
+        """Go over the graphs inside a node."""
+        for number, graph in enumerate(list_inner_graphs(node)):
+            results = self.enter_graph(graph, names, repeat(path), (location, number), node.input)
+            # The last ones are those of the node: the body of a loop returns its condition before them.
+            for name, constants in zip(reversed(node.output), reversed(results), strict=False):
+                names[name] = (*names.get(name, ()), *constants) if name else ()
 
     def _call(self, function: FunctionProto, node: NodeProto, names: _Names, path: str) -> None:
         """Go over a function; calls that lead too far, where the walk over the model gives up, are left out."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -86,8 +87,7 @@ def rewrite(model: ModelProto, options: Any, device: str, inputs: object = None)
 
 def _number_nodes(model: ModelProto) -> ModelProto:
     """Return a copy of a model whose nodes have names that differ, by which the runtime's profiler tells them."""
-    copy = ModelProto()
-    copy.CopyFrom(read_whole(model))
+    copy = deepcopy(read_whole(model))
     for index, node in enumerate(copy.graph.node):
         node.name = f"{node.name}:{index}"
     return copy

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from typing import Any
 
 from onnx import AttributeProto, FunctionProto, NodeProto, OperatorSetIdProto, TypeProto, defs, helper, numpy_helper
@@ -91,8 +92,7 @@ def _add_defaults(node: NodeProto, schema: defs.OpSchema) -> NodeProto:
     defaults = [default for default in list_defaults(schema) if default.name not in names]
     if not defaults:
         return node
-    copy = NodeProto()
-    copy.CopyFrom(node)
+    copy = deepcopy(node)
     copy.attribute.extend(defaults)
     return copy
 
@@ -149,8 +149,7 @@ def fill_body(function: FunctionProto, node: NodeProto, left_out: set[str]) -> l
 
 def _fill(node: NodeProto, attributes: Mapping[str, AttributeProto], left_out: set[str]) -> NodeProto:
     """Return a node of a function's body with the attributes of the call, without inputs that the call leaves out."""
-    copy = NodeProto()
-    copy.CopyFrom(node)
+    copy = deepcopy(node)
     del copy.attribute[:]
     for attribute in node.attribute:
         source = attributes.get(attribute.ref_attr_name) if attribute.ref_attr_name else attribute

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -128,8 +129,7 @@ def evaluate(node: NodeProto, arrays: Sequence[Array | None], opsets: Mapping[st
 
 def _make_model(node: NodeProto, names: Sequence[str], opsets: Mapping[str, int]) -> ModelProto:
     """Return a model of one node that reads inputs of these names; an empty name is one that is left out."""
-    copy = NodeProto()
-    copy.CopyFrom(node)
+    copy = deepcopy(node)
     if node.domain in STANDARD:
         copy.domain = ""  # as the operator set below has it
     del copy.input[:]

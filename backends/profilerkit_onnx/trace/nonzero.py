@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -316,8 +317,7 @@ def _make_standard(node: NodeProto) -> NodeProto:
     """Return a node of onnxruntime's as the node of ONNX that means the same; any other node as it is."""
     if name_operator(node) not in ("com.microsoft::DequantizeLinear", "com.microsoft::QuantizeLinear"):
         return node
-    copy = NodeProto()
-    copy.CopyFrom(node)
+    copy = deepcopy(node)
     copy.domain = ""
     return copy
 

@@ -225,3 +225,63 @@ def test_integers_that_bits_are_taken_out_of_may_be_weights() -> None:
     assert report["macs"] == 2 * 24 * 4
     assert report["total_params"] is None
     assert "not counted: the weights that BitShift has in integers" in str(report.status("total_params"))
+
+
+BYTES = {"w": np.ones((3, 4, 4), np.int8), "s": np.asarray(1, F)}
+UNPACK = [helper.make_node("DequantizeLinear", ["one", "s"], ["f"]), helper.make_node("MatMul", ["h", "f"], ["next"])]
+
+
+def tensor(name: str, *shape: int, element: int = TensorProto.FLOAT) -> Any:
+    return helper.make_tensor_value_info(name, element, shape)
+
+
+def test_a_scan_uses_the_weights_that_it_is_given_a_turn_each() -> None:
+    """Three matrices of 4 x 4 bytes."""
+    inputs = [tensor("h", 2, 4), tensor("one", 4, 4, element=TensorProto.INT8)]
+    body = helper.make_graph(UNPACK, "body", inputs, [tensor("next", 2, 4)])
+    x = np.ones((2, 4), F)
+    model = make_model([helper.make_node("Scan", ["x", "w"], ["y"], body=body, num_scan_inputs=1)], {"x": x}, BYTES)
+    assert count(model, x=x) == (48, 48)
+
+
+def test_a_loop_hands_a_weight_on_and_returns_it() -> None:
+    """A matrix of 4 x 4 bytes, used in each turn, and behind the loop."""
+    nodes = [
+        *UNPACK,
+        helper.make_node("Identity", ["one"], ["same"]),
+        helper.make_node("Identity", ["go"], ["on"]),
+    ]
+    formals = [tensor("i", element=TensorProto.INT64), tensor("go", element=TensorProto.BOOL)]
+    byte_matrix = tensor("one", 4, 4, element=TensorProto.INT8)
+    results = [
+        tensor("on", element=TensorProto.BOOL),
+        tensor("next", 2, 4),
+        tensor("same", 4, 4, element=TensorProto.INT8),
+    ]
+    body = helper.make_graph(nodes, "body", [*formals, tensor("h", 2, 4), byte_matrix], results)
+    loop = helper.make_node("Loop", ["turns", "", "x", "w"], ["y", "v"], body=body)
+    x, weights = np.ones((2, 4), F), {"turns": np.asarray(5), "w": np.ones((4, 4), np.int8), "s": np.asarray(1, F)}
+    assert count(make_model([loop], {"x": x}, weights), x=x) == (16, 16)
+    after = [helper.make_node("DequantizeLinear", ["v", "s"], ["g"]), helper.make_node("MatMul", ["y", "g"], ["z"])]
+    assert count(make_model([loop, *after], {"x": x}, weights, ["z"]), x=x) == (16, 16)
+
+
+def test_branches_may_choose_among_weights() -> None:
+    """Either of two matrices of 3 x 4 bytes is unpacked behind the branches."""
+    branches = {
+        f"{name}_branch": helper.make_graph(
+            [helper.make_node("Identity", [f"w_{name}"], [f"chosen_{name}"])],
+            name,
+            [],
+            [tensor(f"chosen_{name}", 3, 4, element=TensorProto.INT8)],
+        )
+        for name in ("then", "else")
+    }
+    nodes = [
+        helper.make_node("If", ["c"], ["w"], **branches),
+        helper.make_node("DequantizeLinear", ["w", "s"], ["f"]),
+        helper.make_node("MatMul", ["x", "f"], ["y"]),
+    ]
+    weights = {**{f"w_{name}": np.ones((3, 4), np.int8) for name in ("then", "else")}, "s": np.asarray(1, F)}
+    condition = np.asarray(True)
+    assert count(make_model(nodes, {"x": X, "c": condition}, weights), x=X, c=condition) == (24, 24)
