@@ -25,6 +25,10 @@ from profilerkit_onnx.operator_timing.passes import time_nodes
 from profilerkit_onnx.running import profiled
 from profilerkit_onnx.running.optimized import Origin, find_origins
 
+needs_arena = pytest.mark.skipif(
+    as_numbers(version("onnxruntime")) < (1, 23), reason="the profiler of this onnxruntime does not tell of its arena"
+)
+
 X = ModelInputs(np.ones((2, 20), F))
 CHANNELS = 32  # a multiple of every block of the blocked layout
 
@@ -284,9 +288,7 @@ def test_an_unknown_level_is_said() -> None:
 # Memory -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.skipif(
-    as_numbers(version("onnxruntime")) < (1, 23), reason="the profiler of this onnxruntime does not tell of its arena"
-)
+@needs_arena
 def test_memory_is_what_the_operators_had_at_once() -> None:
     """Two products, whose results the next one needs: (64, 256) floats, then (64, 512) beside it; and the input."""
     nodes = [
@@ -302,6 +304,7 @@ def test_memory_is_what_the_operators_had_at_once() -> None:
     assert weights_too == 4 * 64 * (16 + 256 + 512) + 4 * (16 * 256 + 256 * 512 + 512 * 4)
 
 
+@needs_arena
 def test_inputs_that_are_bound_leave_the_memory_of_outputs_to_each_pass() -> None:
     """Eight numbers of two bytes come in, eight of four go out."""
     ml_dtypes = pytest.importorskip("ml_dtypes")
@@ -310,6 +313,7 @@ def test_inputs_that_are_bound_leave_the_memory_of_outputs_to_each_pass() -> Non
     assert BACKEND.measure_memory(model, ModelInputs(x=x)) == 8 * 2 + 8 * 4
 
 
+@needs_arena
 def test_a_model_of_a_sequence_runs() -> None:
     """Two tensors of six floats come in, and one goes out."""
     nodes = [helper.make_node("SequenceAt", ["s", "first"], ["y"])]
