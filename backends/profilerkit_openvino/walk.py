@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from profilerkit.backend_kit.graph_work import Body, Executed, Work, count_first, note_apart
-from profilerkit.backend_kit.turns import Turns
+from profilerkit.backend_kit.graph_work import Body, Executed, Turns, Work, count_first, note_apart
 from profilerkit.costs import Shape
 from profilerkit.trace.bounds import Branch, Choice
 from profilerkit.trace.records import TensorInfo

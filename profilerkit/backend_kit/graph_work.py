@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import or_
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
 from ..trace.bounds import Branch, Choice
 from .program_parts import Fork, Hold, Loop, list_counted
@@ -25,6 +25,7 @@ __all__ = [
     "Executed",
     "GraphValue",
     "RunningOrder",
+    "Turns",
     "Work",
     "count_first",
     "count_one",
@@ -267,3 +268,28 @@ def count_first(first: Body[Work, G], second: Body[Work, G], node: int, path: st
         hand_on=lambda value, result: Executed(HANDING_ON, node, (value,), (result,)),
         choose=lambda works, reason: make_choices(works, reason, lambda work: work.as_branch(path)),
     )
+
+
+# How often the body of a loop runs ------------------------------------------------------------------------------------
+
+
+class Turns(NamedTuple):
+    """How often the body of a loop runs.
+
+    Attributes:
+        least: How often at least.
+        most: How often at most; None where no limit is known.
+    """
+
+    least: int
+    most: int | None
+
+    @property
+    def exact(self) -> int | None:
+        """How often the body runs, where that is known."""
+        return self.most if self.least == self.most else None
+
+    @property
+    def number_to_count(self) -> int:
+        """How many turns are counted: the most, or one where no limit is known."""
+        return 1 if self.most is None else self.most

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
@@ -10,7 +11,14 @@ from .call_stack import tensors_in
 from .keras_kinds import is_shipped_class
 from .keras_layers import direct_layers, hides_its_cell, list_stored_variables
 
-__all__ = ["find_quantization_data", "lacks_weights", "list_own_states", "name_own_weights", "name_variable"]
+__all__ = [
+    "find_quantization_data",
+    "lacks_weights",
+    "list_own_states",
+    "list_packed_variables",
+    "name_own_weights",
+    "name_variable",
+]
 
 #: Classes of Keras whose own ``build`` makes no weights; nor does that of a layer which merges others.
 _PLAIN = ("Layer", "Model", "Sequential", "Functional")
@@ -118,3 +126,42 @@ def _list_cells(layer: Any) -> list[Any]:
 def name_variable(variable: Any) -> str:
     """Return the last part of a variable's name, without the number of its output."""
     return re.sub(r":\d+$", "", str(variable.name)).rpartition("/")[2]
+
+
+# Weights with two numbers in each element -----------------------------------------------------------------------------
+
+
+_FOUR_BIT_MODES = ("int4", "gptq", "awq")
+#: Where layers keep such kernels.
+_PACKED = ("_kernel", "_embeddings", "reverse_embeddings", "quantized_kernel")
+
+
+def list_packed_variables(layer: Any) -> Iterator[tuple[Any, int]]:
+    """Yield the variables of a Keras layer itself that hold two numbers in a byte, with how many numbers they hold."""
+    if getattr(layer, "quantization_mode", None) not in _FOUR_BIT_MODES:
+        return
+    for name in _PACKED:
+        variable: Any = getattr(layer, name, None)
+        if hasattr(variable, "shape"):
+            yield variable, _count_unpacked(layer, name, tuple(variable.shape))
+
+
+def _count_unpacked(layer: Any, name: str, stored: tuple[int, ...]) -> int:
+    """Return how many numbers a packed variable stands for; the number stored where its layer does not record it.
+
+    ``stored`` is its shape. What a layer records may be of another of its variables: it must fit the number stored.
+    """
+    attributes = vars(layer)
+    candidates = []
+    for key in ("original_kernel_shape", "kernel_shape"):
+        if attributes.get(key):
+            candidates.append(math.prod(attributes[key]))
+    if name == "reverse_embeddings":
+        candidates.append(layer.input_dim * layer.output_dim)
+    if attributes.get("_orig_output_dim"):  # of the last axis, before it was packed
+        candidates.append(math.prod(stored[:-1]) * int(attributes["_orig_output_dim"]))
+    if attributes.get("_orig_input_dim"):  # of the first one
+        candidates.append(int(attributes["_orig_input_dim"]) * math.prod(stored[1:]))
+    count = math.prod(stored)
+    fitting = [candidate for candidate in candidates if count <= candidate <= 2 * count]
+    return fitting[0] if fitting else count

@@ -8,7 +8,13 @@ from typing import Any
 
 from ..costs import Numbers, Shape
 
-__all__ = ["OperatorCall", "Shapes", "UnknownCostError", "UnknownShapeError"]
+__all__ = [
+    "OperatorCall",
+    "Shapes",
+    "UnknownCostError",
+    "UnknownShapeError",
+    "read_sizes",
+]
 
 
 class UnknownShapeError(Exception):
@@ -100,3 +106,18 @@ class OperatorCall:
             return False
         value = self.value(index) if single else None
         return value is not None and bool((value == number).all())
+
+
+# Einsums --------------------------------------------------------------------------------------------------------------
+
+
+def read_sizes(term: str, shape: Sequence[int]) -> dict[str, int]:
+    """Return the size of each label of a term of an einsum; the dimensions of an ellipsis are numbered from the right.
+
+    >>> read_sizes("b...k", (2, 5, 3, 4))
+    {'b': 2, '...2': 5, '...1': 3, 'k': 4}
+    """
+    before, ellipsis, after = term.partition("...")
+    hidden = len(shape) - len(before) - len(after) if ellipsis else 0
+    labels = [*before, *(f"...{position}" for position in range(hidden, 0, -1)), *after]
+    return dict(zip(labels, shape, strict=True))

@@ -23,8 +23,12 @@ from profilerkit.backend_kit.keras_layers import (
     read_variable_value,
     set_variable_value,
 )
-from profilerkit.backend_kit.keras_packing import list_packed_variables
-from profilerkit.backend_kit.keras_variables import lacks_weights, list_own_states, name_own_weights
+from profilerkit.backend_kit.keras_variables import (
+    lacks_weights,
+    list_own_states,
+    list_packed_variables,
+    name_own_weights,
+)
 from profilerkit.backend_kit.layouts import in_declared_layout
 from profilerkit.process.locks import Lock
 from profilerkit.process.restoring import assign_dict, restored

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from profilerkit.backend_kit.einsum_labels import read_sizes
+from profilerkit.backend_kit.operator_calls import read_sizes
 from profilerkit.costs import matmul
 
 from .activation import add_activation

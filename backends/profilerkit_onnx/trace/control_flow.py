@@ -17,8 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto
 
-from profilerkit.backend_kit.graph_work import Body, Executed, Work, count_first, note_apart
-from profilerkit.backend_kit.turns import Turns
+from profilerkit.backend_kit.graph_work import Body, Executed, Turns, Work, count_first, note_apart
 
 from ..model.graphs import list_nodes
 from ..model.types import tensor_type

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from profilerkit.backend_kit.einsum_labels import read_sizes
+from profilerkit.backend_kit.operator_calls import read_sizes
 from profilerkit.costs import matmul
 
 from .registry import Cost, OpCall, Shape, register_op_cost, register_op_costs

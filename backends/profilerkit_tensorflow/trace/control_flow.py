@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from profilerkit.backend_kit.graph_work import Body, count_one, make_choices, note_apart
-from profilerkit.backend_kit.turns import Turns
+from profilerkit.backend_kit.graph_work import Body, Turns, count_one, make_choices, note_apart
 
 from .folding import Folding
 from .graph_access import body_named, find_needed_variables, forward_function, read_attribute
