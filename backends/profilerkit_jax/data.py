@@ -32,12 +32,12 @@ def random_tensor(spec: TensorSpec, batch_size: int) -> Any:
     shape = (batch_size, *spec.shape)
     try:
         dtype = jax.numpy.dtype(spec.dtype)
-    except TypeError as error:
+        if jax.numpy.issubdtype(dtype, jax.numpy.floating):
+            array = jax.numpy.asarray(np.random.default_rng(0).normal(size=shape), dtype)
+        else:
+            array = jax.numpy.zeros(shape, jax.dtypes.canonicalize_dtype(dtype))
+    except TypeError as error:  # of a name that is no dtype, and of one that numpy alone has
         raise InputError(f"JAX has no dtype {spec.dtype!r}; use a name such as 'float32' or 'int32'") from error
-    if jax.numpy.issubdtype(dtype, jax.numpy.floating):
-        array = jax.numpy.asarray(np.random.default_rng(0).normal(size=shape), dtype)
-    else:
-        array = jax.numpy.zeros(shape, jax.dtypes.canonicalize_dtype(dtype))
     _made_up[id(array)] = array
     return array
 
@@ -49,10 +49,7 @@ def with_batch_size(tensor: Any, batch_size: int) -> Any:
     shape = (batch_size, *tensor.shape[1:])
     if isinstance(tensor, jax.ShapeDtypeStruct):
         return jax.ShapeDtypeStruct(shape, tensor.dtype)
-    resized = np.resize(np.asarray(tensor), shape)
-    if isinstance(tensor, np.ndarray):
-        return resized
-    array = jax.numpy.asarray(resized, tensor.dtype)
+    resized = tensor[np.arange(batch_size) % tensor.shape[0]]  # keys of random numbers too, which numpy does not take
     if is_made_up(tensor):
-        _made_up[id(array)] = array
-    return array
+        _made_up[id(resized)] = resized
+    return resized
