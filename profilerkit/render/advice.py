@@ -75,8 +75,8 @@ def _name_largest_operator(report: Report) -> str:
 def _describe_wide_weights(report: Report) -> Iterator[str]:
     """Yield that at least a twentieth of the parameters have a wider floating-point dtype than the usual one.
 
-    If nobody chose that, the model would be smaller and faster in the usual dtype. The layer with most of these
-    parameters is named.
+    If nobody chose that, the model would be smaller and faster in the usual dtype. An innermost layer that has more
+    than half of these parameters is named.
     """
     root = report.layerwise[0]
     counts: Mapping[str, int] = root.get("params_by_dtype") or {}
@@ -88,9 +88,9 @@ def _describe_wide_weights(report: Report) -> Iterator[str]:
     share = counts.get(wide, 0) / sum(counts.values())
     if share < _WIDE:
         return
-    leaves = [row for row in report.layerwise if row.get("is_leaf")]
-    holder = max(leaves, key=lambda row: row["params_by_dtype"].get(wide, 0), default=root)
-    where = f", most of them in {holder['path']}" if holder["path"] else ""
+    leaves = [row for row in report.layerwise if row.get("is_leaf") and row["path"]]
+    holder = next((row["path"] for row in leaves if 2 * row["params_by_dtype"].get(wide, 0) > counts[wide]), "")
+    where = f", most of them in {holder}" if holder else ""
     yield f"{share_text(share)} of the parameters are {wide}{where}, in a model of {usual}."
 
 

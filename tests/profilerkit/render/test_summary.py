@@ -488,6 +488,18 @@ def test_weights_in_a_wider_dtype_than_most(wide: int, is_said: bool) -> None:
     assert "in a model of" not in render(report(*quantized))
 
 
+@pytest.mark.parametrize(("in_head", "is_named"), [(3, True), (2, False), (0, False)])
+def test_most_of_the_wider_weights_are_more_than_half(in_head: int, is_named: bool) -> None:
+    """Four parameters are wide: so many in a layer, one in a norm, the others in the model itself."""
+    layers = (
+        row("", "Net", 10, params=20, params_by_dtype={"float16": 16, "float32": 4}, is_leaf=False),
+        row("norm", "Norm", 0, params=1, params_by_dtype={"float32": 1}, is_leaf=True),
+        row("head", "Linear", 10, params=16, params_by_dtype={"float16": 16, "float32": in_head}, is_leaf=True),
+    )
+    where = ", most of them in head" if is_named else ""
+    assert f"20.0 % of the parameters are float32{where}, in a model of float16." in lines(render(report(*layers)))
+
+
 @pytest.mark.parametrize(("written", "is_said"), [(24, True), (25, False), (23, False)])
 def test_what_is_written_at_the_peak(written: int, is_said: bool) -> None:
     """The second operator adds 24 bytes to 16, at a peak of 100: all of what it has written, if that is 24 bytes."""
