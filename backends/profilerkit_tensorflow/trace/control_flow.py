@@ -285,7 +285,7 @@ def _count_one(
 
 
 def _agree(folding: Folding, value: Value, others: Sequence[Value]) -> Value:
-    """Return what is known about a value that may also be one of others; the value itself if they all _agree."""
+    """Return what is known about a value that may also be one of others; the value itself if they all agree."""
     common = reduce(Value.common, others, value)
     constant = _agree_on_constant(folding, [value, *others])
     if value.is_known_as(common) and (folding.constant(value) is None or constant is not None):
