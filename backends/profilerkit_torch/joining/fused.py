@@ -98,10 +98,12 @@ def _join_calls(operators: Sequence[OpRecord], name: str, paths: set[str]) -> It
     layers = {operator.layer for operator in operators}
     whole_layers = {path: next((around for around in walk_outwards(path) if around in paths), "") for path in layers}
 
-    def find_whole_layer(operator: OpRecord) -> str:
-        return whole_layers[operator.layer] if operator.phase == "forward" else ""
+    def find_whole_call(operator: OpRecord) -> tuple[str, int]:
+        """Return the whole layer, and which call of it: the layers inside of it are called once in each."""
+        path = whole_layers[operator.layer] if operator.phase == "forward" else ""
+        return path, operator.call if path else 0
 
-    for path, group in groupby(operators, key=find_whole_layer):
+    for (path, _), group in groupby(operators, key=find_whole_call):
         if path:
             yield _add_up(tuple(group), name, path)
         else:

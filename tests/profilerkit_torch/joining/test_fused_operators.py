@@ -68,6 +68,37 @@ def test_the_training_step_of_an_lstm_is_joined_by_order(tmp_path: Path) -> None
     assert seconds == {"": 0, "cells": 50, "head": 50}
 
 
+class CalledTwice(nn.Module):
+    def __init__(self, inner: nn.Module) -> None:
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, x: torch.Tensor) -> Any:
+        for _ in range(2):
+            x = self.inner(x, x, x)[0] if isinstance(self.inner, nn.MultiheadAttention) else self.inner(x)
+        return x
+
+
+@pytest.mark.parametrize(
+    ("name", "inner"),
+    [
+        ("aten::_transformer_encoder_layer_fwd", nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)),
+        ("aten::_native_multi_head_attention", nn.MultiheadAttention(8, 2, batch_first=True)),
+    ],
+)
+def test_a_layer_that_is_called_twice_in_a_row_is_two_operators_of_each_pass(
+    name: str, inner: nn.Module, tmp_path: Path
+) -> None:
+    trace = ChromeTrace()
+    for index, seconds in enumerate((50, 70, 60, 80)):
+        trace.operator(name, 1000 + 100 * index, 1000 + 100 * index + seconds)
+    model = CalledTwice(inner).eval()
+    row = rows(profilerkit.join(trace.save(tmp_path / "profile.json"), model, torch.zeros(2, 5, 8)))["inner"]
+    assert row["calls"] == 2
+    # Two passes of two calls each: (50 + 70) and (60 + 80) microseconds.
+    assert round(1e6 * row["own_seconds"], 6) == 130
+
+
 def test_products_have_the_names_that_compilers_give_them(tmp_path: Path) -> None:
     trace = ChromeTrace()
     for index, name in enumerate(["aten::convolution", "aten::addmm", "aten::mm"]):
