@@ -509,6 +509,25 @@ def test_weights_in_attributes_make_a_lower_bound() -> None:
         assert missing in str(report.status(key).missing)
 
 
+@pytest.mark.parametrize(
+    ("op", "settings", "dtype"),
+    [
+        ("Binarizer", {"threshold": 0.5}, "int64"),
+        ("Imputer", {"imputed_value_int64s": [1], "replaced_value_int64": 0}, "int64"),
+        ("Normalizer", {"norm": "L2"}, "float32"),
+        ("Scaler", {"offset": [0.0], "scale": [1.0]}, "float32"),
+    ],
+)
+def test_what_stands_before_a_network_has_the_dtype_of_its_definition(op: str, settings: Any, dtype: str) -> None:
+    """The operators of ai.onnx.ml: of 4 x 6 whole numbers of 8 bytes two keep the dtype, and two make floats."""
+    node = helper.make_node(op, ["x"], ["y"], domain="ai.onnx.ml", **settings)
+    x = np.ones((4, 6), np.int64)
+    [operator] = trace_graph(make_model([node], {"x": x}), x=x).operators
+    [output] = operator.outputs
+    assert (output.shape, output.dtype) == ((4, 6), dtype)
+    assert operator.bytes_written == 24 * np.dtype(dtype).itemsize
+
+
 def scale_rows(table: str) -> list[Any]:
     return [
         helper.make_node("Gather", [table, "i"], ["rows"]),

@@ -282,7 +282,8 @@ _LIKE_THE_FIRST = """
 """
 _RULES: dict[str, Rule] = {
     **{_MICROSOFT + name: copy_types(0) for name in _LIKE_THE_FIRST.split()},
-    **{f"ai.onnx.ml::{name}": _make_floats for name in ("Binarizer", "Imputer", "Normalizer", "Scaler")},
+    **{f"ai.onnx.ml::{name}": _make_floats for name in ("Normalizer", "Scaler")},
+    **{f"ai.onnx.ml::{name}": copy_types(0) for name in ("Binarizer", "Imputer")},
     # The standard defines these by a body alone, in some versions.
     **dict.fromkeys(("GreaterOrEqual", "LessOrEqual"), _compare),
     **dict.fromkeys(("GroupNormalization", "MeanVarianceNormalization"), copy_types(0)),
