@@ -74,7 +74,8 @@ def hide_password(store: str | PathLike[str]) -> str:
     >>> hide_password("postgresql://me:pw@host/runs")
     'postgresql://me:***@host/runs'
     """
-    return re.sub(r"(?<=://)([^/:@]*):.*(?=@)", r"\1:***", str(store))
+    hidden = re.sub(r"(?<=://)([^/:@]*):.*(?=@)", r"\1:***", str(store))
+    return re.sub(r"([?&]password=)[^&]*", r"\1***", hidden)
 
 
 def find_file(url: URL, create: bool) -> Path | None:

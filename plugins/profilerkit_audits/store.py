@@ -84,7 +84,7 @@ class Store:
         try:
             engine = create_engine(url, pool_pre_ping=path is None)
         except (ImportError, NoSuchModuleError) as error:
-            shown = url.render_as_string(hide_password=True)
+            shown = database.hide_password(url.render_as_string())
             raise StoreError(f"{shown} needs a package: {error}; pip install 'profilerkit[postgres]'") from error
         if url.get_backend_name() == "sqlite":
             database.set_up(engine)
@@ -113,7 +113,7 @@ class Store:
     @property
     def url(self) -> str:
         """The URL, without its password."""
-        return self._engine.url.render_as_string(hide_password=True)
+        return database.hide_password(self._engine.url.render_as_string())
 
     def exclusive(self) -> AbstractContextManager[None]:
         """Return a context in which no other audit writes to an SQLite file; see `database.lock`."""

@@ -10,6 +10,7 @@ from contextlib import closing
 from dataclasses import replace as with_facts
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 from msgspec.structs import replace
@@ -17,7 +18,7 @@ from msgspec.structs import replace
 from profilerkit import Completeness, Report, StoreError, profile
 from profilerkit.isolation import processes
 from profilerkit_audits import FailureCode, Row, RowStatus, Run, Store, Value, add_report
-from profilerkit_audits.database import parse_url
+from profilerkit_audits.database import hide_password, parse_url
 from profilerkit_audits.machines import read_machine
 from profilerkit_numpy.layers import Sequential, dense
 
@@ -162,6 +163,12 @@ def test_a_store_that_is_only_read_is_not_created(tmp_path: Path) -> None:
 
 def test_a_password_is_not_shown() -> None:
     assert parse_url("postgresql://me:secret@host/x").render_as_string() == "postgresql+psycopg://me:***@host/x"
+    in_query = "postgresql://host/x?user=me&password={}&connect_timeout=3"
+    assert hide_password(in_query.format("se=cret")) == in_query.format("***")
+    missing = mock.patch("profilerkit_audits.store.create_engine", side_effect=ImportError("no psycopg"))
+    with missing, pytest.raises(StoreError, match="needs a package") as caught:
+        Store.open(in_query.format("secret"))
+    assert "secret" not in str(caught.value)
 
 
 def test_one_audit_at_a_time_writes_to_a_file(store: Store, tmp_path: Path) -> None:
