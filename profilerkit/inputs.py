@@ -29,7 +29,7 @@ class ModelInputs:
 
     __slots__ = ("are_random", "args", "function", "kwargs", "note")
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, /, *args: Any, **kwargs: Any) -> None:
         self.args: tuple[Any, ...] = args
         self.kwargs: dict[str, Any] = kwargs
         #: Called with the model and the arguments instead of the model itself; see `given_to`.

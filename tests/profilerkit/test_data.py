@@ -28,6 +28,7 @@ Point = namedtuple("Point", "x y")
         (UserDict({"mask": 1}), (), {"mask": 1}),
         (ModelInputs(1, mask=2), (1,), {"mask": 2}),
         (ModelInputs([1, 2]), ([1, 2],), {}),
+        ({"self": 1}, (), {"self": 1}),  # a graph may have an input of this name
     ],
 )
 def test_reading_inputs(given: Any, args: Any, kwargs: Any) -> None:
