@@ -67,7 +67,8 @@ def missclass(batches: Iterable[ScoredBatch], threshold: float | None = None) ->
 
     With several classes the highest score is the prediction. A single score is class 1 above the threshold: 0.5 for
     probabilities, 0 for logits. Where it is not known which of both they are, it is 0.5 if all scores of the split
-    lie from 0 to 1, which a warning says, and 0 elsewhere.
+    lie from 0 to 1, which a warning says, and 0 elsewhere. A target that is the number of no class counts as wrong,
+    which a warning says too.
     """
     misses = _Misses(threshold)
     for batch in batches:
@@ -88,7 +89,7 @@ class _Misses:
 
     def __init__(self, threshold: float | None) -> None:
         self._threshold: float | None = _THRESHOLD("threshold", threshold)
-        self._total = self._wrong = self._lost = 0
+        self._total = self._wrong = self._lost = self._unmet = 0
         #: Of single scores that are not known to be probabilities or logits: how many are wrong as either of them.
         self._wrong_as_probabilities = self._wrong_as_logits = 0
         self._are_unsure = False
@@ -101,6 +102,7 @@ class _Misses:
         self._total += expected.size
         lost = _find_lost(scores)
         self._lost += int(lost.sum())
+        self._unmet += _count_unmet(expected, scores)
         if _is_single(scores):
             values = scores if scores.ndim == 1 else scores[..., 0]
             self._add_single(values, expected, self._choose_threshold(batch))
@@ -132,6 +134,7 @@ class _Misses:
     def compute_per_cent(self) -> float:
         """Return the per cent of wrong predictions; notes say if scores were taken for probabilities, or were none."""
         _note_lost(self._lost, self._total)
+        _note_unmet(self._unmet, self._total)
         if not self._are_unsure:
             return 100.0 * self._wrong / _require_samples(self._total)
         if self._in_unit_range:
@@ -161,13 +164,27 @@ def _note_lost(lost: int, total: int) -> None:
         note(f"{lost} of {total} samples have scores that are no numbers (nan); they count as wrong")
 
 
+def _count_unmet(expected: Array, scores: Array) -> int:
+    """Return how many targets are the number of no class, so that no prediction can meet them."""
+    classes = 2 if _is_single(scores) else scores.shape[-1]
+    return int((~np.isin(expected, np.arange(classes))).sum())
+
+
+def _note_unmet(unmet: int, total: int) -> None:
+    if unmet:
+        note(
+            f"{unmet} of {total} targets are the number of no class, such as -100, 0.5, or one beyond the last class; "
+            "they count as wrong; leave such samples out, or give class indices from 0"
+        )
+
+
 def topk_hits(batches: Iterable[ScoredBatch], topk: Sequence[int]) -> dict[str, float]:
     """Return the per cent of samples whose target is among the k highest scores, by name: ``{"top-1": ...}``.
 
     Raises `ValueError` for scores that are not of shape ``(batch, classes)``, or of fewer classes than the largest k.
     """
     hits, guesses = dict.fromkeys(topk, 0), max(topk)
-    total = lost = 0
+    total = lost = unmet = 0
     for batch in batches:
         scores = np.asarray(batch.scores())
         targets = _find_class_indices(np.asarray(batch.targets()), _require_classes(scores, guesses))
@@ -177,7 +194,9 @@ def topk_hits(batches: Iterable[ScoredBatch], topk: Sequence[int]) -> dict[str, 
             hits[k] += int(is_right[:, :k].any(1).sum())
         total += len(scores)
         lost += int(is_lost.sum())
+        unmet += _count_unmet(targets, scores)
     _note_lost(lost, total)
+    _note_unmet(unmet, total)
     return {f"top-{k}": 100.0 * count / _require_samples(total) for k, count in hits.items()}
 
 

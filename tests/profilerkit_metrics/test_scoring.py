@@ -88,6 +88,32 @@ def test_scores_that_are_no_numbers_predict_nothing() -> None:
     assert accuracy([batch([[1, 2], [3, 0]], [1, 0])]) == 100, "integers have no nan"
 
 
+@pytest.mark.parametrize(
+    ("scores", "targets", "unmet", "expected"),
+    [
+        (np.eye(3), [0, -100, 2], 1, 200 / 3),
+        (np.eye(3), [0, 1, 3], 1, 200 / 3),
+        (np.eye(3), [0.0, 1.0, 2.0], 0, 100),
+        ([-1.0, 2.0, 2.0], [-1, 1, 1], 1, 200 / 3),
+        ([-1.0, 2.0, 2.0], [0.1, 0.9, 0.9], 3, 0),
+        ([-1.0, 2.0, 2.0], [False, True, True], 0, 100),
+    ],
+)
+def test_targets_that_are_no_class_count_as_wrong_and_a_note_says_so(
+    scores: Any, targets: Any, unmet: int, expected: float
+) -> None:
+    """Three samples: the index that a loss leaves out, one class too many, hinge targets, smooth ones."""
+    found = batch(scores, targets, probabilities=False)
+    told = [f"{unmet} of 3 targets"] if unmet else []
+    with notes_of_scoring() as notes:
+        assert accuracy([found]) == pytest.approx(expected)
+    assert [text.partition(" are")[0] for text in notes] == told
+    if np.ndim(scores) > 1:
+        with notes_of_scoring() as notes:
+            assert topk_hits([found], (1,)) == {"top-1": pytest.approx(expected)}
+        assert [text.partition(" are")[0] for text in notes] == told
+
+
 def test_scores_that_are_not_known_are_logits_if_one_is_outside_of_the_unit_range() -> None:
     """Whichever batch it is in: 0.2 of the first batch is class 1 then."""
     first, second = batch([0.2], [1]), batch([-3.0], [0])
