@@ -138,8 +138,10 @@ def llm(
         inputs={InputKind.IMAGES: images, InputKind.AUDIO: audio},
         image_size=read_image_size(image_size, images),
         batches=_read_batches(batch),
-        devices=[None if item is None else device_of(item) for item in _list_values(device)],
-        weight_formats=[None if item is None else find_weight_format(str(item)) for item in _list_values(weights)],
+        devices=[None if item is None else device_of(item) for item in _list_values("device", device)],
+        weight_formats=[
+            None if item is None else find_weight_format(str(item)) for item in _list_values("weights", weights)
+        ],
         cache_format=None if cache_dtype is None else find_weight_format(str(cache_dtype), "cache_dtype", "the cache"),
         layout=read_layout(_COUNT("devices", devices), parallel),
         engine=rule,
@@ -155,7 +157,7 @@ def llm(
         repetitions=_COUNT("repetitions", repetitions) if FLAG("measure", measure) else 0,
     )
     reports: list[LanguageModelReport] = []
-    for model, kind in product(models, _list_values(dtype)):
+    for model, kind in product(models, _list_values("dtype", dtype)):
         open_source = partial(open_facts_source, dtype=_name_dtype(kind), backend=backend)
         with collector_paused():  # it would go through all objects many times while modules are imported
             source = open_source(model, name=name, trust=trust)
@@ -250,10 +252,7 @@ def _read_reserve(reserve: float | None, rule: EngineRule) -> float:
 
 def _read_batches(batch: int | Iterable[int]) -> tuple[int, ...]:
     """Return the sizes of batches, each once, the smallest first."""
-    batches = tuple(sorted({_COUNT("batch", size) for size in _list_values(batch)}))
-    if not batches:
-        raise ArgumentError("batch is empty: give a number of sequences from 1, or several: batch=(1, 8)")
-    return batches
+    return tuple(sorted({_COUNT("batch", size) for size in _list_values("batch", batch)}))
 
 
 def _require_longer_prompt(lengths: Lengths, prefix: int) -> None:
@@ -287,10 +286,13 @@ def kv_bytes_per_token(model: Any, context: int, *, dtype: Any = None, backend: 
     return source.find_cache(_COUNT("context", context), batch=1, block_size=1).bytes_per_token
 
 
-def _list_values(value: Any) -> list[Any]:
-    """Return the values of an argument that takes one or several."""
+def _list_values(name: str, value: Any) -> list[Any]:
+    """Return the values of an argument that takes one or several; raises `ArgumentError` for none."""
     single = value is None or isinstance(value, (str, DeviceInfo)) or not isinstance(value, Iterable)
-    return [value] if single else list(value)
+    values = [value] if single else list(value)
+    if not values:
+        raise ArgumentError(f"{name} is empty: give one value or several, or leave it out")
+    return values
 
 
 def _name_dtype(dtype: Any) -> str | None:

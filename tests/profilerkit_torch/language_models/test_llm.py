@@ -267,7 +267,7 @@ def test_a_model_on_the_meta_device_is_not_measured() -> None:
         ({"new": 1.5}, "new=1.5: give a whole number from 1"),
         ({"batch": 0}, "batch=0: give a whole number from 1"),
         ({"batch": (1, 0)}, "batch=0: give a whole number from 1"),
-        ({"batch": ()}, "batch is empty: give a number of sequences"),
+        *(({name: ()}, f"{name} is empty: give one value") for name in ("batch", "device", "dtype", "weights")),
         ({"shared_prefix": 8}, "shared_prefix=8 (--shared-prefix) of prompts of 8 tokens: give fewer"),
     ],
 )
