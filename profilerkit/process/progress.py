@@ -58,12 +58,12 @@ def _track(items: Iterable[T], description: str, step: Callable[[T], str] | None
     streams = (sys.stdout, sys.stderr)
     is_outermost = _state.display is None
     display = _state.display = _state.display or _start_display()
-    task = display.add_task(_escape(description), total=_count(items))
+    task = display.add_task(visible(description), total=_count(items))
     try:
         display.refresh()
         for item in items:
             if step is not None:
-                display.update(task, description=_escape(f"{description}: {step(item)}"))
+                display.update(task, description=visible(f"{description}: {step(item)}"))
                 display.refresh()
             with undone_in_child(lambda: _restore_streams(streams)):
                 yield item
@@ -74,11 +74,6 @@ def _track(items: Iterable[T], description: str, step: Callable[[T], str] | None
         if is_outermost:
             _state.display = None
             display.stop()
-
-
-def _escape(text: str) -> str:
-    """Return a text without what a terminal or rich's markup would obey."""
-    return visible(text).replace("[", r"\[")
 
 
 def _restore_streams(streams: tuple[Any, Any]) -> None:
@@ -97,8 +92,11 @@ def _count(items: Iterable[Any]) -> int | None:
 def _start_display() -> Progress:
     with keep_random_state():
         from rich.console import Console
-        from rich.progress import Progress
+        from rich.progress import Progress, TextColumn
 
-        display = Progress(console=Console(stderr=True), transient=True, auto_refresh=False)
+        # A name is no markup of rich's, whatever brackets it has.
+        name = TextColumn("{task.description}", style="progress.description", markup=False)
+        columns = (name, *Progress.get_default_columns()[1:])
+        display = Progress(*columns, console=Console(stderr=True), transient=True, auto_refresh=False)
     display.start()
     return display

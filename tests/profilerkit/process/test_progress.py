@@ -55,6 +55,15 @@ def test_nested_work_is_shown_on_a_terminal_and_standard_output_is_clean() -> No
     assert "Traceback" not in terminal
 
 
+@pytest.mark.parametrize("name", ["Net [bold]", r"a\[/red]", r"C:\models" + "\\", "[1/2]"])
+def test_a_name_with_brackets_is_shown_as_it_is(name: str) -> None:
+    """Rich would take them for markup: ``\\[/red]`` ended a call, as a closing tag that was never opened."""
+    code = (
+        f"from profilerkit.process.progress import track\nfor item in track([1], {name!r}, lambda item: {name!r}): pass"
+    )
+    assert f"{name}: {name}" in run_on_a_terminal(code)[1]
+
+
 def test_nothing_is_written_to_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
     items = [1, 2, 3]
     assert track(items, "Working") is items
