@@ -74,12 +74,14 @@ class _Layers(NamedTuple):
         predicted: Those that have a predicted time, at that time.
         prediction_label: What kind of times the predicted ones are: "predicted, at most".
         left_out: The number of layers that cannot be drawn: they have no FLOPs, bytes or time of their own.
+        whole: The seconds of all layers, also of those that cannot be drawn; predicted if nothing was measured.
     """
 
     measured: list[Point]
     predicted: list[Point]
     prediction_label: str
     left_out: int
+    whole: float
 
     @property
     def points(self) -> list[Point]:
@@ -123,8 +125,8 @@ def roofline(report: Report, ceilings: Ceilings | None = None, top: int = 5) -> 
     if ceilings is not None:
         _draw_ceilings(axis, [*layers.measured, *layers.predicted], ceilings)
     if layers.measured:
-        _draw_measured(axis, layers.measured)
-    _name_slowest(axis, layers.points, top)
+        _draw_measured(axis, layers.measured, layers.whole)
+    _name_slowest(axis, layers.points, layers.whole, top)
     if layers.predicted:
         _draw_predicted(axis, layers.predicted, layers.prediction_label)
     # The ticks depend on the limits, which all that is drawn above may change.
@@ -163,11 +165,12 @@ def _read_layers(report: Report) -> _Layers:
     predicted = [
         point._replace(seconds=prediction.seconds[point.path]) for point in points if point.path in prediction.seconds
     ]
-    return _Layers(points if is_measured else [], predicted, prediction.label, left_out=len(table) - len(points))
+    left_out, whole = len(table) - len(points), sum(seconds.values())
+    return _Layers(points if is_measured else [], predicted, prediction.label, left_out, whole)
 
 
 def _read_prediction(report: Report) -> _Prediction:
-    """Return the estimated times of the layers, or where there is no estimate, the longest that they may take."""
+    """Return the estimated times of the layers, or where no layer has one, the least that they can take."""
     rows: Any = report["predicted_layers"] if "predicted_layers" in report else None
     if not isinstance(rows, LayerTable):
         return _Prediction({}, "")
@@ -225,7 +228,7 @@ def _draw_ceilings(axis: Any, points: Sequence[Point], ceilings: Ceilings) -> No
     axis.set_xlim(cache_start, end)
 
 
-def _draw_measured(axis: Any, points: Sequence[Point]) -> None:
+def _draw_measured(axis: Any, points: Sequence[Point], whole: float) -> None:
     """Draw the layers in the colors of their types; the types that take least time share grey if colors run out."""
     seconds_by_type: defaultdict[str, float] = defaultdict(float)
     for point in points:
@@ -235,7 +238,6 @@ def _draw_measured(axis: Any, points: Sequence[Point]) -> None:
     others = types[len(COLOURS) :]
     if others:
         groups.append((others, GREY))
-    whole = sum(seconds_by_type.values())
     for kinds, colour in groups:
         group = [point for point in points if point.type in kinds]
         axis.scatter(
@@ -255,12 +257,11 @@ def _draw_predicted(axis: Any, points: Sequence[Point], label: str) -> None:
     axis.scatter([point.intensity for point in points], [point.speed for point in points], label=label, **shape)
 
 
-def _name_slowest(axis: Any, points: Sequence[Point], top: int) -> None:
+def _name_slowest(axis: Any, points: Sequence[Point], whole: float, top: int) -> None:
     """Number the slowest layers, and name them in the legend, each with its share of the time of all layers."""
     from matplotlib.patheffects import withStroke
 
     outline = withStroke(linewidth=2.5, foreground="white")
-    whole = sum(point.seconds for point in points)
     for number, point in enumerate(points[:top], 1):
         axis.annotate(
             str(number),

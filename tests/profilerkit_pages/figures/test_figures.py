@@ -260,7 +260,10 @@ def test_a_timeline_without_weights_and_one_that_is_a_lower_bound() -> None:
 
 
 def test_a_roofline_has_a_dot_for_each_layer_below_the_ceilings() -> None:
-    """Linear: 400 FLOPs for 100 bytes in 2 ms, 600 for 600 in 4 ms; Conv: 800 for 50 in 3 ms."""
+    """Linear: 400 FLOPs for 100 bytes in 2 ms, 600 for 600 in 4 ms; Conv: 800 for 50 in 3 ms.
+
+    The head takes 4 of 10 ms: the network takes one itself, and is not drawn.
+    """
     figure = roofline(REPORT, Ceilings(1e6, 4e5), top=1)
     (axis,) = figure.axes
     dots = [sorted(map(tuple, dots.get_offsets())) for dots in axis.collections]
@@ -269,7 +272,7 @@ def test_a_roofline_has_a_dot_for_each_layer_below_the_ceilings() -> None:
     assert list(roof.get_xdata())[1] == 2.5, "1 MFLOP/s over 400 kB/s"
     assert list(roof.get_ydata()) == pytest.approx([4e5 / 3, 1e6, 1e6])
     said = texts(figure)
-    assert {"Linear", "Conv", "1  head: 44.4 % of the time"} <= set(said)
+    assert {"Linear", "Conv", "1  head: 40 % of the time"} <= set(said)
     assert "1 MFLOP/s and 400 kB/s,\nmeeting at 2.5 FLOPs per byte" in said
     assert "Not drawn, without FLOPs, bytes or time of their own: 2 layers." in said
     assert not any("Above the ceilings" in text for text in said)
