@@ -34,7 +34,10 @@ LANES = ("work", "waiting", "collectives")
 
 
 class Slice(NamedTuple):
-    """A task in time, in seconds from the beginning of the step; "waiting" is no task, and has the next one's name."""
+    """A task in time, in seconds from the beginning of the step.
+
+    "waiting" is no task: it has the one that can begin only then; at the end it has the last collective.
+    """
 
     lane: str
     task: Task
@@ -111,7 +114,8 @@ def schedule(tasks: Sequence[Task], seconds: Sequence[float]) -> list[Slice]:
         free[lane] = start + takes
         ends.append(free[lane])
     if slices and free["collectives"] > free["work"]:
-        slices.append(Slice("waiting", slices[-1].task, free["work"], free["collectives"] - free["work"]))
+        last = next(piece.task for piece in reversed(slices) if piece.lane == "collectives")
+        slices.append(Slice("waiting", last, free["work"], free["collectives"] - free["work"]))
     return slices
 
 

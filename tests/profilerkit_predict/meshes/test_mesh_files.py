@@ -163,6 +163,7 @@ def test_schedule_by_hand() -> None:
         ("work", 18, 2),
         ("waiting", 20, 1),  # the gradients of the last block
     ]
+    assert pieces[-1].task is pieces[-3].task, "the last wait is for those gradients, and not for the work at 18"
 
 
 def test_timeline_for_perfetto(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
