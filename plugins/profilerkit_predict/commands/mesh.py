@@ -103,6 +103,10 @@ def command(model: str, mesh: dict[str, int | None], **options: Any) -> None:
         raise click.UsageError("give one of --fits, --execution-traces and --timeline")
     if actions != ["fits"] and None in mesh.values():
         raise click.UsageError("a size of --mesh is left open with ?; that is for --fits")
+    if actions != ["timeline"]:
+        unused = [name for name in ("on", "rank", "network", "ranks_per_node") if options[name] is not None]
+        if unused:
+            raise click.UsageError(f"--{unused[0].replace('_', '-')} is for --timeline alone")
     arguments = {name: options[name] for name in ("batch_size", "optimizer", "backend", "parallelize")}
     arguments["input_shape"] = parse_shapes(options["input_shape"])
     arguments_given = {name: value for name, value in arguments.items() if value is not None}

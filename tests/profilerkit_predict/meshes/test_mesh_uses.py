@@ -131,6 +131,8 @@ def test_command_sets_two_layouts_side_by_side(file: Path, tmp_path: Path) -> No
         (["--mesh", "tp=2", "--fits", "1e9"], "one size must be None"),
         (["--mesh", "tp", "--fits", "1e9"], "give names and sizes"),
         (["--mesh", "tp=?", "--fits", "1.2.3"], "no device '1.2.3'"),
+        (["--mesh", "tp=?", "--fits", "1e9", "--ranks-per-node", "4"], "--ranks-per-node is for --timeline alone"),
+        (["--mesh", "tp=2", "--execution-traces", "traces", "--rank", "0"], "--rank is for --timeline alone"),
     ],
 )
 def test_command_that_cannot_be(arguments: list[str], message: str) -> None:
