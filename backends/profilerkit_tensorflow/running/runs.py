@@ -178,6 +178,11 @@ def _bind_predict(model: Any, inputs: ModelInputs) -> Callable[[], Any]:
         )
     if inputs.function is not None:
         raise InputError("mode='predict' runs model.predict() and no function given as call=; use 'graph' or 'eager'")
+    if inputs.args and inputs.kwargs:
+        raise InputError(
+            f"mode='predict': model.predict() takes no {', '.join(inputs.kwargs)} beside the inputs; use 'graph' or "
+            "'eager'"
+        )
     fed: Any = inputs.kwargs or (inputs.args[0] if len(inputs.args) == 1 else list(inputs.args))
     first = next(leaf for leaf in inputs.leaves() if tf.is_tensor(leaf))
     return lambda: model.predict(fed, batch_size=int(first.shape[0]), verbose=0)

@@ -54,6 +54,12 @@ def test_predict_is_for_models_that_have_it() -> None:
         profiler.compute_status("execution_time", mode="predict")
 
 
+def test_predict_takes_no_keyword_arguments_beside_the_inputs() -> None:
+    """They took the place of the inputs, which were left out."""
+    with pytest.raises(InputError, match="predict.. takes no training beside the inputs"):
+        profile(classifier(), ModelInputs(X, training=False), mode="predict", metrics=["execution_time"], strict=True)
+
+
 def test_the_first_call_is_told_apart() -> None:
     report = profile(classifier(), X, metrics=["first_call_time"])
     assert report["first_call_time"] > 0
