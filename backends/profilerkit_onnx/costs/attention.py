@@ -23,6 +23,15 @@ def _count_past(call: NodeCall, position: int, axis: int) -> int:
     return call.inputs[position][axis] if call.has_input(position) else 0
 
 
+def _count_past_in_room(call: NodeCall, position: int, axis: int, number: int) -> int:
+    """Return how many keys there are of earlier steps in memory with room for later ones: the ``number`` is an input.
+
+    Where that is not known before the model runs, they are as many as there is room for beside the present ones.
+    """
+    earlier = call.value(number) if call.has_input(number) else None
+    return _count_past(call, position, axis) - call.inputs[0][1] if earlier is None else int(earlier.item())
+
+
 @register_op_cost("Attention")
 def dot_product_attention(call: NodeCall) -> Cost:
     """Queries ``(batch, heads, length, width)``, or ``(batch, length, heads * width)`` with the heads as attributes.
@@ -52,10 +61,12 @@ def _count_soft_cap(call: NodeCall, scores: int) -> Cost:
 @register_op_cost("com.microsoft::Attention")
 def attention_with_projections(call: NodeCall) -> Cost:
     """One product for the projections of queries, keys and values, with their bias; then attention between them."""
-    bias, mask, past, attention_bias = 2, 3, 4, 5
+    bias, mask, past, attention_bias, past_length = 2, 3, 4, 5, 6
     query_width, _, value_width = call.attribute("qkv_hidden_sizes") or [call.inputs[1][1] // 3] * 3
     has_mask = _is_added(call, mask, attention_bias)
-    attending = _attend_after_projections(call, query_width, value_width, past, has_mask)
+    has_room = bool(call.attribute("past_present_share_buffer", 0))
+    earlier = _count_past_in_room(call, past, 3, past_length) if has_room else _count_past(call, past, axis=3)
+    attending = _attend_after_projections(call, query_width, value_width, earlier, has_mask)
     return _project(call, call.has_input(bias)).plus(attending)
 
 
@@ -64,7 +75,8 @@ def attention_on_integers(call: NodeCall) -> Cost:
     """As ``Attention`` has it, of quantized inputs: the products of integers count as those of floats."""
     mask, past = 5, 8
     width = call.inputs[1][1] // 3
-    attending = _attend_after_projections(call, width, width, past, _is_added(call, mask))
+    earlier = _count_past(call, past, axis=3)
+    attending = _attend_after_projections(call, width, width, earlier, _is_added(call, mask))
     return _project(call, has_bias=True).plus(attending)
 
 
@@ -75,14 +87,14 @@ def _project(call: NodeCall, has_bias: bool) -> Cost:
     return matmul.product(projected * weight[0], projected if has_bias else 0)
 
 
-def _attend_after_projections(call: NodeCall, query_width: int, value_width: int, past: int, has_mask: bool) -> Cost:
-    """Return the cost of attention after the projections; the widths are those of all heads together.
+def _attend_after_projections(call: NodeCall, query_width: int, value_width: int, earlier: int, has_mask: bool) -> Cost:
+    """Return the cost of attention after the projections, with so many earlier keys; the widths are of all heads.
 
     With ``do_rotary`` queries and keys are turned first: the elements of each head, or as many as an attribute says.
     """
     (batch, length, _), heads = call.inputs[0], call.attribute("num_heads")
     width = query_width // heads
-    scores = batch * heads * length * (length + _count_past(call, past, axis=3))
+    scores = batch * heads * length * (length + earlier)
     cost = attention.attention(scores, width, value_width // heads, has_mask)
     if not call.attribute("do_rotary", 0):
         return cost
@@ -98,12 +110,14 @@ def multi_head_attention(call: NodeCall) -> Cost:
     width)`` the values. A bias is added to each of them, but not to keys and values that come by heads.
     """
     query, heads = call.inputs[0], call.attribute("num_heads")
-    bias, mask, attention_bias, past_keys = 3, 4, 5, 6
+    bias, mask, attention_bias, past_keys, past_length = 3, 4, 5, 6, 8
     width = query[4] if len(query) == 5 else query[2] // heads
     keys, value_width, elements = query[1], width, 0
     if len(query) == 3:
         keys, value_width, elements = _read_keys_and_values(call, heads)
-    scores = query[0] * heads * query[1] * (keys + _count_past(call, past_keys, axis=2))
+    has_room = call.has_input(past_length)
+    past = _count_past_in_room(call, past_keys, 2, past_length) if has_room else _count_past(call, past_keys, axis=2)
+    scores = query[0] * heads * query[1] * (keys + past)
     attending = attention.attention(scores, width, value_width, _is_added(call, mask, attention_bias))
     return attending.plus(matmul.product(0, query.numel + elements if call.has_input(bias) else 0))
 

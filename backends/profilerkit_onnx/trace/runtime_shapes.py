@@ -172,7 +172,9 @@ def _attend(node: RuleNode, past_index: int = 4, element: int = 0) -> Types:
     _, _, width = node.get("qkv_hidden_sizes") or [node.shape(1)[1] // 3] * 3  # of all heads of the values
     heads = node.get("num_heads")
     past = node.shape(past_index)[3] if node.has(past_index) else 0
-    present = (2, batch, heads, length + past, width // heads)  # 2: keys and values
+    # Memory that earlier and present keys share has room for them already.
+    keys = past if node.get("past_present_share_buffer", 0) else length + past
+    present = (2, batch, heads, keys, width // heads)  # 2: keys and values
     return [tensor_type(node.element(element), shape) for shape in ((batch, length, width), present)]
 
 
@@ -181,14 +183,15 @@ def _attend_multi_head(node: RuleNode) -> Types:
     query, heads = node.shape(0), node.get("num_heads")
     if len(query) == 5:  # queries, keys and values in one
         return [tensor_type(node.element(), (*query[:2], heads * query[4]))]
-    key, past_keys = node.shape(1), 6
+    key, past_keys, past_length = node.shape(1), 6, 8
     if len(key) == 5:  # keys and values in one
         keys, width = key[1], heads * key[4]
     elif len(node.shape(2)) == 4:  # (batch, heads, length, width)
         keys, width = key[2], heads * node.shape(2)[3]
     else:
         keys, width = key[1], node.shape(2)[2]
-    all_keys = keys + (node.shape(past_keys)[2] if node.has(past_keys) else 0)
+    past = node.shape(past_keys)[2] if node.has(past_keys) else 0
+    all_keys = past if node.has(past_length) else keys + past  # with that length, there is room for them already
     shapes = [
         (*query[:2], width),
         (query[0], heads, all_keys, query[2] // heads),

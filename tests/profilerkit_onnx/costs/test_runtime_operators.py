@@ -14,7 +14,7 @@ import pytest
 pytest.importorskip("onnx")
 import numpy as np
 from onnx import TensorProto, helper
-from onnx_graphs import BACKEND, F, make_model
+from onnx_graphs import BACKEND, F, make_model, make_unknown
 from releases import as_numbers
 
 from profilerkit import ModelInputs, ModelTrace, profile
@@ -436,6 +436,44 @@ def test_queries_and_keys_that_attention_turns(op: str, attributes: dict[str, An
     model, inputs = model_and_inputs((*case[:2], {**case[2], "do_rotary": 1, **attributes}, *case[3:]), "com.microsoft")
     further = case[5] + 10 * 4 * 2 * turned * 3
     assert BACKEND.trace(model, inputs).flops == 2 * case[4] + further
+
+
+def share_memory(op: str) -> tuple[Any, dict[str, Any], int]:
+    """Return a node with one new position behind others in memory for 16, its inputs, and the products beside scores.
+
+    There are 2 samples of 2 heads of width 4.
+    """
+    if op == "Attention":
+        names = ["x", "w", "b", "", "past", "", "length"]
+        node = helper.make_node(op, names, ["y", "k"], domain="com.microsoft", num_heads=2, past_present_share_buffer=1)
+        inputs = {"x": ones(2, 1, 8), "w": ones(8, 24), "b": ones(24), "past": ones(2, 2, 2, 16, 4)}
+        return node, inputs, 2 * 8 * 24
+    names = ["x", "x", "x", "", "", "", "keys", "values", "length"]
+    node = helper.make_node(op, names, ["y", "k", "v"], domain="com.microsoft", num_heads=2)
+    return node, {"x": ones(2, 1, 8), "keys": ones(2, 2, 16, 4), "values": ones(2, 2, 16, 4)}, 0
+
+
+@pytest.mark.parametrize(("is_known", "keys"), [(True, 5 + 1), (False, 16)])
+@pytest.mark.parametrize("op", ["Attention", "MultiHeadAttention"])
+def test_attention_whose_keys_have_room_counts_those_that_are_there(op: str, is_known: bool, keys: int) -> None:
+    """Where their number is not known before the model runs, they are as many as the memory holds."""
+    node, inputs, projections = share_memory(op)
+    length = {"length": np.asarray([5], np.int32)}
+    model = make_model([node], inputs if is_known else {**inputs, **length}, length if is_known else {}, node.output)
+    trace = BACKEND.trace(model, make_unknown(**inputs) if is_known else make_unknown(**inputs, **length))
+    assert trace.macs == projections + 2 * 2 * keys * (4 + 4)
+    held = next(value.shape for name, value in inputs.items() if name in ("past", "keys"))
+    assert [output.shape for output in trace.operators[0].outputs] == [(2, 1, 8), *[held] * (len(node.output) - 1)]
+
+
+def test_keys_with_room_have_the_shape_that_the_runtime_makes() -> None:
+    """On the CPU, MultiHeadAttention has a kernel for it."""
+    pytest.importorskip("onnxruntime")
+    node, inputs, _ = share_memory("MultiHeadAttention")
+    model = make_model([node], inputs, {"length": np.asarray([5], np.int32)}, node.output)
+    with BACKEND.run(model, ModelInputs(**inputs)) as run:
+        outputs = run()
+    assert [outputs[name].shape for name in ("k", "v")] == [(2, 2, 16, 4)] * 2
 
 
 def test_an_activation_that_is_not_known_is_named() -> None:
