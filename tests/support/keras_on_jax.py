@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -93,6 +94,30 @@ def test_the_states_of_random_generators_count_as_nothing() -> None:
 
 
 # How it is called ---------------------------------------------------------------------------------------------------
+
+
+class Remembers(keras.layers.Layer):
+    """Notes each call in containers of several types."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[Any] = []
+        self.latest: deque[Any] = deque(maxlen=2)
+        self.numbers: set[int] = set()
+
+    def call(self, x: Any) -> Any:
+        self.numbers.add(len(self.calls))
+        self.calls.append(x)
+        self.latest.append(x)
+        return x
+
+
+def test_what_a_layer_notes_in_containers_is_put_back() -> None:
+    layer = Remembers()
+    model = stack_layers((3,), layer)
+    layer.calls, layer.latest, layer.numbers = [1.0, 2.0], deque([1.0, 2.0], maxlen=2), {0, 1}
+    profile(model, ones(2, 3), metrics=["macs"], strict=True)
+    assert (layer.calls, layer.latest, layer.numbers) == ([1.0, 2.0], deque([1.0, 2.0]), {0, 1})
 
 
 def test_inputs_as_the_model_declares_them() -> None:

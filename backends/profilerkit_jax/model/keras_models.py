@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -159,7 +160,7 @@ def _follow_layers(layers: Sequence[tuple[str, Any]], marks: Marks | None) -> It
 
 
 #: A tuple cannot change; what it holds may.
-_CONTAINERS = (list, dict, set, tuple)
+_CONTAINERS = (list, dict, set, deque, tuple)
 
 
 def save_state(model: Any) -> Callable[[], None]:
@@ -221,9 +222,11 @@ def _restore_attributes(layer: Any, attributes: Mapping[str, Any]) -> None:
 def _refill(container: Any, content: Any) -> None:
     if isinstance(content, dict):
         assign_dict(container, content)
-    elif isinstance(content, list):
+    elif isinstance(content, (list, deque)):
         if len(container) != len(content) or not all(map(is_, container, content)):
-            list.__setitem__(container, slice(None), content)
+            kind = type(content)
+            kind.clear(container)
+            kind.extend(container, content)
     elif isinstance(content, set) and container != content:
         set.clear(container)
         set.update(container, content)
