@@ -24,7 +24,7 @@ from .running.sessions import LEVELS, make_options, make_session
 __all__ = ["EvalLossFunction", "get_accuracy", "get_missclass", "get_topk"]
 
 #: The operators whose results are logits for sure.
-_LINEAR = ("Gemm", "MatMul", "Add", "Conv")
+_LINEAR = ("Gemm", "MatMul", "Conv")
 
 
 def _make_ready(proto: ModelProto, device: DeviceLike) -> ReadyModel:
@@ -56,9 +56,15 @@ class EvalLossFunction(LossEvaluation):
 
 
 def _gives_probabilities(model: ModelProto) -> bool | None:
-    """Return whether the graph ends in a sigmoid; None where its last operator leaves that open."""
-    result = model.graph.output[0].name
-    last = next((node for node in reversed(model.graph.node) if result in node.output), None)
-    if last is None or last.op_type not in ("Sigmoid", *_LINEAR):
-        return None
-    return bool(last.op_type == "Sigmoid")
+    """Return whether the graph ends in a sigmoid; None where its last operator leaves that open.
+
+    An addition is that of a bias only where it follows a linear operator: it may also add probabilities up.
+    """
+    makers = {name: node for node in model.graph.node for name in node.output}
+    last = makers.get(model.graph.output[0].name)
+    ends = [] if last is None else [last]
+    if last is not None and last.op_type == "Add":
+        ends = [makers[name] for name in last.input if name in makers]
+    if any(node.op_type in _LINEAR for node in ends):
+        return False
+    return True if last is not None and last.op_type == "Sigmoid" else None

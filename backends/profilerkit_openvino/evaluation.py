@@ -14,14 +14,26 @@ from .runtime import openvino
 __all__ = ["EvalLossFunction", "get_accuracy", "get_missclass", "get_topk"]
 
 
-#: Operators whose results are probabilities for sure, or logits.
-_GIVES_PROBABILITIES = {"Sigmoid": True, "Add": False, "Convolution": False, "MatMul": False}
+#: The operators whose results are logits for sure.
+_LINEAR = ("Convolution", "MatMul")
 
 
 def _compile(model: openvino.Model, device: DeviceLike) -> ReadyModel:
     request = compile_model(model, None, resolve_device(device), next(iter(MODES))).create_infer_request()
-    last = model.get_results()[0].input_value(0).get_node().get_type_name()
-    return ReadyModel(lambda inputs: make_call(model, request, inputs)(), _GIVES_PROBABILITIES.get(last))
+    return ReadyModel(lambda inputs: make_call(model, request, inputs)(), _gives_probabilities(model))
+
+
+def _gives_probabilities(model: openvino.Model) -> bool | None:
+    """Return whether a model ends in a sigmoid; None where its last operator leaves that open.
+
+    An addition is that of a bias only where it follows a linear operator: it may also add probabilities up.
+    """
+    last = model.get_results()[0].input_value(0).get_node()
+    kind = last.get_type_name()
+    kinds = [value.get_node().get_type_name() for value in last.input_values()] if kind == "Add" else [kind]
+    if any(kind in _LINEAR for kind in kinds):
+        return False
+    return True if kind == "Sigmoid" else None
 
 
 score_batches = score_opened(

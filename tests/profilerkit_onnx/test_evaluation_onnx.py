@@ -12,11 +12,11 @@ pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
 import numpy as np
 import onnx
-from onnx import helper
+from onnx import helper, numpy_helper
 from onnx_architectures import BUILDERS, build_mlp
 from onnx_graphs import F, make_model
 
-from profilerkit import ArgumentError, InputError
+from profilerkit import ArgumentError, InputError, ProfilerKitWarning
 from profilerkit_metrics import ComputeEvalMetric
 from profilerkit_onnx import EvalLossFunction, OnnxProfiler, get_accuracy, get_missclass, get_topk
 
@@ -67,6 +67,21 @@ def test_what_ends_in_a_sigmoid_gives_probabilities(last: str, right: float) -> 
     model = identity(("n", 1), last)
     targets = np.asarray([1, 0]) if last == "Sigmoid" else np.asarray([0, 1])
     assert get_accuracy(model, [(logits, targets)]) == right
+
+
+def test_a_sum_is_of_logits_only_behind_a_linear_operator() -> None:
+    """Twice 0.45 is above a half, and twice 0.1 below it, as the targets say; above nought, as logits, are both."""
+
+    def add_twice(nodes: list[Any]) -> Any:
+        return make_model([*nodes, helper.make_node("Add", ["a", "a"], ["y"])], {"x": (F, ["n", 1])}, opset=20)
+
+    parts, targets = np.asarray([[0.45], [0.1]], F), np.asarray([1, 0])
+    with pytest.warns(ProfilerKitWarning, match="not known whether the model's scores are probabilities"):
+        sigmoids = add_twice([helper.make_node("Sigmoid", ["x"], ["a"])])
+        assert get_accuracy(sigmoids, [(np.log(parts / (1 - parts)), targets)]) == 100
+    one = numpy_helper.from_array(np.ones((1, 1), F))
+    product = [helper.make_node("Constant", [], ["one"], value=one), helper.make_node("MatMul", ["x", "one"], ["a"])]
+    assert get_accuracy(add_twice(product), [(parts, targets)]) == 50
 
 
 def test_classes_of_images_are_the_second_dimension_unless_the_targets_say_otherwise() -> None:

@@ -12,7 +12,15 @@ import openvino
 from openvino import opset16 as ops
 from openvino_architectures import BUILDERS
 
-from profilerkit import ArgumentError, DeviceNotAvailableError, InputError, ModelInputs, NotOfferedError, profile
+from profilerkit import (
+    ArgumentError,
+    DeviceNotAvailableError,
+    InputError,
+    ModelInputs,
+    NotOfferedError,
+    ProfilerKitWarning,
+    profile,
+)
 from profilerkit.backend import RunOptions
 from profilerkit.backend_kit.operator_join import operator_table
 from profilerkit.testing import ARCHITECTURES
@@ -96,6 +104,17 @@ def test_scores_of_what_is_no_model_say_what_to_give(model: Any) -> None:
 def test_accuracy_of_known_scores() -> None:
     assert get_accuracy(identity(), LOADER) == 50.0
     assert get_topk(identity(), LOADER, topk=(1, 2)) == {"top-1": 50.0, "top-2": 100.0}
+
+
+def test_a_sum_is_of_logits_only_behind_a_linear_operator() -> None:
+    """Twice 0.45 is above a half, and twice 0.1 below it, as the targets say; above nought, as logits, are both."""
+    parts, targets = np.array([[0.45], [0.1]], np.float32), np.array([1, 0])
+    x = ops.parameter([-1, 1], np.float32, name="x")
+    half, product = ops.sigmoid(x), ops.matmul(x, ops.constant(np.ones((1, 1), np.float32)), False, False)
+    with pytest.warns(ProfilerKitWarning, match="not known whether the model's scores are probabilities"):
+        sigmoids = openvino.Model([ops.add(half, half)], [x], "net")
+        assert get_accuracy(sigmoids, [(np.log(parts / (1 - parts)), targets)]) == 100
+    assert get_accuracy(openvino.Model([ops.add(product, product)], [x], "net"), [(parts, targets)]) == 50
 
 
 def test_a_loss_is_a_mean_over_samples() -> None:
