@@ -88,14 +88,14 @@ def _extend(backend: Backend) -> None:
     if backend.extensions or manager().find_plugins_with(hook):
         offered = list_offers(hook, object, backend=backend)
         for offer in offered:
-            fault = _describe_fault(offer.item)
-            if fault:
-                warn(f"hook {hook} of plugin {offer.plugin} offers {fault}")
+            obstacle = _find_obstacle(offer.item)
+            if obstacle:
+                warn(f"hook {hook} of plugin {offer.plugin} offers {obstacle}")
         backend.extensions = tuple(offer.item for offer in offered if not isinstance(offer.item, type))
 
 
-def _describe_fault(item: object) -> str:
-    """Return what keeps what is offered from adding a capability, as a class without an object does; else nothing."""
+def _find_obstacle(item: object) -> str:
+    """Return what is wrong with an offered capability: a class, a missing or misspelt method; empty if nothing."""
     if isinstance(item, type):
         return f"the class {item.__name__}, which is left out; return an object, {item.__name__}()"
     protocols = [offer.item.protocol for offer in list_offers("profilerkit_protocols", Capability)]
