@@ -96,7 +96,7 @@ def test_the_states_of_random_generators_count_as_nothing() -> None:
 # How it is called ---------------------------------------------------------------------------------------------------
 
 
-class Remembers(keras.layers.Layer):
+class Remembers(keras.layers.Layer):  # type: ignore[misc]
     """Notes each call in containers of several types."""
 
     def __init__(self) -> None:
