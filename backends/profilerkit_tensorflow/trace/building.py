@@ -73,9 +73,9 @@ def put_back(inputs: ModelInputs, tensors: Sequence[Any]) -> ModelInputs:
 
 # The call that is counted after building is still the first -----------------------------------------------------------
 
-# Some models count their calls, or do something else in the first. Building them runs their code once more than a
-# user's first call does, so what they have noted in that run is put back. So it is with a module that makes its
-# variables when it is called: TensorFlow traces that twice.
+# Some models count their calls, or do something special in the first one. Here their code runs once more than in a
+# user's first call: to build a Keras model, or because TensorFlow traces a module twice that makes its variables when
+# it is called. What the layers noted in that additional run is put back, so that the run that is counted is the first.
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 _CONTAINERS = (list, dict, set, deque)
@@ -85,9 +85,10 @@ _CONTAINERS = (list, dict, set, deque)
 def as_before_the_call(model: Any) -> Iterator[None]:
     """Put numbers, texts and plain containers of the layers back to what they were when ``call`` of each began.
 
-    The call in this block builds the model. What Keras runs to build a layer comes before that layer's ``call``, and
-    happens in a user's first call too: it stays. So does all that a layer has noted which made a layer or a variable.
-    An error has the path of the layer that it has left.
+    The call in this block builds the model. What Keras runs before the ``call`` of a layer, to build it, happens in a
+    user's first call too: its notes stay. Of a layer whose ``call`` made a layer or a variable only numbers are put
+    back: its other notes may say that these exist. An error gets the path of the layer in which it was raised;
+    nothing is put back here then, but by `preserve` around all.
     """
     layers = [(path, layer) for path, layer in list_layers(model) if is_layer(layer)]
     first_paths = {id(layer): path for path, layer in reversed(layers)}
@@ -109,10 +110,11 @@ def _find_users_class(layer: Any) -> type | None:
 
 @contextmanager
 def _patch(cls: type, states: dict[int, _State], paths: Mapping[int, str]) -> Iterator[None]:
-    """Have ``call`` of a class note the state of each layer when it begins: by the ids of the layers, as ``paths``.
+    """Have ``call`` of a class note the state of each layer when it begins.
 
-    A layer that is not built then is called only to be built, which Keras does before the ``call`` that a user makes.
-    What it and the layers inside note in there stays, so that none of their states is kept.
+    The keys of ``states`` and ``paths`` are the ids of the layers. Keras may call a layer that is not built yet only to
+    build it, also in a user's first call. What the layer and those inside of it note in such a call stays: their states
+    are dropped.
     """
     original = cls.__dict__["call"]
 
