@@ -15,7 +15,7 @@ from ..compat.tensors import storage_address
 from ..costs.shapes import is_plain, replace_by_shapes
 from .tensors import PLAIN_TYPES, count_numbers, count_stored_bytes
 
-__all__ = ["note_quantization", "weight_record"]
+__all__ = ["find_spans", "note_quantization", "weight_record"]
 
 #: Dtypes of which a plain tensor's elements are the numbers that it stands for: name and bytes of each.
 _ORDINARY = {
@@ -84,10 +84,10 @@ def _identify(tensor: torch.Tensor) -> Any:
         storage = storage_address(tensor.untyped_storage())
     except (NotImplementedError, RuntimeError):  # sparse and other tensors without one storage
         return id(tensor)
-    return storage, tensor.storage_offset(), _find_spans(tensor)
+    return storage, tensor.storage_offset(), find_spans(tensor)
 
 
-def _find_spans(tensor: torch.Tensor) -> tuple[tuple[int, int], ...]:
+def find_spans(tensor: torch.Tensor) -> tuple[tuple[int, int], ...]:
     """Return which elements after the first are a tensor's, in whatever order: its own transpose has the same.
 
     They are runs of elements, each as (stride, number of elements); a dimension that goes on where the one before it

@@ -14,8 +14,8 @@ from profilerkit import ModelInputs, NotOfferedError
 from profilerkit.backend import DeviceLike, RunOptions
 from profilerkit.trace.observed_runs import MeasuredPeak
 
-from ..model.tensors import has_storage, list_wrapped
-from ..trace.live_bytes import LiveBytes
+from ..model.tensors import has_storage
+from ..trace.live_bytes import LiveBytes, list_viewed_bytes
 from ..untouched.caller_context import apart
 from ..untouched.mutable_inputs import list_input_tensors
 from .devices import memory_reader, resolve_device
@@ -43,19 +43,19 @@ def measure_peak(model: nn.Module, inputs: ModelInputs, device: DeviceLike) -> M
 def _count_input_bytes(inputs: ModelInputs, target: torch.device) -> int:
     """Return the bytes of the inputs on a device.
 
-    On their own device they take what their storages do, once where they share one or were expanded; those that are
-    moved there are copied in full.
+    On their own device equal elements of a storage are there once; tensors that are moved there are copied in full.
     """
-    there = LiveBytes()
+    there: list[torch.Tensor] = []
     moved: dict[int, int] = {}  # by the id of the tensor: it may be given twice
     for tensor in list_input_tensors(inputs):
-        size = tensor.numel() * tensor.element_size()
         if tensor.device.type == target.type and has_storage(tensor):
-            for part in list_wrapped(tensor) or [tensor]:
-                there.add(part, part.numel() * part.element_size())
+            there.append(tensor)
         else:
-            moved[id(tensor)] = size
-    return there.total + sum(moved.values())
+            moved[id(tensor)] = tensor.numel() * tensor.element_size()
+    live = LiveBytes()
+    for part, size in list_viewed_bytes(there):
+        live.add(part, size)
+    return live.total + sum(moved.values())
 
 
 def measure_cpu_peak(call: Callable[[], Any], _: torch.device) -> int:

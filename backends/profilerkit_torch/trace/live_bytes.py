@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import weakref
 from collections import Counter, deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -12,14 +13,37 @@ import torch
 from ..compat.modes import is_any_autocast_enabled
 from ..compat.operators import find_operator
 from ..compat.tensors import find_storage, storage_address
-from ..model.tensors import list_parts, storage_key
+from ..model.tensors import list_parts, list_wrapped, storage_key
+from ..model.weights import find_spans
 
-__all__ = ["INPUT", "KeptCasts", "LiveBytes", "select_makers"]
+__all__ = ["INPUT", "KeptCasts", "LiveBytes", "list_viewed_bytes", "select_makers"]
 
 #: The maker of an input of the model.
 INPUT = -1
 #: The maker of what no operator has written to: of weights and constants.
 NOBODY = -2
+
+
+def list_viewed_bytes(tensors: Iterable[torch.Tensor]) -> Iterator[tuple[torch.Tensor, int]]:
+    """Yield a tensor of each storage, and the bytes that all of them show of it: equal elements once.
+
+    An expanded tensor shows what is there. Tensors that overlap in part count in full, up to the whole storage.
+    """
+    shown: dict[Any, dict[Any, int]] = {}
+    first: dict[Any, torch.Tensor] = {}
+    for tensor in tensors:
+        for part in list_wrapped(tensor) or [tensor]:
+            size = part.element_size()
+            if part.is_nested or part.layout is not torch.strided:
+                yield part, part.numel() * size
+                continue
+            storage = storage_address(find_storage(part))
+            spans = find_spans(part)
+            elements = math.prod(length for stride, length in spans if stride)
+            shown.setdefault(storage, {})[part.storage_offset() * size, spans, size] = elements * size
+            first.setdefault(storage, part)
+    for storage, views in shown.items():
+        yield first[storage], sum(views.values())
 
 
 class _Watched(weakref.ref[Any]):

@@ -27,7 +27,7 @@ from ..model.inventory import Inventory
 from ..model.packed_weights import list_beside_packed
 from ..model.tensors import has_own_function, is_wrapper_class, list_wrapped, storage_key, view_like
 from ..untouched.mutable_inputs import InputObjects, list_input_tensors
-from .live_bytes import INPUT, LiveBytes
+from .live_bytes import INPUT, LiveBytes, list_viewed_bytes
 from .operator_facts import tensors_among
 
 if TYPE_CHECKING:
@@ -228,9 +228,10 @@ def count_alive(recorder: Recorder, prepared: PreparedModel) -> AliveBytes:
     add(tensor for tensor in others if storage_key(tensor) in storages)  # what stands in for both has memory for each
     of_model = add(others)
     user_ids = set(map(id, prepared.user_inputs.all_tensors))
-    for tensor in list_input_tensors(prepared.inputs):
-        for part in list_wrapped(tensor) or [tensor]:
-            live.add(part, part.numel() * part.element_size(), made=id(tensor) not in user_ids, maker=INPUT)
+    inputs = list_input_tensors(prepared.inputs)
+    for made in (False, True):
+        for part, size in list_viewed_bytes(tensor for tensor in inputs if (id(tensor) not in user_ids) is made):
+            live.add(part, size, made=made, maker=INPUT)
     return AliveBytes(of_model, live.total)
 
 

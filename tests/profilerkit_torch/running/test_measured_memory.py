@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -41,6 +42,29 @@ def test_what_is_dropped_is_given_back_and_what_is_in_place_takes_nothing() -> N
         return x
 
     assert measure_bytes(Call(run), x()) == 3 * ACTIVATION
+
+
+@pytest.mark.parametrize(
+    ("choose", "held"),
+    [
+        (lambda data: (data[:64], data[64:128]), 2 * ACTIVATION),  # two batches of one data set
+        (lambda data: (data[:64], data[:64]), ACTIVATION),
+        (lambda data: (data[:64], data[64:65].expand(64, 256)), ACTIVATION + KIB),
+        (lambda data: (data[:256:4], data[64:128]), 2 * ACTIVATION),
+        (lambda data: (data[:256].view(256, 256)[:, :64].T, data[:256, :64].T), 256 * 64 * 4),
+    ],
+)
+def test_inputs_that_share_a_storage_are_what_they_show_of_it(choose: Callable[..., Any], held: int) -> None:
+    """Beside the result they are all that there is; a count in a real run has them so, too."""
+
+    def add(self: Any, a: torch.Tensor, b: torch.Tensor) -> Any:
+        return a + b if self.training or a[0, 0].numpy() else a  # without values, numpy cannot have it
+
+    inputs = choose(ones(512, 256))
+    assert measure_bytes(Call(add), *inputs) == held + inputs[0].numel() * 4
+    trace = BACKEND.trace(Call(add).eval(), ModelInputs(*inputs))
+    assert any("counted in a real run" in note for note in trace.notes)
+    assert trace.memory.input_bytes == held
 
 
 def test_what_an_operator_asks_for_inside_is_measured_too() -> None:
