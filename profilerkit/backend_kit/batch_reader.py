@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 from ..arguments.structures import map_leaves
@@ -60,6 +60,8 @@ class BatchReader:
         if self._transform is not None:
             inputs, target = _apply_transform(self._transform, inputs, target)
         model_inputs = ModelInputs.of(inputs).map(self._as_tensor)
+        if isinstance(target, (tuple, list)) and target and all(isinstance(item, Mapping) for item in target):
+            return Samples(model_inputs, target, len(target))  # boxes and labels of each image, as detectors take them
         return Samples(model_inputs, target, read_length([target, *model_inputs.leaves()], self._is_tensor))
 
 

@@ -12,7 +12,7 @@ import pytest
 from time_limits import run_python
 
 from profilerkit import ArgumentError, InputError, ProfilerKitWarning
-from profilerkit.backend_kit.batch_reader import read_length
+from profilerkit.backend_kit.batch_reader import BatchReader, read_length
 from profilerkit_metrics.evaluation_functions import LossEvaluation
 from profilerkit_metrics.scoring import ScoredBatch, accuracy, mean_loss, missclass, topk_hits
 from profilerkit_metrics.scoring_notes import notes_of_scoring
@@ -112,6 +112,19 @@ def test_targets_that_are_no_class_count_as_wrong_and_a_note_says_so(
         with notes_of_scoring() as notes:
             assert topk_hits([found], (1,)) == {"top-1": pytest.approx(expected)}
         assert [text.partition(" are")[0] for text in notes] == told
+
+
+@pytest.mark.parametrize("kind", [list, tuple])
+def test_targets_by_sample_are_counted_one_by_one(kind: type) -> None:
+    """A batch of two images of three channels is two samples, as the boxes and labels of each image say."""
+
+    def is_array(value: Any) -> bool:
+        return isinstance(value, np.ndarray)
+
+    reader = BatchReader([], None, as_tensor=lambda value: value, is_tensor=is_array)
+    images = [np.zeros((3, 4, 4))] * 2
+    targets = [{"boxes": np.zeros((5, 4)), "labels": np.zeros(5)}] * 2
+    assert reader.read((kind(images), kind(targets))).number == 2
 
 
 def test_scores_that_are_not_known_are_logits_if_one_is_outside_of_the_unit_range() -> None:
