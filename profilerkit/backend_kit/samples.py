@@ -2,7 +2,8 @@
 
 Convolutions take one sample without a batch dimension, and recurrent and attention layers may have time first. The
 first such layer that a trace reaches decides, if it takes what the model was given, or a batch that the model has made
-of that one sample: ``x.unsqueeze(0)``. What has been reshaped or transposed otherwise says nothing about the inputs.
+of one sample, ``x.unsqueeze(0)``, or of a list of them, as detectors take images. What has been reshaped or transposed
+otherwise says nothing about the inputs.
 """
 
 from __future__ import annotations
@@ -55,6 +56,8 @@ def count_samples(
         layout, taken = layouts[path], calls[path][index].inputs
         if taken and any(_is_made_batch(layout, taken[0].shape, shape) for shape in shapes):
             return 1
+        if taken and _is_joined(layout, taken[0].shape, shapes):
+            return taken[0].shape[0]
         if taken and not (layout.only_single and len(taken[0].shape) > layout.rank):
             return _count_samples_of_layer(layout, taken, shapes)
     return None
@@ -84,3 +87,14 @@ def _is_made_batch(layout: InputLayout, taken: tuple[int, ...], source: tuple[in
     if len(taken) <= max(len(source), layout.rank) or taken[layout.batch] != 1:
         return False
     return [size for size in taken if size != 1] == [size for size in source if size != 1]
+
+
+def _is_joined(layout: InputLayout, taken: tuple[int, ...], shapes: Collection[tuple[int, ...]]) -> bool:
+    """Return whether a convolution takes a batch with a place for each input that is one sample, of whatever size.
+
+    For example, the images of a list, (3, 480, 640) and (3, 600, 600), are scaled and joined to (2, 3, 800, 800).
+    """
+    singles = [shape for shape in shapes if len(shape) == layout.rank]
+    if layout.is_sequence or layout.only_single or len(taken) != layout.rank + 1:
+        return False
+    return len(singles) == taken[0] and all(shape[0] == taken[1] for shape in singles)

@@ -204,3 +204,25 @@ def test_the_trace_of_a_profile_tells_its_samples(ignored: Any, times: int, monk
     model = Calling(nn.LSTM(10, 20), lambda x: (x,))
     report = profile(model, ones(5, 2, 10), metrics=["macs"], ignore=ignored)
     assert (report.batch_size, len(traced)) == (2, times)
+
+
+class Detector(nn.Module):
+    """Takes a list of images, as torchvision's detectors do, and scales them to one size."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 4, 3)
+
+    def forward(self, images: list[Tensor]) -> Tensor:
+        scaled = [functional.interpolate(image[None], (8, 8)) for image in images]
+        joined: Tensor = self.conv(torch.cat(scaled))
+        return joined
+
+
+@pytest.mark.parametrize("sizes", [(6,), (8,), (8, 8), (6, 10), (5, 6, 7, 8, 9)])
+def test_each_image_of_a_list_is_a_sample(sizes: tuple[int, ...]) -> None:
+    """And not each of the three channels, which all images share as their first dimension."""
+    images = [ones(3, size, size) for size in sizes]
+    assert BACKEND.count_samples(Detector(), ModelInputs(images)) == len(sizes)
+    missing = profile(Detector(), (images,), metrics=["macs"], batch_size=7).statuses["macs"].missing
+    assert missing[0].startswith("cannot make a batch of 7 from these inputs")
