@@ -35,7 +35,7 @@ from profilerkit_predict.language_models.weights import (
 
 from ..model.weights import note_quantization
 from .caches import count_repeats, find_latent_attention, find_limits, find_windows
-from .checkpoints import add_mtp_layer, find_dtype, find_storage
+from .checkpoints import find_dtype, find_storage
 from .configurations import (
     describe_execution,
     find_index_stride,
@@ -48,6 +48,7 @@ from .configurations import (
 )
 from .following import Followed, choose_length, find_cache_growth, follow
 from .models import make_language_model
+from .mtp_layer import add_mtp_layer
 
 __all__ = ["find_facts"]
 

@@ -1,0 +1,105 @@
+"""Layers of a checkpoint that predict further tokens (MTP), as a model of their own: transformers has none of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from torch import nn
+
+from profilerkit_predict.checkpoints.formats import WeightKind
+from profilerkit_predict.language_models.formulas import dtype_bytes
+from profilerkit_predict.language_models.laws import Passes, find_terms
+from profilerkit_predict.language_models.model_cache import CacheGrowth
+from profilerkit_predict.language_models.records import Law, ModelFacts, Term, WeightPart, Work
+from profilerkit_predict.language_models.weights import LayerWeight, weight_parts
+
+from .checkpoints import Storage
+from .configurations import find_number, find_text_configuration
+
+__all__ = ["add_mtp_layer"]
+
+#: What configurations call the number of these layers.
+_FURTHER = ("num_nextn_predict_layers", "num_mtp_layers", "mtp_num_hidden_layers")
+#: What such a layer uses of the model.
+_SHARED = (WeightKind.HEAD, WeightKind.EMBEDDING)
+_LIKE_THE_LAST = "layers that predict further tokens are taken to be like the model's last layer, with its cache"
+
+
+def add_mtp_layer(
+    model: Any, facts: ModelFacts, passes: Passes, weights: Sequence[LayerWeight], storage: Storage
+) -> ModelFacts:
+    """Return a model's facts with a layer that predicts a further token, as a model of its own, if it has any.
+
+    It is a layer like the last one, with a product that joins what that made with the embedding of the next token, of
+    twice the features; the table and the head are the model's. As DeepSeek-V3 has it, section 2.2 of
+    https://arxiv.org/abs/2412.19437.
+    """
+    count = find_number(find_text_configuration(model.config), *_FURTHER)
+    layers, width = facts.sizes.layers, facts.sizes.width
+    if not count or not layers or width is None or facts.work.unrouted_macs:
+        return facts
+    last = _find_last_layer(model, layers, passes)
+    if last is None:
+        return facts
+    joined = 2 * width * width
+    parts = _list_weights(facts, [weight for weight in weights if _is_inside(weight.layer.path, last)], joined, storage)
+    layer = replace(
+        facts,
+        name=f"its own layer {layers:,}",
+        parameters=sum(part.elements for part in parts if not part.is_shared),
+        weights=parts,
+        sizes=replace(facts.sizes, layers=1),
+        work=_find_work(facts, passes, last, joined),
+        cache=_select_cache(facts.cache, index=layers - 1),
+        matrices=(),
+        traced=None,
+        notes=(_LIKE_THE_LAST,),
+    )
+    return replace(facts, mtp_layer=layer, mtp_layer_count=count)
+
+
+def _list_weights(
+    facts: ModelFacts, inside: Sequence[LayerWeight], joined: int, storage: Storage
+) -> tuple[WeightPart, ...]:
+    """Return the weights of the further layer: those like the last layer's, the joining product, and the model's own.
+
+    ``joined`` are the elements of the product.
+    """
+    shared = (replace(part, is_shared=True) for part in facts.weights if part.kind in _SHARED)
+    product = WeightPart(WeightKind.MATRIX, joined, joined * dtype_bytes(facts.dtype), facts.dtype)
+    return (*weight_parts(inside, storage.formats, storage.packed), product, *shared)
+
+
+def _find_work(facts: ModelFacts, passes: Passes, last: str, joined: int) -> Work:
+    """Return the work of the further layer: that of the last one, of the joining product, and of the model's head."""
+    prefill = [operator for operator in passes.prefill if _is_inside(operator.layer, last)]
+    decode = [operator for operator in passes.decode if _is_inside(operator.layer, last)]
+    terms, _ = find_terms(passes._replace(prefill=prefill, decode=decode))
+    head = (term for term in facts.work.terms if term.law is Law.LAST)
+    latent = facts.work.latent
+    if latent is not None:
+        latent = replace(latent, layers=1, index_bytes=latent.index_bytes // latent.layers)
+    return Work((*terms, Term(Law.TOKEN, joined), *head), latent)
+
+
+def _select_cache(cache: CacheGrowth, index: int) -> CacheGrowth:
+    """Return the parts of a cache that are of the layer of an index."""
+    parts = tuple(part for part in cache.parts if str(index) in part.path.split("."))
+    return CacheGrowth(parts, repeats=cache.repeats)
+
+
+def _find_last_layer(model: nn.Module, layers: int, passes: Passes) -> str | None:
+    """Return the path of the last of so many layers that text goes through; None where no list has as many."""
+    used = {operator.layer for operator in passes.decode}
+    for path, module in model.named_modules():
+        if isinstance(module, nn.ModuleList) and len(module) == layers:
+            last = f"{path}.{layers - 1}"
+            if any(_is_inside(layer, last) for layer in used):
+                return last
+    return None
+
+
+def _is_inside(path: str, layer: str) -> bool:
+    return path == layer or path.startswith(f"{layer}.")
