@@ -113,10 +113,9 @@ def as_tensor(value: Any) -> Any:
     torch = sys.modules.get("torch")
     if torch is None or not isinstance(value, torch.Tensor):
         return tf.convert_to_tensor(value)
-    plain = value.detach().cpu()
-    if plain.dtype is torch.bfloat16:  # numpy has none; float32 holds all its values
-        return tf.cast(tf.convert_to_tensor(plain.float().numpy()), tf.bfloat16)
-    return tf.convert_to_tensor(plain.numpy())
+    if value.dtype is torch.bfloat16:  # numpy has none; float32 holds all its values
+        return tf.cast(tf.convert_to_tensor(value.float().numpy(force=True)), tf.bfloat16)
+    return tf.convert_to_tensor(value.numpy(force=True))
 
 
 def random_tensor(spec: TensorSpec, batch_size: int) -> tf.Tensor:

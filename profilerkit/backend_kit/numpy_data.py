@@ -36,13 +36,12 @@ def as_tensor(value: Any) -> Any:
     """Return an array for a tensor of torch or TensorFlow, and anything else as it is."""
     if isinstance(value, np.ndarray) or type(value).__module__.partition(".")[0] not in ("torch", "tensorflow"):
         return value
-    detach = getattr(value, "detach", None)
-    if detach is not None:
-        value = detach().cpu()
+    if hasattr(value, "detach"):
         if str(value.dtype) == "torch.bfloat16":  # which numpy lacks
             import ml_dtypes
 
-            return value.float().numpy().astype(ml_dtypes.bfloat16)
+            return value.float().numpy(force=True).astype(ml_dtypes.bfloat16)
+        return value.numpy(force=True)  # whatever its device, with gradients or a conjugate
     return value.numpy() if hasattr(value, "numpy") else value
 
 

@@ -136,6 +136,8 @@ def test_tensors_of_torch_become_arrays() -> None:
     torch = pytest.importorskip("torch")
     assert as_tensor(torch.ones(2, requires_grad=True)).tolist() == [1, 1]
     assert as_tensor(torch.ones(2, dtype=torch.bfloat16)).dtype.name == "bfloat16"
+    conjugate = torch.tensor([1 + 2j]).conj()  # torch notes a conjugate, and computes it later
+    assert (as_tensor(conjugate).tolist(), as_tensor(conjugate.imag).tolist()) == ([1 - 2j], [-2])
 
 
 def test_a_formula_for_an_operator_of_ones_own() -> None:

@@ -78,6 +78,8 @@ def test_torch_tensors_become_tensors() -> None:
     assert as_tensor(torch.tensor([3])).dtype == tf.int64
     half = as_tensor(torch.tensor([1.5], dtype=torch.bfloat16))
     assert (half.dtype, float(half[0])) == (tf.bfloat16, 1.5)
+    conjugate = torch.tensor([1 + 2j]).conj()  # torch notes a conjugate, and computes it later
+    assert (as_tensor(conjugate).numpy().tolist(), as_tensor(conjugate.imag).numpy().tolist()) == ([1 - 2j], [-2])
 
 
 def test_a_torch_loader_gives_tensors() -> None:
