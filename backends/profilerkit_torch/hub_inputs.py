@@ -112,6 +112,8 @@ def _shape_image(config: Any) -> tuple[int, ...]:
     if size is None and _read_type(config) == "depth_pro":
         size = config.patch_size * round(1 / min(config.scaled_images_ratios))  # the smallest copy is one patch
     size = size or 224
+    if isinstance(size, Mapping):
+        size = size["height"], size["width"]
     height, width = size if isinstance(size, (tuple, list)) else (size, size)
     if _read_type(config) == "seggpt":  # puts the image below its prompt
         height //= 2

@@ -49,6 +49,16 @@ def test_a_decoder_is_given_no_more_tokens_than_it_takes(longest: int, tokens: i
     assert shapes["input_features"] == ((80, 3000), FLOAT)
 
 
+@pytest.mark.parametrize("size", [{"height": 64, "width": 96}, [64, 96]])
+def test_an_image_has_the_height_and_width_that_a_configuration_has(size: Any) -> None:
+    from profilerkit_torch.hub_inputs import find_shapes
+
+    sizes = {"hidden_sizes": [8] * 4, "depths": [1] * 4, "num_attention_heads": [1] * 4}
+    config = transformers.PvtV2Config(image_size=size, **sizes)
+    shapes = find_shapes(transformers.PvtV2Model(config), config)
+    assert shapes == {"pixel_values": ((3, 64, 96), FLOAT)}
+
+
 def test_a_configuration_of_which_nothing_can_be_built() -> None:
     """The default configuration of ESM has no vocabulary."""
     with pytest.raises(InputError, match=r"'hf:esm': transformers cannot build a model of this config.*: TypeError"):
