@@ -21,7 +21,7 @@ import tensorflow as tf
 from profilerkit import InputError, ModelInputs
 from profilerkit.backend import DeviceLike
 from profilerkit.backend_kit.batch_reader import BatchReader, Transform
-from profilerkit.backend_kit.keras_kinds import is_any_keras
+from profilerkit.backend_kit.keras_kinds import ends_in_sigmoid, is_any_keras
 from profilerkit.error_text import shown
 from profilerkit.errors import ProfilerKitError
 from profilerkit_metrics.evaluation_functions import EvaluationFunctions, GetTopk, LossEvaluation, ScoreFunction
@@ -191,15 +191,15 @@ class CompiledCall:
 
     def _call(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         outputs = call_model(self.model, args, kwargs)
-        self.ends_in_sigmoid = _is_from_sigmoid(outputs)
+        self.ends_in_sigmoid = _is_from_sigmoid(outputs) or ends_in_sigmoid(self.model)
         return outputs
 
 
-def _is_from_sigmoid(outputs: Any) -> bool | None:
-    """Return whether an output is the result of a sigmoid; None for an eager tensor, which does not show it."""
+def _is_from_sigmoid(outputs: Any) -> bool:
+    """Return whether an output shows that a sigmoid has made it; an eager tensor does not."""
     if is_from_sigmoid(outputs):
         return True
     operator = getattr(outputs, "op", None)  # an eager tensor has none
     while operator is not None and operator.type in _VIEWS:
         operator = operator.inputs[0].op
-    return None if operator is None else operator.type == "Sigmoid"
+    return operator is not None and operator.type == "Sigmoid"

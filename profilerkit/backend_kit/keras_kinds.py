@@ -79,8 +79,13 @@ def is_shipped_class(kind: type) -> bool:
 
 
 def ends_in_sigmoid(model: Any) -> bool | None:
-    """Return whether a Keras model ends in a sigmoid; None where its last layer has no activation of its own."""
-    layers = getattr(model, "layers", None)
-    last = layers[-1] if layers else model
-    activation = getattr(getattr(last, "activation", None), "__name__", None)
-    return None if activation is None else activation == "sigmoid"
+    """Return whether a Keras model ends in a sigmoid; None where its last layer leaves open what its scores are.
+
+    A linear layer's are logits. Other activations (``hard_sigmoid``, a function of the user's) may give either, as may
+    a model of the user's own class: the layer that it has made last need not be the one that it calls last.
+    """
+    last = model
+    while is_shipped(last) and getattr(last, "layers", None):
+        last = last.layers[-1]
+    activation = getattr(last, "activation", None) if is_shipped(last) else None
+    return {"sigmoid": True, "linear": False}.get(getattr(activation, "__name__", ""))

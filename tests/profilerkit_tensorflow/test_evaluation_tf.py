@@ -11,7 +11,7 @@ tf = pytest.importorskip("tensorflow")
 
 import keras  # noqa: E402 - TensorFlow comes first, or the tests are skipped
 
-from profilerkit import InputError  # noqa: E402
+from profilerkit import InputError, ProfilerKitWarning  # noqa: E402
 from profilerkit_tensorflow.data import TFDataLoader, TFForwardPass  # noqa: E402
 from profilerkit_tensorflow.evaluation import EvalLossFunction, get_accuracy  # noqa: E402
 
@@ -90,3 +90,26 @@ def test_several_inputs_of_a_functional_model() -> None:
 def test_an_endless_dataset_is_an_error() -> None:
     with pytest.raises(InputError, match=r"has no end, so there is nothing to evaluate to; give dataset\.take\(n\)"):
         get_accuracy(plain(), datasets()[0].repeat())
+
+
+@pytest.mark.parametrize("kind", ["hard_sigmoid", "a mean of sigmoids"])
+def test_what_may_give_probabilities_is_no_logit_for_sure(kind: str) -> None:
+    """Scores of about 0.3 and 0.7, below and above one half."""
+    given = keras.Input((1,))
+    if kind == "hard_sigmoid":
+        output = keras.layers.Dense(1, activation="hard_sigmoid", kernel_initializer="ones")(given)
+    else:
+        heads = [keras.layers.Dense(1, activation="sigmoid", kernel_initializer="ones")(given) for _ in range(2)]
+        output = keras.layers.Average()(heads)
+    scores = np.array([[-1.0], [1.0]], "float32")
+    with pytest.warns(ProfilerKitWarning, match="not known whether the model's scores are probabilities"):
+        assert get_accuracy(keras.Model(given, output), [(scores, np.array([0, 1]))]) == 100
+
+
+@pytest.mark.parametrize("shape", [(1,), (2, 1)])
+def test_a_linear_layer_gives_logits(shape: tuple[int, ...]) -> None:
+    """0.2 and 0.4 are above nought, and below one half; of logits both are class 1."""
+    model = keras.Sequential([keras.Input(shape), keras.layers.Dense(1, kernel_initializer="ones")])
+    scores = np.full((2, *shape), 0.2, "float32")
+    scores[1] = 0.4
+    assert get_accuracy(model, [(scores, np.ones((2, *shape[:-1]), int))]) == 100

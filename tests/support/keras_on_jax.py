@@ -22,7 +22,7 @@ import numpy as np
 from keras_elsewhere import FEATURES, PRODUCTS, STEPS, UNITS, ones, stack_layers, trace_complete
 from structure_changes import StructureChanges
 
-from profilerkit import ModelInputs, WithoutValuesError, profile
+from profilerkit import ModelInputs, ProfilerKitWarning, WithoutValuesError, profile
 from profilerkit_jax import JaxBackend, JaxModel, JaxProfiler, get_accuracy
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -141,6 +141,30 @@ def test_a_sigmoid_gives_probabilities() -> None:
     model = stack_layers((1,), layers.Dense(1, activation="sigmoid", kernel_initializer="ones"))
     batches = [(np.array([[-1.0], [1.0]], "float32"), np.array([0, 1]))]
     assert get_accuracy(model, batches) == 100
+
+
+class HeadFirst(keras.Model):  # type: ignore[misc]
+    """Makes its last layer first."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.head = layers.Dense(1, activation="sigmoid", kernel_initializer="ones")
+        self.body = layers.Dense(1, kernel_initializer="ones")
+
+    def call(self, x: Any) -> Any:
+        return self.head(self.body(x))
+
+
+@pytest.mark.parametrize("kind", ["hard_sigmoid", "a function", "a model"])
+def test_what_may_give_probabilities_is_no_logit_for_sure(kind: str) -> None:
+    """Scores of about 0.3 and 0.7, below and above one half."""
+    activation = "hard_sigmoid" if kind == "hard_sigmoid" else lambda x: keras.ops.sigmoid(x)  # noqa: PLW0108
+    last = layers.Dense(1, activation=activation, kernel_initializer="ones")
+    model = HeadFirst() if kind == "a model" else stack_layers((1,), last)
+    scores = np.array([[-1.0], [1.0]], "float32")
+    model(scores)
+    with pytest.warns(ProfilerKitWarning, match="not known whether the model's scores are probabilities"):
+        assert get_accuracy(model, [(scores, np.array([0, 1]))]) == 100
 
 
 # Changes of structure -----------------------------------------------------------------------------------------------
