@@ -114,10 +114,10 @@ def _gives_probabilities(model: Any) -> bool | None:
     """Return whether the scores of a model are probabilities, by its last layer; None where that leaves it open.
 
     The result of a sigmoid is one, that of a linear layer is not. An activation or a layer of the user's own may be
-    either, as may be what the forward function of a model that is no ``nn.Sequential`` returns.
+    either, as may be what a forward function returns that is not that of ``nn.Sequential``.
     """
     last = model
-    while isinstance(last, nn.Sequential) and len(last):
+    while type(last).forward is nn.Sequential.forward and len(last):
         last = last[-1]
     if is_keras(last):
         return ends_in_sigmoid(last)

@@ -9,7 +9,7 @@ import torch
 from tiny import Call
 from torch import nn
 
-from profilerkit import InputError
+from profilerkit import InputError, ProfilerKitWarning
 from profilerkit_torch import (
     ComputeEvalMetric,
     TorchForwardPass,
@@ -59,3 +59,20 @@ def test_what_is_no_tensor_of_scores(output: Any) -> None:
     for evaluate in (get_missclass, get_accuracy, get_topk):
         with pytest.raises(InputError, match="the model gives .* for a batch, not one tensor with a score for each"):
             evaluate(Odd(), [(torch.ones(2, 4), torch.zeros(2, dtype=torch.long))])
+
+
+class Squashed(nn.Sequential):
+    """Has a forward function of its own."""
+
+    def forward(self, x: Any) -> Any:
+        return self[0](x).sigmoid()
+
+
+def test_a_sequence_with_a_forward_function_of_its_own_may_give_anything() -> None:
+    """A sigmoid of -1 and 1 is below and above one half; 0.27 and 0.73 behind a linear layer are both above nought."""
+    linear = nn.Linear(1, 1, bias=False)
+    nn.init.ones_(linear.weight)
+    scores, targets = torch.tensor([[-1.0], [1.0]]), torch.tensor([0, 1])
+    with pytest.warns(ProfilerKitWarning, match="not known whether the model's scores are probabilities"):
+        assert get_accuracy(Squashed(linear), [(scores, targets)]) == 100
+    assert get_accuracy(nn.Sequential(nn.Sequential(linear)), [(scores.sigmoid(), targets)]) == 50
