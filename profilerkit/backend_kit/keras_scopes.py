@@ -15,6 +15,7 @@ Name of a node                      Its layer
 ``net_1/norm_1/moments/mean``       ``norm``: ``moments`` is a function of TensorFlow
 ``net_1/cell_1/mix/MatMul``         ``cell``: ``mix`` has no number, so it is a function
 ``net_1/cell_1/mix_1/MatMul``       ``cell``: ``mix_1`` stands beside ``mix``, so it is that function once more
+``net_1/map_1/MatMul``              ``map``, unless there is a scope ``net_1/map`` too: then it is a function
 ``net_1/Add``                       none: the model itself
 ``Transpose__216``                  unknown: the converter has written it, without a scope
 ==================================  ==========================================================================
@@ -150,7 +151,8 @@ class _Naming:
     def _is_function(self, scopes: Chain) -> bool:
         """Return whether a function has opened the last of these scopes, and no layer."""
         *outer, scope = scopes
-        if _FUNCTIONS.fullmatch(scope):
+        may_be_a_layer = self.is_numbered and len(outer) == 1  # a layer of the model itself may have any name: "map_1"
+        if _FUNCTIONS.fullmatch(scope) and not may_be_a_layer:
             return True
         if not self.is_numbered:
             return False
