@@ -117,10 +117,11 @@ def _shorten(value: Any) -> str:
     """Return a value as short text: a tensor as its type and shape."""
     try:
         shape = getattr(value, "shape", None)
-    except RuntimeError:  # a nested tensor has several shapes
+        sizes = None if shape is None else tuple(shape)
+    except (RuntimeError, TypeError, ValueError):  # a nested tensor has several; another class may mean otherwise by it
         return type(value).__name__
-    if shape is not None:
-        return f"{type(value).__name__}{tuple(shape)}"
+    if sizes is not None:
+        return f"{type(value).__name__}{sizes}"
     if type(value) in (dict, list, tuple):
         value, longest = map_leaves(value, lambda leaf: _Name(_shorten(leaf))), 100
     else:

@@ -60,6 +60,12 @@ def test_a_mapping_of_the_users_own_type_keeps_it() -> None:
     assert mapped["a"] == 2
 
 
+@pytest.mark.parametrize("shape", [lambda self: "square", 5, property(lambda self: int("wide"))])
+def test_an_object_whose_shape_is_no_sequence_is_shown_by_its_class(shape: Any) -> None:
+    box = type("Box", (), {"shape": shape})()
+    assert repr(ModelInputs(box, [box])) == "ModelInputs(Box, [Box])"
+
+
 def test_inputs_show_shapes_not_values() -> None:
     assert repr(ModelInputs(FakeTensor((2, 3)), mask="x" * 50)) == (
         "ModelInputs(FakeTensor(2, 3), mask='xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...)"
