@@ -232,10 +232,14 @@ def open_pairs() -> Iterator[tuple[ParentEnds, ChildEnds]]:
 
 @dataclass
 class Started:
-    """A started process: our ends, the marker that its processes inherit, and what waits for its supervisor."""
+    """A started process: our ends, what waits for its supervisor, and what its processes are known by.
+
+    They inherit a marker, and ``their_channel``, a socket, which is told by its inode.
+    """
 
     ends: ParentEnds
     marker: str
+    their_channel: int
     wait: Callable[[], None]
 
     def send(self, **message: Any) -> None:

@@ -192,8 +192,12 @@ def _read_sizes(pid: int, file: str, names: Collection[bytes]) -> list[int]:
     return [int(fields[name].split()[0]) * 1024 for name in names if name in fields]
 
 
-def find_marked(marker: str, session: int | None = None) -> list[int]:
-    """Return the processes that inherited a marker or belong to a session: what is left of a tree without its root."""
+def find_marked(marker: str, session: int | None = None, channel: int | None = None) -> list[int]:
+    """Return the processes of a tree that has lost its root.
+
+    They inherited a marker, belong to a session, or hold a socket, ``channel``, by its inode. The system shows the
+    environment with which a program was started: a copy of a process without another program is known by its socket.
+    """
     entry = f"{MARKER}={marker}".encode()
     current = os.getpid()
     pids = []
@@ -201,9 +205,23 @@ def find_marked(marker: str, session: int | None = None) -> list[int]:
         stat = _read_stat(pid)
         if pid == current or stat is None or stat.state in (b"Z", b"X"):  # it has ended
             continue
-        if stat.session == session or entry in _read(pid, "environ").split(b"\0"):
+        is_marked = stat.session == session or entry in _read(pid, "environ").split(b"\0")
+        if is_marked or (channel is not None and _holds_socket(pid, channel)):
             pids.append(pid)
     return pids
+
+
+def _holds_socket(pid: int, inode: int) -> bool:
+    """Return whether a process has a socket open; False if it has ended or belongs to another user."""
+    try:
+        entries = list((_PROC / str(pid) / "fd").iterdir())
+    except OSError:
+        return False
+    for entry in entries:
+        with suppress(OSError):  # it was closed meanwhile
+            if str(entry.readlink()) == f"socket:[{inode}]":
+                return True
+    return False
 
 
 def end_tree(find: Callable[[], Iterable[int]], seconds: float = 5.0) -> int:

@@ -263,7 +263,8 @@ class IsolatedRun:
             self._code, self._detail = self._code or FailureCode.CHANNEL, str(error)
         if self.ending is None:
             self._code = self._code or FailureCode.LOST
-            processes.end_tree(lambda: processes.find_marked(self._started.marker, self._pid))
+            started = self._started
+            processes.end_tree(lambda: processes.find_marked(started.marker, self._pid, started.their_channel))
         self._started.close()
         if self._pidfd is not None:
             os.close(self._pidfd)

@@ -74,7 +74,7 @@ def start(method: str, job: Job, limits: Limits, preload: tuple[str, ...] = ()) 
             else:
                 wait = _copy_server(limits, child_ends, marker, preload)
         parent_ends.stop_blocking()
-        return Started(parent_ends, marker, wait)
+        return Started(parent_ends, marker, os.fstat(child_ends.channel.fileno()).st_ino, wait)
 
 
 # A fresh interpreter ------------------------------------------------------------------------------------------------

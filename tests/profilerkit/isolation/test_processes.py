@@ -6,6 +6,7 @@ import json
 import os
 import select
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -64,6 +65,22 @@ def test_a_marker_and_a_session_find_who_lost_all_parents(family: tuple[int, int
     assert processes.find_marked(OWN_MARKER) == [child]
     assert processes.find_marked("no such marker", session=child) == [child]
     assert processes.find_marked("no such marker") == []
+
+
+@linux
+def test_a_copy_of_a_process_is_found_by_a_socket_that_it_holds() -> None:
+    """It has the environment with which the program was started, and a session of its own."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        inode = os.fstat(theirs.fileno()).st_ino
+        command = [sys.executable, "-c", "import sys; print(flush=True); sys.stdin.read()"]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        with subprocess.Popen(command, pass_fds=[theirs.fileno()], start_new_session=True, **pipes) as process:  # type: ignore[call-overload]
+            process.stdout.readline()
+            assert processes.find_marked("no such marker", channel=inode) == [process.pid]
+            assert processes.find_marked("no such marker", channel=os.fstat(ours.fileno()).st_ino) == []
+            assert processes.find_marked("no such marker") == []
+            process.stdin.close()
 
 
 @linux
