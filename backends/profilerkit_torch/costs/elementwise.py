@@ -82,9 +82,11 @@ _LISTS_OF_SEVERAL: dict[str, Callable[[], int]] = {
 def _register_over_lists(name: str, count: Callable[[], int]) -> None:
     """Register an operator over lists; what an element takes is counted at each call, as numbers may be complex."""
 
-    def price_lists(tensors: tuple[Shape, ...], *_: Any, out: Any, **__: Any) -> Cost:
-        """As the operator that it is called after, for each element of each tensor."""
-        return Cost(0, count() * sum(shape.numel for shape in tensors))
+    def price_lists(*operands: Any, alpha: float = 1, out: Any, **_: Any) -> Cost:
+        """As the operator that it is called after, for each element of each tensor of the first list."""
+        tensors = next(operand for operand in operands if isinstance(operand, tuple))
+        operations = count() + (alpha != 1) * constants.MULTIPLY
+        return Cost(0, operations * sum(shape.numel for shape in tensors))
 
     register_existing(price_lists, f"_foreach_{name}", f"_foreach_{name}_")
 

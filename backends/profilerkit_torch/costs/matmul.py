@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from profilerkit.costs import Cost, apply_formula, matmul
+from profilerkit.costs import Cost, apply_formula, constants, matmul
 from profilerkit.costs import activation as activation_costs
 
 from ..compat.operators import find_operator
@@ -82,9 +82,14 @@ def addmm_activation(added: Shape, a: Shape, b: Shape, *, use_gelu: bool = False
 
 
 @register_op_cost("aten::addr")
-def addr(added: Shape, x: Shape, y: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
-    """``added + outer(x, y)``: one multiply-accumulate for each output element."""
-    return matmul.product(out.numel)
+def addr(added: Shape, x: Shape, y: Shape, *, beta: float = 1, alpha: float = 1, out: Shape) -> Cost:
+    """``beta * added + alpha * outer(x, y)``: one multiply-accumulate for each output element, and the factors.
+
+    With a beta of 0 nothing is added: there is a multiplication in its place.
+    """
+    outer = matmul.product(out.numel) if beta else Cost(0, out.numel * constants.MULTIPLY)
+    factors = (alpha != 1) * out.numel + (beta not in (0, 1)) * added.numel
+    return outer.plus(Cost(0, factors * constants.MULTIPLY))
 
 
 # Other products -------------------------------------------------------------------------------------------------------

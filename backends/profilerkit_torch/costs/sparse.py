@@ -39,10 +39,10 @@ def sparse_mm(a: Shape, b: Shape, *_: Any, out: Any, **__: Any) -> Cost:
 
 
 @register_op_cost("aten::sparse_sampled_addmm")
-def addmm_at_samples(mask: Shape, a: Shape, b: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
-    """``mask + (a @ b)`` where the mask has elements: for each of them a product of k, and an addition."""
+def addmm_at_samples(mask: Shape, a: Shape, b: Shape, *, beta: float = 1, alpha: float = 1, out: Shape) -> Cost:
+    """``beta * mask + alpha * (a @ b)`` where the mask has elements: for each a product of k, and an addition."""
     stored = count_stored(mask)
-    return matmul.product(stored * a[-1], stored)
+    return matmul.product(stored * a[-1]).plus(matmul.scale_and_add(stored, stored, alpha, beta))
 
 
 @register_op_cost("aten::_sparse_semi_structured_mm")
@@ -52,9 +52,11 @@ def semi_structured_mm(weight: Shape, indices: Any, x: Shape, *_: Any, out: Shap
 
 
 @register_op_cost("aten::_sparse_semi_structured_addmm")
-def semi_structured_addmm(bias: Shape, weight: Shape, indices: Any, x: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
-    """``bias + weight @ x``, half of the weight being kept: n * k / 2 times m, and an addition for each output."""
-    return matmul.product(weight.numel * x[-1], out.numel)
+def semi_structured_addmm(
+    bias: Shape, weight: Shape, indices: Any, x: Shape, *, alpha: float = 1, beta: float = 1, out: Shape, **_: Any
+) -> Cost:
+    """``beta * bias + alpha * (weight @ x)``, half of the weight being kept: n * k / 2 times m, and an addition."""
+    return matmul.product(weight.numel * x[-1]).plus(matmul.scale_and_add(out.numel, bias.numel, alpha, beta))
 
 
 @register_op_cost("aten::_sparse_semi_structured_linear")

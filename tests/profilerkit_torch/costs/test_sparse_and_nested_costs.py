@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -123,9 +124,12 @@ def test_blocks_count_in_full() -> None:
     assert cost(lambda w, x: w @ x, blocks, ones(4, 3)) == (8 * 3, 2 * 8 * 3)
 
 
-def test_a_sampled_product_costs_by_the_elements_of_its_mask() -> None:
-    found = cost(lambda m, x: torch.sparse.sampled_addmm(m, x, x.t()), matrix(torch.sparse_csr), ones(4, 3))
-    assert found == (STORED * 3, 2 * STORED * 3 + STORED)
+@pytest.mark.parametrize(("factors", "further"), [({}, 1), ({"alpha": 2, "beta": 3}, 3), ({"beta": 0}, 0)])
+def test_a_sampled_product_costs_by_the_elements_of_its_mask(factors: dict[str, float], further: int) -> None:
+    """For each a product over 3, an addition, and a multiplication by each factor."""
+    product = partial(torch.sparse.sampled_addmm, **factors)
+    found = cost(lambda m, x: product(m, x, x.t()), matrix(torch.sparse_csr), ones(4, 3))
+    assert found == (STORED * 3, 2 * STORED * 3 + further * STORED)
 
 
 @pytest.mark.parametrize(
@@ -146,10 +150,16 @@ def test_a_matrix_made_inside_the_model_counts_too() -> None:
 
 def test_half_a_weight_is_half_the_work() -> None:
     from profilerkit_torch.costs import Shape
-    from profilerkit_torch.costs.sparse import semi_structured_linear
+    from profilerkit_torch.costs.sparse import semi_structured_addmm, semi_structured_linear
 
     found = semi_structured_linear(Shape((8, 16)), Shape((32, 8)), None, bias=Shape((32,)), out=Shape((8, 32)))
     assert found == (8 * 32 * 16 // 2, 8 * 32 * 16 + 8 * 32)
+    weight, x, bias, out = map(Shape, ((32, 8), (16, 8), (32, 1), (32, 8)))
+    scaled = semi_structured_addmm(bias, weight, None, x, alpha=2, beta=3, out=out)
+    assert scaled == (
+        8 * 32 * 16 // 2,
+        8 * 32 * 16 + 2 * 32 * 8 + 32,
+    )  # beside the product: alpha, beta, the sum
 
 
 NESTED = {"strided": torch.strided, "jagged": torch.jagged}
