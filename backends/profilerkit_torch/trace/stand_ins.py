@@ -25,7 +25,7 @@ from ..compat.tensors import FakeTensorMode, make_tensor
 from ..costs import is_plain, require_plain
 from ..model.inventory import Inventory
 from ..model.packed_weights import list_beside_packed
-from ..model.tensors import has_own_function, is_wrapper_class, list_wrapped, storage_key, view_like
+from ..model.tensors import PLAIN_TYPES, has_own_function, is_wrapper_class, list_wrapped, storage_key, view_like
 from ..untouched.mutable_inputs import InputObjects, list_input_tensors
 from .live_bytes import INPUT, LiveBytes, list_viewed_bytes
 from .operator_facts import tensors_among
@@ -92,8 +92,10 @@ REAL_RUN = StandIns("a real run", None, lambda leaf: leaf)
 def use_meta_tensors(*, keep_views: bool) -> StandIns:
     """Return meta tensors for weights and floating-point inputs; other inputs keep their values.
 
-    The stand-in for an input that is a view is a view too with ``keep_views``.
+    The stand-in for an input that is a view is a view too with ``keep_views``. Those for inputs in one storage are in
+    one storage.
     """
+    storages: dict[int, Any] = {}
 
     def replace_leaf(leaf: Any) -> Any:
         if not isinstance(leaf, torch.Tensor) or not (leaf.is_floating_point() or leaf.is_complex()):
@@ -101,12 +103,24 @@ def use_meta_tensors(*, keep_views: bool) -> StandIns:
         if not is_plain(leaf):
             return leaf
         stand_in = make_meta_tensor(leaf)
+        if type(leaf) in PLAIN_TYPES and stand_in is not leaf:
+            _share_storage(stand_in, leaf, storages)
         with unseen_by_subclasses():  # code of the leaf's class would see what is asked of it here
             if keep_views and not has_own_function(leaf):
                 stand_in = view_like(stand_in, leaf)
             return stand_in.requires_grad_(leaf.requires_grad)
 
     return StandIns("meta tensors", make_meta_tensor, replace_leaf, on_meta=True)
+
+
+def _share_storage(stand_in: torch.Tensor, leaf: torch.Tensor, storages: dict[int, Any]) -> None:
+    """Put a stand-in into the storage of those for other leaves in the same storage, where its leaf is in that."""
+    storage = storages.get(storage_key(leaf))
+    if storage is None:
+        storage = torch.UntypedStorage(leaf.untyped_storage().nbytes(), device=_META)
+        storages[storage_key(leaf)] = storage
+    with torch.no_grad():
+        stand_in.set_(storage, leaf.storage_offset(), leaf.shape, leaf.stride())
 
 
 def make_meta_tensor(tensor: torch.Tensor) -> torch.Tensor:

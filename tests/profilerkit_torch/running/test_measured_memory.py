@@ -55,7 +55,7 @@ def test_what_is_dropped_is_given_back_and_what_is_in_place_takes_nothing() -> N
     ],
 )
 def test_inputs_that_share_a_storage_are_what_they_show_of_it(choose: Callable[..., Any], held: int) -> None:
-    """Beside the result they are all that there is; a count in a real run has them so, too."""
+    """Beside the result they are all that there is; a count on shapes or in a real run has them so, too."""
 
     def add(self: Any, a: torch.Tensor, b: torch.Tensor) -> Any:
         return a + b if self.training or a[0, 0].numpy() else a  # without values, numpy cannot have it
@@ -65,6 +65,9 @@ def test_inputs_that_share_a_storage_are_what_they_show_of_it(choose: Callable[.
     trace = BACKEND.trace(Call(add).eval(), ModelInputs(*inputs))
     assert any("counted in a real run" in note for note in trace.notes)
     assert trace.memory.input_bytes == held
+    on_shapes = BACKEND.trace(Call(lambda self, a, b: a + b), ModelInputs(*inputs))
+    assert on_shapes.method == "meta tensors"
+    assert on_shapes.memory.live_bytes == (held + inputs[0].numel() * 4,)
 
 
 def test_what_an_operator_asks_for_inside_is_measured_too() -> None:
