@@ -28,7 +28,7 @@ from ..compat.tensors import TensorBase
 from ..model.attributes import CONTAINERS, list_reachable
 from ..model.inventory import Inventory
 from ..model.tensors import storage_key
-from .surroundings import FUNCTION_CACHE, FunctionCache, Holder, Surroundings
+from .surroundings import FUNCTION_CACHE, Holder, Surroundings
 
 __all__ = [
     "clear_frames",
@@ -59,8 +59,10 @@ def remove_leftovers(alive: Callable[[], set[int]], surroundings: Surroundings) 
     """
     left = _find_alive_after_collection(alive)
     if not left or not _has_tensors(left):
+        surroundings.restore_own_cells()
         return Leftovers()
     names = [*_restore_holders(left, surroundings)]
+    surroundings.restore_own_cells()
     surroundings.forget()
     left = _find_alive_after_collection(alive)
     if left:
@@ -125,8 +127,7 @@ def outside_restored(inventory: Inventory, inputs: ModelInputs) -> Iterator[None
     One under autocast, or on another device, would leave there what the caller's own calls do not expect.
     """
     surroundings = Surroundings(inventory, inputs)
-    holders = [holder for holder in surroundings.holders if not isinstance(holder, FunctionCache)]
-    steps = [partial(_restore_tensors, holder) for holder in holders]
+    steps = [surroundings.restore_own_cells, *(partial(_restore_tensors, holder) for holder in surroundings.holders)]
     with restored(partial(call_each, steps), surroundings.forget, in_child=False):
         yield
 

@@ -13,6 +13,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from functools import partial
+from itertools import islice
 from opcode import opmap
 from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any, NamedTuple
@@ -22,6 +23,7 @@ import torch
 from profilerkit import ModelInputs
 from profilerkit.process.cached import once_for_each
 from profilerkit.process.object_facts import copy_content, count_items, list_slots
+from profilerkit.process.restoring import call_each
 
 from ..compat.modules import GLOBAL_CALL_HOOKS, call_hooks
 from ..model.attributes import CONTAINERS, EMPTY, list_reachable
@@ -52,6 +54,7 @@ class Surroundings:
 
     Attributes:
         holders: The holders.
+        own_cells: Those that are variables of closures of the model's own methods.
         names: For each function of the user's, the names that its code uses.
     """
 
@@ -65,9 +68,21 @@ class Surroundings:
         #: By the id of a namespace; None for one that is not noted.
         self._namespaces: dict[int, Namespace | None] = {}
         self._methods = OwnMethods(inventory)
-        functions = [*self._methods.take_first(), *list_called_first(inventory, inputs, _FUNCTIONS)]
+        self._note_functions([*self._methods.take_first(), *_list_functions(inventory)])
+        self.own_cells = [holder for holder in self.holders if isinstance(holder, Cell)]
+        self._note_functions([*_list_hooks(inventory), inputs.function])
+
+    def _note_functions(self, functions: Iterable[Any]) -> None:
+        """Note what functions can reach, and the functions that they name in turn."""
         for _ in range(_CALLS):
             functions = [inner for function in functions for inner in self._note_function(function)]
+
+    def restore_own_cells(self) -> None:
+        """Put back what variables of closures of the model's own methods were, numbers too, as if they were attributes.
+
+        All else that is no tensor is left as it is: a hook that counts calls is meant to.
+        """
+        call_each(cell.restore for cell in self.own_cells)
 
     def forget(self) -> None:
         """Let go of everything noted."""
@@ -184,7 +199,11 @@ class Holder(ABC):
 
 
 class FunctionCache(Holder):
-    """A function that remembers its results: it is emptied, for it loses nothing that it does not compute again."""
+    """A function that remembers its results.
+
+    It forgets those that are new. From a cache of limited length Python takes no single result away: it is emptied, and
+    computes again what it had.
+    """
 
     __slots__ = ("_before", "_function")
 
@@ -194,13 +213,25 @@ class FunctionCache(Holder):
         self._before = function.cache_info()
 
     def list_changes(self) -> Iterator[tuple[Any, Any]]:
-        """Yield all results, if there may be others than before."""
-        if self._function.cache_info() != self._before:
+        """Yield all results, if some were computed."""
+        if self._function.cache_info().misses != self._before.misses:
             yield "", gc.get_referents(self._function)
 
     def restore(self) -> None:
-        """Forget all results."""
-        self._function.cache_clear()
+        """Forget the new results, or all."""
+        results = self._find_results()
+        if results is None or self._function.cache_info().misses < self._before.misses:  # it was emptied meanwhile
+            self._function.cache_clear()
+            return
+        for key in [*islice(results, self._before.currsize, None)]:  # a dict has them in the order of their making
+            results.pop(key, None)
+
+    def _find_results(self) -> dict[Any, Any] | None:
+        """Return Python's own dict of the results, of a cache without a limit; None of any other, and if not found."""
+        if self._before.maxsize is not None:
+            return None
+        dicts = [value for value in gc.get_referents(self._function) if type(value) is dict]
+        return next((results for results in dicts if results is not vars(self._function)), None)
 
     def list_names(self, keys: Iterable[Any]) -> Iterator[str]:
         """Yield nothing: nobody misses what is computed again."""
@@ -356,15 +387,17 @@ def _find_function(value: Any) -> Any:
     return value.fget if kind is property else None
 
 
-def list_called_first(inventory: Inventory, inputs: ModelInputs, kinds: tuple[Any, ...]) -> Iterator[Any]:
-    """Yield what a model's call begins with beside its methods: functions in attributes, of these kinds, and hooks."""
-    for module, attributes in inventory.further_attributes:
-        yield from (value for value in attributes.values() if type(value) in kinds)
-        for hooks in call_hooks(module):
-            yield from hooks.values()
-    for hooks in GLOBAL_CALL_HOOKS:
+def _list_functions(inventory: Inventory) -> Iterator[Any]:
+    """Yield the functions in attributes of a model's modules."""
+    for _, attributes in inventory.further_attributes:
+        yield from (value for value in attributes.values() if type(value) in _FUNCTIONS)
+
+
+def _list_hooks(inventory: Inventory) -> Iterator[Any]:
+    """Yield the hooks for the calls of a model's modules, and of all modules."""
+    hooks_of_modules = (hooks for module, _ in inventory.further_attributes for hooks in call_hooks(module))
+    for hooks in (*hooks_of_modules, *GLOBAL_CALL_HOOKS):
         yield from hooks.values()
-    yield inputs.function
 
 
 class CodeNames(NamedTuple):

@@ -20,6 +20,7 @@ from time_limits import join
 from torch import nn
 
 from profilerkit import ModelChangedWarning, ModelInputs, ModelTrace
+from profilerkit.backend import RunOptions
 from profilerkit_torch import ComputeEvalMetric, TorchBackend, TorchProfiler
 
 BACKEND = TorchBackend()
@@ -291,6 +292,69 @@ def test_caches_that_the_code_leads_to_are_not_searched_for(monkeypatch: pytest.
     assert (found.failure, found.notes) == (None, ())
     assert not model(X).is_meta
     assert kept.tolist() == [0, 1, 2]
+
+
+@functools.cache
+def endless_table(length: int) -> torch.Tensor:
+    return torch.ones(length, length) @ torch.ones(length)
+
+
+@functools.lru_cache
+def short_table(length: int) -> torch.Tensor:
+    return torch.ones(length, length) @ torch.ones(length)
+
+
+class _Tables(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        out: torch.Tensor = x * endless_table(4) * short_table(4)
+        return out
+
+
+def run_in_bfloat16(model: nn.Module) -> None:
+    with BACKEND.run(model, ModelInputs(X), RunOptions(autocast="bfloat16")) as run:
+        run()
+
+
+@pytest.mark.parametrize("call", [trace_model, run_in_bfloat16])
+def test_a_function_remembers_what_it_did_before_and_no_result_of_ours(call: Callable[[nn.Module], Any]) -> None:
+    """A cache without a limit keeps its own results; one of limited length was empty, and is so again."""
+    endless_table.cache_clear()
+    short_table.cache_clear()
+    before = endless_table(3)
+    call(_Tables())
+    assert (endless_table.cache_info().currsize, short_table.cache_info().currsize) == (1, 0)
+    assert endless_table(3) is before
+    assert _Tables()(X).tolist() == [[16.0] * 4] * 2  # in float32, and with values: 1 x 4 x 4
+
+
+def make_counting(is_own: bool) -> tuple[nn.Module, Callable[[], int]]:
+    """Return a model, and how often its forward pass ran, or a hook on it."""
+    calls = 0
+
+    def count(*_: Any) -> None:
+        nonlocal calls
+        calls += 1
+
+    class Counting(nn.Linear):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            count()
+            return super().forward(x)
+
+    model = Counting(4, 4) if is_own else nn.Linear(4, 4)
+    if not is_own:
+        model.register_forward_hook(count)
+    return model, lambda: calls
+
+
+@pytest.mark.parametrize("call", [trace_model, run_in_bfloat16])
+def test_a_closure_of_the_model_has_its_number_again_and_a_hook_goes_on_counting(call: Callable[..., Any]) -> None:
+    model, count_own = make_counting(is_own=True)
+    model(X)
+    call(model)
+    assert count_own() == 1
+    hooked, count_calls = make_counting(is_own=False)
+    call(hooked)
+    assert count_calls() > 0
 
 
 def test_the_note_says_where_it_was() -> None:
