@@ -21,7 +21,7 @@ from ..compat.autograd import read_current_task
 from ..model.inventory import Inventory
 from ..model.modules import list_layers
 from ..running.runs import prepare_run
-from ..running.timed_passes import NothingTrainedError
+from ..running.training_steps import NothingTrainedError
 from ..untouched.caller_context import apart, require_no_tracing
 from .graph_hooks import GraphHooks, list_graph_outputs
 from .measured_overhead import measure_overhead

@@ -13,8 +13,9 @@ from torch.distributed.fsdp import FSDPModule
 from profilerkit import ModelInputs
 from profilerkit_predict.meshes.records import OptimizerShare
 
+from ..running.training_steps import list_differentiated
 from ..trace.live_bytes import LiveBytes
-from ..training.differentiation import NO_BACKWARD_PASS, follow_gradients, list_differentiated, make_loss
+from ..training.differentiation import NO_BACKWARD_PASS, follow_gradients, make_loss
 from .recorder import RankRecorder
 from .shares import find_share, take_share
 

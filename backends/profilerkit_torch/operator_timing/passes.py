@@ -24,7 +24,7 @@ from profilerkit.trace.observed_runs import ObservedRun
 from ..layer_timing.results import find_unseen_layers
 from ..running.profiler_sessions import require_idle_profiler, run_profiler
 from ..running.runs import prepare_run
-from ..running.timed_passes import NothingTrainedError
+from ..running.training_steps import NothingTrainedError
 from ..trace.layers import EndedCall, LayerListener, LayerStack
 from ..untouched.caller_context import apart
 from .events import ENGINE_PREFIX, LAYER_RANGE, PASS_RANGE, Event, EventKind, Kernel

@@ -30,16 +30,8 @@ from ..untouched.temporary_settings import deepen_recursion, disable_compiling
 from .compiling import use_compiled
 from .devices import move_model, require_values, resolve_device
 from .observation import ObservingGuard, without_fused_layers
-from .timed_passes import (
-    Autocast,
-    EventTimedPass,
-    Pass,
-    forward_pass,
-    forward_pass_with_gradients,
-    make_autocast,
-    prepare_training_step,
-    set_training_flags,
-)
+from .timed_passes import Autocast, EventTimedPass, Pass, forward_pass, forward_pass_with_gradients, make_autocast
+from .training_steps import prepare_training_step, set_training_flags
 
 __all__ = ["prepare_run"]
 
@@ -141,7 +133,7 @@ def _set_mode(inventory: Inventory, options: RunOptions) -> Inventory:
     """
     if options.training:
         inventory = _cut_off_graphs(inventory)
-        set_training_flags(inventory.model)
+        set_training_flags(inventory.modules)
     else:
         set_inference_flags(inventory.modules)
     if options.num_threads is not None:

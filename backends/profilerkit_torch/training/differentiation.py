@@ -1,40 +1,26 @@
-"""What of a training step is differentiated, and what is said of weights that get no gradient."""
+"""The backward pass of a step that is counted: the loss it begins from, and what is told of each weight's gradient."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 import torch
 
-from profilerkit.backend_kit.call_stack import tensors_in
 from profilerkit.count_text import list_some
 from profilerkit.process.restoring import call_each, restored
 
 from ..compat.modes import disable_dispatch_modes
-from ..costs import is_plain
 from ..model.tensors import has_graph, list_parts
+from ..running.training_steps import make_ones
 from ..trace.live_bytes import LiveBytes
 
-__all__ = ["NO_BACKWARD_PASS", "follow_gradients", "list_differentiated", "make_loss", "note_unused"]
+__all__ = ["NO_BACKWARD_PASS", "follow_gradients", "make_loss", "note_unused"]
 
 #: The note of a step without gradients.
 NO_BACKWARD_PASS = "no output depends on a trainable weight, so that there is no backward pass"
-
-
-def list_differentiated(outputs: Any) -> Iterator[torch.Tensor]:
-    """Yield, each once, the outputs that need gradients; the model's own loss alone where it returns one."""
-    loss = outputs.get("loss") if isinstance(outputs, Mapping) else getattr(outputs, "loss", None)
-    if isinstance(loss, torch.Tensor) and loss.requires_grad and loss.numel() == 1:
-        yield loss
-        return
-    visited: set[int] = set()
-    for tensor in tensors_in(outputs, torch.is_tensor):
-        if tensor.requires_grad and id(tensor) not in visited:
-            visited.add(id(tensor))
-            yield tensor
 
 
 class _SumOfOutputs(torch.autograd.Function):
@@ -48,14 +34,7 @@ class _SumOfOutputs(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
-        return tuple(map(_make_ones, ctx.outputs))
-
-
-def _make_ones(output: torch.Tensor) -> torch.Tensor:
-    """Return the gradient of an output; torch has no ones in the layouts of sparse tensors, whose gradient is dense."""
-    if is_plain(output) or output.is_nested:
-        return torch.ones_like(output.conj() if output.is_conj() else output)  # a conjugate would be copied first
-    return torch.ones(output.shape, dtype=output.dtype, device=output.device)
+        return tuple(map(make_ones, ctx.outputs))
 
 
 def make_loss(outputs: Iterable[torch.Tensor], live: LiveBytes) -> tuple[torch.Tensor, torch.Tensor]:

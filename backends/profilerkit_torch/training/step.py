@@ -35,7 +35,7 @@ from ..model.inventory import Inventory
 from ..model.modules import list_layers, list_named_parameters, list_parameters
 from ..model.rank_shares import count_bucket_bytes
 from ..model.tensors import is_wrapper_class
-from ..running.timed_passes import without_hooks_once_accumulated
+from ..running.training_steps import list_differentiated, set_training_flags, without_hooks_once_accumulated
 from ..trace.attention_kernels import FusedAttention
 from ..trace.higher_order import is_control_flow, run_higher_order
 from ..trace.inference_pass import InferencePass
@@ -46,7 +46,7 @@ from ..trace.tracing import trace_model
 from ..untouched.caller_context import apart, as_caller
 from ..untouched.preservation import substitute
 from ..untouched.snapshots import refill
-from .differentiation import NO_BACKWARD_PASS, follow_gradients, list_differentiated, make_loss, note_unused
+from .differentiation import NO_BACKWARD_PASS, follow_gradients, make_loss, note_unused
 from .recurrent_layers import RECURRENT_FUNCTIONS, run_recurrent, without_onednn
 from .training_recorder import TrainedLayers, TrainingRecorder
 
@@ -100,9 +100,7 @@ class TrainingPass(InferencePass):
         """
         self._went_forward = False
         self._notes = []
-        if not any(getattr(module, "training", True) for module in modules):
-            for module in modules:
-                module.training = True
+        set_training_flags(modules)
         for module in modules:
             _remove_gradient_hooks(module)
         if any(id(parameter) in self._user_parameters for parameter in list_parameters(model)):
@@ -127,7 +125,7 @@ class TrainingPass(InferencePass):
             StepFunctions(self._device, recorder, takes_layers_apart=self.needs_device),
         ):
             outputs = self._run_forward(model, inputs, recorder)
-            differentiated = list(list_differentiated(outputs))
+            differentiated = list_differentiated(outputs)
             if differentiated:
                 self._run_backward(model, differentiated, recorder)
             else:

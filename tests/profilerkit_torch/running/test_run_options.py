@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -135,7 +136,9 @@ def test_parts_that_are_kept_in_eval_mode_stay_so_while_the_rest_is_trained() ->
     run(model, ones(2, 4), training=True, times=1)
     model.eval()
     run(model, ones(2, 4), training=True, times=1)
-    assert seen == [(True, False)] * 2 + [(True, True)] * 2
+    model.norm.train()  # type: ignore[union-attr]
+    run(model, ones(2, 4), training=True, times=1)
+    assert seen == [(True, False)] * 2 + [(True, True)] * 2 + [(False, True)] * 2
 
 
 @dataclass
@@ -151,6 +154,10 @@ class Output:
         lambda y: (y, None),
         lambda y: {"a": [y], "b": 3},
         lambda y: Output(y.detach(), {"kept": (y,)}),
+        lambda y: SimpleNamespace(kept=[y]),
+        lambda y: [*[None] * 2000, y],
+        lambda y: {"loss": y.sum(), "extra": 2 * y},  # a loss is differentiated alone, as it is counted
+        lambda y: SimpleNamespace(loss=y.sum(), extra=2 * y),
     ],
 )
 def test_outputs_of_any_make_have_gradients(wrap: Any) -> None:

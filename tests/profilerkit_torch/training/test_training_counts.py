@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -183,6 +184,7 @@ def test_many_unused_weights_are_not_all_named() -> None:
         lambda a, b: {"a": [a], "b": {"c": (b,)}},
         lambda a, b: {"logits": a, "hidden": b, "indices": a.argmax(-1)},
         lambda a, b: {a, b},
+        lambda a, b: SimpleNamespace(a=a, b=[b]),
     ],
 )
 def test_all_outputs_are_differentiated(packed: Callable[..., Any]) -> None:

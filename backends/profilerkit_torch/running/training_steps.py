@@ -1,0 +1,116 @@
+"""One training step, the same for all that time it or count it: its mode, what is differentiated, and its hooks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from functools import partial
+from typing import Any
+
+import torch
+from torch import nn
+
+from profilerkit import InputError, ModelInputs
+from profilerkit.backend_kit.call_stack import tensors_in
+from profilerkit.process.restoring import for_each, restored
+
+from ..compat.modules import ACCUMULATION_HOOKS
+from ..costs import is_plain
+from ..model.attributes import list_reachable
+from ..model.modules import list_parameters
+from ..untouched.snapshots import refill
+from .timed_passes import Autocast
+
+__all__ = [
+    "NothingTrainedError",
+    "list_differentiated",
+    "make_ones",
+    "prepare_training_step",
+    "set_training_flags",
+    "without_hooks_once_accumulated",
+]
+
+
+class NothingTrainedError(InputError):
+    """A step of training has no output to go back from."""
+
+
+def set_training_flags(modules: Iterable[nn.Module]) -> None:
+    """Put modules that are all in eval mode into training mode, by the flags alone.
+
+    Where one is in training mode, all stay as they are: a batch norm that was frozen with ``eval()`` stays frozen.
+    """
+    modules = list(modules)
+    if not any(getattr(module, "training", True) for module in modules):  # a frozen script has no such flag
+        for module in modules:
+            module.training = True
+
+
+@contextmanager
+def prepare_training_step(model: nn.Module) -> Iterator[Callable[..., None]]:
+    """Yield what runs one training step of the model, as `forward_pass` is called; and a call between its two parts.
+
+    The gradients are left on the parameters: use inside `preserve`. What a parameter does once it has its gradient
+    (such as an optimizer's update) is left out, since it would change the model.
+    """
+    trained = [parameter for parameter in list_parameters(model) if parameter.requires_grad]
+
+    def step(
+        called: Callable[..., Any],
+        inputs: ModelInputs,
+        autocast: Autocast,
+        between: Callable[[], object] = nullcontext,
+    ) -> None:
+        for parameter in trained:
+            parameter.grad = None
+        with torch.enable_grad():
+            with autocast():
+                outputs = inputs.run(called)
+            between()
+            differentiated = list_differentiated(outputs)
+            if not differentiated:
+                raise NothingTrainedError(
+                    "training=True: none of the model's outputs depends on a weight that is trained; give its weights "
+                    "requires_grad=True, or leave training out"
+                )
+            torch.autograd.backward(differentiated, [make_ones(output) for output in differentiated])
+
+    with without_hooks_once_accumulated(trained):
+        yield step
+
+
+def list_differentiated(outputs: Any) -> list[torch.Tensor]:
+    """Return, each once, the outputs that need gradients; the model's own loss alone where it returns one.
+
+    What an object of a class of the user's has as attributes counts where there is nothing else: beside other outputs
+    it is a cache of keys and values, which no loss is made of.
+    """
+    loss = outputs.get("loss") if isinstance(outputs, Mapping) else getattr(outputs, "loss", None)
+    if isinstance(loss, torch.Tensor) and loss.requires_grad and loss.numel() == 1:
+        return [loss]
+    return _list_trained(tensors_in(outputs, torch.is_tensor)) or _list_trained(list_reachable((outputs,)))
+
+
+def _list_trained(values: Iterable[Any]) -> list[torch.Tensor]:
+    return list({id(value): value for value in values if torch.is_tensor(value) and value.requires_grad}.values())
+
+
+def make_ones(output: torch.Tensor) -> torch.Tensor:
+    """Return the gradient of an output; torch has no ones in the layouts of sparse tensors, whose gradient is dense."""
+    if is_plain(output) or output.is_nested:
+        return torch.ones_like(output.conj() if output.is_conj() else output)  # a conjugate would be copied first
+    return torch.ones(output.shape, dtype=output.dtype, device=output.device)
+
+
+@contextmanager
+def without_hooks_once_accumulated(parameters: Iterable[Any]) -> Iterator[None]:
+    """Empty the mappings of what parameters do once they have a gradient: autograd goes on calling what they hold.
+
+    It has the mapping itself; to take that off the parameter changes nothing for it.
+    """
+    mappings = [getattr(parameter, name) for parameter in parameters for name in ACCUMULATION_HOOKS]
+    hooks = [(mapping, dict(mapping)) for mapping in mappings if mapping]
+    with restored(partial(for_each, refill, hooks)):
+        for mapping, _ in hooks:
+            mapping.clear()
+        yield
