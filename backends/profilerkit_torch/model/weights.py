@@ -15,7 +15,7 @@ from ..compat.tensors import storage_address
 from ..costs.shapes import is_plain, replace_by_shapes
 from .tensors import PLAIN_TYPES, count_numbers, count_stored_bytes
 
-__all__ = ["find_spans", "note_quantization", "weight_record"]
+__all__ = ["find_spans", "identify_weight", "note_quantization", "weight_record"]
 
 #: Dtypes of which a plain tensor's elements are the numbers that it stands for: name and bytes of each.
 _ORDINARY = {
@@ -41,7 +41,7 @@ def weight_record(
     content = _read_content(tensor)
     return WeightRecord(
         name,
-        identities.setdefault(key or _identify(tensor), len(identities)),
+        identities.setdefault(key or identify_weight(tensor), len(identities)),
         content.numbers if count is None else count,
         content.bytes,
         content.dtype,
@@ -76,7 +76,7 @@ def _name_dtype(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 
 
-def _identify(tensor: torch.Tensor) -> Any:
+def identify_weight(tensor: torch.Tensor) -> Any:
     """Return what two parameters share exactly where they are tied: the same elements of the same storage."""
     if is_unsized(tensor) or not tensor.numel():
         return id(tensor)

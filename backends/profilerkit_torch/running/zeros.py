@@ -32,6 +32,7 @@ from ..model.keras_layers import adapt_to_keras, holds_keras, list_reported_weig
 from ..model.modules import find_mirrors, list_modules
 from ..model.packed_weights import is_package, unpack
 from ..model.tensors import is_wrapper_class, list_wrapped, storage_key
+from ..model.weights import identify_weight
 from ..model.wrapped import give_wrapper
 from ..trace.inference_pass import GRAD_MODES, InferencePass, needs_autograd
 from ..trace.operator_facts import tensors_among, tensors_in
@@ -60,7 +61,7 @@ def zero_weights(model: nn.Module) -> tuple[int, int]:
 
 def _count_parameters(model: nn.Module) -> Collection[Nonzero]:
     """Return how many elements of each floating-point parameter are not zero; tied ones are counted once."""
-    counts: dict[int, Nonzero] = {}
+    counts: dict[Any, Nonzero] = {}
     modules = list_modules(model)
     mirrors = find_mirrors(modules) if holds_keras(modules) else ()
     for module in modules:
@@ -68,7 +69,7 @@ def _count_parameters(model: nn.Module) -> Collection[Nonzero]:
         for name, parameter in weights:
             if parameter is not None and (parameter.is_floating_point() or parameter.is_complex()):
                 weight = _apply_mask(module, name, parameter.detach())
-                counts[id(parameter)] = Nonzero(_count_nonzero(weight), weight.numel())
+                counts[identify_weight(parameter)] = Nonzero(_count_nonzero(weight), weight.numel())
     return counts.values()
 
 

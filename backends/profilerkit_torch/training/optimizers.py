@@ -97,19 +97,30 @@ def _explain_failure() -> Iterator[None]:
 def _measure_step(optimizer: Any) -> int:
     """Step on meta tensors, and return the most bytes that the step takes.
 
+    A fused kernel takes no meta tensors. It makes the same state as a step without it, and writes all in place: groups
+    of weights with such a kernel step by themselves, and their bytes do not count.
+    """
+    groups = optimizer.param_groups
+    fused = [group for group in groups if group.get("fused")]
+    if not fused:
+        return _watch_step(optimizer)
+    optimizer.param_groups = [{**group, "fused": False} for group in fused]
+    _watch_step(optimizer)
+    optimizer.param_groups = [group for group in groups if not group.get("fused")]
+    update_bytes = _watch_step(optimizer)
+    optimizer.param_groups = groups
+    return update_bytes
+
+
+def _watch_step(optimizer: Any) -> int:
+    """Step, and return the most bytes of what the step makes.
+
     Torch wraps ``step`` into a function that runs the user's hooks, which are for real steps: what it wraps is called.
-    A fused kernel takes no meta tensors. It makes the same state as a step without it, and writes all in place.
     """
     step = type(optimizer).step
-    watched = _WatchedStep()
-    fused = [group for group in optimizer.param_groups if group.get("fused")]
-    for group in fused:
-        group["fused"] = False
-    with watched:
+    with _WatchedStep() as watched:
         getattr(step, "__wrapped__", step)(optimizer)
-    for group in fused:
-        group["fused"] = True
-    return 0 if fused else watched.peak_bytes
+    return int(watched.peak_bytes)
 
 
 class _WatchedStep(TorchDispatchMode):
@@ -168,12 +179,28 @@ def _copy_onto_meta(optimizer: torch.optim.Optimizer) -> Any:
         for weight in group["params"]
     }
     copy.param_groups = [
-        {**group, "params": [stand_ins[id(weight)] for weight in group["params"]]} for group in optimizer.param_groups
+        {**group, **_choose_lists(group), "params": [stand_ins[id(weight)] for weight in group["params"]]}
+        for group in optimizer.param_groups
     ]
     copy.state = defaultdict(dict)
     for weight, kept in optimizer.state.items():
         copy.state[stand_ins.get(id(weight), weight)] = map_leaves(dict(kept), _move_state)
     return copy
+
+
+#: Where torch updates the weights of a group all at once, unless it is told otherwise.
+_WITH_LISTS = ("cuda", "mtia", "xpu")
+
+
+def _choose_lists(group: dict[str, Any]) -> dict[str, bool]:
+    """Return the setting ``foreach`` that torch would choose by the device of a group's weights; nothing if it is set.
+
+    With a tensor as learning rate torch updates them one by one all the same, unless the step can be captured.
+    """
+    is_open = group.get("foreach", False) is None and not (group.get("fused") or group.get("differentiable"))
+    takes_rate = group.get("capturable") or not isinstance(group.get("lr"), torch.Tensor)
+    has_lists = all(weight.device.type in _WITH_LISTS for weight in group["params"])
+    return {"foreach": True} if is_open and takes_rate and has_lists else {}
 
 
 def _make_stand_in(weight: torch.Tensor, is_fused: bool) -> torch.Tensor:

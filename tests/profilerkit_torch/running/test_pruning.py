@@ -50,6 +50,13 @@ def test_a_convolution_costs_its_nonzero_weights_at_each_place() -> None:
     assert effective(layer, ones(1, 4, 7, 7)) == 5 * 5 * (6 * 2 * 9 - 30)
 
 
+def test_weights_that_share_their_elements_are_counted_once() -> None:
+    """As ``total_params`` counts them, also where they are parameters of their own."""
+    first, second = make_holes(nn.Linear(4, 4, bias=False), 5), nn.Linear(4, 4, bias=False)
+    second.weight = nn.Parameter(first.weight.data)
+    assert BACKEND.zero_weights(nn.Sequential(first, second)) == (5, 16)
+
+
 def test_a_mask_of_torchs_pruning_is_applied() -> None:
     layer = nn.Linear(8, 4)
     prune.l1_unstructured(layer, "weight", amount=24)

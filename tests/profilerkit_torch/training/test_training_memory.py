@@ -503,6 +503,37 @@ def test_what_an_optimizer_keeps_on_the_host_is_not_on_the_gpu(settings: dict[st
     assert (before.state, after.state) == (expected, expected)
 
 
+@pytest.mark.parametrize(
+    ("device", "settings", "elements"),
+    [
+        ("cpu", {}, 2 * 30),  # the root of the mean, and that divided, of the larger weight
+        ("cuda", {}, 30 + 5),  # the roots of all weights at once, divided in place
+        ("cuda", {"foreach": False}, 2 * 30),
+        ("cuda", {"lr": torch.tensor(0.1)}, 2 * 30),
+        ("cuda", {"fused": True}, 0),
+    ],
+)
+def test_an_update_on_a_gpu_takes_all_weights_at_once(device: str, settings: dict[str, Any], elements: int) -> None:
+    with FakeTensorMode():
+        weights = [nn.Parameter(torch.empty(shape, device=device)) for shape in ((5, 6), (5,))]
+    optimizer = torch.optim.Adam(weights)
+    optimizer.param_groups[0] |= settings
+    found = optimizer_bytes(optimizer, ())
+    assert isinstance(found, OptimizerBytes)
+    assert found.update == pytest.approx(4 * elements, abs=8)  # with a number or two
+
+
+def test_weights_with_a_fused_kernel_take_nothing_beside_others_without() -> None:
+    weights = [nn.Parameter(torch.empty(shape)) for shape in ((50, 60), (5,))]
+    groups = [{"params": weights[:1], "fused": True}, {"params": weights[1:]}]
+    optimizer = torch.optim.Adam(groups)
+    found = optimizer_bytes(optimizer, ())
+    assert isinstance(found, OptimizerBytes)
+    assert found.state == 2 * 4 * 3005 + 2 * 4
+    assert found.update == pytest.approx(2 * 4 * 5, abs=8)
+    assert [group["fused"] for group in optimizer.param_groups] == [True, None]
+
+
 def test_frozen_weights_in_the_groups_of_an_optimizer_have_no_state() -> None:
     """Two values of 4 bytes for each of 3 x 2 trainable weights, and a step of 4 bytes; a real step makes as much."""
     model = nn.Sequential(nn.Linear(50, 3, bias=False).requires_grad_(False), nn.Linear(3, 2, bias=False))
