@@ -127,8 +127,8 @@ def outside_restored(inventory: Inventory, inputs: ModelInputs) -> Iterator[None
     One under autocast, or on another device, would leave there what the caller's own calls do not expect.
     """
     surroundings = Surroundings(inventory, inputs)
-    steps = [surroundings.restore_own_cells, *(partial(_restore_tensors, holder) for holder in surroundings.holders)]
-    with restored(partial(call_each, steps), surroundings.forget, in_child=False):
+    steps = [partial(_restore_tensors, holder) for holder in surroundings.holders]
+    with restored(surroundings.restore_own_cells, partial(call_each, steps), surroundings.forget, in_child=False):
         yield
 
 

@@ -525,7 +525,7 @@ def test_an_update_on_a_gpu_takes_all_weights_at_once(device: str, settings: dic
 
 def test_weights_with_a_fused_kernel_take_nothing_beside_others_without() -> None:
     weights = [nn.Parameter(torch.empty(shape)) for shape in ((50, 60), (5,))]
-    groups = [{"params": weights[:1], "fused": True}, {"params": weights[1:]}]
+    groups: list[dict[str, Any]] = [{"params": weights[:1], "fused": True}, {"params": weights[1:]}]
     optimizer = torch.optim.Adam(groups)
     found = optimizer_bytes(optimizer, ())
     assert isinstance(found, OptimizerBytes)
