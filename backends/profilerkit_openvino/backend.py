@@ -20,12 +20,13 @@ from profilerkit.process.contents import list_contents
 from profilerkit.protocols import NamesDevices, NoticesTraining, TimesLayers, TimesOperators
 
 from .costs import COSTS, OPERATORS
+from .layers import name_model
 from .loaders import open_model
 from .nodes import list_inner
 from .runs import MODES, open_runtime, prepare_run, resolve_device
 from .runtime import openvino
 from .timing import time_nodes
-from .tracing import declare, name_model, trace_model
+from .tracing import declare, trace_model
 
 __all__ = ["OpenvinoBackend"]
 
@@ -50,7 +51,7 @@ class OpenvinoBackend(TimedArrayBackend, NamesDevices, NoticesTraining, TimesLay
         return isinstance(model, openvino.Model)
 
     def model_name(self, model: Any) -> str:
-        """Return the name that the model has in its file; "Model" if that is only a number."""
+        """Return the name that the model has in its file, or that of the Keras model; "Model" for a number."""
         return name_model(model)
 
     def resolve_device(self, model: Any, device: DeviceLike) -> str:

@@ -12,13 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from profilerkit.backend_kit.operator_calls import OperatorCall, Shapes, UnknownCostError, UnknownShapeError
+from profilerkit.backend_kit.operator_calls import OperatorCall, Shapes, UnknownCostError, UnknownShapeError, read_sizes
 from profilerkit.backend_kit.operator_costs import OperatorCosts, RegisterCost
 from profilerkit.costs import (
     CallForm,
     Cost,
     CostRegistry,
-    Shape,
     activation,
     attention,
     convolution,
@@ -203,12 +202,11 @@ def multiply_matrices(call: Call) -> Cost:
 
 @_register("Einsum")
 def einsum(call: Call) -> Cost:
-    """By `profilerkit.costs.matmul.contraction`."""
-    operands, _, result = str(call.attributes["equation"]).replace(" ", "").partition("->")
-    if "." in operands:  # an ellipsis, whose dimensions have no labels
-        raise UnknownCostError
-    terms = [dict(zip(term, shape, strict=True)) for term, shape in zip(operands.split(","), call.inputs, strict=True)]
-    return matmul.contraction(terms, result)
+    """By `profilerkit.costs.matmul.contraction`. Without an arrow the result has the labels that occur once."""
+    operands, arrow, result = str(call.attributes["equation"]).replace(" ", "").partition("->")
+    terms = [read_sizes(term, shape) for term, shape in zip(operands.split(","), call.inputs, strict=True)]
+    once = [label for term in terms for label in term if label.startswith("...") or operands.count(label) == 1]
+    return matmul.contraction(terms, read_sizes(result, call.outputs[0]) if arrow else once)
 
 
 @_register("ScaledDotProductAttention")
@@ -358,13 +356,17 @@ def add_columns(call: Call) -> Cost:
 
 @_register("DFT", "IDFT", "RDFT", "IRDFT")
 def transform(call: Call) -> Cost:
-    """A transform along each of the axes; the last dimension of complex tensors has the parts of the numbers."""
-    if call.type == "RDFT":
-        lengths = call.inputs[0]
-    elif call.type == "IRDFT":
-        lengths = call.outputs[0]
+    """A transform along each of the axes, of the lengths that the third input says, or else of those of the tensor.
+
+    The last dimension of complex tensors has the parts of the numbers.
+    """
+    axes = [int(axis) for axis in np.ravel(call.read(1))]
+    if call.type == "RDFT":  # its output has half of the frequencies
+        sizes = list(call.inputs[0])
+        for axis, size in zip(axes, np.ravel(call.read(2)) if call.has_input(2) else (), strict=False):
+            sizes[axis] = sizes[axis] if size == -1 else int(size)
     else:
-        lengths = Shape(call.inputs[0][:-1])
+        sizes = list(call.outputs[0] if call.type == "IRDFT" else call.outputs[0][:-1])
     is_real = call.type in ("RDFT", "IRDFT")
-    costs = [fourier.transform(lengths.numel, lengths[int(axis)], is_real) for axis in np.ravel(call.read(1))]
+    costs = [fourier.transform(prod(sizes), sizes[axis], is_real) for axis in axes]
     return Cost(0, sum(cost.flops for cost in costs))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from profilerkit.backend import DeviceLike
 from profilerkit_metrics.evaluation_functions import EvaluationFunctions, GetTopk, LossEvaluation, ScoreFunction
 from profilerkit_metrics.scoring import Batches
@@ -10,12 +12,15 @@ from profilerkit_metrics.scoring_arrays import ReadyModel, score_opened
 from .loaders import open_model
 from .runs import MODES, compile_model, make_call, resolve_device
 from .runtime import openvino
+from .weights import find_weighted
 
 __all__ = ["EvalLossFunction", "get_accuracy", "get_missclass", "get_topk"]
 
 
-#: The operators whose results are logits for sure.
-_LINEAR = ("Convolution", "MatMul")
+#: Products: with a weight, their results are logits.
+_PRODUCTS = ("Convolution", "MatMul")
+#: Operators whose results are probabilities, of which a product with a weight may be a mean.
+_PROBABILITIES = ("Sigmoid", "Softmax")
 
 
 def _compile(model: openvino.Model, device: DeviceLike) -> ReadyModel:
@@ -24,16 +29,26 @@ def _compile(model: openvino.Model, device: DeviceLike) -> ReadyModel:
 
 
 def _gives_probabilities(model: openvino.Model) -> bool | None:
-    """Return whether a model ends in a sigmoid; None where its last operator leaves that open.
+    """Return True for a model that ends in a sigmoid, False for one that ends in a layer with weights; else None.
 
-    An addition is that of a bias only where it follows a linear operator: it may also add probabilities up.
+    An addition is that of a bias only where it follows such a layer: it may also add probabilities up, as a product of
+    activations may do.
     """
+    nodes = model.get_ordered_ops()
+    reads_weight = dict(zip((node.get_name() for node in nodes), find_weighted(nodes), strict=True))
     last = model.get_results()[0].input_value(0).get_node()
-    kind = last.get_type_name()
-    kinds = [value.get_node().get_type_name() for value in last.input_values()] if kind == "Add" else [kind]
-    if any(kind in _LINEAR for kind in kinds):
-        return False
-    return True if kind == "Sigmoid" else None
+    if last.get_type_name() == "Sigmoid":
+        return True
+    for node in _list_sources(last) if last.get_type_name() == "Add" else [last]:
+        kinds = [source.get_type_name() for source in _list_sources(node)]
+        is_layer = node.get_type_name() in _PRODUCTS and reads_weight[node.get_name()]
+        if is_layer and not any(kind in _PROBABILITIES for kind in kinds):
+            return False
+    return None
+
+
+def _list_sources(node: Any) -> list[Any]:
+    return [value.get_node() for value in node.input_values()]
 
 
 score_batches = score_opened(

@@ -1,17 +1,20 @@
 """Layers by the names of nodes: torch's converter writes ``__module.block.conv/aten::_convolution/Convolution``.
 
-Names with slashes alone are scopes, as those of ONNX and TensorFlow: ``/block/conv/Conv``. The optimizations of the
-converter give new names to what they fuse, such as a convolution that has taken in the scale of a batch norm. A node
-without a layer belongs to the layer that reads what it makes.
+Those of TensorFlow's converter have the scopes of Keras layers and of their calls (`keras_scopes`). Other names with
+slashes are scopes too, as those of ONNX: ``/block/conv/Conv``. The optimizations of the converters give new names to
+what they fuse, such as a convolution that has taken in the scale of a batch norm. A node without a layer belongs to the
+layer that reads what it makes.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from itertools import takewhile
+from typing import Any, NamedTuple, TypeAlias
 
+from profilerkit.backend_kit.keras_scopes import find_keras_layers, find_keras_name
 from profilerkit.backend_kit.named_layers import (
     CallCounter,
     LayersAround,
@@ -25,14 +28,20 @@ from profilerkit.trace.layer_paths import walk_outwards
 
 from .costs import OPERATORS
 from .nodes import read_consumers
+from .weights import find_weighted
 
-__all__ = ["Layers", "find_layers"]
+__all__ = ["Layers", "find_layers", "name_model"]
 
+#: What TensorFlow's converter calls every model.
+_OF_TENSORFLOW = "TensorFlow_Frontend_IR"
 _TORCH = re.compile(r"__module\.([^/]+)/")
 #: What torch's converter calls the operators of the model itself.
 _ROOT = re.compile(r"(aten|prim|quantized|torchvision)::")
 #: Nodes that compute nothing, and of which no layer has its type.
 _PASSIVE = ("Constant", "Parameter", "Result")
+
+#: The calls of layers that a node is in, the outermost first, without the model's own; empty for the model itself.
+_Around: TypeAlias = tuple[Scope, ...]
 
 
 @dataclass
@@ -46,89 +55,98 @@ class Layers(Scopes):
     unnamed: int = 0
 
 
-class _PlacedNode(NamedTuple):
-    """A node with the layer that it is in.
+def name_model(model: Any) -> str:
+    """Return the name of a model: of a converted Keras model its own.
 
-    Attributes:
-        kind: Its operator: "Convolution".
-        path: The path of its layer; empty for the model itself.
-        is_named: Whether its own name tells the layer.
-        has_weight: Whether it reads a parameter.
+    "Model" for one that OpenVINO has numbered, whose name differs from run to run.
     """
-
-    kind: str
-    path: str
-    is_named: bool
-    has_weight: bool
-
-
-def find_layers(nodes: Sequence[Any], weighted: Sequence[bool], name: str) -> Layers:
-    """Return the layers of nodes in the order in which they run.
-
-    ``weighted`` says of each node whether it reads a parameter, and ``name`` is the type of the model.
-    """
-    paths = _find_paths(nodes)
-    placed = [
-        _PlacedNode(node.get_type_name(), paths[node.get_name()] or "", _read_path(node) is not None, has_weight)
-        for node, has_weight in zip(nodes, weighted, strict=True)
-    ]
-    typed = [
-        TypedOperator(node.path, node.kind, node.has_weight, is_free=node.kind in OPERATORS.free)
-        for node in placed
-        if node.kind not in _PASSIVE
-    ]
-    return Layers(_number_calls(placed), name_types(name, typed, with_containers=True), _count_unnamed(placed))
+    name = str(model.get_friendly_name())
+    if name == _OF_TENSORFLOW:
+        return find_keras_name(list(_list_scoped(model.get_ordered_ops()))) or name
+    return "Model" if re.fullmatch(r"Model\d+", name) else name
 
 
-def _find_paths(nodes: Sequence[Any]) -> dict[str, str | None]:
-    """Return the path of the layer of each node, by the node's unique name; None where nothing tells a layer.
+def find_layers(model: Any) -> Layers:
+    """Return the layers of the nodes of a model, in the order in which they run."""
+    nodes = model.get_ordered_ops()
+    is_of_keras = model.get_friendly_name() == _OF_TENSORFLOW
+    told = _read_keras_names(nodes) if is_of_keras else [_read_name(node.get_friendly_name()) for node in nodes]
+    placed = _ask_readers(nodes, told)
+    counter = CallCounter()
+    chains, typed, unnamed = [], list[TypedOperator](), 0
+    for node, by_name, around, has_weight in zip(nodes, told, placed, find_weighted(nodes), strict=True):
+        kind = node.get_type_name()
+        if kind not in _PASSIVE:
+            is_free = kind in OPERATORS.free
+            typed.append(TypedOperator(around[-1].path if around else "", kind, has_weight, is_free=is_free))
+            unnamed += by_name is None and not is_free
+        if (
+            is_of_keras or kind in _PASSIVE
+        ):  # Keras numbers calls; what is passive may stand anywhere before its readers
+            chains.append((Scope(""), *around))
+        else:
+            paths = LayersAround(tuple(scope.path for scope in around))
+            chains.append(counter.enter(kind, paths, is_scoped=by_name is not None))
+    types = name_types(name_model(model), typed, with_containers=True)
+    return Layers(chains, types, unnamed if any(told) else 0)
 
-    Where its own name does not tell it, the layer is the innermost one around all that read what the node makes.
-    """
-    paths: dict[str, str | None] = {}
-    for node in reversed(nodes):  # what reads a result runs later: its layer is known already
-        path = _read_path(node)
-        if path is None:
-            readers = [paths[target.get_node().get_name()] for target in read_consumers(node, paths)]
-            path = _find_common([reader for reader in readers if reader is not None])
-        paths[node.get_name()] = path
-    return paths
 
-
-def _read_path(node: Any) -> str | None:
-    """Return the path of the layer that a node's name tells: empty for the model itself, None where it tells none."""
-    name = node.get_friendly_name()
+def _read_name(name: str) -> _Around | None:
+    """Return the layers that the name of a node tells; None where it tells none."""
     match = _TORCH.match(name)
     if match:
-        return match[1]
+        return _nest(match[1])
     if _ROOT.match(name):
-        return ""
+        return ()
     paths = list(nest_scopes(name.strip("/").split("/")[:-1]))
     if paths:
-        return paths[-1]
-    return "" if name.startswith("/") else None
+        return _nest(paths[-1])
+    return () if name.startswith("/") else None
 
 
-def _find_common(paths: Sequence[str]) -> str | None:
-    """Return the innermost layer around all of these: ``a.b`` of ``a.b.x`` and ``a.b.y.z``; None without any."""
-    around = [set(walk_outwards(path)) for path in paths]
-    return max(set.intersection(*around), key=len) if around else None
+def _nest(path: str) -> _Around:
+    """Return the layers around a path, and its own."""
+    return tuple(Scope(outer) for outer in reversed(list(walk_outwards(path))) if outer)
 
 
-def _number_calls(nodes: Iterable[_PlacedNode]) -> list[tuple[Scope, ...]]:
-    """Return the calls that each node is in, the model's own first."""
-    counter = CallCounter()
-    chains = []
+def _read_keras_names(nodes: Sequence[Any]) -> list[_Around | None]:
+    """Return the calls of Keras layers that the name of each node tells; None where it tells none."""
+    layers = iter(find_keras_layers(list(_list_scoped(nodes))))
+    names = [node.get_friendly_name() for node in nodes]
+    around = [next(layers) if "/" in name else None for name in names]
+    return [None if layers is None else tuple(map(Scope, layers.paths, layers.calls)) for layers in around]
+
+
+class _ScopedNode(NamedTuple):
+    """A node as `keras_scopes` reads it, which looks for scopes in its name alone."""
+
+    name: str
+    op_type: str
+    input: Sequence[str] = ()
+    output: Sequence[str] = ()
+
+
+def _list_scoped(nodes: Sequence[Any]) -> Iterator[_ScopedNode]:
+    """Yield the nodes whose names have scopes."""
     for node in nodes:
-        around = tuple(reversed([outer for outer in walk_outwards(node.path) if outer]))
-        if node.kind in _PASSIVE:  # it may stand anywhere before its readers, and enters no layer
-            chains.append((Scope(""), *map(Scope, around)))
-        else:
-            chains.append(counter.enter(node.kind, LayersAround(around), node.is_named))
-    return chains
+        if "/" in node.get_friendly_name():
+            yield _ScopedNode(node.get_friendly_name(), node.get_type_name())
 
 
-def _count_unnamed(nodes: Sequence[_PlacedNode]) -> int:
-    """Return how many nodes compute something and have lost their names; 0 in a model without names of layers."""
-    has_layers = any(node.is_named and node.path for node in nodes)
-    return sum(not node.is_named and node.kind not in OPERATORS.free for node in nodes) if has_layers else 0
+def _ask_readers(nodes: Sequence[Any], told: Sequence[_Around | None]) -> list[_Around]:
+    """Return the layers of each node: those that its name tells, else all that its readers have in common."""
+    placed: dict[str, _Around | None] = {}
+    for node, by_name in zip(reversed(nodes), reversed(told), strict=True):  # readers run later: their layers are known
+        if by_name is None:
+            readers = [placed[target.get_node().get_name()] for target in read_consumers(node, placed)]
+            by_name = _find_common([reader for reader in readers if reader is not None])
+        placed[node.get_name()] = by_name
+    return [placed[node.get_name()] or () for node in nodes]
+
+
+def _find_common(chains: Sequence[_Around]) -> _Around | None:
+    """Return the layers around all of these: ``a`` and ``a.b`` of ``a.b.x`` and ``a.b.y.z``; None without any."""
+    if not chains:
+        return None
+    shared = takewhile(lambda scopes: len(set(scopes)) == 1, zip(*chains, strict=False))
+    return tuple(scopes[0] for scopes in shared)

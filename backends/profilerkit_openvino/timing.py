@@ -15,9 +15,9 @@ from profilerkit import ModelInputs, NotOfferedError
 from profilerkit.backend_kit.graph_work import Executed
 from profilerkit.backend_kit.ran_nodes import RanGraph, RanNode, make_node
 
-from .layers import Layers
+from .layers import Layers, find_layers
 from .runs import compile_model, make_call
-from .tracing import read_layers, walk_model
+from .tracing import walk_model
 
 __all__ = ["map_fusions", "time_nodes"]
 
@@ -31,7 +31,7 @@ def map_fusions(compiled: Any, model: Any, inputs: ModelInputs) -> list[RanNode]
     Every operator of the static trace is in one of them. What the device has rewritten without a trace, such as a
     product that it has split, belongs to the node that runs next.
     """
-    return _map_to_layers(compiled, model, inputs, read_layers(model))
+    return _map_to_layers(compiled, model, inputs, find_layers(model))
 
 
 def _map_to_layers(compiled: Any, model: Any, inputs: ModelInputs, layers: Layers) -> list[RanNode]:
@@ -95,7 +95,7 @@ def time_nodes(model: Any, inputs: ModelInputs, device: str, mode: str, passes: 
     pass_seconds = [_time_pass(call) for _ in range(passes)]
     after = _read_counters(request, _WARMUP + passes)
     shares = _share(before, after, sum(pass_seconds))
-    layers = read_layers(model)
+    layers = find_layers(model)
     nodes = [
         replace(node, seconds=tuple(seconds * shares.get(node.name, 0.0) for seconds in pass_seconds))
         for node in _map_to_layers(compiled, model, inputs, layers)

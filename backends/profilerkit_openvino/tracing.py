@@ -5,7 +5,6 @@ The weights are shared with the model and not read; nothing is run.
 
 from __future__ import annotations
 
-import re
 from typing import Any, NamedTuple
 
 from profilerkit import ModelInputs, ModelTrace
@@ -18,9 +17,9 @@ from .layers import Layers, find_layers
 from .nodes import dtype_name
 from .runtime import openvino
 from .walk import Value, Values, Walk, read_inputs
-from .weights import find_weighted, list_weights
+from .weights import list_weights
 
-__all__ = ["WalkedModel", "declare", "name_model", "read_layers", "trace_model", "walk_model"]
+__all__ = ["WalkedModel", "declare", "trace_model", "walk_model"]
 
 #: Operators whose output is their first input in another shape.
 _VIEWS = frozenset({"Reshape", "Squeeze", "Unsqueeze", "Identity"})
@@ -52,21 +51,9 @@ def declare(model: Any) -> list[Declared]:
     return declared
 
 
-def name_model(model: Any) -> str:
-    """Return the name of a model; "Model" for one that OpenVINO has numbered, which differs from run to run."""
-    name = str(model.get_friendly_name())
-    return "Model" if re.fullmatch(r"Model\d+", name) else name
-
-
-def read_layers(model: Any) -> Layers:
-    """Return the layers of a model."""
-    nodes = model.get_ordered_ops()
-    return find_layers(nodes, find_weighted(nodes), name_model(model))
-
-
 def trace_model(model: Any, inputs: ModelInputs | None) -> ModelTrace:
     """Trace one call; without inputs, or where they do not fit, the trace holds the layers alone."""
-    layers = read_layers(model)
+    layers = find_layers(model)
     weights = list_by_layer(list_weights(model.get_ordered_ops(), layers.chains))
     if inputs is None:
         return ModelTrace(layer_records(layers.types, weights))

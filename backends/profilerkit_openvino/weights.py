@@ -2,12 +2,13 @@
 
 A floating-point constant with dimensions is a parameter, statistics of a batch norm aside. So is a constant of narrow
 numbers that is converted and scaled where it is used; its scales and zero points are buffers. So are integers that are
-multiplied as they are. Other integers, such as shapes, are buffers. Single numbers are neither, biases aside.
+a factor of a product. Other integers, such as shapes, are buffers. Single numbers are neither, unless their place says
+that they are a weight, such as a bias.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from enum import Enum, auto
 from math import prod
 from typing import Any, NamedTuple
@@ -33,6 +34,10 @@ _KEPT = {
     **{kind: inputs.states for kind, inputs in RECURRENT.items()},
 }
 _PRODUCTS = ("MatMul", "Convolution", "GroupConvolution", "ConvolutionBackpropData", "GroupConvolutionBackpropData")
+#: How many inputs of a product come first that are factors; behind them a convolution may have the shape of its output.
+_FACTORS = 2
+#: The inputs of operators that are a parameter even if it is a single number.
+_SINGLE = {"BatchNormInference": (1, 2), "GroupNormalization": (1, 2), "PRelu": (1,)}
 
 
 def list_weights(nodes: Sequence[Any], chains: Sequence[Sequence[Scope]]) -> Iterator[PlacedWeight]:
@@ -77,9 +82,9 @@ class _Use(NamedTuple):
         return str(self.node.get_type_name())
 
     @property
-    def dtype(self) -> str:
-        """The dtype in which it reads the value."""
-        return dtype_name(self.node.get_input_element_type(self.position))
+    def reader(self) -> str:
+        """The unique name of the node."""
+        return str(self.node.get_name())
 
     @property
     def other_input(self) -> Any:
@@ -105,34 +110,42 @@ def _find_weights(nodes: Sequence[Any], holder: str = "") -> Iterator[_Weight]:
         for inner in list_inner(node):
             yield from _find_weights(inner.get_ordered_ops(), holder or node.get_name())
         if node.get_type_name() == "Constant":
-            uses = list(_trace_uses(node, is_constant))
-            role = _find_role(node, uses)
+            uses = list(_trace_uses(node, is_constant, lambda use: True))
+            # Of a reshaped constant the first input has its elements; another input has the shape.
+            with_elements = _trace_uses(node, is_constant, lambda use: use.position == 0)
+            role = _find_role(node, uses, any(_is_factor(use) and not is_constant[use.reader] for use in with_elements))
             if role is not _Role.NUMBER:
-                users = [use.node.get_name() for use in uses if not is_constant[use.node.get_name()]]
+                users = [use.reader for use in uses if not is_constant[use.reader]]
                 yield _Weight(node, role, [holder] if holder and users else users)
 
 
-def _trace_uses(node: Any, is_constant: Mapping[str, bool]) -> Iterator[_Use]:
-    """Yield what reads a constant, and what reads that which other nodes make of it, up to the nodes that run."""
+def _trace_uses(node: Any, is_constant: dict[str, bool], goes_on: Callable[[_Use], bool]) -> Iterator[_Use]:
+    """Yield what reads a constant, and what reads that which other nodes make of it, up to the nodes that run.
+
+    ``goes_on`` says of a use in a node made of constants whether what that node makes is followed too.
+    """
     waiting, seen = [node], set[str]()
     while waiting:
         for target in read_consumers(waiting.pop(), is_constant):
-            user = target.get_node()
-            yield _Use(user, target.get_index())
-            if is_constant[user.get_name()] and user.get_name() not in seen:
-                seen.add(user.get_name())
-                waiting.append(user)
+            use = _Use(target.get_node(), target.get_index())
+            yield use
+            if is_constant[use.reader] and use.reader not in seen and goes_on(use):
+                seen.add(use.reader)
+                waiting.append(use.node)
 
 
-def _find_role(node: Any, uses: Sequence[_Use]) -> _Role:
-    """Return what a constant is; the first of these rules that fits counts.
+def _find_role(node: Any, uses: Sequence[_Use], is_factor: bool) -> _Role:
+    """Return what a constant is; ``is_factor`` says whether a product that runs multiplies its elements.
+
+    The first of these rules that fits counts.
 
     - What scales or shifts narrow numbers is a buffer. Narrow numbers that are converted, maybe in another order, are a
-      parameter, and so are those whose rows are looked up, and integers of any width that are a factor of a product.
+      parameter, and so are those whose rows are looked up, and integers of any width that are a factor of a product,
+      converted or not.
     - Other integers are a buffer, or a number where there is one alone.
     - What an operator keeps, such as statistics and first states, is a buffer.
     - Biases of a recurrent layer that are all zero stand for none: they are a buffer.
-    - Other floating-point numbers are a parameter; one alone only as the matrix of a product, or as a bias.
+    - Other floating-point numbers are a parameter; one alone only as the matrix of a product, or by its place.
     """
     shape, dtype = node.get_output_shape(0), dtype_name(node.get_output_element_type(0))
     has_several = prod(shape) > 1
@@ -143,14 +156,19 @@ def _find_role(node: Any, uses: Sequence[_Use]) -> _Role:
     if dtype.startswith(_NARROW) and any(use.kind in ("Convert", "Gather") for use in uses):
         return _Role.PARAMETER
     if not is_float(dtype):
-        is_factor = any(use.kind in _PRODUCTS and use.dtype == dtype for use in uses)
         return _Role.PARAMETER if is_factor and has_several else number_or_buffer
     if has_several and any(use.position in _KEPT.get(use.kind, ()) for use in uses):
         return _Role.BUFFER
     if any(map(_is_recurrent_bias, uses)) and not np.any(read_constant(node)):
         return number_or_buffer
     is_matrix = first.kind in _PRODUCTS and len(shape) > 1
-    return _Role.PARAMETER if has_several or is_matrix or _is_bias(first) else _Role.NUMBER
+    is_single = first.position in _SINGLE.get(first.kind, ())
+    return _Role.PARAMETER if has_several or is_matrix or is_single or _is_bias(first) else _Role.NUMBER
+
+
+def _is_factor(use: _Use) -> bool:
+    """Return whether a value is a factor of a product."""
+    return use.kind in _PRODUCTS and use.position < _FACTORS
 
 
 def _is_recurrent_bias(use: _Use) -> bool:

@@ -95,14 +95,32 @@ def test_quantized_weights_may_be_turned_before_they_are_converted() -> None:
     assert (report["total_params"], report["model_size"], report["macs"]) == (48, 48 + 24 + 16, 2 * 48)
 
 
-@pytest.mark.parametrize("dtype", [np.int32, np.int8])
-def test_integers_that_are_multiplied_as_they_are_count_as_a_weight(dtype: Any) -> None:
+@pytest.mark.parametrize("converted", [False, True])
+@pytest.mark.parametrize("dtype", [np.int8, np.int32, np.int64])
+def test_integers_that_are_a_factor_of_a_product_count_as_a_weight(dtype: Any, converted: bool) -> None:
     """As the ONNX operators ConvInteger and MatMulInteger become; the shape, two integers of 64 bits, is none."""
-    given = ops.parameter([2, 8], dtype)
-    shaped = ops.reshape(given, numbers(2, 8), False)
-    report = profile(model(linear(shaped, ops.constant(np.ones((6, 8), dtype))), given), metrics=COUNTS)
+    given, weight = ops.parameter([2, 8], np.float32 if converted else dtype), ops.constant(np.ones((8, 6), dtype))
+    shaped = ops.reshape(ops.convert(weight, np.float32) if converted else weight, numbers(6, 8), False)
+    report = profile(model(linear(given, shaped), given), metrics=COUNTS)
     assert (report["total_params"], report["macs"]) == (48, 2 * 48)
     assert report["model_size"] == 48 * np.dtype(dtype).itemsize + 16
+
+
+def test_the_shape_of_what_a_transposed_convolution_makes_is_no_weight() -> None:
+    """3 x 5 filters of 2 x 2; the shape is two integers of 64 bits."""
+    given, weight = ops.parameter([1, 3, 4, 4], np.float32), ops.constant(np.ones((3, 5, 2, 2), np.float32))
+    made = ops.convolution_backprop_data(given, weight, [2, 2], output_shape=numbers(8, 8))
+    report = profile(model(made, given), metrics=COUNTS)
+    assert (report["total_params"], report["model_size"], report["macs"]) == (60, 4 * 60 + 16, 48 * 20)
+
+
+def test_a_weight_may_be_a_single_number() -> None:
+    """A slope for all channels, and scale and shift of one channel; an epsilon is none."""
+    given, one = ops.parameter([2, 1, 8], np.float32), np.ones(1, np.float32)
+    bent = ops.prelu(given, ops.constant(0.25 * one))
+    normal = ops.group_normalization(bent, ops.constant(2 * one), ops.constant(3 * one), 1, 1e-5)
+    report = profile(model(ops.add(normal, ops.constant(1e-3 * one)), given), metrics=COUNTS)
+    assert (report["total_params"], report["model_size"]) == (3, 12)
 
 
 def test_a_quantized_table_may_be_converted_after_its_rows_are_looked_up() -> None:
@@ -222,6 +240,38 @@ def test_scopes_of_other_converters_are_layers_too() -> None:
     report = profile(model(product, given), metrics=COUNTS)
     assert not any("lost the names" in note for note in report.notes)
     assert [row["path"] for row in report.layerwise] == ["", "block", "block.0", "block.0.fc"]
+
+
+def test_scopes_of_keras_are_its_layers_and_their_calls() -> None:
+    """Keras numbers the scopes of the calls of a layer 1, 3; the second product has lost its name."""
+    given, shared = ops.parameter([2, 8], np.float32), ops.constant(np.ones((8, 8), np.float32))
+    first = linear(given, shared, "net_1/shared_1/MatMul")
+    nameless = linear(ops.tanh(linear(first, shared, "net_1/shared_3/MatMul"), name="net_1/Tanh"), shared, "Multiply_7")
+    last = ops.relu(nameless, name="net_1/block_1/act_1/Relu")
+    converted = openvino.Model([last], [given], "TensorFlow_Frontend_IR")
+    report = profile(converted, metrics=COUNTS)
+    rows = {row["path"]: (row["type"], row["calls"], row["own_macs"]) for row in report.layerwise}
+    assert rows == {
+        "": ("net", 1, 0),
+        "shared": ("MatMul", 2, 2 * 128),
+        "block": ("Module", 1, 0),
+        "block.act": ("MatMul", 1, 128),
+    }
+    assert report.notes[-1].startswith("1 of the operators lost the names of their layers")
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::UserWarning")  # of Keras, which the converter gives its inputs in a list
+def test_layers_of_a_converted_keras_model_are_its_own() -> None:
+    pytest.importorskip("tensorflow")
+    keras = pytest.importorskip("keras")
+    if keras.backend.backend() != "tensorflow":
+        pytest.skip("OpenVINO's converter takes Keras models of TensorFlow")
+    given, shared = keras.Input((8,), batch_size=2), keras.layers.Dense(8, activation="relu", name="shared")
+    net = keras.Model(given, keras.layers.Dense(2, name="dense_1")(shared(shared(given))), name="net")
+    report = profile(openvino.convert_model(net), np.ones((2, 8), np.float32), metrics=COUNTS)
+    rows = {row["path"]: (row["type"], row["calls"], row["own_macs"]) for row in report.layerwise}
+    assert rows == {"": ("net", 1, 0), "shared": ("MatMul", 2, 2 * 128), "dense_1": ("MatMul", 1, 32)}
 
 
 def test_a_network_that_is_quantized_as_nncf_does() -> None:

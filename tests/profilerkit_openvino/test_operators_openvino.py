@@ -117,6 +117,8 @@ CASES: dict[str, tuple[Callable[[], Any], int, int]] = {
     "matmul transposed": (lambda: ops.matmul(x(4, 3), weight(5, 4), True, True), 3 * 5 * 4, 0),
     "integer matmul": (lambda: ops.matmul(x(2, 3, dtype=np.int32), x(3, 4, dtype=np.int32), False, False), 24, 0),
     "einsum": (lambda: ops.einsum([x(2, 3), x(3, 4)], "ij,jk->ik"), 24, 0),
+    "einsum without an arrow": (lambda: ops.einsum([x(2, 3), x(3, 4)], "ij,jk"), 24, 0),
+    "einsum with an ellipsis": (lambda: ops.einsum([x(5, 2, 3), x(3, 4)], "...j,jk->...k"), 5 * 24, 0),
     # 2 * 4 heads of 6 x 6 scores, of width 8: twice, a scale and five for a softmax
     "attention": (
         lambda: ops.scaled_dot_product_attention(x(2, 4, 6, 8), x(2, 4, 6, 8), x(2, 4, 6, 8)),
@@ -162,6 +164,10 @@ CASES: dict[str, tuple[Callable[[], Any], int, int]] = {
     "fourier": (lambda: ops.dft(x(2, 8, 2), numbers(1)), 0, 5 * 16 * 3),
     "fourier of reals": (lambda: ops.rdft(x(2, 8), numbers(1)), 0, 5 * 16 * 3 // 2),
     "fourier to reals": (lambda: ops.irdft(x(2, 5, 2), numbers(1)), 0, 5 * 16 * 3 // 2),
+    # of 16 points, whatever the tensor has: 2 * 16 points of 4 doublings
+    "fourier of a length": (lambda: ops.dft(x(2, 8, 2), numbers(1), numbers(16)), 0, 5 * 2 * 16 * 4),
+    "fourier of reals, of a length": (lambda: ops.rdft(x(2, 8), numbers(1), numbers(16)), 0, 5 * 2 * 16 * 4 // 2),
+    "fourier of reals, as it is": (lambda: ops.rdft(x(2, 8), numbers(-1), numbers(-1)), 0, 5 * 16 * 3 // 2),
     "transpose": (lambda: ops.transpose(x(2, 3), numbers(1, 0)), 0, 0),
 }
 
@@ -196,7 +202,6 @@ def _parameters(made: Any) -> list[Any]:
             lambda: ops.interpolate(x(1, 1, 4, 4), numbers(8, 8), "cubic", "sizes", antialias=True, axes=numbers(2, 3)),
             "I",
         ),
-        (lambda: ops.einsum([x(2, 3), x(3, 4)], "...j,jk->...k"), "Einsum (1 call)"),
         (
             lambda: ops.relu(ops.gather_nd(x(3, 4), ops.transpose(ops.non_zero(x(3, 4)), numbers(1, 0)))),
             "Relu of unknown",
