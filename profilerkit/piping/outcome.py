@@ -12,7 +12,7 @@ from typing import Any
 
 from ..errors import NotOfferedError, ProfilerKitError
 from ..times.measurement import Measurement
-from ..trace.bounds import Bounds
+from ..trace.bounds import UNKNOWN_ENDS, Bounds
 from ..trace.observed_runs import ObservedRun, Witnessed
 
 __all__ = [
@@ -116,6 +116,19 @@ class Outcome:
             return Bounds(self.value, self.value)
         return self.bounds or Bounds(self.value, None)
 
+    def lacking(self, missing: Iterable[str], bounds: Bounds | None = None) -> Outcome:
+        """Return the outcome of a value that lacks this too; as it is if there is no value.
+
+        ``bounds`` are the ends of the value for what is missing now; None is "this much, or more". What a value lacks
+        for two reasons adds up in no known way, unless both give it the same ends.
+        """
+        if self.completeness in (Completeness.UNAVAILABLE, Completeness.FAILED):
+            return self
+        if self.completeness is Completeness.PARTIAL and self.ends is not None:
+            bounds = self.bounds if self.ends == (bounds or Bounds(self.value, None)) else UNKNOWN_ENDS
+        all_missing = tuple(dict.fromkeys((*missing, *self.missing)))
+        return replace(self, completeness=Completeness.PARTIAL, missing=all_missing, bounds=bounds)
+
     @classmethod
     def of(cls, returned: Any) -> Outcome:
         """Read what a function returned for one key."""
@@ -123,11 +136,14 @@ class Outcome:
             return returned
         if isinstance(returned, Partial):
             missing = (returned.missing,) if isinstance(returned.missing, str) else tuple(returned.missing)
-            return cls(returned.value, Completeness.PARTIAL, missing, bounds=returned.bounds)
+            inner = cls() if returned.value is None else cls.of(returned.value)
+            return inner.lacking(missing, returned.bounds)
         if isinstance(returned, Noted):
-            return replace(cls.of(returned.value), note=returned.note)
+            inner = cls.of(returned.value)
+            return replace(inner, note="; ".join(filter(None, (inner.note, returned.note))))
         if isinstance(returned, Witnessed):
-            return replace(cls.of(returned.value), runs=tuple(returned.runs))
+            inner = cls.of(returned.value)
+            return replace(inner, runs=(*inner.runs, *returned.runs))
         if isinstance(returned, Unavailable):
             return cls(None, Completeness.UNAVAILABLE, (returned.reason,), is_applicable=returned.is_applicable)
         if isinstance(returned, Failure):

@@ -16,7 +16,7 @@ from ..error_text import shown
 from ..errors import InputError
 from ..times.measurement import Measurement
 from ..trace.bounds import UNKNOWN_ENDS, Bounds, Sign
-from ..trace.completeness import Gaps, find_gaps
+from ..trace.completeness import find_gaps
 from ..trace.records import ModelTrace
 from .function import ProfilerFunction, describe
 from .outcome import Completeness, Failure, Outcome, Unavailable, is_number
@@ -146,41 +146,14 @@ def apply_gaps(outcome: Outcome, key: StatusKey, trace: ModelTrace | None) -> Ou
         error = gaps.error_of_zero
     if error is not None:
         return Outcome.of(Failure(error))
-    missing = tuple(dict.fromkeys((*gaps.missing, *outcome.missing)))
-    if not missing:
-        return outcome
-    return replace(outcome, completeness=Completeness.PARTIAL, missing=missing, bounds=_join_bounds(outcome, gaps))
-
-
-def _join_bounds(outcome: Outcome, gaps: Gaps) -> Bounds | None:
-    """Return the ends of a value that lacks what its trace lacks; None is "this much, or more".
-
-    ======================  ===================  ==============================
-    the value alone         its trace            the value's ends
-    ======================  ===================  ==============================
-    complete or partial     complete             those of the value alone
-    complete                partial              those that the trace gives
-    partial, no number      partial              those that the trace gives
-    partial                 partial, same ends   these
-    partial                 partial, other ends  `UNKNOWN_ENDS`, as what both lack adds up in no known way
-    ======================  ===================  ==============================
-    """
-    if not gaps.missing:
-        return outcome.bounds
-    if outcome.completeness is Completeness.COMPLETE or outcome.ends is None:
-        return gaps.bounds
-    of_trace = gaps.bounds or Bounds(outcome.value, None)
-    return outcome.ends if outcome.ends == of_trace else UNKNOWN_ENDS
+    return outcome.lacking(gaps.missing, gaps.bounds) if gaps.missing else outcome
 
 
 def inherit_gaps(outcome: Outcome, sources: Iterable[StatusKey]) -> Outcome:
     """Return the outcome of a status that was computed from others: without what they lack it is not complete."""
     sources = tuple(sources)
-    missing = tuple(dict.fromkeys(words for source in sources for words in source.outcome.missing))
-    if not missing or outcome.completeness is not Completeness.COMPLETE:
-        return outcome
-    bounds = inherit_bounds(sources, outcome.value)
-    return replace(outcome, completeness=Completeness.PARTIAL, missing=missing, bounds=bounds)
+    missing = [words for source in sources for words in source.outcome.missing]
+    return outcome.lacking(missing, inherit_bounds(sources, outcome.value)) if missing else outcome
 
 
 def inherit_bounds(sources: Iterable[StatusKey], value: Any) -> Bounds | None:

@@ -22,6 +22,7 @@ from profilerkit import (
     UnknownStatusError,
 )
 from profilerkit.testing import FakeModel
+from profilerkit.trace.bounds import Bounds
 from profilerkit_metrics import ComputeComplexity
 
 MakeProfiler = Callable[..., Profiler]
@@ -365,6 +366,35 @@ def test_incompleteness_is_inherited(model: FakeModel, make_profiler: MakeProfil
     assert outcomes["half"].completeness is Completeness.UNAVAILABLE
     assert outcomes["half"].missing == ("needs energy, which is unavailable: no sensor",)
     assert profiler.compute_status("half") is None
+
+
+UP, DOWN, OPEN = Bounds(None, 8), Bounds(8, None), Bounds()
+
+
+@pytest.mark.parametrize(
+    ("source", "own", "bounds"),
+    [
+        (UP, UP, UP),
+        (DOWN, DOWN, DOWN),
+        (None, None, None),  # without bounds both are lower bounds
+        (UP, DOWN, OPEN),
+        (UP, None, OPEN),
+        (DOWN, UP, OPEN),
+        (OPEN, UP, OPEN),
+    ],
+)
+def test_a_value_that_lacks_something_itself_keeps_what_its_source_lacks(
+    source: Bounds | None, own: Bounds | None, bounds: Bounds | None, model: FakeModel, make_profiler: MakeProfiler
+) -> None:
+    profiler = make_profiler(
+        model,
+        make_function(lambda: Partial(8, ("a",), source), "base"),
+        make_function(lambda base: Partial(base, ("b",), own), "derived"),
+    )
+    assert profiler.compute_status("derived") == 8
+    outcome = profiler.status_get("derived", to_value=False).outcome
+    assert (outcome.completeness, set(outcome.missing)) == (Completeness.PARTIAL, {"a", "b"})
+    assert outcome.bounds == bounds
 
 
 @pytest.mark.parametrize("returned", [Partial(5, ("my::op",)), Unavailable("no sensor")])

@@ -12,6 +12,7 @@ from profilerkit import (
     InputError,
     Measurement,
     Metric,
+    Noted,
     NotOfferedError,
     Partial,
     Scale,
@@ -19,6 +20,7 @@ from profilerkit import (
     Unavailable,
 )
 from profilerkit.piping.outcome import Outcome
+from profilerkit.trace.observed_runs import Witnessed
 
 
 class Size(Metric):
@@ -181,6 +183,24 @@ def test_what_a_function_returns_becomes_an_outcome(
     outcome = Outcome.of(returned)
     assert (outcome.completeness, outcome.missing) == (completeness, missing)
     assert Outcome.of(outcome) is outcome
+
+
+@pytest.mark.parametrize(
+    ("returned", "note", "missing"),
+    [
+        (Noted(Noted(5, "a"), "b"), "a; b", ()),
+        (Noted(Partial(5, ("x",)), "a"), "a", ("x",)),
+        (Partial(Noted(5, "a"), ("x",)), "a", ("x",)),
+        (Partial(Partial(5, ("x",)), ("y",)), "", ("y", "x")),
+        (Witnessed(Noted(5, "a"), ()), "a", ()),
+        (Partial(5, ()), "", ()),
+    ],
+)
+def test_what_is_said_twice_of_a_value_is_kept(returned: Any, note: str, missing: tuple[str, ...]) -> None:
+    outcome = Outcome.of(returned)
+    assert (outcome.value, outcome.note, outcome.missing) == (5, note, missing)
+    is_partial = isinstance(returned, Partial) or bool(missing)
+    assert outcome.completeness is (Completeness.PARTIAL if is_partial else Completeness.COMPLETE)
 
 
 def test_a_template_says_that_it_is_not_computed() -> None:
