@@ -133,7 +133,10 @@ class DeviceInfo:
         if not isinstance(self.name, str) or not self.name.strip():
             raise ArgumentError(f"name={shown(self.name)}: give the name of the device as a text")
         for name in ("dense_peaks", "sparse_peaks"):
-            peaks = {dtype_name(dtype): figure for dtype, figure in getattr(self, name).items()}
+            peaks: dict[str, Figure] = {}
+            for dtype, figure in getattr(self, name).items():
+                if peaks.setdefault(dtype_name(dtype), figure) is not figure:
+                    raise ArgumentError(f"{name} has two figures for {dtype_name(dtype)}; give one, under one name")
             object.__setattr__(self, name, MappingProxyType(peaks))
         for name in ("figures", "facts"):
             object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))

@@ -114,6 +114,10 @@ def test_a_name_of_two_devices_is_refused(tmp_path: Path, monkeypatch: pytest.Mo
             '[sparse_peaks]\nbf16 = {value = 1, source = "a"}',
             "dense peak of 2 FLOP/s for bfloat16, above its sparse one of 1: are the two exchanged",
         ),
+        (
+            'name = "x"\n[dense_peaks]\nfp16 = {value = 2, source = "a"}\nhalf = {value = 1, source = "a"}',
+            "dense_peaks has two figures for float16; give one, under one name",
+        ),
     ],
 )
 def test_what_a_file_may_not_hold(tmp_path: Path, text: str, message: str) -> None:
