@@ -321,7 +321,8 @@ def _sum_rows(
     row = {"operator": operator.name, "phase": operator.phase, "calls": calls}
     if "seconds" in totals:
         seconds = totals.pop("seconds") or 0.0
-        row |= {"seconds": seconds, "own_seconds": own_seconds.get(operator), "average_seconds": seconds / calls}
+        average = seconds / calls if calls else None  # the last pass, whose calls these are, may have had none
+        row |= {"seconds": seconds, "own_seconds": own_seconds.get(operator), "average_seconds": average}
     return {**row, **totals}
 
 

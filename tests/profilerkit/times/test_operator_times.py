@@ -11,6 +11,7 @@ from profilerkit.times.operator_times import (
     OperatorTimes,
     OperatorTimeTable,
     OrderedCall,
+    operator_totals,
 )
 from profilerkit.trace.ignoring import without_layers
 from profilerkit.trace.records import LayerRecord, ModelTrace, OpRecord
@@ -271,3 +272,12 @@ def test_operators_without_their_calls_have_no_zero_where_they_cannot_be_joined(
 
 def test_an_operator_time_tells_nothing_of_its_calls_unless_it_says_so() -> None:
     assert OperatorTime("linear", "a", "forward", 1, (1.0,)).called is None
+
+
+def test_an_operator_that_the_last_pass_did_not_call_has_no_average() -> None:
+    """The calls are those of the last pass; the seconds are the median of (3, 0, 1)."""
+    rows = [make_timed("linear", "fc", make_call(0, "linear"), seconds=(3.0,) * 3), make_timed("erf", "fc")]
+    rows[1] = replace(rows[1], seconds=(3.0, 0.0, 1.0))
+    totals = {row["operator"]: row for row in operator_totals(table(rows, trace(op("linear", "fc", 100, 210))))}
+    assert [totals["erf"][name] for name in ("calls", "seconds", "average_seconds")] == [0, 1.0, None]
+    assert totals["linear"]["average_seconds"] == 3.0
