@@ -122,7 +122,10 @@ def compare(
     """
     models = [reference, *others]
     if len(models) < 2:
-        raise TypeError("compare() needs a reference and at least one other model: compare(teacher, student, inputs=x)")
+        one_by_one = ", one by one and not as a list" if isinstance(reference, (list, tuple)) else ""
+        raise TypeError(
+            f"compare() needs a reference and at least one other model{one_by_one}: compare(teacher, student, inputs=x)"
+        )
     shown_names = read_names(names, len(models))
     job = Job.read(
         None,

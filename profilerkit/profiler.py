@@ -403,15 +403,22 @@ class Profiler:
     ) -> P:
         """Return a profiler with the same functions for another model or other data. Model and data are not copied.
 
-        The new profiler has no values, unless ``retain_status`` is True.
+        The new profiler has no values, unless ``retain_status`` is True: they are those of this model and its data, so
+        that it raises `ArgumentError` together with others.
         """
         twin = copy.copy(self)
         if model is not None:
             bound = type(self).backend_class is not None or self.backend.accepts(model)
             backend = self.backend if bound else None
             twin._take_model(open_model(model, backend, self.backend_class))
-        if data_splits is not None:
+        if data_splits is not None and data_splits is not self.data_splits:
             twin.data_splits = twin._wrap(data_splits)
+        is_other = twin.model is not self.model or twin.data_splits is not self.data_splits
+        if FLAG("retain_status", retain_status) and is_other:
+            raise ArgumentError(
+                "retain_status=True keeps the values of this model and its data, and others were given; leave out one "
+                "of both"
+            )
         twin._computing = _Computing()
         twin._registry = self._registry.copy()
         twin._memory = dict(self._memory) if retain_status else {}

@@ -201,7 +201,9 @@ def test_profilers_can_be_called_otherwise_and_have_their_own_inputs(
 
 
 def test_compare_needs_two_models_and_as_many_names(model: FakeModel, make_profiler: Callable[..., Profiler]) -> None:
-    with pytest.raises(TypeError, match="needs a reference and at least one other model"):
+    with pytest.raises(TypeError, match="needs a reference and at least one other model: compare"):
         compare(model)
+    with pytest.raises(TypeError, match=r"one other model, one by one and not as a list: compare\(teacher, student"):
+        compare([model, model])
     with pytest.raises(ValueError, match="names has 1 entries for 2 models"):
         compare(model, model, names=["a"])

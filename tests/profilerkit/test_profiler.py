@@ -168,7 +168,10 @@ def test_a_clone_has_the_functions_and_shares_no_value(model: FakeModel, make_pr
     assert (clone.compute_status("weight"), profiler.status_get("weight")) == (3, 30)
     clone.register_profiler_function(ComputeComplexity())
     assert not profiler.status_contains("macs")
-    assert profiler.clone(retain_status=True).status_get("weight") == 30
+    assert profiler.clone(model=model, retain_status=True).status_get("weight") == 30
+    for others in ({"model": small}, {"data_splits": {"test": [1, 2]}}):
+        with pytest.raises(ArgumentError, match="retain_status=True keeps the values of this model and its data"):
+            profiler.clone(**others, retain_status=True)
     assert profiler.clone().status_get("weight") is None
     assert clone.model is small
 
