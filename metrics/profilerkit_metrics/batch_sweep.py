@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
-from profilerkit import InputError, JointFunction, Metric, NotOfferedError, Profiler, TracingError
+from profilerkit import InputError, JointFunction, Measurement, Metric, NotOfferedError, Profiler, TracingError
 from profilerkit.arguments.checks import BATCH_SIZES, Check
 from profilerkit.backend import Backend, RunOptions
-from profilerkit.count_text import format_count
 from profilerkit.error_text import error_line
 from profilerkit.errors import WithoutValuesError
-from profilerkit.inputs import ModelInputs
 from profilerkit.piping.function import Keys
-from profilerkit.piping.input_source import find_batch_size
-from profilerkit.piping.outcome import qualify
+from profilerkit.piping.outcome import Outcome, qualify
 from profilerkit.piping.quantity import format_number
 from profilerkit.times.batch_sweep import BatchSweep as Sweep
+from profilerkit.times.measurement import divide
 from profilerkit.times.sampling import Sampling
 
 from .execution_time import TimedCall, measure_in_turn
+from .other_sizes import OtherSize
 
 __all__ = ["BatchSweep", "ComputeBatchSweep"]
 
@@ -76,6 +75,8 @@ class ComputeBatchSweep(JointFunction):
         sampling: Sampling,
         batch_sizes: Iterable[int] = USUAL_SIZES,
         split: str | None = None,
+        call: Callable[..., Any] | None = None,
+        include_weights: bool = True,
     ) -> Any:
         """Return the `BatchSweep`; a lower bound where the model fails at some of the sizes.
 
@@ -89,20 +90,25 @@ class ComputeBatchSweep(JointFunction):
             batch_sizes: The batch sizes of ``batch_sweep``. Default: 1, 2, 4, 8, 16 and 32. ``batch_size`` with several
                 numbers sets them too.
             split: The data split that inputs are read from, where they come from data.
+            call: The function that is profiled instead of the model's call, if one is.
+            include_weights: That of ``memory_footprint``.
         """
-        arguments = {
-            "profiler": profiler,
-            "model": model,
-            "backend": backend,
-            "batch_sizes": batch_sizes,
-            "split": split,
-        }
-        return self.alone(**arguments, run_options=run_options, sampling=sampling)
+        return self.alone(
+            profiler=profiler,
+            model=model,
+            backend=backend,
+            run_options=run_options,
+            sampling=sampling,
+            batch_sizes=batch_sizes,
+            split=split,
+            call=call,
+            include_weights=include_weights,
+        )
 
     def measure_together(self, calls: Sequence[Mapping[str, Any]]) -> Sequence[Any]:
         """Return the sweeps of several models: at each size they are measured in turn."""
         sizes = BATCH_SIZES("batch_sizes", calls[0]["batch_sizes"])
-        tables: list[list[dict[str, Any]]] = [[] for _ in calls]
+        tables: list[list[_Row]] = [[] for _ in calls]
         failures: dict[int, Exception] = {}
         for size in sizes:
             try:
@@ -116,73 +122,68 @@ class ComputeBatchSweep(JointFunction):
                     table.append(row)
         if len(failures) == len(sizes):
             raise failures[sizes[0]]
-        return [_describe(Sweep.of(table), sizes[0], failures, call) for table, call in zip(tables, calls, strict=True)]
+        return [_describe(table, sizes[0], failures, call) for table, call in zip(tables, calls, strict=True)]
 
 
-def _measure_size(size: int, calls: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yield the row of each model at a size, computed by clones: the profilers remember values of their own inputs."""
-    twins = [_Twin(call["profiler"].clone(), call, size) for call in calls]
-    timed_calls = [
-        TimedCall(call["model"], call["backend"], twin.make_inputs(), call["run_options"])
-        for twin, call in zip(twins, calls, strict=True)
-    ]
-    for twin, timed in zip(twins, measure_in_turn(timed_calls, calls[0]["sampling"]), strict=True):
-        yield {
-            "batch_size": size,
-            "execution_time": timed.time,
-            "throughput": size / timed.time.median,
-            "memory_footprint": twin.find_peak(),
+class _Row(NamedTuple):
+    """What was measured at one batch size; of the memory, why it is not complete if there is a number that is not."""
+
+    size: int
+    time: Measurement
+    memory: Outcome
+
+    def make(self) -> dict[str, Any]:
+        """Return the row of the table."""
+        return {
+            "batch_size": self.size,
+            "execution_time": self.time,
+            "throughput": divide(self.size, self.time.median),
+            "memory_footprint": self.memory.value,
         }
 
 
-class _Twin(NamedTuple):
-    """A clone of a model's profiler for one batch size, and the arguments of the call."""
-
-    profiler: Profiler
-    call: Mapping[str, Any]
-    size: int
-
-    @property
-    def arguments(self) -> dict[str, Any]:
-        """What decides the inputs of the clone."""
-        split = self.call["split"]
-        return {"batch_size": self.size, **({} if split is None else {"split": split})}
-
-    def make_inputs(self) -> ModelInputs:
-        """Return inputs of the size; raises `InputError` if the model takes them as another number of samples."""
-        inputs = ModelInputs.of(self.profiler.compute_status("inputs", **self.arguments))
-        samples = find_batch_size(inputs, self.call["backend"], self.call["model"])
-        if samples in (None, self.size):
-            return inputs
-        raise InputError(
-            f"no sweep of batch sizes: the model takes the inputs for batch size {self.size}, {inputs!r}, as "
-            f"{format_count(samples, 'sample')}; give a callable that builds inputs from the batch size, with the "
-            "batch in the dimension where the model has it"
-        )
-
-    def find_peak(self) -> Any:
-        """Return the peak bytes of what is timed; None if they are unknown, or no function computes them."""
-        key = "training_memory" if self.call["run_options"].training else "memory_footprint"
-        if not self.profiler.status_contains(key):
-            return None
-        try:
-            return self.profiler.compute_status(key, **self.arguments)
-        except (TracingError, MemoryError):
-            raise
-        except Exception:  # the report says why, beside the memory at the first size
-            return None
+def _measure_size(size: int, calls: Sequence[Mapping[str, Any]]) -> Iterator[_Row]:
+    """Yield the row of each model at a size."""
+    models = [OtherSize.of(call["profiler"], size, split=call["split"], call=call["call"]) for call in calls]
+    timed_calls = [
+        TimedCall(call["model"], call["backend"], model.make_inputs("sweep of batch sizes"), call["run_options"])
+        for model, call in zip(models, calls, strict=True)
+    ]
+    times = measure_in_turn(timed_calls, calls[0]["sampling"])
+    for model, call, timed in zip(models, calls, times, strict=True):
+        yield _Row(size, timed.time, _find_peak(model, call))
 
 
-def _describe(sweep: Sweep, first: int, failures: Mapping[int, Exception], call: Mapping[str, Any]) -> Any:
-    """Return a sweep with notes on its sizes, as a lower bound if the model failed at some of them."""
-    noisy = [row["batch_size"] for row in sweep if row["execution_time"].is_noisy]
-    conditions = [(row["batch_size"], row["execution_time"].conditions) for row in sweep]
-    busy = [size for size, machine in conditions if machine is not None and machine.busy]
-    notes = (
+def _find_peak(model: OtherSize, call: Mapping[str, Any]) -> Outcome:
+    """Return the peak bytes of what is timed; without a value if they are unknown, or no function computes them."""
+    key = "training_memory" if call["run_options"].training else "memory_footprint"
+    if not model.profiler.status_contains(key):
+        return Outcome()
+    try:
+        return model.compute(key, include_weights=call["include_weights"])
+    except (TracingError, MemoryError):
+        raise
+    except Exception:  # the report says why, beside the memory at the first size
+        return Outcome()
+
+
+def _describe(table: Sequence[_Row], first: int, failures: Mapping[int, Exception], call: Mapping[str, Any]) -> Any:
+    """Return a sweep with notes on its sizes; partial if the model failed at some, or not all of a memory is known."""
+    sweep = Sweep.of(row.make() for row in table)
+    notes = [
         str(call["run_options"]),
-        f"noisy at batch size {', '.join(map(str, noisy))}" if noisy else "",
-        f"the machine was busy at batch size {', '.join(map(str, busy))}" if busy else "",
+        _note_sizes("noisy at batch size", [row.size for row in table if row.time.is_noisy]),
+        _note_sizes(
+            "the machine was busy at batch size",
+            [row.size for row in table if row.time.conditions is not None and row.time.conditions.busy],
+        ),
         f"what is not in this table is for a batch of {first}, the first size",
-    )
+    ]
     missing = [f"batch size {size}: {type(error).__name__}: {error_line(error)}" for size, error in failures.items()]
+    missing += dict.fromkeys(f"memory: {text}" for row in table if row.memory.value for text in row.memory.missing)
     return qualify(sweep, missing, notes)
+
+
+def _note_sizes(what: str, sizes: Sequence[int]) -> str:
+    """Return a note on some sizes; empty if there are none."""
+    return f"{what} {', '.join(map(str, sorted(sizes)))}" if sizes else ""

@@ -25,6 +25,7 @@ _OTHERS = (
     "discovery",
     "evaluation_functions",
     "kinds",
+    "other_sizes",
     "output_arrays",
     "plugin",
     "scoring",

@@ -233,4 +233,4 @@ def _compute_throughput(time: Measurement, batch_size: int | None) -> Any:
     """Return the samples in a second; unavailable if the number of samples is not known."""
     if batch_size is None:
         return Unavailable("the inputs share no first dimension that could be the batch")
-    return time.map(lambda seconds: batch_size / seconds)
+    return batch_size / time

@@ -11,15 +11,15 @@ from profilerkit.arguments.checks import Check
 from profilerkit.backend import Backend
 from profilerkit.devices import device
 from profilerkit.error_text import error_line
-from profilerkit.inputs import ModelInputs
 from profilerkit.isolation.limits import parse_bytes
 from profilerkit.piping.function import Keys, Need
-from profilerkit.piping.input_source import find_batch_size
 from profilerkit.piping.outcome import Noted
 from profilerkit.piping.quantity import Scale, scale_value
-from profilerkit.trace.bounds import Bounds
+from profilerkit.trace.bounds import UNKNOWN_ENDS, Bounds
+from profilerkit.trace.completeness import TracePart, find_gaps
 from profilerkit.trace.records import MemoryTimeline, ModelTrace
 
+from .other_sizes import OtherSize
 from .training import find_known_bytes, find_optimizer_bytes, find_step_peak
 
 __all__ = ["ComputeLargestBatch", "ComputeLargestTrainingBatch", "LargestBatch", "LargestTrainingBatch"]
@@ -30,8 +30,8 @@ _USABLE = 0.9
 _SMALL, _LARGE = 2, 4
 #: ... and at this one it is looked whether they grow so.
 _CHECKED = 32
-#: A larger batch is none that anybody looks for.
-_MOST = 2**31
+#: More samples than any memory holds, if they take any of it.
+_MOST = 2**64
 
 
 def _read_room(value: Any) -> int:
@@ -93,22 +93,25 @@ class ComputeLargestBatch(ProfilerFunction):
     ONLY_THROUGH_BACKEND: ClassVar[bool] = True
     NEED: ClassVar[Need | None] = Need.MODEL
 
-    def __call__(self, profiler: Profiler, model: Any, backend: Backend, fit_in: Any = None) -> Any:
+    def __call__(
+        self,
+        profiler: Profiler,
+        fit_in: Any = None,
+        split: str | None = None,
+        call: Callable[..., Any] | None = None,
+    ) -> Any:
         """Return the number of samples; 0 if not even one fits.
 
         Args:
             profiler: The model's profiler, which provides the inputs.
-            model: The model.
-            backend: The model's backend.
             fit_in: The memory: bytes, a text such as "8 GB", or the name of a device such as "t4". 10 % of it are left
                 free, for the workspaces of kernels and the allocator.
+            split: The data split that inputs are read from, where they come from data.
+            call: The function that is profiled instead of the model's call, if one is.
         """
         if fit_in is None:
             return _UNASKED
-        try:
-            traces = _trace_sizes(profiler, model, backend, "trace")
-        except InputError as error:
-            return Unavailable(error_line(error))
+        traces = _trace_sizes("trace", profiler, split=split, call=call)
         return _find_largest(traces, lambda trace: trace.memory.peak_bytes(), ROOM("fit_in", fit_in))
 
 
@@ -123,7 +126,14 @@ class ComputeLargestTrainingBatch(ProfilerFunction):
     NEED: ClassVar[Need | None] = Need.MODEL
 
     def __call__(
-        self, profiler: Profiler, model: Any, backend: Backend, fit_in: Any = None, optimizer: Any = None
+        self,
+        profiler: Profiler,
+        model: Any,
+        backend: Backend,
+        fit_in: Any = None,
+        optimizer: Any = None,
+        split: str | None = None,
+        call: Callable[..., Any] | None = None,
     ) -> Any:
         """Return the number of samples; 0 if not even one fits.
 
@@ -131,16 +141,16 @@ class ComputeLargestTrainingBatch(ProfilerFunction):
             profiler: The model's profiler, which provides the inputs.
             model: The model.
             backend: The model's backend.
-            fit_in: The memory: bytes, a text such as "8 GB", or the name of a device such as "t4". 10 % of it are left
-                free, for the workspaces of kernels and the allocator.
+            fit_in: That of `ComputeLargestBatch`.
             optimizer: The optimizer whose state is part of the training memory, as of ``training_memory``.
+            split: That of `ComputeLargestBatch`.
+            call: That of `ComputeLargestBatch`.
         """
         if fit_in is None:
             return _UNASKED
-        try:
-            traces = _trace_sizes(profiler, model, backend, "training_trace")
-        except InputError as error:
-            return Unavailable(error_line(error))
+        traces = _trace_sizes("training_trace", profiler, split=split, call=call)
+        if isinstance(traces, Unavailable):
+            return traces
         optimizer_size = find_optimizer_bytes(backend, model, traces.checked, optimizer)
         step_bytes = find_known_bytes(traces.checked, optimizer_size)
         return _find_largest(
@@ -159,30 +169,34 @@ class _Traces(NamedTuple):
     checked: ModelTrace
 
 
-def _trace_sizes(profiler: Profiler, model: Any, backend: Backend, key: str) -> _Traces:
-    """Return the traces of the model; raises `InputError` if its inputs have no batch.
+def _trace_sizes(key: str, profiler: Profiler, **given: Any) -> _Traces | Unavailable:
+    """Return the traces of the model; or why there are none, as where its inputs have no batch.
 
-    They are those of clones: the profiler remembers what it has for its own inputs.
+    ``given`` are the caller's arguments that decide the inputs; see `OtherSize.of`.
     """
-
-    def trace(size: int) -> ModelTrace:
-        twin = profiler.clone()
-        inputs = ModelInputs.of(twin.compute_status("inputs", batch_size=size))
-        if find_batch_size(inputs, backend, model) not in (None, size):
-            raise InputError(
-                f"no largest batch: the model takes {inputs!r}, its inputs for a batch of {size}, as another number of "
-                "samples; give a callable that builds inputs from the batch size"
-            )
-        result: ModelTrace = twin.compute_status(key, batch_size=size)
-        return result
-
-    return _Traces(*map(trace, (_SMALL, _LARGE, _CHECKED)))
+    traces: list[ModelTrace] = []
+    for size in (_SMALL, _LARGE, _CHECKED):
+        model = OtherSize.of(profiler, size, **given)
+        try:
+            model.make_inputs("largest batch")
+            traced = model.compute(key)
+        except InputError as error:
+            return Unavailable(error_line(error))
+        if traced.value is None:  # as of a backend that traces no training steps
+            return Unavailable("; ".join(traced.missing), traced.is_applicable)
+        traces.append(traced.value)
+    return _Traces(*traces)
 
 
 def _find_largest(
-    traces: _Traces, find_peak: Callable[[ModelTrace], int], room: int, missing: tuple[str, ...] = ()
+    traces: _Traces | Unavailable, find_peak: Callable[[ModelTrace], int], room: int, missing: tuple[str, ...] = ()
 ) -> Any:
-    """Return the largest batch whose peak fits; an upper bound where not all bytes of the peak are known."""
+    """Return the largest batch whose peak fits; partial where not all is known that decides the peak.
+
+    ``missing`` says which bytes of the peak are not known beside those of the trace.
+    """
+    if isinstance(traces, Unavailable):
+        return traces
     last = traces.checked
     if last.failure is not None:
         return Unavailable(f"the model could not be traced: {error_line(last.failure)}")
@@ -201,8 +215,11 @@ def _find_largest(
     note = (
         f"a batch of {max(fitting, 1):,} takes {taken} of {scale_value(room, 'B', Scale.IEC)}, of which 10 % stay free"
     )
-    lacking = (*missing, *last.memory.missing)
-    return Noted(Partial(fitting, lacking, Bounds(0, fitting)) if lacking else fitting, note)
+    lacking = (*missing, *find_gaps(last, TracePart.MEMORY).missing)
+    if not lacking:
+        return Noted(fitting, note)
+    is_upper = len(lacking) == len(missing) + len(last.memory.missing)  # only that some bytes are not known
+    return Noted(Partial(fitting, lacking, Bounds(0, fitting) if is_upper else UNKNOWN_ENDS), note)
 
 
 def _search(fits: Callable[[int], bool]) -> int:

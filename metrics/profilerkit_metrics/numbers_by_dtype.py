@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from profilerkit import Metric, ProfilerFunction, Scale, Unavailable
+from profilerkit import Metric, Partial, ProfilerFunction, Scale, Unavailable
 from profilerkit.devices import macs_by_dtype
 from profilerkit.piping.function import Keys
 from profilerkit.piping.quantity import scale_value
+from profilerkit.trace.bounds import UNKNOWN_ENDS
 from profilerkit.trace.completeness import TracePart
 from profilerkit.trace.records import ModelTrace
 
@@ -63,9 +64,9 @@ class ComputeNumbersByDtype(ProfilerFunction):
     ON_DEMAND: ClassVar[bool] = True
 
     def __call__(self, trace: ModelTrace) -> dict[str, Any]:
-        """Return both."""
+        """Return both; the bits of some of the parameters say nothing of those of the others."""
         count, stored = trace.total_params, sum(weight.bytes for weight in trace.parameters)
-        return {
-            MacsByDtype.NAME: macs_by_dtype(trace),
-            BitsPerParam.NAME: 8 * stored / count if count else Unavailable("the model has no parameters"),
-        }
+        bits: Any = 8 * stored / count if count else Unavailable("the model has no parameters")
+        if count and trace.unmade_weights:
+            bits = Partial(bits, (trace.unmade_weights,), UNKNOWN_ENDS)
+        return {MacsByDtype.NAME: macs_by_dtype(trace), BitsPerParam.NAME: bits}

@@ -226,7 +226,7 @@ class ComputeMbu(ProfilerFunction):
             return Unavailable(f"the bandwidth of {source.name} is not known; give a described device with peaks_of=")
         moved = trace.size_bytes // _count_devices(trace) + cache_bytes
         return Noted(
-            execution_time.map(lambda seconds: moved / (seconds * bandwidth)),
+            moved / (execution_time * bandwidth),
             f"of {bandwidth:.4g} B/s of {source.name} ({source.tier}); {moved:,} bytes of weights and cache",
         )
 
@@ -284,7 +284,7 @@ def compute_share(
     note += _describe_attention(trace, attention)
     if devices > 1:
         note += f"; {devices} ranks share the work, each with this peak"
-    share = time.map(lambda seconds: peak_seconds / seconds)
+    share = peak_seconds / time
     if share.median > 1:
         note += "; above 1: these are not the peaks of the device or of the dtype that the model ran with"
     return Noted(share, note)

@@ -15,7 +15,18 @@ from .conditions import Conditions
 from .median import MedianInterval, find_median_interval
 from .wording import format_percent, name_range, warn_of_noise
 
-__all__ = ["PERCENTILES", "Measurement", "NumberByMedian"]
+__all__ = ["PERCENTILES", "Measurement", "NumberByMedian", "divide"]
+
+
+def divide(value: float, reference: float) -> float:
+    """Return a quotient; a rate whose time was zero is infinite, as a clock may stand still for a while.
+
+    >>> divide(6, 4), divide(6, 0)
+    (1.5, inf)
+    """
+    if reference:
+        return value / reference
+    return math.nan if value == 0 else math.copysign(math.inf, value)
 
 
 class NumberByMedian(ABC):
@@ -41,7 +52,7 @@ class NumberByMedian(ABC):
         return self._with(other, lambda sample, number: sample / number)
 
     def __rtruediv__(self, other: float) -> Any:
-        return self._with(other, lambda sample, number: number / sample)
+        return self._with(other, lambda sample, number: divide(number, sample))
 
     def __mul__(self, other: float | NumberByMedian) -> Any:
         return self._with(other, lambda sample, number: sample * number)
@@ -93,7 +104,7 @@ PERCENTILES = (50, 90, 95, 99)
 
 
 def _read_samples(value: Any) -> tuple[float, ...]:
-    """Return samples; raises `ValueError` if one is NaN. A rate whose time was zero is infinite, and is accepted."""
+    """Return samples; raises `ValueError` if one is NaN. Infinite ones are accepted: see `divide`."""
     samples = value if type(value) is tuple else tuple(several(value))
     if not {float, int}.issuperset(map(type, samples)):
         samples = tuple(float(one_number(sample)) for sample in samples)

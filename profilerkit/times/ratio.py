@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..arguments.checks import Check, one_number
-from .measurement import Measurement
+from .measurement import Measurement, divide
 from .median import MedianInterval, find_median_interval
 from .wording import name_range, warn_of_noise
 
@@ -94,9 +94,9 @@ class Ratio:
         (ref_low, ref_high), (low, high) = _read_interval(reference), _read_interval(other)
         measured = [value for value in (reference, other) if isinstance(value, Measurement)]
         return cls(
-            _divide(float(other), float(reference)),
-            _divide(low, ref_high),
-            _divide(high, ref_low),
+            divide(float(other), float(reference)),
+            divide(low, ref_high),
+            divide(high, ref_low),
             coverage=min((value.coverage for value in measured), default=1.0),
             is_range=any(value.is_range for value in measured),
         )
@@ -106,15 +106,9 @@ def _read_interval(value: float | Measurement) -> tuple[float, float]:
     return value.interval if isinstance(value, Measurement) else (float(value), float(value))
 
 
-def _divide(value: float, reference: float) -> float:
-    if reference:
-        return value / reference
-    return math.nan if value == 0 else math.copysign(math.inf, value)
-
-
 def _divide_pairs(reference: Measurement, other: Measurement) -> Ratio:
     pairs = zip(reference.samples, other.samples, strict=True)
-    quotients = tuple(_divide(sample, reference_sample) for reference_sample, sample in pairs)
+    quotients = tuple(divide(sample, reference_sample) for reference_sample, sample in pairs)
     ordered, middle = sorted(quotients), len(quotients) // 2
     # The middle of two is their geometric mean: the ratio the other way round is then the reciprocal.
     value = ordered[middle] if len(ordered) % 2 else math.sqrt(ordered[middle - 1] * ordered[middle])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from click.testing import CliRunner
@@ -12,6 +13,7 @@ from torch import nn
 from profilerkit import ArgumentError, Completeness, profile
 from profilerkit.cli import cli
 from profilerkit.devices import device
+from profilerkit.trace.bounds import Bounds
 
 
 def make_net() -> nn.Module:
@@ -107,3 +109,78 @@ def test_inputs_without_a_batch_are_a_reason() -> None:
     record = report.status("largest_batch")
     assert (record.value, record.completeness) == (None, Completeness.UNAVAILABLE)
     assert "could not be traced" in record.missing[0]
+
+
+class TwoCalls(nn.Module):
+    """Repeats each sample a hundred times, unless it is called by `small`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.small(x.repeat(1, 100).view(-1, 8))
+
+    def small(self, x: torch.Tensor) -> torch.Tensor:
+        return self.layer(x)
+
+
+def test_other_sizes_are_of_the_call_that_is_profiled() -> None:
+    """The weights have 72 floats; a sample has 8 as an input and 8 as an output, in a step gradients of both too."""
+    found = ["largest_batch", "memory_footprint", "batch_sweep"]
+    report = profile(
+        TwoCalls(), torch.ones(1, 8), call=lambda model, x: model.small(x), fit_in=1_000_000, metrics=found,
+        batch_size=(1, 4), num_iters=2,
+    )  # fmt: skip
+    assert report["largest_batch"] == (900_000 - 4 * 72) // (4 * 16)
+    assert [row["memory_footprint"] for row in report["batch_sweep"]] == [4 * (72 + 16), 4 * (72 + 4 * 16)]
+
+
+def test_other_sizes_are_of_the_split_that_is_profiled() -> None:
+    splits = {"train": [(torch.ones(1, 8), 0)], "test": [(torch.ones(1, 5, 8), 0)]}
+    report = profile(nn.Linear(8, 8), data_splits=splits, split="test", fit_in=1_000_000, metrics=["largest_batch"])
+    assert report["largest_batch"] == (900_000 - 4 * 72) // (4 * 5 * 16)
+
+
+def test_a_memory_far_larger_than_the_model_has_a_largest_batch() -> None:
+    report = profile(nn.Linear(8, 2), input_shape=(8,), fit_in="1000 TB", metrics=["largest_batch"])
+    assert report["largest_batch"] == (900 * 10**12 - 4 * 18) // 40
+
+
+def test_a_branch_that_is_not_known_leaves_both_ends_open() -> None:
+    """A cheaper branch would leave room for more samples; and a backend that does not train has no step to fit in."""
+    onnx = pytest.importorskip("onnx")
+    helper = onnx.helper
+
+    def make_branch(name: str, *nodes: Any) -> Any:
+        return helper.make_graph(nodes, name, [], [helper.make_tensor_value_info(name, 1, ["n", 4])])
+
+    branches = {
+        "then_branch": make_branch("same", helper.make_node("Identity", ["x"], ["same"])),
+        "else_branch": make_branch(
+            "slice",
+            helper.make_node("Concat", ["x"] * 50, ["wide"], axis=1),
+            helper.make_node("Slice", ["wide", "begin", "end", "axis"], ["slice"]),
+        ),
+    }
+    nodes = [
+        helper.make_node("ReduceSum", ["x"], ["sum"], keepdims=0),
+        helper.make_node("Greater", ["sum", "limit"], ["is_large"]),
+        helper.make_node("If", ["is_large"], ["y"], **branches),
+    ]
+    constants = {"begin": np.array([0]), "end": np.array([4]), "axis": np.array([1]), "limit": np.float32(0)}
+    weights = [onnx.numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()]
+    ends = [helper.make_tensor_value_info(name, 1, ["n", 4]) for name in "xy"]
+    graph = helper.make_graph(nodes, "net", ends[:1], ends[1:], weights)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
+    report = profile(model, input_shape=(4,), fit_in=100_000, metrics=["macs"], batch_size=(1, 2), num_iters=2)
+    for key in ("largest_batch", "batch_sweep"):
+        record = report.status(key)
+        assert record.completeness is Completeness.PARTIAL, key
+        assert "the condition of the If 'y' depends on values" in record.missing[0]
+    assert report.status("largest_batch").bounds == Bounds()
+    step = report.status("largest_training_batch")
+    assert (step.completeness, step.missing) == (
+        Completeness.UNAVAILABLE,
+        ("the onnx backend does not trace training steps",),
+    )

@@ -25,6 +25,7 @@ from profilerkit import (
 from profilerkit.devices import Figure, macs_by_dtype
 from profilerkit.hooks.backends import backend_named
 from profilerkit.inputs import ModelInputs
+from profilerkit.trace.bounds import Bounds
 from profilerkit.trace.records import LayerRecord, ModelTrace, OpRecord, RankShare, TensorInfo, WeightRecord
 from profilerkit_metrics import ComputeMbu, ComputeMfu, ComputeTrainingUtilization
 
@@ -195,3 +196,10 @@ def test_a_count_of_some_layers_is_not_divided_by_the_time_of_all(key: str) -> N
     assert left_out.completeness is Completeness.UNAVAILABLE
     assert left_out.missing[0].endswith("; profile without ignore=")
     assert profile(network, input_shape=(8,), ignore=[], **how).status(key).completeness is Completeness.COMPLETE
+
+
+def test_the_bits_of_some_weights_are_no_bound_for_those_of_all() -> None:
+    """The lazy layer has wider weights here; it may as well have narrower ones."""
+    report = profile(nn.Sequential(nn.Linear(8, 2).half(), nn.LazyLinear(4)), metrics=["bits_per_param"])
+    record = report.status("bits_per_param")
+    assert (record.value, record.completeness.value, record.bounds) == (16.0, "partial", Bounds())

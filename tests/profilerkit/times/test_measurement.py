@@ -198,6 +198,12 @@ def test_a_number_and_a_measurement_make_a_measurement() -> None:
     assert measurement * Measurement((4.0,)) == 8.0
 
 
+def test_a_rate_whose_time_was_zero_is_infinite() -> None:
+    """A clock may stand still for the whole of a short call."""
+    rate = 8 / Measurement((0.0, 2.0, 4.0))
+    assert (rate.samples, rate.median) == ((math.inf, 4.0, 2.0), 4.0)
+
+
 def test_mapping_keeps_pairs_and_drops_the_warning() -> None:
     measurement = Measurement((1.0, 4.0), warmup=(8.0,), session=3, precision=0.01)
     rate = measurement.map(lambda seconds: 8 / seconds)
