@@ -122,7 +122,8 @@ class TwoCalls(nn.Module):
         return self.small(x.repeat(1, 100).view(-1, 8))
 
     def small(self, x: torch.Tensor) -> torch.Tensor:
-        return self.layer(x)
+        outputs: torch.Tensor = self.layer(x)
+        return outputs
 
 
 def test_other_sizes_are_of_the_call_that_is_profiled() -> None:
