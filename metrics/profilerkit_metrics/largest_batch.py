@@ -169,14 +169,14 @@ class _Traces(NamedTuple):
     checked: ModelTrace
 
 
-def _trace_sizes(key: str, profiler: Profiler, **given: Any) -> _Traces | Unavailable:
+def _trace_sizes(key: str, profiler: Profiler, **arguments: Any) -> _Traces | Unavailable:
     """Return the traces of the model; or why there are none, as where its inputs have no batch.
 
-    ``given`` are the caller's arguments that decide the inputs; see `OtherSize.of`.
+    ``arguments`` are the caller's arguments that decide the inputs; see `OtherSize.of`.
     """
     traces: list[ModelTrace] = []
     for size in (_SMALL, _LARGE, _CHECKED):
-        model = OtherSize.of(profiler, size, **given)
+        model = OtherSize.of(profiler, size, **arguments)
         try:
             model.make_inputs("largest batch")
             traced = model.compute(key)

@@ -21,9 +21,9 @@ class OtherSize(NamedTuple):
     arguments: Mapping[str, Any]
 
     @classmethod
-    def of(cls, profiler: Profiler, batch_size: int, **given: Any) -> OtherSize:
-        """Return the model at a batch size; ``given`` are the caller's ``split`` and ``call``, None if not given."""
-        others = {name: value for name, value in given.items() if value is not None}
+    def of(cls, profiler: Profiler, batch_size: int, **arguments: Any) -> OtherSize:
+        """Return the model at a batch size; ``arguments`` are the caller's ``split`` and ``call``, None if not given."""
+        others = {name: value for name, value in arguments.items() if value is not None}
         return cls(profiler.clone(), {**others, "batch_size": batch_size})
 
     def make_inputs(self, what: str) -> ModelInputs:
