@@ -144,7 +144,7 @@ class _Row(NamedTuple):
 
 def _measure_size(size: int, calls: Sequence[Mapping[str, Any]]) -> Iterator[_Row]:
     """Yield the row of each model at a size."""
-    models = [OtherSize.of(call["profiler"], size, split=call["split"], call=call["call"]) for call in calls]
+    models = [OtherSize.make(call["profiler"], size, split=call["split"], call=call["call"]) for call in calls]
     timed_calls = [
         TimedCall(call["model"], call["backend"], model.make_inputs("sweep of batch sizes"), call["run_options"])
         for model, call in zip(models, calls, strict=True)

@@ -172,11 +172,11 @@ class _Traces(NamedTuple):
 def _trace_sizes(key: str, profiler: Profiler, **arguments: Any) -> _Traces | Unavailable:
     """Return the traces of the model; or why there are none, as where its inputs have no batch.
 
-    ``arguments`` are the caller's arguments that decide the inputs; see `OtherSize.of`.
+    ``arguments`` are the caller's arguments that decide the inputs; see `OtherSize.make`.
     """
     traces: list[ModelTrace] = []
     for size in (_SMALL, _LARGE, _CHECKED):
-        model = OtherSize.of(profiler, size, **arguments)
+        model = OtherSize.make(profiler, size, **arguments)
         try:
             model.make_inputs("largest batch")
             traced = model.compute(key)

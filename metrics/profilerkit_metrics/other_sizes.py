@@ -21,8 +21,8 @@ class OtherSize(NamedTuple):
     arguments: Mapping[str, Any]
 
     @classmethod
-    def of(cls, profiler: Profiler, batch_size: int, **arguments: Any) -> OtherSize:
-        """Return the model at a batch size; ``arguments`` are the caller's ``split`` and ``call``, None if not given."""
+    def make(cls, profiler: Profiler, batch_size: int, **arguments: Any) -> OtherSize:
+        """Return the model at a batch size; ``arguments`` are ``split`` and ``call``, or None."""
         others = {name: value for name, value in arguments.items() if value is not None}
         return cls(profiler.clone(), {**others, "batch_size": batch_size})
 

@@ -116,7 +116,7 @@ class Outcome:
             return Bounds(self.value, self.value)
         return self.bounds or Bounds(self.value, None)
 
-    def lacking(self, missing: Iterable[str], bounds: Bounds | None = None) -> Outcome:
+    def add_missing(self, missing: Iterable[str], bounds: Bounds | None = None) -> Outcome:
         """Return the outcome of a value that lacks this too; as it is if there is no value.
 
         ``bounds`` are the ends of the value for what is missing now; None is "this much, or more". What a value lacks
@@ -137,7 +137,7 @@ class Outcome:
         if isinstance(returned, Partial):
             missing = (returned.missing,) if isinstance(returned.missing, str) else tuple(returned.missing)
             inner = cls() if returned.value is None else cls.of(returned.value)
-            return inner.lacking(missing, returned.bounds)
+            return inner.add_missing(missing, returned.bounds)
         if isinstance(returned, Noted):
             inner = cls.of(returned.value)
             return replace(inner, note="; ".join(filter(None, (inner.note, returned.note))))

@@ -146,14 +146,14 @@ def apply_gaps(outcome: Outcome, key: StatusKey, trace: ModelTrace | None) -> Ou
         error = gaps.error_of_zero
     if error is not None:
         return Outcome.of(Failure(error))
-    return outcome.lacking(gaps.missing, gaps.bounds) if gaps.missing else outcome
+    return outcome.add_missing(gaps.missing, gaps.bounds) if gaps.missing else outcome
 
 
 def inherit_gaps(outcome: Outcome, sources: Iterable[StatusKey]) -> Outcome:
     """Return the outcome of a status that was computed from others: without what they lack it is not complete."""
     sources = tuple(sources)
     missing = [words for source in sources for words in source.outcome.missing]
-    return outcome.lacking(missing, inherit_bounds(sources, outcome.value)) if missing else outcome
+    return outcome.add_missing(missing, inherit_bounds(sources, outcome.value)) if missing else outcome
 
 
 def inherit_bounds(sources: Iterable[StatusKey], value: Any) -> Bounds | None:
