@@ -33,6 +33,7 @@ _promotion: Any = find("tensorflow.python.framework.ops.get_dtype_conversion_mod
 _STATE: dict[str, tuple[str, ...]] = {
     "tensorflow.python.eager.polymorphic_function.eager_function_run": ("RUN_FUNCTIONS_EAGERLY",),
     "tensorflow.python.data.ops.debug_mode": ("DEBUG_MODE",),
+    "tensorflow.python.autograph.utils.ag_logging": ("verbosity_level", "echo_log_to_stdout"),
     "tensorflow.python.ops.stateful_random_ops": ("global_generator",),
     "keras.src.backend.config": (
         *("_FLOATX", "_EPSILON", "_IMAGE_DATA_FORMAT", "_NNX_ENABLED", "_MAX_EPOCHS", "_MAX_STEPS_PER_EPOCH"),

@@ -116,6 +116,13 @@ def put_graph_options(options: dict[str, Any]) -> None:
     optimizer.set_experimental_options({**dict.fromkeys(optimizer.get_experimental_options()), **options})
 
 
+def _put_traceback_filtering(on: bool) -> None:
+    if on:
+        tf.debugging.enable_traceback_filtering()
+    else:
+        tf.debugging.disable_traceback_filtering()
+
+
 _config = tf.config
 _experimental = tf.config.experimental
 _SWITCHES: tuple[_Switch, ...] = (
@@ -127,7 +134,10 @@ _SWITCHES: tuple[_Switch, ...] = (
     _Switch(_config.optimizer.get_experimental_options, put_graph_options),
     _Switch(_experimental.get_synchronous_execution, _experimental.set_synchronous_execution),
     _Switch(_experimental.get_device_policy, _experimental.set_device_policy),
+    _Switch(tf.debugging.is_traceback_filtering_enabled, _put_traceback_filtering),
     _Switch(np.geterr, lambda how: np.seterr(**how)),
+    _Switch(np.geterrcall, np.seterrcall),
+    _Switch(sys.getrecursionlimit, sys.setrecursionlimit),
 )
 
 
@@ -158,7 +168,6 @@ def _floatx(module: str) -> str:
     return "float32" if keras is None else str(keras.backend.floatx())
 
 
-_experimental = tf.config.experimental
 SETTINGS: tuple[Setting, ...] = (
     Setting("keras.config.set_floatx", partial(_floatx, "keras"), "float32", counts=True),
     Setting("tf_keras.backend.set_floatx", partial(_floatx, "tf_keras"), "float32", counts=True),
@@ -169,7 +178,7 @@ SETTINGS: tuple[Setting, ...] = (
         _experimental.tensor_float_32_execution_enabled,
         True,
     ),
-    Setting("tf.config.set_soft_device_placement", tf.config.get_soft_device_placement, True),
+    Setting("tf.config.set_soft_device_placement", _config.get_soft_device_placement, True),
     Setting("tf.config.experimental.set_synchronous_execution", _experimental.get_synchronous_execution, True),
     Setting("tf.config.experimental.set_device_policy", _experimental.get_device_policy, "silent"),
     Setting("tf.config.optimizer.set_experimental_options", _graph_options, {}),

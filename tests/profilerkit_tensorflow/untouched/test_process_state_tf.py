@@ -20,6 +20,7 @@ import tensorflow as tf
 import tf_keras
 from keras_runs import call, train, use_keras
 from keras_subjects import X, build
+from tensorflow.python.autograph.utils import ag_logging
 
 from profilerkit_tensorflow.untouched.preservation import preserve
 
@@ -113,9 +114,12 @@ def test_settings_of_the_process_come_back() -> None:
             tf.config.functions_run_eagerly(),
             keras.layers.Dense.__call__,
             (sys.excepthook, sys.unraisablehook, threading.excepthook),
+            (np.geterr(), np.geterrcall(), sys.getrecursionlimit()),
+            (ag_logging.verbosity_level, ag_logging.echo_log_to_stdout),
+            tf.debugging.is_traceback_filtering_enabled(),
         ]
 
-    before = settings()
+    before, keras_call = settings(), keras.layers.Dense.__call__
     with preserve(keras.layers.Dense(1)):
         for package in (keras, tf_keras):
             package.backend.set_floatx("float16")
@@ -125,7 +129,12 @@ def test_settings_of_the_process_come_back() -> None:
         tf.config.run_functions_eagerly(True)
         ignored: Any = repr
         sys.excepthook = sys.unraisablehook = threading.excepthook = ignored
-        assert settings() != before
+        np.seterr(all="call")
+        np.seterrcall(ignored)
+        sys.setrecursionlimit(sys.getrecursionlimit() + 1)
+        tf.autograph.set_verbosity(1, alsologtostdout=True)
+        tf.debugging.disable_traceback_filtering()
+        assert all(now != then for now, then in zip(settings(), before, strict=True) if then is not keras_call)
     assert settings() == before
 
 
