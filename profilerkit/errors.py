@@ -314,9 +314,11 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
     return by_lowered[matches[0]] if matches else None
 
 
-#: What C++ code of frameworks says in a plain `RuntimeError` when the system refuses it memory or a thread: there is no
-#: type that tells.
-_NO_MEMORY = ("allocate memory", "unable to allocate", "out of memory", "bad_alloc", "resource_exhausted")
+#: What C++ code of frameworks says when the system refuses it memory or a thread: their errors have no type in common.
+_NO_MEMORY = (
+    *("allocate memory", "unable to allocate", "out of memory", "oom when allocating"),
+    *("bad_alloc", "resource_exhausted"),
+)
 _NO_THREAD = ("start new thread", "resource temporarily unavailable")
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from types import BuiltinFunctionType, FunctionType, MethodType
@@ -67,20 +68,27 @@ def _make_random_inputs(shapes: InputShapes, backend: Backend, batch_size: int, 
     def make_tensor(spec: TensorSpec) -> Any:
         if spec.has_usual_dtype:
             spec = replace(spec, dtype=usual_dtype)
-        try:
+        with _explain_no_memory(batch_size, spec.shape):
             return backend.random_tensor(spec, batch_size)
-        except (MemoryError, RuntimeError) as error:  # C++ code of frameworks has a plain `RuntimeError`
-            if classify(error) is not FailureCode.MEMORY:
-                raise
-            raise ArgumentError(
-                f"there is no memory for a batch of {batch_size:,} inputs of shape {spec.shape}; give a smaller "
-                "batch_size"
-            ) from error
 
     named = {name: make_tensor(spec) for name, spec in shapes.named.items()}
     inputs = ModelInputs(*map(make_tensor, shapes.positional), **named)
     inputs.are_random = True
     return inputs
+
+
+@contextmanager
+def _explain_no_memory(batch_size: int, shape: Sequence[int]) -> Iterator[None]:
+    """Raise `ArgumentError` where there is no memory for a batch of inputs of a shape, which is that of one of them."""
+    try:
+        yield
+    except Exception as error:  # each framework has an error of its own
+        if classify(error) is FailureCode.MEMORY:
+            raise ArgumentError(
+                f"there is no memory for a batch of {batch_size:,} inputs of shape {tuple(shape)}; give a smaller "
+                "batch_size"
+            ) from error
+        raise
 
 
 # Batch sizes ----------------------------------------------------------------------------------------------------------
@@ -110,7 +118,14 @@ def resize(inputs: ModelInputs, backend: Backend, batch_size: int, model: Any = 
         )
     if lengths == {batch_size}:
         return inputs
-    resized = inputs.map(lambda leaf: backend.with_batch_size(leaf, batch_size) if has_batch(leaf) else leaf)
+
+    def make_batch(leaf: Any) -> Any:
+        if not has_batch(leaf):
+            return leaf
+        with _explain_no_memory(batch_size, leaf.shape[1:]):
+            return backend.with_batch_size(leaf, batch_size)
+
+    resized = inputs.map(make_batch)
     if samples is not None and backend.count_samples(model, resized) != batch_size:
         raise _make_batch_error(batch_size, samples)
     return resized

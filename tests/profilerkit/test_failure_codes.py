@@ -17,9 +17,10 @@ from profilerkit_numpy.layers import Sequential, dense
     [
         (MemoryError(), FailureCode.MEMORY),
         (OSError(errno.ENOMEM, "Cannot allocate memory"), FailureCode.MEMORY),
-        # What PyTorch, JAX and C++ say in errors that have no type of their own.
+        # What PyTorch, JAX, TensorFlow and C++ say in errors that have no type of their own.
         (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes"), FailureCode.MEMORY),
         (RuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 8 bytes"), FailureCode.MEMORY),
+        (RuntimeError("OOM when allocating tensor with shape[8,8] and type float"), FailureCode.MEMORY),
         (RuntimeError("std::bad_alloc"), FailureCode.MEMORY),
         (RuntimeError("can't start new thread"), FailureCode.THREADS),
         (BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable"), FailureCode.THREADS),

@@ -16,6 +16,7 @@ import keras  # noqa: E402 - TensorFlow comes first, or the tests are skipped
 from profilerkit import (  # noqa: E402
     Device,
     DeviceNotAvailableError,
+    FailureCode,
     ForwardPass,
     InputError,
     TensorSpec,
@@ -343,3 +344,11 @@ def test_a_variable_whose_batch_size_is_not_fixed_is_an_input() -> None:
     model = keras.Sequential([keras.Input((8,)), keras.layers.Dense(4)])
     report = profile(model, variable, metrics=["macs"])
     assert (report["macs"], report.batch_size) == (5 * 8 * 4, None)
+
+
+def test_a_batch_that_memory_cannot_hold() -> None:
+    """TensorFlow's error of memory is one of its own; 256 TiB are more than an address of today's machines reaches."""
+    report = profile(lambda x: x, input_shape=(2**23, 2**23), backend="tensorflow", metrics=["macs"])
+    said = "there is no memory for a batch of 1 inputs of shape (8388608, 8388608); give a smaller batch_size"
+    assert report.statuses["macs"].missing == (said,)
+    assert report.statuses["macs"].failure == FailureCode.MEMORY

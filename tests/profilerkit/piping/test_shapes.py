@@ -142,15 +142,17 @@ def test_strict_raises_what_to_give() -> None:
     assert raised.value.__cause__ is not None
 
 
-@pytest.mark.parametrize(
-    "refused", [MemoryError(), RuntimeError("can't allocate memory: you tried to allocate 64 bytes")]
-)
-def test_a_batch_that_memory_cannot_hold(refused: Exception) -> None:
+@pytest.mark.parametrize("given", [{"input_shape": (2, 4)}, {"inputs": FakeTensor((1, 2, 4))}])
+@pytest.mark.parametrize("refused", [MemoryError(), RuntimeError("can't allocate memory"), Exception("out of memory")])
+def test_a_batch_that_memory_cannot_hold(given: dict[str, Any], refused: Exception) -> None:
     class FullBackend(FakeBackend):
         def random_tensor(self, spec: TensorSpec, batch_size: int) -> FakeTensor:
             raise refused
 
-    report = profile(FakeModel([]), input_shape=(2, 4), batch_size=3000, backend=FullBackend(), metrics=["macs"])
+        def with_batch_size(self, tensor: Any, batch_size: int) -> Any:
+            raise refused
+
+    report = profile(FakeModel([]), batch_size=3000, backend=FullBackend(), metrics=["macs"], **given)
     assert report.statuses["macs"].missing == (
         "there is no memory for a batch of 3,000 inputs of shape (2, 4); give a smaller batch_size",
     )
