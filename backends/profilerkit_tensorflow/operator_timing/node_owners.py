@@ -20,7 +20,6 @@ from .events import PassTimes
 from .operator_owners import (
     Body,
     OperatorOwners,
-    find_boundary,
     find_call,
     find_called,
     find_forward_graph,
@@ -54,15 +53,12 @@ class XlaCall(NamedTuple):
 
 
 class NodeOwners:
-    """Finds the owners of the nodes of one program.
+    """Finds the owners of the nodes of one program."""
 
-    ``forward_operators`` is the least number of operators in the forward pass, for a graph without the root's call.
-    """
-
-    def __init__(self, program: Program, training: bool, forward_operators: int = 0) -> None:
+    def __init__(self, program: Program) -> None:
         ownership, graph = program.calls.ownership, program.graph
-        boundary = find_boundary(graph, ownership, forward_operators) if training else len(graph.get_operations())
-        main = Body(graph, ownership.root, boundary)
+        forward_end = program.calls.forward_end
+        main = Body(graph, ownership.root, len(graph.get_operations()) if forward_end is None else forward_end)
         main.forward = main
         self._owners = OperatorOwners(ownership)
         self._bodies: dict[tuple[str, ...], Body] = {(): main}

@@ -29,7 +29,7 @@ from ..compat.graphs import read_forward_graph
 from ..trace.graph_access import find_body, forward_function, function_attributes
 from ..trace.ownership import Owner, Ownership, forward_names
 
-__all__ = ["Body", "OperatorOwners", "find_boundary", "find_call", "find_called", "find_forward_graph", "is_compiled"]
+__all__ = ["Body", "OperatorOwners", "find_call", "find_called", "find_forward_graph", "is_compiled"]
 
 
 class OperatorOwners:
@@ -266,18 +266,3 @@ def find_forward_graph(outer: Any, function: str | None, graph: Any) -> Any:
     if forward is not None or function is None:
         return forward
     return find_body(outer, forward_function(outer, function))
-
-
-def find_boundary(graph: Any, ownership: Ownership, forward_operators: int) -> int:
-    """Return the index of the first operator that computes gradients, after the forward pass and the sum of outputs."""
-    operators = graph.get_operations()
-    ends = [call.end for call in ownership.calls if call.graph is graph and not call.path]
-    start = min(max(ends, default=forward_operators), len(operators))
-    later = range(start, len(operators))
-    return next((index for index in later if _begins_gradients(operators[index], graph)), len(operators))
-
-
-def _begins_gradients(operator: Any, graph: Any) -> bool:
-    """Return whether an operator is one of a gradient tape, or calls a function that computes gradients."""
-    function = find_called(operator, "f")
-    return operator.name.startswith("gradient_tape/") or bool(function and forward_function(graph, function))

@@ -108,12 +108,11 @@ def time_model(
                 # Kept apart from the training step, whose trace would otherwise find in the model's caches what this
                 # one has put there: tensors of another graph.
                 program = trace_program(model, fed, apart=True)
-            forward = run(program, NodeOwners(program, training=False))
+            forward = run(program, NodeOwners(program))
         if backward and any(tensor.dtype.is_floating for tensor in program.graph.outputs):
             with explain_failures(explain_failed_step):
                 step = trace_program(model, fed, training=True)
-                in_forward = len(program.graph.get_operations()) - len(program.graph.outputs)
-                gradients = run(step, NodeOwners(step, training=True, forward_operators=in_forward))
+                gradients = run(step, NodeOwners(step))
     return TimedModel(program, forward, gradients)
 
 

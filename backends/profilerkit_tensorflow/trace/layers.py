@@ -29,6 +29,8 @@ class LayerCalls(CallStack):
         self._layers = list(layers)
         self.ownership: Ownership = Ownership()
         self.training = training
+        #: How many operators the graph of a training step has before the first of a gradient; None in inference.
+        self.forward_end: int | None = None
         #: Types of layers with weights that the model does not list: it makes them while it runs.
         self.unlisted_types: list[str] = []
         self._thread = threading.get_ident()
@@ -39,8 +41,13 @@ class LayerCalls(CallStack):
         """Delete what was recorded: the model is traced anew."""
         super().__init__(self._layers)
         self.ownership.clear()
+        self.forward_end = None
         self.unlisted_types.clear()
         self._owners = [self.ownership.root]
+
+    def end_forward(self) -> None:
+        """Call this in the trace of a training step once the loss is there, before its gradients."""
+        self.forward_end = tf.compat.v1.get_default_graph().version
 
     @property
     def owner(self) -> Owner:

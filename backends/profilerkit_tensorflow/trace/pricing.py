@@ -121,10 +121,10 @@ def price(done: Executed, call: OpCall) -> None:
         done.macs, done.flops = cost.macs * done.times, cost.flops * done.times
 
 
-def make_layer_operator(layer: LayerCost, times: int) -> Executed:
+def make_layer_operator(layer: LayerCost, times: int, is_backward: bool = False) -> Executed:
     """Return the operator that stands for a whole call of a layer among the others."""
     name, (macs, flops) = name_layer_operator("layer", layer.call.layer_type), layer.cost.times(times)
-    return Executed(name, name, (), (), times, layer.call, macs, flops)
+    return Executed(name, name, (), (), times, layer.call, macs, flops, is_backward=is_backward)
 
 
 # Dilated convolutions that TensorFlow writes as dense ones ------------------------------------------------------------

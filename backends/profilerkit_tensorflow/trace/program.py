@@ -146,7 +146,7 @@ def _follow_call(layers: Sequence[tuple[str, Any]], inputs: ModelInputs, calls: 
         model_inputs = put_back(inputs, tensors)
         with as_one_replica(strategy), calls.follow(), functions_traced_anew():
             if calls.training:
-                return compute_loss_and_gradients(layers, model_inputs)
+                return compute_loss_and_gradients(layers, model_inputs, between=calls.end_forward)
             return compute_traced_outputs(model, model_inputs)
 
     return program

@@ -30,15 +30,15 @@ __all__ = ["count_program_macs", "observe_run", "trace_of_program"]
 _AS_A_GRAPH = "of the model run as a graph; run eagerly, more stays alive"
 
 
-def trace_of_program(program: Program, *, training: bool = False) -> ModelTrace:
+def trace_of_program(program: Program) -> ModelTrace:
     """Walk over a traced program, of a pass or of a training step, and return its trace."""
-    with Walk(program.calls.ownership, HANDLERS) as walk:
+    with Walk(program.calls.ownership, HANDLERS, program.calls.forward_end) as walk:
         arguments = list_arguments(program, walk.folding)
         call = _CallMemory(arguments, walk.run(program.graph, [argument.value for argument in arguments]))
         work, executed = walk.work, walk.work.operators
         memory = measure_memory(work.parts, call.list_live_bytes, call.input_bytes)
         inputs = [argument.value.number for argument in arguments if argument.bytes and not argument.is_captured]
-        shown = select_shown(executed, memory.live_bytes, inputs, training)
+        shown = select_shown(executed, memory.live_bytes, inputs)
         weights = _read_weights(program)
         held_bytes = weights.bytes + call.capture_bytes + count_constant_bytes(executed)
         unsized = find_unsized_tensors(executed, call.tensors)

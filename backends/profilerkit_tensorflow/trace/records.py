@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -155,8 +154,6 @@ BOOKKEEPING = frozenset(
         *("Reshape", "Squeeze", "ExpandDims", "Shape", "ShapeN", "Size", "Rank", "ZerosLike"),
     )
 )
-#: The names that TensorFlow gives to gradients: a scope of their own, or that of the sum of several for one tensor.
-_GRADIENT = re.compile(r"gradient_tape/|AddN(_\d+)?$")
 
 
 class _Shown(NamedTuple):
@@ -166,9 +163,7 @@ class _Shown(NamedTuple):
     live_bytes: tuple[int, ...]
 
 
-def select_shown(
-    executed: Sequence[Executed], live_bytes: Sequence[int], inputs: Iterable[int] = (), training: bool = False
-) -> _Shown:
+def select_shown(executed: Sequence[Executed], live_bytes: Sequence[int], inputs: Iterable[int] = ()) -> _Shown:
     """Return those of the operators that ran which reports show.
 
     ``live_bytes`` has a number for each of all operators, ``inputs`` the numbers of the values that the call gives.
@@ -177,11 +172,11 @@ def select_shown(
     shown = [index for index in range(len(executed)) if index not in hidden]
     steps = ((op.inputs, [output.number for output in op.outputs]) for op in executed)
     reads = list_reads_by_number(steps, inputs, hidden)
-    records = [_record(executed[index], training, op_reads) for index, op_reads in zip(shown, reads, strict=True)]
+    records = [_record(executed[index], op_reads) for index, op_reads in zip(shown, reads, strict=True)]
     return _Shown(tuple(records), tuple(live_bytes[index] for index in shown))
 
 
-def _record(op: Executed, training: bool, reads: tuple[int, ...]) -> OpRecord:
+def _record(op: Executed, reads: tuple[int, ...]) -> OpRecord:
     """Return what reports say of one operator."""
     outputs = tuple(TensorInfo(_write_sizes(output.shape), output.dtype) for output in op.outputs)
     return OpRecord(
@@ -193,7 +188,7 @@ def _record(op: Executed, training: bool, reads: tuple[int, ...]) -> OpRecord:
         bytes_read=op.input_bytes * op.times,
         bytes_written=sum(output.bytes for output in op.outputs) * op.times,
         outputs=outputs,
-        phase="backward" if training and _GRADIENT.match(op.name) else "forward",
+        phase="backward" if op.is_backward else "forward",
         product_dtype=product_dtype(op.input_dtypes, outputs[0].dtype) if op.macs and outputs else None,
         reads=reads,
         missing=op.missing,

@@ -62,7 +62,7 @@ def _trace(model: Any, inputs: ModelInputs, training: bool) -> ModelTrace:
                 return trace_layers_alone(model, NotOfferedError(f"{hidden} ({error})"), followed)
             graph: ModelTrace | ProfilerKitError = explain_failed_pass(model, error, inputs)
         else:
-            graph = _walk(model, program, training)
+            graph = _walk(model, program)
     # From here on the model is as it was before: an eager run begins with its own state.
     if isinstance(graph, ProfilerKitError):
         if training:
@@ -73,10 +73,10 @@ def _trace(model: Any, inputs: ModelInputs, training: bool) -> ModelTrace:
     return complete_eagerly(model, inputs, graph)
 
 
-def _walk(model: Any, program: Program, training: bool) -> ModelTrace:
+def _walk(model: Any, program: Program) -> ModelTrace:
     """Return the trace of a program; of one that cannot be walked, the layers alone."""
     try:
-        return trace_of_program(program, training=training)
+        return trace_of_program(program)
     except (CostFormulaError, NotOfferedError) as error:
         return trace_layers_alone(model, error)
 

@@ -163,6 +163,7 @@ class Scope:
         owner: The layer that calls it, to which its operators belong unless a layer inside claims them.
         times: How often it runs, in all.
         needed_outputs: The indices of the graph's outputs that the caller uses; None for all.
+        is_backward: Whether its operators compute gradients in a training step.
         values: The values made so far, by the name of their tensor.
         executed: The operators that ran so far, by name.
         used: The names of the tensors that an operator which runs, or the caller, takes.
@@ -174,6 +175,7 @@ class Scope:
     owner: Owner
     times: int = 1
     needed_outputs: Set[int] | None = None
+    is_backward: bool = False
     values: dict[str, Value] = field(default_factory=dict)
     executed: dict[str, Executed] = field(default_factory=dict)
     used: set[str] = field(default_factory=set)
@@ -216,6 +218,7 @@ class Executed:
         input_bytes: The bytes of its inputs, in one run.
         equation: That of an ``Einsum``.
         silent: Whether it is no operator of the model's: it hands a value into a loop or out of it.
+        is_backward: Whether it is of the gradients in a training step.
         input_dtypes: Those of its first two inputs.
     """
 
@@ -231,6 +234,7 @@ class Executed:
     input_bytes: int = 0
     equation: str = ""
     silent: bool = False
+    is_backward: bool = False
     input_dtypes: tuple[str, ...] = ()
 
     @classmethod

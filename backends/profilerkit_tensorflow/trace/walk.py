@@ -49,13 +49,16 @@ class Walk:
         formulas_used: Where the cost of a call of a layer was added by its formula.
     """
 
-    def __init__(self, ownership: Ownership, handlers: Mapping[str, Handler]) -> None:
+    def __init__(self, ownership: Ownership, handlers: Mapping[str, Handler], forward_end: int | None = None) -> None:
         self.ownership = ownership
         self.folding: Folding = Folding()
         self.work: Work = Work()
         self.notes: set[str] = set()
         self.formulas_used: set[FormulaUse] = set()
         self._handlers = handlers
+        #: How many operators the graph has before the first of a gradient; None if it is no training step.
+        self._forward_end = forward_end
+        self._gradients: set[str] = set()
         self._prices = OperatorPrices(self.folding)
         #: The operators of scopes made anew, where a caller knows more of shapes than the graph.
         self._specialized: dict[Scope, Specialized] = {}
@@ -68,6 +71,8 @@ class Walk:
 
     def run(self, graph: Any, arguments: Sequence[Value]) -> list[Value]:
         """Walk a function's graph with these arguments and return its outputs."""
+        if self._forward_end is not None:
+            self._gradients = {operator.name for operator in graph.get_operations()[self._forward_end :]}
         return self.walk_body(Scope(graph, list(arguments), None, self.ownership.root))
 
     def walk_apart(self, scope: Scope) -> Body[Work, Value]:
@@ -101,6 +106,15 @@ class Walk:
     def find_owner(self, operator: Any, scope: Scope) -> Owner:
         """Return the layer that an operator belongs to."""
         return self.ownership.find(scope.graph, operator.name, scope.owner)
+
+    def is_backward(self, operator: Any, scope: Scope) -> bool:
+        """Return whether an operator is of the gradients in a training step: it, or what calls its body."""
+        return scope.is_backward or (scope.outer is None and operator.name in self._gradients)
+
+    def enter(self, body: Any, arguments: Sequence[Value], operator: Any, scope: Scope, *, times: int = 1) -> Scope:
+        """Return the scope of a body that an operator runs, so many times in each of its own runs."""
+        owner, is_backward = self.find_owner(operator, scope), self.is_backward(operator, scope)
+        return Scope(body, list(arguments), scope, owner, scope.times * times, is_backward=is_backward)
 
     def bind(self, operator: Any, results: Sequence[Value], scope: Scope) -> None:
         """Make these values the operator's outputs; a graph whose gradient was taken may return more of them."""
@@ -139,7 +153,7 @@ class Walk:
         inputs = self.read_inputs(operator, scope)
         outputs = self._make_outputs(operator, inputs, scope)
         done = self._note(operator, inputs, outputs, scope)
-        if not self._count_by_layer(done.owner, scope):
+        if not self._count_by_layer(done, scope):
             self._prices.write_cost(done, operator, inputs, outputs, scope)
 
     def _make_outputs(self, operator: Any, inputs: Sequence[Value], scope: Scope) -> list[Value]:
@@ -172,14 +186,15 @@ class Walk:
             input_bytes=sum(count_tensor_bytes(value.shape, value.dtype) for value in inputs),
             input_dtypes=tuple(value.dtype for value in inputs[:2]),
             equation=operator.get_attr("equation").decode() if operator.type == "Einsum" else "",
+            is_backward=self.is_backward(operator, scope),
         )
         self.work.append(done)
         scope.executed[operator.name] = done
         return done
 
-    def _count_by_layer(self, owner: Owner, scope: Scope) -> bool:
-        """Return whether the formula of a layer stands for the operators of a call; the first adds its cost."""
-        layer = owner.find_layer_cost()
+    def _count_by_layer(self, done: Executed, scope: Scope) -> bool:
+        """Return whether the formula of a layer stands for an operator; the first of a call adds the cost of it all."""
+        layer = done.owner.find_layer_cost()
         if layer is None:
             return False
         calling = scope.find_around(layer.call.graph)
@@ -187,5 +202,5 @@ class Walk:
         if use not in self.formulas_used:
             self.formulas_used.add(use)
             times = scope.times if calling is None else calling.times
-            self.work.append(make_layer_operator(layer, times))
+            self.work.append(make_layer_operator(layer, times, done.is_backward))
         return True

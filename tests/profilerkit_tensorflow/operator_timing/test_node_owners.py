@@ -31,7 +31,7 @@ def ran(model: Any, x: Any, training: bool) -> tuple[Program, PassTimes]:
 def place_nodes(model: Any, x: Any, training: bool = True) -> list[tuple[str, NodePlace]]:
     """Where each node of a pass belongs, with the last part of its name."""
     program, times = ran(model, x, training)
-    return list(NodeOwners(program, training).locate(times).items())
+    return list(NodeOwners(program).locate(times).items())
 
 
 def find_layers(model: Any, x: Any, kind: str, backward: bool = True) -> set[str]:
@@ -120,7 +120,7 @@ def test_loops_branches_and_functions_lead_to_the_layers_inside() -> None:
 def test_a_loops_body_runs_once_a_round() -> None:
     module, x = Deep(), tf.ones([2, 4])
     program, times = ran(module, x, training=False)
-    runs = count_graph_runs(times, NodeOwners(program, training=False).locate(times))
+    runs = count_graph_runs(times, NodeOwners(program).locate(times))
     called = {call.path: runs.get(id(call.graph), 0) for call in program.calls.ownership.calls if call.path}
     assert called == {"looped": 3, "branch": 1, "called": 1}
 
@@ -137,6 +137,6 @@ def test_the_layers_in_one_kernel_are_named() -> None:
 
 def test_what_the_graph_does_not_know_is_the_models() -> None:
     program = trace_program(keras.Sequential([keras.Input((4,)), L.Dense(4)]), ModelInputs(tf.ones([2, 4])))
-    owners = NodeOwners(program, training=False)
+    owners = NodeOwners(program)
     assert owners._locate(("nowhere/PartitionedCall", "some/node"), "Mul", set()).owner.path == ""
     assert owners._locate(("cluster_0",), "_XlaRun", set()).backward is False

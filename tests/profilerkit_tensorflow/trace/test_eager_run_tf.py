@@ -193,7 +193,7 @@ def test_a_dilated_convolution_of_no_images_does_no_work() -> None:
 
 
 def test_an_error_of_ours_is_not_said_to_be_the_models(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(program: Any, training: bool) -> ModelTrace:
+    def broken(program: Any) -> ModelTrace:
         raise AttributeError("a mistake in the walk")
 
     monkeypatch.setattr("profilerkit_tensorflow.trace.tracing.trace_of_program", broken)

@@ -176,3 +176,38 @@ def test_an_einsum_that_a_gradient_computes_again_is_no_gradient(
 ) -> None:
     model = Einsum(equation, *shapes, again=tf.recompute_grad)
     assert trace_complete_step(model, tf.ones(())).macs == 4 * macs
+
+
+# What is of the forward pass, and what is of the gradients ------------------------------------------------------------
+
+
+class Recomputed(Scaled):
+    """Computes its product again for the gradient."""
+
+    def __call__(self, x: Any) -> Any:
+        return tf.recompute_grad(super().__call__)(x)
+
+
+@pytest.mark.parametrize(
+    ("build", "forward", "backward"),
+    [(Winding, 9, 18), (InAFunction, 18, 36), (TwoCalls, 54, 108), (Recomputed, 1, 2)],
+)
+def test_what_the_gradients_take_is_backward(build: Any, forward: int, backward: int) -> None:
+    """Whatever graph it is in: a function's, a loop's, a branch's, or one that a gradient computes again."""
+    operators = trace_complete_step(build(), X).operators
+    macs = {phase: sum(op.macs for op in operators if op.phase == phase) for phase in ("forward", "backward")}
+    assert macs == {"forward": forward * ONE, "backward": backward * ONE}
+
+
+def test_what_the_model_does_itself_is_forward_whatever_its_name() -> None:
+    def model(x: Any) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            energy = tf.tanh(tf.add_n([x, x]))
+        return 2.0 * tape.gradient(energy, x)
+
+    kernel = tf.Variable(W)
+    operators = trace_complete_step(lambda x: model(x @ kernel), X).operators
+    first = {kind: next(op.phase for op in operators if op.operator == kind) for kind in ("AddN", "TanhGrad", "MatMul")}
+    assert first == dict.fromkeys(first, "forward")
+    assert operators[-1].phase == "backward"

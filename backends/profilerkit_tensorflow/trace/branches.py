@@ -1,0 +1,110 @@
+"""Conditions: every branch that may be taken is walked, and the most expensive one counts.
+
+What is true in one branch alone is not known after the condition: a number that one branch returns would decide further
+conditions and loops as if that branch were always taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from profilerkit.backend_kit import graph_work
+from profilerkit.backend_kit.graph_work import Body, make_choices
+
+from .folding import Folding
+from .graph_access import body_named
+from .ownership import Owner
+from .values import Executed, Scope, Value, Work
+from .walk import Walk
+
+__all__ = ["agree_on_constant", "count_one", "walk_branches"]
+
+_DEAREST = "a condition depends on values that the graph does not tell: the most expensive of its branches is counted"
+
+
+def walk_branches(walk: Walk, operator: Any, scope: Scope) -> None:
+    """Walk the branches of a condition that may be taken, and count the most expensive one."""
+    condition, *arguments = walk.read_inputs(operator, scope)
+    owner, used = walk.find_owner(operator, scope), scope.find_used_outputs(operator)
+    walk.hold(arguments, owner)
+    bodies = []
+    for name in _list_branches(operator, walk.folding.decide(condition)):
+        inside = walk.enter(body_named(scope.graph, name), arguments, operator, scope)
+        inside.needed_outputs = used
+        bodies.append(walk.walk_apart(inside))
+    dearest = max(bodies, key=lambda body: (body.work.price, len(body.work.operators)))
+    others = [body for body in bodies if body is not dearest]
+    walk.work.add(count_one(dearest, others, _DEAREST, used, owner) if others else dearest.work)
+    walk.bind(operator, _agree_on_outputs(walk, bodies, dearest, used, owner), scope)
+
+
+def _list_branches(operator: Any, chosen: Any) -> list[str]:
+    """Return the functions of the branches that may be taken; only one where the ``chosen`` one is known, not None."""
+    if operator.type.endswith("Case"):
+        names = [function.name for function in operator.get_attr("branches")]
+        if chosen is None:
+            return names
+        index = int(chosen)
+        return [names[index] if 0 <= index < len(names) else names[-1]]  # the last one is for all other numbers
+    then, otherwise = operator.get_attr("then_branch").name, operator.get_attr("else_branch").name
+    if chosen is None:
+        return [then, otherwise]
+    return [then if bool(chosen) else otherwise]
+
+
+def _agree_on_outputs(
+    walk: Walk, bodies: Sequence[Body[Work, Value]], dearest: Body[Work, Value], used: set[int], owner: Owner
+) -> list[Value]:
+    """Return the outputs of a condition: those of its dearest branch, with what is known of them in all branches."""
+    outputs = list(dearest.outputs)
+    for index in sorted(used) if len(bodies) > 1 else ():
+        common = _agree(walk.folding, outputs[index], [body.outputs[index] for body in bodies])
+        if common is not outputs[index]:
+            outputs[index] = walk.hand_on(outputs[index], common, owner)
+            outputs[index].constant = common.constant
+    return outputs
+
+
+def _agree(folding: Folding, value: Value, others: Sequence[Value]) -> Value:
+    """Return what is known about a value that may also be one of others; the value itself if they all agree."""
+    common = reduce(Value.common, others, value)
+    constant = agree_on_constant(folding, [value, *others])
+    if value.is_known_as(common) and (folding.constant(value) is None or constant is not None):
+        return value
+    common.constant = constant
+    return common
+
+
+# What loops need too --------------------------------------------------------------------------------------------------
+
+
+def agree_on_constant(folding: Folding, values: Sequence[Value]) -> Any:
+    """Return the array if all values are known to be the same one, else None."""
+    first, *others = (folding.constant(value) for value in values)
+    if first is None or any(other is None or not np.array_equal(first, other) for other in others):
+        return None
+    return first
+
+
+def count_one(
+    counted: Body[Work, Value], others: Sequence[Body[Work, Value]], reason: str, used: set[int], owner: Owner
+) -> Work:
+    """Return the work of one of several bodies, and how the others differ, as `graph_work.count_one`.
+
+    Of the outputs of the bodies those at the indices ``used`` are read.
+    """
+
+    def take(body: Body[Work, Value]) -> Body[Work, Value]:
+        return Body(body.work, [body.outputs[index] for index in sorted(used)])
+
+    return graph_work.count_one(
+        take(counted),
+        [take(other) for other in others],
+        reason,
+        hand_on=lambda value, result: Executed.of_handing_on(value, result.describe(), owner),
+        choose=lambda works, reason: make_choices(works, reason, Work.as_branch),
+    )
