@@ -56,15 +56,18 @@ class EvalLossFunction(LossEvaluation):
 
 
 def _gives_probabilities(model: ModelProto) -> bool | None:
-    """Return whether the graph ends in a sigmoid; None where its last operator leaves that open.
+    """Return whether the graph ends in a sigmoid; None where its last operators leave that open.
 
-    An addition is that of a bias only where it follows a linear operator: it may also add probabilities up.
+    An addition is that of a bias only where it follows a linear operator: it may also add probabilities up. And a
+    linear operator may weigh the probabilities of a softmax.
     """
     makers = {name: node for node in model.graph.node for name in node.output}
     last = makers.get(model.graph.output[0].name)
     ends = [] if last is None else [last]
     if last is not None and last.op_type == "Add":
         ends = [makers[name] for name in last.input if name in makers]
-    if any(node.op_type in _LINEAR for node in ends):
-        return False
+    linear = [node for node in ends if node.op_type in _LINEAR]
+    if linear:
+        read = [makers[name].op_type for node in linear for name in node.input if name in makers]
+        return None if "Softmax" in read else False
     return True if last is not None and last.op_type == "Sigmoid" else None

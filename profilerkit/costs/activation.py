@@ -38,6 +38,12 @@ def clamp(bounds: int = 2) -> int:
 
 
 @per_element
+def shrink(shifts: bool = True) -> int:
+    """``sign(x) * max(abs(x) - bias, 0)``; without a shift ``x if abs(x) > bound else 0``."""
+    return clamp.operations() + shifts * c.ADD
+
+
+@per_element
 def leaky_relu() -> int:
     """``x if x > 0 else slope * x``; so do PReLU, whose slope is a weight, and RReLU, whose slope is random."""
     return c.COMPARE + c.MULTIPLY

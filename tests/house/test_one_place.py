@@ -179,6 +179,9 @@ REMEMBERED = {
     "profilerkit_pages/html.py": {"assets"},  # the same
     "profilerkit_pages/page_parts.py": {"source", "templates"},  # the files of pages
     "profilerkit_onnx/model/types.py": {"dtype_name", "_bits"},  # of the numbers that stand for dtypes
+    "profilerkit_onnx/trace/definitions.py": {
+        "_read_definition"
+    },  # operators of the standard and of onnxruntime, by version
     "profilerkit_tensorflow/untouched/users_code.py": {"is_users_own"},  # names of modules, at most 1000
     "profilerkit_torch/trace/operator_facts.py": {
         "depends_on_values",

@@ -442,17 +442,17 @@ def test_a_dropout_that_does_not_train_hands_a_constant_on(flag: str) -> None:
     assert (trace.macs, [record.operator for record in trace.operators]) == (0, ["Add"])
 
 
-def test_what_an_operator_that_nobody_knows_makes_of_constants_leaves_the_count_partial() -> None:
-    """It may draw random numbers, and then the product runs each time."""
+def test_what_an_unknown_operator_makes_of_constants_is_no_constant() -> None:
+    """It may be random. So both products run: 4 rows of 4 elements meet 3 columns, then 2 rows of x meet the result."""
     nodes = [
-        helper.make_node("Noise", ["c"], ["n"], domain="com.example"),
-        helper.make_node("MatMul", ["n", "w"], ["m"]),
-        helper.make_node("Add", ["x", "m"], ["y"]),
+        helper.make_node("Fancy", ["w"], ["noise"], domain="com.example"),
+        helper.make_node("MatMul", ["u", "noise"], ["h"]),
+        helper.make_node("MatMul", ["x", "h"], ["y"]),
     ]
-    model = make_model(nodes, {"x": X}, {"c": np.ones((2, 4), F), "w": np.ones((4, 3), F)})
-    model.graph.value_info.append(helper.make_tensor_value_info("n", TensorProto.FLOAT, [2, 4]))
-    trace = trace_graph(model, x=X)
-    assert (trace.flops, trace.missing) == (6, ("com.example::Noise (1 call)",))
+    model = make_model(nodes, {"x": np.ones((2, 4), F)}, {"w": np.ones((4, 3), F), "u": np.ones((4, 4), F)})
+    model.graph.value_info.append(helper.make_tensor_value_info("noise", TensorProto.FLOAT, [4, 3]))
+    trace = trace_graph(model, x=np.ones((2, 4), F))
+    assert (trace.macs, trace.missing) == (48 + 24, ("com.example::Fancy (1 call)",))
 
 
 def test_weights_that_are_dequantized_are_constants() -> None:

@@ -94,9 +94,8 @@ def clip(call: NodeCall) -> Cost:
 
 @register_op_cost("Shrink")
 def shrink(call: NodeCall) -> Cost:
-    """``x + bias`` below ``-lambd``, ``x - bias`` above ``lambd``: two comparisons and a sum."""
-    elements = call.outputs[0].numel
-    return activation.clamp(elements).plus(elementwise.add_summands(2, elements))
+    """``x + bias`` below ``-lambd``, ``x - bias`` above ``lambd``; soft with a bias, hard without."""
+    return activation.shrink(call.outputs[0].numel, shifts=call.attribute("bias", 0.0) != 0)
 
 
 @register_op_cost("Dropout")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from profilerkit.costs import detection, pooling, reduction
 
 from .registry import OPERATORS, Cost, NodeCall, Shape, UnknownCostError, register_op_cost
@@ -48,9 +50,26 @@ def resize(call: NodeCall) -> Cost:
     mode = call.attribute("mode", "nearest")
     if mode not in _NEIGHBOURS or call.attribute("antialias", 0):
         raise UnknownCostError
-    source, out = call.inputs[0], call.outputs[0]
-    resized = sum(before != after for before, after in zip(source, out, strict=True))
-    return pooling.resample(out.numel, _NEIGHBOURS[mode] ** resized)
+    return pooling.resample(call.outputs[0].numel, _NEIGHBOURS[mode] ** len(_find_resampled(call)))
+
+
+def _find_resampled(call: NodeCall) -> set[int]:
+    """Return the dimensions whose elements are not those of the input.
+
+    A factor such as 1.2 moves elements also where the size stays, and so does a part of an image in the place of all.
+    """
+    source = call.inputs[0]
+    sizes = zip(source, call.outputs[0], strict=True)
+    resampled = {axis for axis, (before, after) in enumerate(sizes) if before != after}
+    named = [axis % len(source) for axis in call.attribute("axes") or range(len(source))]
+    factors = call.value(2) if call.has_input(2) else None
+    if factors is not None:
+        resampled.update(axis for axis, factor in zip(named, factors, strict=False) if factor != 1)
+    if call.attribute("coordinate_transformation_mode") == "tf_crop_and_resize":
+        starts, ends = np.split(call.read(1), 2)
+        parts = zip(named, starts, ends, strict=True)
+        resampled.update(axis for axis, start, end in parts if (start, end) != (0, 1))
+    return resampled
 
 
 @register_op_cost(_BLOCKED + "Upsample")

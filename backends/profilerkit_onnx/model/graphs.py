@@ -7,19 +7,15 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto
 
-__all__ = ["LEFT", "MOST_NODES", "external_files", "list_inner_graphs", "list_nodes", "list_tensors", "order_nodes"]
+from .nodes import list_inner_graphs
+
+__all__ = ["LEFT", "MOST_NODES", "external_files", "list_nodes", "list_tensors", "order_nodes"]
 
 #: The most nodes in functions that are gone over, some seconds: 17 functions that each call the last one twice have as
 #: many, in a file of a kilobyte.
 MOST_NODES = 100_000
 #: The location of elements that were left in the file of the model itself. No file can know this name.
 LEFT = f"profilerkit.left.{secrets.token_hex(16)}"
-
-
-def list_inner_graphs(node: NodeProto) -> list[GraphProto]:
-    """Return the graphs that a node holds, without those inside of these."""
-    single = [attribute.g for attribute in node.attribute if attribute.HasField("g")]
-    return [*single, *(graph for attribute in node.attribute for graph in attribute.graphs)]
 
 
 def list_nodes(nodes: Iterable[NodeProto]) -> list[NodeProto]:

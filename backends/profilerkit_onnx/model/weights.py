@@ -24,7 +24,8 @@ from profilerkit.costs import Shape
 from profilerkit.costs.numbers import is_float
 from profilerkit.trace.records import WeightRecord
 
-from .graphs import MOST_NODES, list_inner_graphs, list_nodes
+from .graphs import MOST_NODES, list_nodes
+from .nodes import list_inner_graphs
 from .types import STANDARD, count_bytes, dtype_name
 
 __all__ = ["Constant", "describe_uncounted", "list_constants", "list_weights"]

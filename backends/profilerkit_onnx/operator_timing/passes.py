@@ -15,12 +15,12 @@ from profilerkit.backend_kit.ran_nodes import RanGraph, RanNode, make_node
 from profilerkit.process.files import obstacle
 from profilerkit.times.operator_times import CalledOperator
 
+from ..model.nodes import name_operator
 from ..model.scopes import find_scopes
 from ..running.optimized import Rewritten, main_node, rewrite
 from ..running.profiled import ProfiledPass, profile_passes, switch_profiler_on
 from ..running.runs import make_feeds
 from ..running.sessions import make_options
-from ..trace.pricing import name_operator
 from ..trace.tracing import list_operators
 
 __all__ = ["rewrite_nodes", "time_nodes"]

@@ -20,10 +20,10 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto
 from profilerkit.backend_kit.graph_work import Body, Executed, Turns, Work, count_first, note_apart
 
 from ..model.graphs import list_nodes
+from ..model.nodes import name_node, read_attributes
 from ..model.types import tensor_type
-from .pricing import name_node, read_attributes
 from .turns import count_turns
-from .values import UnfitError, Value, Values, find_value
+from .values import TurnPart, UnfitError, Value, Values, find_value
 from .walk import Handler, Visit, Walk
 
 __all__ = ["HANDLERS", "holds_conditions"]
@@ -63,14 +63,14 @@ def _walk_scan(walk: Walk, visit: Visit) -> list[Value]:
             f"the Scan {name_node(visit.node)!r} of operator set 8 goes over samples of a batch, which is not read; "
             f"export the model with operator set {_FIRST} or newer"
         )
-    graph, attributes = _find_graph(visit.node, "body"), read_attributes(visit.node)
+    graph, attributes = _find_graph(visit.node, "body"), read_attributes(visit.node.attribute)
     state_count = len(visit.inputs) - attributes["num_scan_inputs"]
     states, sequences = visit.inputs[:state_count], visit.inputs[state_count:]
     axes = attributes.get("scan_input_axes", [0] * len(sequences))
     length = _find_length(sequences, axes)
     _hold_reads(walk, visit)
     first_states = [value and value.without_array() for value in states]
-    slices = [value and _slice(value, axis) for value, axis in zip(sequences, axes, strict=False)]
+    slices = [value and _slice(walk, value, axis) for value, axis in zip(sequences, axes, strict=False)]
     body = _walk_body(walk, visit, graph, [*first_states, *slices], turns=1 if length is None else length)
     walk.work.add_loop(body.work)
     last_states, results = body.outputs[:state_count], body.outputs[state_count:]
@@ -90,13 +90,17 @@ def _find_length(sequences: Sequence[Value | None], axes: Sequence[int]) -> int 
     return None
 
 
-def _slice(value: Value, axis: int) -> Value:
+def _slice(walk: Walk, value: Value, axis: int) -> Value:
     """Return what each turn gets of a value: the same buffer, without one of the dimensions."""
-    if value.shape is None:
-        return Value(value.number, tensor_type(value.element, None))
-    sizes = list(value.shape)
-    del sizes[axis]
-    return Value(value.number, tensor_type(value.element, sizes))
+    sizes = None if value.shape is None else list(value.shape)
+    if sizes is not None:
+        del sizes[axis]
+    kind = tensor_type(value.element, sizes)
+    if not value.is_stored:
+        return Value(value.number, kind)
+    part = Value(next(walk.numbers), kind, is_stored=True)
+    walk.origins[part.number] = TurnPart(value, axis)
+    return part
 
 
 class _LoopInputs(NamedTuple):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple
 
 from onnx import AttributeProto, FunctionProto, NodeProto, OperatorSetIdProto, TypeProto, defs, helper, numpy_helper
 from onnx.checker import ValidationError
@@ -12,35 +13,49 @@ from onnx.shape_inference import InferenceError, infer_node_outputs
 
 from profilerkit.error_text import error_line
 
+from ..model.nodes import name_node, name_operator, read_attributes
 from ..model.types import STANDARD
-from .pricing import name_node, name_operator
 from .runtime_shapes import infer_for_runtime
 from .values import Array, UnfitError, Value
 
-__all__ = ["fill_body", "find_body", "find_schema", "infer", "list_defaults"]
+__all__ = ["Definition", "fill_body", "find_body", "find_definition", "infer"]
 
 #: The most floats that may be a factor for each dimension, as of `Resize`: more than any tensor has dimensions.
 _MOST_FACTORS = 64
 
 
-def find_schema(node: NodeProto, opsets: Mapping[str, int]) -> defs.OpSchema | None:
+class Definition(NamedTuple):
+    """What the standard says of an operator in one version.
+
+    Attributes:
+        schema: All of it, as onnx has it; onnx's stubs lack what it says of functions.
+        defaults: The attributes that a node may lack, with the values that they have then.
+        default_values: These values by name, as formulas read them.
+    """
+
+    schema: Any
+    defaults: Sequence[AttributeProto]
+    default_values: Mapping[str, Any]
+
+
+def find_definition(node: NodeProto, opsets: Mapping[str, int]) -> Definition | None:
     """Return the definition of a node's operator in the version that the model uses; None for one that has none.
 
     Without operator sets it is the newest definition.
     """
     domain = "" if node.domain in STANDARD else node.domain
+    version = opsets.get(domain, 1) if opsets or domain else None
     try:
-        if domain == "" and not opsets:
-            return defs.get_schema(node.op_type, domain)
-        return defs.get_schema(node.op_type, opsets.get(domain, 1), domain)
+        return _read_definition(node.op_type, domain, version)
     except defs.SchemaError:
         return None
 
 
-def list_defaults(schema: Any) -> list[AttributeProto]:
-    """Return the values that the definition of an operator gives the attributes that a node may lack."""
-    attributes = [] if schema is None else schema.attributes.values()
-    return [attribute.default_value for attribute in attributes if attribute.default_value.name]
+@cache
+def _read_definition(op: str, domain: str, version: int | None) -> Definition:
+    schema: Any = defs.get_schema(op, domain) if version is None else defs.get_schema(op, version, domain)
+    defaults = [entry.default_value for entry in schema.attributes.values() if entry.default_value.name]
+    return Definition(schema, defaults, read_attributes(defaults))
 
 
 def infer(node: NodeProto, inputs: Sequence[Value | None], opsets: Mapping[str, int]) -> list[TypeProto | None]:
@@ -49,14 +64,14 @@ def infer(node: NodeProto, inputs: Sequence[Value | None], opsets: Mapping[str, 
     Raises `UnfitError` where the inputs do not fit the operator.
     """
     nothing: list[TypeProto | None] = [None] * len(node.output)
-    schema = find_schema(node, opsets)
-    if schema is None or not schema.has_type_and_shape_inference_function:
+    definition = find_definition(node, opsets)
+    if definition is None or not definition.schema.has_type_and_shape_inference_function:
         return infer_for_runtime(node, inputs) or nothing
     values = {name: value for name, value in zip(node.input, inputs, strict=True) if value is not None}
     if any(value.type.WhichOneof("value") is None for value in values.values()):
         return nothing
     try:
-        outputs = _infer_by_name(schema, node, values, opsets)
+        outputs = _infer_by_name(definition, node, values, opsets)
     except (InferenceError, ValidationError) as error:
         shapes = ", ".join("-" if value is None else str(value.info.shape) for value in inputs)
         raise UnfitError(
@@ -67,7 +82,7 @@ def infer(node: NodeProto, inputs: Sequence[Value | None], opsets: Mapping[str, 
 
 
 def _infer_by_name(
-    schema: defs.OpSchema, node: NodeProto, values: Mapping[str, Value], opsets: Mapping[str, int]
+    definition: Definition, node: NodeProto, values: Mapping[str, Value], opsets: Mapping[str, int]
 ) -> dict[str, TypeProto]:
     """Return the types of a node's outputs by their names; ``values`` are its inputs by theirs."""
     types = {name: value.type for name, value in values.items()}
@@ -77,24 +92,17 @@ def _infer_by_name(
         if value.array is not None and _tells_sizes(value.array)
     }
     imports = [helper.make_opsetid(domain, version) for domain, version in opsets.items()]
-    node = _add_defaults(node, schema)  # that of STFT's `onesided` is not what onnx's inference takes it for
-    try:
-        return infer_node_outputs(schema, node, types, data, opset_imports=imports)
-    except ValidationError:  # exporters leave inputs out before the standard lets them: Resize in version 11
-        newest = find_schema(node, {}) or schema
-        imports = [helper.make_opsetid("", defs.onnx_opset_version())]
-        return infer_node_outputs(newest, node, types, data, opset_imports=imports)
-
-
-def _add_defaults(node: NodeProto, schema: defs.OpSchema) -> NodeProto:
-    """Return a node with the attributes that it lacks, as the standard defines them."""
     names = {attribute.name for attribute in node.attribute}
-    defaults = [default for default in list_defaults(schema) if default.name not in names]
-    if not defaults:
-        return node
-    copy = deepcopy(node)
-    copy.attribute.extend(defaults)
-    return copy
+    defaults = [default for default in definition.defaults if default.name not in names]
+    if defaults:  # that of STFT's `onesided` is not what onnx's inference takes it for
+        node = deepcopy(node)
+        node.attribute.extend(defaults)
+    try:
+        return infer_node_outputs(definition.schema, node, types, data, opset_imports=imports)
+    except ValidationError:  # exporters leave inputs out before the standard lets them: Resize in version 11
+        newest = find_definition(node, {}) or definition
+        imports = [helper.make_opsetid("", defs.onnx_opset_version())]
+        return infer_node_outputs(newest.schema, node, types, data, opset_imports=imports)
 
 
 def _as_number(array: Array) -> Array:
@@ -112,9 +120,10 @@ def find_body(node: NodeProto, inputs: Sequence[Value | None], opsets: Mapping[s
 
     The standard may write a body anew in a later operator set. The latest one that the model's set has is used.
     """
-    schema: Any = find_schema(node, opsets)  # onnx's stubs lack what it says of functions
-    if schema is None:
+    definition = find_definition(node, opsets)
+    if definition is None:
         return None
+    schema = definition.schema
     # Some bodies are the same for each node; others are made for one, from its attributes and the types of its inputs.
     is_made_for_node = schema.has_context_dependent_function
     versions = schema.context_dependent_function_opset_versions if is_made_for_node else schema.function_opset_versions
@@ -132,7 +141,7 @@ def find_body(node: NodeProto, inputs: Sequence[Value | None], opsets: Mapping[s
     if not body:
         return None
     function: FunctionProto = FunctionProto.FromString(body)
-    function.attribute_proto.extend(list_defaults(schema))
+    function.attribute_proto.extend(definition.defaults)
     if node.domain in STANDARD and not any(entry.domain == "" for entry in function.opset_import):
         function.opset_import.append(OperatorSetIdProto(domain="", version=version))  # which the body takes for granted
     return function

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, TypeProto, helper, numpy_helper
 
-from ..model.graphs import list_inner_graphs
+from ..model.nodes import list_inner_graphs
 from ..model.types import LARGEST, STANDARD, read_dims
 from .values import Array, Value
 

@@ -7,8 +7,10 @@ from typing import NamedTuple
 
 from onnx import FunctionProto, NodeProto, TypeProto
 
+from ..costs import is_known
+from ..model.nodes import name_operator
 from ..model.types import STANDARD, read_dims, tensor_type
-from .definitions import infer
+from .definitions import find_definition, infer
 from .folding import fold, is_random, is_shape_operator, read_array
 from .values import Array, Value
 
@@ -53,15 +55,22 @@ def make_outputs(
     types = infer(node, inputs, declared.opsets)
     arrays = fold(node, inputs, types, declared.opsets)
     values = [value for value in inputs if value is not None]
-    is_constant = bool(values) and all(value.constant for value in values) and not is_random(node, inputs)
+    is_stored = bool(values) and all(value.is_stored for value in values) and _always_makes_same(node, inputs, declared)
+    is_constant = is_stored and all(value.constant for value in values)
     from_inputs = any(value.from_inputs for value in values) and not is_shape_operator(node)
     outputs, are_inferred = [], True
     for name, inferred, array in zip(node.output, types, arrays, strict=True):
         kind, is_inferred = _choose_type(declared, name, inferred, array)
         constant = is_constant or (array is not None and not from_inputs)
-        outputs.append(Value(next(numbers), kind, constant, array, from_inputs))
+        outputs.append(Value(next(numbers), kind, constant, array, from_inputs, is_stored))
         are_inferred &= is_inferred
     return NodeOutputs(outputs, are_inferred)
+
+
+def _always_makes_same(node: NodeProto, inputs: Sequence[Value | None], declared: Declarations) -> bool:
+    """Return whether a node makes the same of the same inputs in every run. One that nobody knows may be random."""
+    is_defined = find_definition(node, declared.opsets) is not None or is_known(name_operator(node))
+    return is_defined and not is_random(node, inputs)
 
 
 def _choose_type(

@@ -1,14 +1,15 @@
 """The work on nonzero weights alone: the walk over the graph, with the values of weights looked at where they are used.
 
 An operator's multiply-accumulates count in the proportion of the nonzero elements among its weights. A weight is what
-follows from the tensors of the file alone, as it reaches the operator: masked, cast or dequantized. Integers that an
-operator takes with a zero point are zero where they equal it.
+follows from the tensors of the file alone, as it reaches the operator: masked, cast or dequantized. In a ``Scan`` that
+goes along one, each turn counts with its own part. Integers that an operator takes with a zero point are zero where
+they equal it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
@@ -20,11 +21,11 @@ from onnx import ModelProto, NodeProto, SparseTensorProto, TensorProto
 from profilerkit import InputError, ModelInputs, ModelTrace, NotOfferedError
 from profilerkit.costs import Cost
 
+from ..model.nodes import name_node, name_operator
 from ..model.zeros import count_nonzero
 from .folding import evaluate
-from .pricing import name_node, name_operator
 from .tracing import trace_model
-from .values import Array, MadeConstant, Origin, Value
+from .values import Array, MadeConstant, Origin, TurnPart, Value
 from .walk import Visit, Walk
 
 __all__ = ["trace_of_nonzero"]
@@ -134,7 +135,8 @@ class _NonzeroWalk(Walk):
 
     def _is_weight(self, value: Value) -> bool:
         """Return whether a value is a weight: a matrix or more, that follows from tensors of the file."""
-        return value.constant and value.shape is not None and len(value.shape) > 1 and self.counter.is_stored(value)
+        is_matrix = value.shape is not None and len(value.shape) > 1
+        return is_matrix and value.is_stored and self.counter.holds_elements_of_file(value)
 
 
 def _find_input(inputs: Sequence[Value | None], index: int | None) -> Value | None:
@@ -189,8 +191,8 @@ class WeightCounter:
         self._origins = origins
         self._elements: dict[_CountedWeight, Elements] = {}
 
-    def is_stored(self, value: Value) -> bool:
-        """Return whether a value holds elements of tensors of the file, and not of sizes alone."""
+    def holds_elements_of_file(self, value: Value) -> bool:
+        """Return whether a value has elements of tensors of the file, and not of sizes alone."""
         waiting, seen = [value], set[int]()
         while waiting:
             number = waiting.pop().number
@@ -198,10 +200,12 @@ class WeightCounter:
             if origin is None or number in seen:
                 continue
             seen.add(number)
-            if not isinstance(origin, MadeConstant) or name_operator(origin.node) == "Constant":
+            if isinstance(origin, (TensorProto, SparseTensorProto)):
                 return True
-            if name_operator(origin.node) not in _FROM_SIZES:
-                waiting += [tensor for tensor in origin.inputs if tensor is not None]
+            if isinstance(origin, MadeConstant) and name_operator(origin.node) == "Constant":
+                return True
+            if not (isinstance(origin, MadeConstant) and name_operator(origin.node) in _FROM_SIZES):
+                waiting += _list_sources(origin)
         return False
 
     def count(self, weight: Value, zero_point: Value | None, axis: int) -> Elements:
@@ -219,42 +223,59 @@ class WeightCounter:
         origin = self._origins.get(weight.number)
         if zero_point is None and isinstance(origin, SparseTensorProto):  # not written out, as it may be large
             return Elements(count_nonzero(self._read(origin.values)), math.prod(origin.dims))
-        array = self._compute_array(weight)
-        if zero_point is None:
-            return Elements(count_nonzero(array), array.size)
-        zeros = _place_along(self._compute_array(zero_point), array.ndim, axis)
-        return Elements(int((array != zeros).sum()), array.size)
+        points = None if zero_point is None else next(self._compute_arrays(zero_point))
+        nonzero = total = 0
+        for array in self._compute_arrays(weight):
+            total += array.size
+            if points is None:
+                nonzero += count_nonzero(array)
+            else:
+                nonzero += int((array != _place_along(points, array.ndim, axis)).sum())
+        return Elements(nonzero, total)
 
-    def _compute_array(self, value: Value) -> Array:
-        """Return the elements of a constant: as they are in the file, or computed from the constants it is made of.
+    def _compute_arrays(self, value: Value) -> Iterator[Array]:
+        """Yield the elements of a stored value; those of a part of a constant for each turn of its loop.
 
-        Each of these is computed once, and no function calls itself for it: a file may have long chains of them.
+        They are as they are in the file, or computed from what the value is made of. Each constant is computed once.
         """
-        arrays: dict[int, Array] = {}
+        values = self._list_needed(value)
+        origins = [self._origins.get(needed.number) for needed in values]
+        turns = {part.whole.shape[part.axis] for part in origins if isinstance(part, TurnPart) and part.whole.shape}
+        constants: dict[int, Array] = {}
+        for turn in range(turns.pop() if turns else 1):
+            arrays = dict(constants)
+            for needed in values:
+                if needed.number not in arrays:
+                    arrays[needed.number] = self._read_or_make(needed, arrays, turn)
+                if needed.constant:
+                    constants[needed.number] = arrays[needed.number]
+            yield arrays[value.number]
+
+    def _list_needed(self, value: Value) -> list[Value]:
+        """Return what a value is made of, and last the value, each one behind those that it is made of itself.
+
+        No function calls itself for it: a file may have long chains of constants.
+        """
+        needed: dict[int, Value] = {}
         waiting = [value]
         while waiting:
             last = waiting[-1]
-            needed = [source for source in self._list_sources(last) if source.number not in arrays]
-            if needed:
-                waiting += needed
+            sources = [] if last.array is not None else _list_sources(self._origins.get(last.number))
+            missing = [source for source in sources if source.number not in needed]
+            if missing:
+                waiting += missing
             else:
-                waiting.pop()
-                arrays[last.number] = self._read_or_make(last, arrays)
-        return arrays[value.number]
+                needed[waiting.pop().number] = last
+        return list(needed.values())
 
-    def _list_sources(self, value: Value) -> list[Value]:
-        """Return the constants that a constant is computed from; none for one that is read."""
-        origin = self._origins.get(value.number)
-        if value.array is not None or not isinstance(origin, MadeConstant):
-            return []
-        return [source for source in origin.inputs if source is not None]
-
-    def _read_or_make(self, value: Value, arrays: Mapping[int, Array]) -> Array:
-        """Return the elements of a constant; ``arrays`` are those of the constants that it is computed from."""
+    def _read_or_make(self, value: Value, arrays: Mapping[int, Array], turn: int) -> Array:
+        """Return the elements of a stored value; ``arrays`` are those of the values that it is computed from."""
         if value.array is not None:
             return value.array
         origin = self._origins.get(value.number)
-        if origin is None:
+        if isinstance(origin, TurnPart) and origin.whole.constant:
+            return np.asarray(arrays[origin.whole.number].take(turn, origin.axis))
+        if origin is None or isinstance(origin, TurnPart):
             raise NotOfferedError("where the elements of a weight come from is not known")
         if isinstance(origin, TensorProto):
             return np.asarray(self._read(origin))
@@ -289,11 +310,18 @@ class WeightCounter:
         return dense
 
 
+def _list_sources(origin: Origin | None) -> list[Value]:
+    """Return the values that a stored value is computed from; none for one that is read."""
+    if isinstance(origin, TurnPart):
+        return [origin.whole]
+    return [source for source in origin.inputs if source is not None] if isinstance(origin, MadeConstant) else []
+
+
 def _make_array(origin: MadeConstant, arrays: Mapping[int, Array]) -> Array:
     """Return what a node makes of other constants; raise `NotOfferedError` if onnx's reference cannot."""
     inputs = [None if source is None else arrays[source.number] for source in origin.inputs]
     made = evaluate(_make_standard(origin.node), inputs, origin.opsets) or []
-    array: Array | None = made[origin.index] if origin.index < len(made) else None
+    array: Array | None = made[origin.output] if origin.output < len(made) else None
     if array is None:
         raise NotOfferedError(
             f"the operator {name_operator(origin.node)} of the node {name_node(origin.node)!r}, which makes "

@@ -18,8 +18,8 @@ from onnx.shape_inference import infer_node_outputs
 from profilerkit.costs import Shape
 
 from ..costs.matmul import turn
+from ..model.nodes import name_operator, read_attributes
 from ..model.types import tensor_type
-from .pricing import name_operator, read_attributes
 from .values import Array, Value
 
 __all__ = ["infer_for_runtime"]
@@ -37,7 +37,7 @@ class RuleNode:
 
     def __init__(self, node: NodeProto, inputs: Sequence[Value | None]) -> None:
         self.node, self.inputs = node, inputs
-        self.attributes = read_attributes(node)
+        self.attributes = read_attributes(node.attribute)
 
     def shape(self, index: int) -> Shape:
         """Return the shape of an input; raise `UnknownError` if it is not known."""

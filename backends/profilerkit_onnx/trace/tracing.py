@@ -21,7 +21,7 @@ from profilerkit.backend_kit.scoped_calls import LayerWeights, layer_calls, laye
 from profilerkit.trace.records import LayerCall
 
 from ..model.declared_inputs import list_declared, name_sizes
-from ..model.graphs import list_inner_graphs
+from ..model.nodes import list_inner_graphs
 from ..model.scopes import find_scopes
 from ..model.types import LARGEST, read_opsets, tensor_type
 from ..model.weights import describe_uncounted, list_constants, list_weights

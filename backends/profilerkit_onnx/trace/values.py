@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from functools import reduce
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from onnx import NodeProto, SparseTensorProto, TensorProto, TypeProto
@@ -16,7 +16,7 @@ from profilerkit.trace.records import TensorInfo
 
 from ..model.types import common_type, count_bytes, dtype_name, read_dims
 
-__all__ = ["Array", "MadeConstant", "Origin", "UnfitError", "Value", "Values", "find_value"]
+__all__ = ["Array", "MadeConstant", "Origin", "TurnPart", "UnfitError", "Value", "Values", "find_value"]
 
 Array = np.ndarray[Any, Any]
 #: The most elements of a constant that are compared: shapes and indices have fewer.
@@ -37,6 +37,8 @@ class Value:
         constant: Whether it follows from the file and the shapes of the inputs alone.
         array: Its elements, where they are known before the model runs and are few.
         from_inputs: Whether these elements follow from those of the inputs that the call gives.
+        is_stored: Whether its elements follow from the file alone: it is constant, or it is, or follows from, a part of
+            a constant, of which each turn of a loop has another one.
         element: Its dtype, as a number of ``TensorProto.DataType``; 0 for what is no tensor.
         info: Shape and dtype for reports, with -1 for a size that is not known.
         shape: Its shape; None where a size is not known before the model runs.
@@ -49,6 +51,7 @@ class Value:
     constant: bool = False
     array: Array | None = None
     from_inputs: bool = False
+    is_stored: bool = False
     element: int = field(init=False)
     info: TensorInfo = field(init=False)
     shape: Shape | None = field(init=False)
@@ -64,9 +67,10 @@ class Value:
         )
         self.shape = None if dims is None or -1 in self.info.shape else Shape(self.info.shape)
         self.bytes = 0 if self.shape is None else count_bytes(self.shape, self.element)
+        self.is_stored = self.is_stored or self.constant
         type_key = self.type.SerializeToString(deterministic=True)
         if array is None:
-            self.key = type_key, self.constant
+            self.key = type_key, self.constant, self.is_stored
         elif array.size <= _COMPARED and not array.dtype.hasobject:
             elements = array.dtype.str, array.shape, array.tobytes()
             self.key = type_key, self.constant, self.from_inputs, elements
@@ -105,25 +109,36 @@ class Value:
         return self.array is not None and bool(self.array.all())
 
 
-@dataclass(frozen=True, eq=False)
-class MadeConstant:
-    """A constant that a node makes of other constants.
+class TurnPart(NamedTuple):
+    """The part of a constant that one turn of a loop gets.
+
+    Attributes:
+        whole: The constant.
+        axis: The dimension along which it is cut, into as many parts as the loop has turns.
+    """
+
+    whole: Value
+    axis: int
+
+
+class MadeConstant(NamedTuple):
+    """What a node makes of stored values.
 
     Attributes:
         node: The node.
-        index: Which of its outputs the constant is.
+        output: Which of its outputs it is.
         inputs: What it reads.
         opsets: The version of each operator set there.
     """
 
     node: NodeProto
-    index: int
-    inputs: tuple[Value | None, ...]
+    output: int
+    inputs: Sequence[Value | None]
     opsets: Mapping[str, int]
 
 
-#: Where the elements of a constant come from: the file, or other constants.
-Origin: TypeAlias = TensorProto | SparseTensorProto | MadeConstant
+#: Where the elements of a stored value come from: the file, or other stored values.
+Origin: TypeAlias = TensorProto | SparseTensorProto | MadeConstant | TurnPart
 #: The values that a graph can read, by their names.
 Values: TypeAlias = dict[str, Value]
 

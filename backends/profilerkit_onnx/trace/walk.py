@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import NamedTuple, TypeAlias
 
-from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto
+from onnx import FunctionProto, GraphProto, NodeProto
 
 from profilerkit.backend_kit.graph_work import Executed, Work, note_apart
 from profilerkit.costs import Cost
@@ -19,11 +19,12 @@ from profilerkit.trace.bounds import Branch, Choice
 from ..costs import is_known
 from ..costs.recurrent import LENGTHS, RECURRENT
 from ..model.graphs import MOST_NODES, order_nodes
+from ..model.nodes import HOLDS_GRAPHS, name_node, name_operator
 from ..model.types import read_opsets, tensor_type
-from .definitions import fill_body, find_body, find_schema, list_defaults
+from .definitions import fill_body, find_body
 from .folding import read_array
 from .node_outputs import Declarations, make_outputs
-from .pricing import may_be_masked, name_node, name_operator, price
+from .pricing import may_be_masked, price
 from .values import MadeConstant, Origin, UnfitError, Value, Values, find_value
 
 __all__ = ["Handler", "Visit", "Walk"]
@@ -34,7 +35,6 @@ Handler: TypeAlias = "Callable[[Walk, Visit], Sequence[Value]]"
 _NO_WORK = Cost(0, 0)
 #: What is declared before a walk begins.
 _NOTHING = Declarations({}, {}, {}, {})
-_WITH_GRAPHS = (AttributeProto.GRAPH, AttributeProto.GRAPHS)
 _SHORTER = "the lengths of the sequences of {!r} depend on values: all are counted as the longest possible"
 
 
@@ -61,7 +61,8 @@ class NodeResult(NamedTuple):
 
     Attributes:
         outputs: The outputs of the first such node; the others have the same in buffers of their own.
-        is_constant: Whether these follow from constants and shapes alone.
+        is_constant: Whether these follow from constants and shapes alone: a runtime makes them once, before the first
+            run.
         cost: What one run costs.
         missing: What is not counted of it, in words.
     """
@@ -86,7 +87,7 @@ class Walk:
         node: The index of the node of the model's own graph that is gone over; -1 before the first.
         numbers: The numbers of new values.
         results: What the nodes so far make and cost, by the keys of `_make_key`.
-        origins: Where constants come from, by their numbers.
+        origins: Where stored values come from, by their numbers.
     """
 
     handlers: Mapping[str, Handler] = field(default_factory=dict)
@@ -176,11 +177,9 @@ class Walk:
             outputs = [value.with_number(next(self.numbers)) for value in result.outputs]
         else:
             outputs, are_inferred = make_outputs(node, inputs, self.declared, self.numbers)
-            is_constant = bool(outputs) and all(value.constant for value in outputs)
-            schema, cost, missing = find_schema(node, self.declared.opsets), _NO_WORK, ""
-            # One that nobody knows may draw random numbers: then it runs each time, and so does what reads them.
-            if not is_constant or not (schema or is_known(visit.operator)):
-                cost, missing = price(visit.operator, node, inputs, outputs, list_defaults(schema))
+            is_constant, cost, missing = bool(outputs) and all(value.constant for value in outputs), _NO_WORK, ""
+            if not is_constant:
+                cost, missing = price(visit.operator, node, inputs, outputs, self.declared.opsets)
             if missing and outputs and not is_known(visit.operator):
                 outputs_of_body = self._walk_definition(visit)
                 if outputs_of_body is not None:
@@ -188,10 +187,13 @@ class Walk:
             result = NodeResult(outputs, is_constant, cost, missing)
             if key is not None and are_inferred:
                 self.results[key] = result
-        if result.is_constant:
-            self._note_constants(visit, outputs)
-        if not result.is_constant or result.missing:
+        if not result.is_constant:
             self.note(visit, outputs, result.cost, result.missing)
+        elif node.op_type != "Constant":
+            self.constants += 1
+        for index, value in enumerate(outputs):
+            if value.is_stored:
+                self.origins[value.number] = MadeConstant(node, index, inputs, self.declared.opsets)
         return outputs
 
     def _make_key(self, visit: Visit) -> Hashable | None:
@@ -200,7 +202,7 @@ class Walk:
         Names of values are no part of it, so that repeated layers are alike; which inputs and outputs are left out is.
         """
         node = visit.node
-        if node.op_type == "Constant" or any(attribute.type in _WITH_GRAPHS for attribute in node.attribute):
+        if node.op_type == "Constant" or any(attribute.type in HOLDS_GRAPHS for attribute in node.attribute):
             return None
         if any(value is not None and value.key is None for value in visit.inputs):
             return None
@@ -222,13 +224,6 @@ class Walk:
             return None
         self.work.add(work)
         return outputs
-
-    def _note_constants(self, visit: Visit, outputs: Sequence[Value]) -> None:
-        """Note where constants come from; a runtime computes them once, before the first run."""
-        if visit.node.op_type != "Constant":
-            self.constants += 1
-        for index, value in enumerate(outputs):
-            self.origins[value.number] = MadeConstant(visit.node, index, tuple(visit.inputs), self.declared.opsets)
 
     def note(self, visit: Visit, outputs: Sequence[Value], cost: Cost, missing: str) -> None:
         """Note an operator that runs; ``cost`` is that of one run, and ``missing`` says what is not counted."""

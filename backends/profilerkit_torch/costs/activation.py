@@ -25,6 +25,8 @@ _BY_OUTPUT: dict[str, Callable[[int], Cost]] = {
     "hardsigmoid": activation.hard_sigmoid,
     "hardswish": activation.hard_swish,
     "elu": activation.elu,
+    "hardshrink": partial(activation.shrink, shifts=False),
+    "softshrink": activation.shrink,
     "celu": activation.elu,
     "glu": activation.glu,
     "_masked_scale": activation.dropout,

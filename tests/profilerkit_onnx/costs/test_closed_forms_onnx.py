@@ -12,9 +12,10 @@ import pytest
 
 pytest.importorskip("onnx")
 import numpy as np
-from onnx import defs
-from onnx_graphs import F, trace_node
+from onnx import defs, helper
+from onnx_graphs import BACKEND, F, make_model, trace_node
 
+from profilerkit import ModelInputs
 from profilerkit_onnx.costs import is_known
 
 E = 2 * 3 * 4  # the elements of X
@@ -148,7 +149,8 @@ CASES: list[tuple[str, list[Any], dict[str, Any], int, int]] = [
     ("LogSoftmax", [X], {}, 0, 5 * E),
     ("Clip", [X, number(0), number(6)], {}, 0, 2 * E),
     ("Clip", [X, number(0)], {}, 0, E),
-    ("Shrink", [X], {}, 0, 3 * E),
+    ("Shrink", [X], {"bias": 0.5}, 0, 3 * E),
+    ("Shrink", [X], {"bias": 0.0}, 0, 2 * E),
     ("Dropout", [X], {}, 0, 0),
     ("Hardmax", [X], {}, 0, 0),
     # element by element
@@ -298,6 +300,41 @@ def test_every_operator_of_the_standard_is_counted_free_or_named() -> None:
     known = {name for name in newest if is_known(name)}
     assert newest.keys() - known - defined - WITH_GRAPHS == UNKNOWN
     assert len(known) > 150
+
+
+#: A part of an image by its starts and ends, and the work of each of the 960 elements that are made of it.
+CROPS: dict[str, tuple[list[float], list[int] | None, int]] = {
+    "all of it": ([0, 0, 0, 0, 1, 1, 1, 1], None, 0),
+    "half of the rows": ([0, 0, 0.25, 0, 1, 1, 0.75, 1], None, 2 + 1),
+    "half of both": ([0, 0, 0.25, 0.5, 1, 1, 0.75, 1], None, 4 + 3),
+    "half of the columns, named alone": ([0.5, 1], [-1], 2 + 1),
+}
+
+
+def test_a_factor_that_changes_no_size_moves_elements() -> None:
+    """The 10 columns stay 10 for a factor of 1.05: each element is made of 2."""
+    node = helper.make_node("Resize", ["x", "", "factors"], ["y"], mode="linear")
+    model = make_model([node], {"x": IMAGE}, {"factors": np.array([1, 1, 1, 1.05], F)})
+    assert BACKEND.trace(model, ModelInputs(IMAGE)).flops == 960 * (2 + 1)
+
+
+@pytest.mark.parametrize("case", CROPS)
+def test_a_part_of_an_image_is_resized_also_to_the_size_of_all_of_it(case: str) -> None:
+    roi, axes, flops = CROPS[case]
+    named: dict[str, Any] = {} if axes is None else {"axes": axes}
+    sizes = np.array(IMAGE.shape if axes is None else [IMAGE.shape[-1]])
+    node = helper.make_node(
+        "Resize",
+        ["x", "roi", "", "n"],
+        ["y"],
+        mode="linear",
+        coordinate_transformation_mode="tf_crop_and_resize",
+        **named,
+    )
+    model = make_model([node], {"x": IMAGE}, {"roi": np.array(roi, F), "n": sizes})
+    assert BACKEND.trace(model, ModelInputs(IMAGE)).flops == 960 * flops
+    unknown = make_model([node], {"x": IMAGE, "roi": np.array(roi, F)}, {"n": sizes})
+    assert BACKEND.trace(unknown, ModelInputs(IMAGE, np.array(roi, F))).missing == ("Resize (1 call)",)
 
 
 @pytest.mark.parametrize("op", ["ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd"])

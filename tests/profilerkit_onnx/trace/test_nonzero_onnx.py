@@ -230,6 +230,29 @@ def test_a_sparse_tensor_has_work_for_what_it_stores(turned: bool) -> None:
     assert BACKEND.trace_nonzero(model, ModelInputs(X)).macs == 2 * 2
 
 
+#: Of a stack of three matrices, (2, 3) each, 6 elements are zero; a mask takes away one more of each, 2 not zero yet.
+STACK = with_zeros(0, 3, 2, 3)
+STACK[[0, 0, 1, 1, 2, 2], [0, 1, 1, 0, 0, 1], [0, 0, 1, 2, 0, 2]] = 0
+MASK = np.array([[1, 1, 1], [0, 1, 1]], F)
+#: The nodes in front of the product in each turn, the stack, the axis along which it is cut, and the elements left.
+TURNS: dict[str, tuple[list[Any], Any, int, int]] = {
+    "as it is": ([node("Identity", "part", outputs="h")], STACK, 0, 12),
+    "along the last axis": ([node("Identity", "part", outputs="h")], np.moveaxis(STACK, 0, 2).copy(), -1, 12),
+    "turned": ([node("Transpose", "part", outputs="h")], STACK.swapaxes(1, 2).copy(), 0, 12),
+    "masked": ([node("Mul", "part mask", outputs="h")], STACK, 0, 10),
+}
+
+
+@pytest.mark.parametrize("case", TURNS)
+def test_each_turn_of_a_scan_counts_with_its_own_part_of_a_weight(case: str) -> None:
+    """In each of 3 turns 4 rows meet the elements that are not zero."""
+    before, stack, axis, left = TURNS[case]
+    product, carried = node("MatMul", "state h", outputs="out"), node("Identity", "state", outputs="next")
+    body = make_graph([*before, product, carried], ["state", "part"], ["next", "out"], {"mask": MASK})
+    scan = node("Scan", "x w", outputs="last y", body=body, num_scan_inputs=1, scan_input_axes=[axis])
+    assert count_macs(scan, {"x": np.ones((4, 2), F)}, {"w": stack}, ("last", "y")) == 4 * left
+
+
 def test_branches_cost_what_is_left_of_them() -> None:
     """The branch with more zeros is the cheaper one, and both ends are known."""
     sides = {

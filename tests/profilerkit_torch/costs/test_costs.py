@@ -193,6 +193,8 @@ PER_ELEMENT: dict[str, tuple[Function, int]] = {
     "copied over lists": (lambda x: torch._foreach_copy_([x.clone()], [x]), 0),
     "hardtanh: two comparisons": (F.hardtanh, 2),
     "relu6: two comparisons": (F.relu6, 2),
+    "hardshrink: two comparisons": (F.hardshrink, 2),
+    "softshrink: two comparisons, a sum": (F.softshrink, 3),
     "leaky relu: compare, multiply": (F.leaky_relu, 2),
     "leaky relu in place": (lambda x: F.leaky_relu(x.clone(), inplace=True), 2),
     "prelu: compare, multiply": (lambda x: F.prelu(x, torch.ones(1)), 2),

@@ -16,6 +16,8 @@ def cases() -> Iterator[Case]:
     yield case(lambda: activation.tanh(2), TANH=2)
     yield case(lambda: activation.clamp(2), COMPARE=4)
     yield case(lambda: activation.clamp(2, 1), COMPARE=2)
+    yield case(lambda: activation.shrink(2), COMPARE=4, ADD=2)
+    yield case(lambda: activation.shrink(2, shifts=False), COMPARE=4)
     yield case(lambda: activation.leaky_relu(2), COMPARE=2, MULTIPLY=2)
     yield case(lambda: activation.silu(2), MULTIPLY=2, SIGMOID=2)
     yield case(lambda: activation.softplus(2), **softplus)
