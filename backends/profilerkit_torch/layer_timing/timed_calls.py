@@ -136,6 +136,8 @@ class TimedRun:
     overhead: Overhead = field(default_factory=Overhead)
     calls: list[Call] = field(default_factory=list)
     of_path: dict[str, list[Call]] = field(default_factory=dict)
+    #: The numbers of the graph's nodes that its outermost calls have made.
+    node_numbers: list[range] = field(default_factory=list)
     failed: bool = False
     has_backward: bool = False
 

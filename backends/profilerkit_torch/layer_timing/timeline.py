@@ -91,8 +91,6 @@ class Timeline:
         self._frames: list[_Frame] = []
         self._numbers = 0
         self._moments: list[_Moment] = []
-        #: Where in the sequence of the graph's nodes the last outermost calls began and ended.
-        self._ranges: deque[tuple[int, int]] = deque(maxlen=4 * keep)
         self._handlers: Mapping[Kind, Callable[[Any, int], None]] = {
             Kind.ENTER: self._enter,
             Kind.LEAVE: self._leave,
@@ -125,8 +123,8 @@ class Timeline:
             self._moments.append(moments[-1])
 
     def is_followed(self, number: int) -> bool:
-        """Return whether a node of the graph was made in a call that is known."""
-        return any(first <= number < last for first, last in reversed(self._ranges))
+        """Return whether a node of the graph was made in a pass that is kept."""
+        return any(number in made for run in reversed(self.runs) for made in run.node_numbers)
 
     # Calls of layers -----------------------------------------------------------------------------------------------
 
@@ -192,8 +190,8 @@ class Timeline:
         self._mark(number)
         if not self._is_backward():
             self._stack.end()
-        if not self._is_inside_a_call() and self.span is not None:
-            self._ranges.append((self.span.first, number))
+        if not self._is_inside_a_call() and self.span is not None and left.call is not None:
+            left.call.run.node_numbers.append(range(self.span.first, number))
         if raised and not self._frames and left.call is not None:
             left.call.run.failed = True
 

@@ -233,6 +233,23 @@ def test_layers_called_without_the_model() -> None:
     assert timer.table.samples("", "backward_seconds") == (30, 30)
 
 
+def test_a_pass_of_more_calls_than_passes_are_kept_has_the_gradients_of_all() -> None:
+    """The first layer's output is used again behind five others, each of which the block calls by itself."""
+
+    class First(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return wait(x, 1, 100)
+
+    last = Call(lambda self, x, skipped: self.inner(x) + skipped, inner=Busy(1, 10))
+    model = nn.ModuleList([First(), *(Busy(1, 10) for _ in range(5)), last])
+    with TorchLayerTimer(model, keep=1, clock=HostClock(CLOCK.read)) as timer:
+        first = x = model[0](X.clone().requires_grad_())
+        for layer in list(model)[1:-1]:
+            x = layer(x.detach())
+        last(x, first).sum().backward()
+    assert seconds(timer.table, "own_backward_seconds")["0"] == 100
+
+
 def test_a_second_backward_pass_through_one_graph_adds_to_the_first() -> None:
     model = Busy(1, 10)
     with make_timer(model) as timer:
