@@ -82,7 +82,7 @@ def _measure_hooks(clock: HostClock) -> float:
         output = leaf
         for _ in range(_NODES):
             output = output.neg()
-    call = TimedRun(0, True).add("", None, first)
+    call = TimedRun(is_whole=True).add("", None, first)
 
     def go_back() -> None:
         torch.autograd.grad(output, leaf, retain_graph=True)

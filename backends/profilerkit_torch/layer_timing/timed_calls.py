@@ -129,14 +129,22 @@ class Call:
 
 @dataclass(eq=False, slots=True)
 class TimedRun:
-    """One pass of the model: its calls in the order in which they began, outer ones first."""
+    """One pass of the model.
 
-    number: int
-    whole: bool
+    Attributes:
+        is_whole: Whether the model itself was called; else the user's own code has called layers of it.
+        overhead: What measuring adds.
+        calls: Its calls in the order in which they began, outer ones first.
+        of_path: The same by the path of the layer.
+        node_numbers: The numbers of the graph's nodes that its outermost calls have made.
+        failed: Whether it has raised.
+        has_backward: Whether a backward pass came through it.
+    """
+
+    is_whole: bool
     overhead: Overhead = field(default_factory=Overhead)
     calls: list[Call] = field(default_factory=list)
     of_path: dict[str, list[Call]] = field(default_factory=dict)
-    #: The numbers of the graph's nodes that its outermost calls have made.
     node_numbers: list[range] = field(default_factory=list)
     failed: bool = False
     has_backward: bool = False

@@ -89,7 +89,6 @@ class Timeline:
         self._seconds = seconds
         self._ready = ready
         self._frames: list[_Frame] = []
-        self._numbers = 0
         self._moments: list[_Moment] = []
         self._handlers: Mapping[Kind, Callable[[Any, int], None]] = {
             Kind.ENTER: self._enter,
@@ -147,13 +146,12 @@ class Timeline:
         self._stack.begin(self._layers[index])
         is_whole = self._stack.current == ""
         if outer is None and (is_whole or not self._is_run_open()):
-            self.runs.append(TimedRun(self._numbers, is_whole, self._overhead))
-            self._numbers += 1
+            self.runs.append(TimedRun(is_whole, self._overhead))
         return self.runs[-1].add(self._stack.current, outer, number)
 
     def _is_run_open(self) -> bool:
         """Return whether the last pass consists of calls of layers alone, to which others may still come."""
-        return bool(self.runs) and not (self.runs[-1].whole or self.runs[-1].has_backward)
+        return bool(self.runs) and not (self.runs[-1].is_whole or self.runs[-1].has_backward)
 
     def _find_repeated_call(self, index: int) -> Call | None:
         """Return the call that a checkpoint makes again; a layer that the pass did not call belongs to whatever runs.

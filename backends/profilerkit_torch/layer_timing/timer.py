@@ -82,12 +82,12 @@ class TorchLayerTimer(LayerTimer):
         #: Each module once, by the index of one of its layers.
         self._modules: Mapping[int, nn.Module] = {index: self.layers[index][1] for index in indices.values()}
         self._unseen = find_unseen_layers(model)
-        self._clock = clock or choose_clock(tensor.device for tensor in Inventory(model).tensors)
+        self.clock: HostClock | EventClock = clock or choose_clock(tensor.device for tensor in Inventory(model).tensors)
         self._calibrates = overhead is None and clock is None
         self._overhead = self._calibrate() if self._calibrates else overhead
-        self._recorder = CallRecorder(self._clock, self._forget_failed_passes, self._hook_graph)
-        self._timeline = Timeline(self.layers, self._overhead, self._clock.seconds, self._clock.has_passed, keep)
-        self._hooks = GraphHooks(self._recorder.events.append, self._clock.read, self._timeline.is_followed)
+        self._recorder = CallRecorder(self.clock, self._forget_failed_passes, self._hook_graph)
+        self._timeline = Timeline(self.layers, self._overhead, self.clock.seconds, self.clock.has_passed, keep)
+        self._hooks = GraphHooks(self._recorder.events.append, self.clock.read, self._timeline.is_followed)
         self._active: ExitStack | None = None
 
     def __enter__(self) -> TorchLayerTimer:
@@ -131,7 +131,7 @@ class TorchLayerTimer(LayerTimer):
         """
         timed_backward = [run for run in backward if run is not None]
         remarks = list_remarks(self.layers, self._unseen, self._recorder.elsewhere, forward, timed_backward)
-        remarks[""] += filter(None, (self._clock.note, note))
+        remarks[""] += filter(None, (self.clock.note, note))
         return sum_layer_times(self.layers, forward, backward, remarks, overhead_is_known=self._overhead is not None)
 
     def runs(self) -> list[TimedRun]:
@@ -156,7 +156,7 @@ class TorchLayerTimer(LayerTimer):
 
     def _calibrate(self) -> Overhead | None:
         with apart():
-            return measure_overhead(self._clock)
+            return measure_overhead(self.clock)
 
     # What the recorder calls ---------------------------------------------------------------------------------------
 
@@ -178,7 +178,7 @@ class TorchLayerTimer(LayerTimer):
 
     def _note(self, kind: Kind) -> None:
         """Note an event that is of no call and no node."""
-        self._recorder.events.append((kind, None, self._clock.read(), 0))
+        self._recorder.events.append((kind, None, self.clock.read(), 0))
 
     def _work_off(self) -> None:
         """Have the timeline follow the events so far."""

@@ -16,7 +16,8 @@ from waiting import CLOCK, Busy, X
 from profilerkit import InputError, Measurement
 from profilerkit.times.watching import Watch
 from profilerkit_torch import TorchProfiler, watch
-from profilerkit_torch.layer_timing.step_recorder import PhaseMemory, TorchStepRecorder
+from profilerkit_torch.layer_timing.step_memory import PhaseMemory
+from profilerkit_torch.layer_timing.step_recorder import TorchStepRecorder
 from profilerkit_torch.layer_timing.time_recorder import HostClock
 
 
@@ -86,6 +87,28 @@ def test_only_the_given_optimizer_counts() -> None:
             theirs.step()
             watched.step()
         assert watched.steps.steps[0].optimizer == seconds
+
+
+class Wrapped(torch.optim.Optimizer):
+    """Wraps an optimizer as accelerate does: it is one of torch's by its class, and has no hooks of its own."""
+
+    def __init__(self, optimizer: torch.optim.Optimizer) -> None:
+        self.optimizer = optimizer
+
+    def step(self, closure: Any = None) -> Any:
+        return self.optimizer.step(closure)
+
+
+def test_the_steps_of_a_wrapped_optimizer_are_seen() -> None:
+    model = Busy(1, 10)
+    optimizer = Wrapped(SlowSGD(model.parameters(), lr=0.1))
+    watched = watch_by_clock(model, optimizer, 0)
+    with watched:
+        model(X).sum().backward()
+        optimizer.step()
+        watched.step()
+    assert watched.steps.steps[0].optimizer == 7
+    assert "no optimizer made a step" in watched.steps.reasons["optimizer"]
 
 
 def test_a_forward_pass_alone_says_what_there_was_not() -> None:
@@ -239,22 +262,25 @@ def test_an_optimizer_without_hooks_is_said() -> None:
         watch(nn.Linear(2, 2), 0.1)
 
 
-def test_memory_is_what_the_allocator_says_at_the_end_of_each_part(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No device is needed for the arithmetic: the peak is told where it has risen."""
+@pytest.mark.parametrize("devices", [1, 2])
+def test_memory_is_what_the_allocators_say_at_the_end_of_each_part(
+    devices: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No device is needed for the arithmetic: the peak is told where it has risen. Devices of a model are added up."""
     monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda device: 70)
-    memory = PhaseMemory([torch.device("cuda")])
+    memory = PhaseMemory([torch.device("cuda", index) for index in range(devices)])
     readings = {"forward": (50, 80), "backward": (40, 90), "optimizer": (60, 90), "step": (20, 90)}
     for part, (now, peak) in readings.items():
         monkeypatch.setattr(torch.cuda, "memory_allocated", lambda device, now=now: now)
         monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda device, peak=peak: peak)
         memory.note(part)
     assert memory.figures == {
-        "forward_end": 50,
-        "forward_peak": 80,
-        "backward_end": 40,
-        "backward_peak": 90,
-        "optimizer_end": 60,
-        "step_end": 20,
+        "forward_end": devices * 50,
+        "forward_peak": devices * 80,
+        "backward_end": devices * 40,
+        "backward_peak": devices * 90,
+        "optimizer_end": devices * 60,
+        "step_end": devices * 20,
     }
 
 

@@ -1,0 +1,110 @@
+"""When the steps of optimizers begin and end, and the closures that they call."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from types import FrameType
+from typing import Any, NamedTuple
+
+import torch
+from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+
+from profilerkit.process.restoring import call_each, restored
+
+__all__ = ["OptimizerSteps", "Stretch"]
+
+
+class Stretch(NamedTuple):
+    """The moments at which something begins and ends."""
+
+    begin: Any
+    end: Any
+
+
+class OptimizerSteps:
+    """The steps of an optimizer, or of all optimizers for None.
+
+    Of one that wraps another, as those of accelerate do, these are the steps of both; of one that is not torch's, and
+    wraps none of torch's, no step is seen.
+    """
+
+    def __init__(self, optimizer: Any) -> None:
+        self.updates: list[Stretch] = []
+        #: The forward and backward passes that optimizers have computed in their steps, by a closure.
+        self.closures: list[Stretch] = []
+        #: The optimizer that stepped last.
+        self.last: Any = None
+        self._followed = None if optimizer is None else (optimizer, getattr(optimizer, "optimizer", None))
+        self._began: Any = None
+        #: Where torch's step runs that is being timed: it calls the hooks again where it calls its base class's step.
+        self._frame: FrameType | None = None
+
+    @property
+    def are_seen(self) -> bool:
+        """Whether torch tells of the steps."""
+        return self._followed is None or any(isinstance(known, torch.optim.Optimizer) for known in self._followed)
+
+    @contextmanager
+    def follow(self, read: Callable[[], Any], note_memory: Callable[[str], None]) -> Iterator[None]:
+        """Follow the steps inside, by hooks around those of all optimizers: a wrapper may have none of its own.
+
+        Args:
+            read: Returns the moment.
+            note_memory: Called with the name of the phase that is over.
+        """
+        self._read, self._note_memory = read, note_memory
+        self._frame = None
+        self.updates.clear()
+        self.closures.clear()
+        stops: list[Callable[[], None]] = []
+        with restored(partial(call_each, stops)):
+            stops.append(register_optimizer_step_pre_hook(self._begin_update).remove)
+            stops.append(register_optimizer_step_post_hook(self._end_update).remove)
+            yield
+
+    def _begin_update(self, optimizer: Any, args: Any, kwargs: Any) -> tuple[Any, Any] | None:
+        """Note that a step begins; return its arguments with a closure that is timed, None if it has none."""
+        if self._followed is not None and not any(optimizer is known for known in self._followed):
+            return None
+        caller = sys._getframe(1)
+        if self._frame is not None and _is_inside(caller, self._frame):
+            return None
+        self._frame = caller
+        self._note_memory("backward")
+        self.last = optimizer
+        self._began = self._read()
+        if callable(kwargs.get("closure")):
+            return args, {**kwargs, "closure": self._time(kwargs["closure"])}
+        if len(args) > 1 and callable(args[1]):  # behind the optimizer itself
+            return (args[0], self._time(args[1]), *args[2:]), kwargs
+        return None
+
+    def _time(self, closure: Callable[[], Any]) -> Callable[[], Any]:
+        """Return a closure for an optimizer's step, which computes the loss and its gradients, with its times noted."""
+
+        def run() -> Any:
+            begin = self._read()
+            try:
+                return closure()
+            finally:
+                self.closures.append(Stretch(begin, self._read()))
+                self._note_memory("backward")
+
+        return run
+
+    def _end_update(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        if sys._getframe(1) is not self._frame:
+            return
+        self._frame = None
+        self.updates.append(Stretch(self._began, self._read()))
+        self._note_memory("optimizer")
+
+
+def _is_inside(frame: FrameType | None, outer: FrameType) -> bool:
+    """Return whether a frame was called, directly or not, from another one that still runs."""
+    while frame is not None and frame is not outer:
+        frame = frame.f_back
+    return frame is outer
