@@ -141,10 +141,10 @@ def spread_by_config(config: Any, model: nn.Module, device_mesh: DeviceMesh) -> 
 
 
 # Its reducer in C++ refuses a group of one process. Gradients are copied into buckets as they come. A bucket that is
-# full is reduced over all ranks: the first at 1 MiB, so that reducing begins early, the others at 25 MiB. Buckets stay
-# from step to step, beside the gradients. Buffers are broadcast from rank 0 before each forward pass.
+# full is reduced over all ranks: the first of a dtype at 1 MiB, so that reducing begins early, the others at 25 MiB.
+# Buckets stay from step to step, beside the gradients. Buffers are broadcast from rank 0 before each step.
 
-#: The bytes at which a bucket is full: the first, and the others.
+#: The bytes at which a bucket is full: the first of each dtype, and the others.
 _FIRST_LIMIT, _LIMIT = 2**20, 25 * 2**20
 
 
@@ -181,7 +181,7 @@ class _Buckets:
         self.parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
         self._group = group
         self._recorder = recorder
-        self._limit = _FIRST_LIMIT
+        self._limits: dict[torch.dtype, int] = defaultdict(lambda: _FIRST_LIMIT)
         #: The parameters whose gradients are in the bucket that is being filled.
         self._waiting: dict[torch.dtype, list[torch.Tensor]] = defaultdict(list)
         #: How many elements were reduced.
@@ -202,9 +202,9 @@ class _Buckets:
             call_after_backward(self._reduce_rest)
         waiting = self._waiting[parameter.dtype]
         waiting.append(parameter)
-        if count_bytes(waiting) >= self._limit:
+        if count_bytes(waiting) >= self._limits[parameter.dtype]:
             self._reduce(parameter.dtype)
-            self._limit = _LIMIT
+            self._limits[parameter.dtype] = _LIMIT
 
     def _reduce_rest(self) -> None:
         for dtype in [dtype for dtype, waiting in self._waiting.items() if waiting]:
