@@ -13,10 +13,12 @@ import torch
 from torch import nn
 
 from profilerkit import InputError
+from profilerkit.process.object_facts import list_slots
 from profilerkit_predict.language_models.model_cache import CacheContents, CacheLayer, CacheTensor, find_layer
 from profilerkit_predict.language_models.records import LatentAttention
 
 from ..compat.modes import unseen_by_functions
+from ..model.attributes import EMPTY, read_slot
 from ..model.modules import list_modules, list_parameters
 from ..model.tensors import storage_key
 from .checkpoints import choose_dtype
@@ -30,9 +32,6 @@ __all__ = [
     "list_contents",
     "list_layer_windows",
 ]
-
-#: How deep a cache may be nested.
-_DEPTH = 8
 
 
 class _Part(NamedTuple):
@@ -51,7 +50,7 @@ def list_contents(cache: Any, context: int, batch: int, source: int | None = Non
     tensors: list[CacheTensor] = []
     storages: set[int] = set()
     with unseen_by_functions():
-        for tensor, path, window in _walk(_Part(cache), set(), 0):
+        for tensor, path, window in _walk(_Part(cache), set()):
             key = storage_key(tensor)
             allocated = 0 if key in storages else tensor.untyped_storage().nbytes()
             storages.add(key)
@@ -61,24 +60,21 @@ def list_contents(cache: Any, context: int, batch: int, source: int | None = Non
     return CacheContents(context, batch, tuple(tensors), source)
 
 
-def _walk(part: _Part, visited: set[int], depth: int) -> Iterator[_Part]:
+def _walk(part: _Part, visited: set[int]) -> Iterator[_Part]:
     """Yield the tensors in a part of a cache, each once."""
     value = part.value
-    if id(value) in visited:
-        return
-    if isinstance(value, torch.Tensor):
-        if value.numel() > 1:
-            visited.add(id(value))
-            yield part
-        return
-    if depth >= _DEPTH or isinstance(value, (str, bytes, type, torch.nn.Module)):
+    if id(value) in visited or isinstance(value, (str, bytes, type, nn.Module)):
         return
     visited.add(id(value))
+    if isinstance(value, torch.Tensor):
+        if value.numel() > 1:
+            yield part
+        return
     limit = getattr(value, "sliding_window", None)
     window = limit if isinstance(limit, int) else part.window
     for name, inner in _list_members(value):
         path = f"{part.path}.{name}" if part.path else name
-        yield from _walk(_Part(inner, path, window), visited, depth + 1)
+        yield from _walk(_Part(inner, path, window), visited)
 
 
 def _list_members(value: Any) -> Iterator[tuple[str, Any]]:
@@ -89,6 +85,8 @@ def _list_members(value: Any) -> Iterator[tuple[str, Any]]:
         yield from ((str(index), inner) for index, inner in enumerate(value))
     elif type(value).__module__.partition(".")[0] not in ("torch", "builtins"):
         yield from getattr(value, "__dict__", {}).items()
+        contents = ((slot.__name__, read_slot(slot, value)) for slot in list_slots(type(value)))
+        yield from ((name, inner) for name, inner in contents if inner is not EMPTY)
 
 
 def list_layer_windows(cache: Any) -> dict[int, int]:

@@ -88,8 +88,9 @@ def find_dtype(model: nn.Module) -> str:
 
 
 def choose_dtype(model: nn.Module) -> torch.dtype:
-    """Return the dtype of activations and cache of a model: that of its parameters, if they may have it."""
-    return DTYPES.get(find_dtype(model), torch.float32)
+    """Return the dtype of activations and cache of a model: that of its parameters, unless these have 8 bits."""
+    dtype: torch.dtype = getattr(torch, find_dtype(model))
+    return dtype if dtype.itemsize > 1 else torch.float32
 
 
 # How weights are stored -----------------------------------------------------------------------------------------------

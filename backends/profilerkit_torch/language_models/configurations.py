@@ -40,10 +40,11 @@ _CHOSEN = ("num_experts_per_tok", "num_experts_per_token", "num_selected_experts
 #: What they call the features of a token between layers, and the number of layers.
 _WIDTH = ("hidden_size", "d_model", "n_embd", "emb_dim")
 _LAYERS = ("decoder_layers", "num_decoder_layers", "num_hidden_layers", "n_layer", "n_layers", "num_layers")
-#: What they call it that attention and the feed-forward part of a layer run side by side, and the types in which they
-#: always do.
+#: What they call it that attention and the feed-forward part of a layer run side by side; the types in which they
+#: always do; and those in which most layers are one part, such as a state-space model.
 _SIDE_BY_SIDE = ("parallel_attn", "use_parallel_residual")
 _ALWAYS_SIDE_BY_SIDE = ("codegen", "cohere", "cohere2", "gptj", "phi")
+_OF_ONE_PART = ("falcon_mamba", "mamba", "mamba2", "nemotron_h", "zamba", "zamba2")
 
 
 def is_configuration(model: Any) -> bool:
@@ -126,13 +127,13 @@ def find_index_stride(config: Any) -> int:
 def find_sizes(config: Any) -> ModelSizes:
     """Return the sizes of a model that its configuration tells."""
     text = find_text_configuration(config)
-    is_side_by_side = any(getattr(text, name, False) is True for name in _SIDE_BY_SIDE)
-    is_side_by_side = is_side_by_side or getattr(text, "model_type", "") in _ALWAYS_SIDE_BY_SIDE
+    is_reduced_once = getattr(text, "model_type", "") in _ALWAYS_SIDE_BY_SIDE + _OF_ONE_PART
+    is_reduced_once = is_reduced_once or any(getattr(text, name, False) is True for name in _SIDE_BY_SIDE)
     return ModelSizes(
         find_longest_context(config),
         find_number(text, *_WIDTH),
         find_number(text, *_LAYERS),
-        all_reduces_per_layer=1 if is_side_by_side else 2,
+        all_reduces_per_layer=1 if is_reduced_once else 2,
     )
 
 

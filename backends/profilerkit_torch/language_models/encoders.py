@@ -61,7 +61,10 @@ def find_input_encoder(
         raise InputError(f"{kind}: the encoder of {name} cannot be followed with {taken.size}: {why}; leave it out")
     macs = sum(operator.macs for operator in trace.operators)
     parts = _list_weight_parts(trace, language_model.config)
-    return InputEncoder(kind, taken.size, tokens, macs, parts, taken.notes)
+    notes = taken.notes
+    if trace.uncounted:
+        notes += (f"the work for {kind} is a lower bound, not counted: {', '.join(trace.missing)}",)
+    return InputEncoder(kind, taken.size, tokens, macs, parts, notes)
 
 
 def _list_weight_parts(trace: ModelTrace, config: Any) -> tuple[WeightPart, ...]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -16,28 +16,20 @@ from profilerkit_predict.language_models.model_cache import CacheContents, Cache
 
 from ..trace.inference_pass import GRAD_MODES, InferencePass
 from ..trace.tracing import trace_model
-from .caches import list_contents, list_layer_windows
+from .calls import Calls
 from .checkpoints import choose_dtype
 from .configurations import (
+    find_index_stride,
     find_longest_context,
     find_most_attended,
     find_sound_positions,
+    has_chunks,
     is_encoder_decoder,
     require_decoder,
 )
 from .models import make_language_model
 
-__all__ = [
-    "Calls",
-    "Followed",
-    "choose_length",
-    "decode",
-    "find_cache",
-    "find_cache_growth",
-    "follow",
-    "list_cache_contents",
-    "prefill",
-]
+__all__ = ["FollowedPrompt", "follow", "follow_prompt", "list_cache_contents"]
 
 #: The fewest tokens of a prompt that tell one law from another.
 _FEWEST = 4
@@ -108,7 +100,7 @@ def list_cache_contents(model: Any, context: int, batch: int, dtype: str | None)
     return before, after
 
 
-def find_cache_growth(model: nn.Module, contents: Sequence[CacheContents]) -> tuple[CacheLayer, ...]:
+def _find_cache_growth(model: nn.Module, contents: Sequence[CacheContents]) -> tuple[CacheLayer, ...]:
     """Return how the cache of a model grows; a cache that two lengths do not explain is looked at at a third."""
     before, after = contents[:2]
     later = None
@@ -116,10 +108,13 @@ def find_cache_growth(model: nn.Module, contents: Sequence[CacheContents]) -> tu
         length = _THIRD_RECURRENT if _is_recurrent(model) else _THIRD * before.context - 1
         longest = find_longest_context(model.config) or length + 1
         later = follow(model, min(length, longest - 1), before.batch, 0).calls.contents[0]
-    return find_growth(before, after, later, find_most_attended(model.config))
+    growth = tuple(find_growth(before, after, later, find_most_attended(model.config)))
+    if not has_chunks(model.config):
+        return growth
+    return tuple(replace(part, is_chunked=part.window is not None) for part in growth)
 
 
-def choose_length(model: Any, prompt: int) -> tuple[int, list[str]]:
+def _choose_length(model: Any, prompt: int) -> tuple[int, list[str]]:
     """Return the tokens of the prompt to trace, and a note if they are not those that were requested.
 
     Raises `InputError` for a prompt in tokens where the encoder takes sound of a fixed length.
@@ -161,89 +156,60 @@ def _is_recurrent(model: Any) -> bool:
     return any(isinstance(layer, recurrent) for layer in layers)
 
 
-# The two calls: a prefill, and a step of one token through the cache that the prefill returned ------------------------
+# A prompt whose work tells what it grows with -------------------------------------------------------------------------
 
 
-class Calls:
-    """Runs a prefill and ``steps`` steps of a model, and keeps what their caches hold as plain numbers.
-
-    After `run`, ``contents`` has the contents of the cache after each pass, and ``windows`` the windows of its layers.
-    Where the model returns no cache, ``error`` says so, and no step was made.
-    """
-
-    def __init__(self, steps: int = 1) -> None:
-        self.steps = steps
-        self.contents: list[CacheContents] = []
-        self.windows: dict[int, int] = {}
-        self.error: InputError | None = None
-
-    def run(self, model: Any, tokens: torch.Tensor, sound: torch.Tensor | None = None) -> Any:
-        """Call the model with the prompt, then with one token after the other; return the logits of the prompt.
-
-        The prompt of an encoder of sound is ``sound``; ``tokens`` then are as many as its positions.
-        """
-        self.contents.clear()
-        batch, length = tokens.shape
-        outputs = prefill(model, tokens, sound)
-        try:
-            name, cache = find_cache(model, outputs)
-        except InputError as error:
-            self.error = error
-            return outputs.logits
-        seen, source = (1, length) if is_encoder_decoder(model.config) else (length, None)
-        self.windows = list_layer_windows(cache)
-        self.contents.append(list_contents(cache, seen, batch, source))
-        for step in range(1, self.steps + 1):
-            later = decode(model, tokens[:, :1], name, cache, outputs)
-            _, cache = find_cache(model, later)
-            self.contents.append(list_contents(cache, seen + step, batch, source))
-        return outputs.logits
+_TELLING = "traced with a prompt of {count:,} tokens, which tells work that grows with the cache from other work"
 
 
-def prefill(model: Any, tokens: torch.Tensor, sound: torch.Tensor | None = None) -> Any:
-    """Return what the model makes of a prompt: logits of the last token where it can leave the others out."""
-    parameters = inspect.signature(model.forward).parameters
-    options: dict[str, Any] = {"use_cache": True}
-    if "logits_to_keep" in parameters:
-        options["logits_to_keep"] = 1
-    if is_encoder_decoder(model.config):
-        options["decoder_input_ids"] = tokens[:, :1]
-    return model(tokens if sound is None else sound, **options)
+class FollowedPrompt(NamedTuple):
+    """A language model that was followed through a prompt and a step of one token.
 
-
-def decode(model: Any, token: torch.Tensor, name: str, cache: Any, before: Mapping[str, Any]) -> Any:
-    """Return what the model makes of one more token of each sequence.
-
-    Args:
+    Attributes:
         model: The model.
-        token: The token of each sequence.
-        name: The name by which the model takes its cache.
-        cache: The cache.
-        before: What the model returned for the prompt: of an encoder-decoder the states of the encoder are there.
+        trace: The trace of both passes.
+        calls: The calls, with the contents of the cache after each.
+        length: The tokens of the prompt.
+        cache: How the parts of its cache grow.
+        strides: For how many tokens entries stand that are for several.
+        notes: Why the prompt is not the one that was asked for.
     """
-    options = {name: cache, "use_cache": True}
-    if is_encoder_decoder(model.config):
-        from transformers.modeling_outputs import MoEModelOutput  # has all that models ask of their encoder
 
-        states = before["encoder_last_hidden_state"]
-        encoded = MoEModelOutput(last_hidden_state=states)
-        return model(encoder_outputs=encoded, decoder_input_ids=token, **options)
-    return model(token, **options)
+    model: Any
+    trace: ModelTrace
+    calls: Calls
+    length: int
+    cache: tuple[CacheLayer, ...]
+    strides: tuple[int, ...]
+    notes: Sequence[str]
+
+    @property
+    def is_encoder_decoder(self) -> bool:
+        """Whether the prompt goes to an encoder."""
+        return is_encoder_decoder(self.model.config)
 
 
-def find_cache(model: Any, outputs: Any) -> tuple[str, Any]:
-    """Return the cache among a model's outputs, with its name; raises `InputError` if there is none.
+def follow_prompt(model: Any, prompt: int, batch: int) -> FollowedPrompt:
+    """Follow a model through a prompt of so many tokens, or of more that tell how its work grows."""
+    length, notes = _choose_length(model, prompt)
+    trace, calls = follow(model, length, batch, 1)
+    cache = _find_cache_growth(model, calls.contents)
+    strides = sorted(({part.stride for part in cache if not part.waits} | {find_index_stride(model.config)}) - {1})
+    telling = _find_telling_length(strides, calls.windows.values(), length)
+    if telling != length and telling < (find_longest_context(model.config) or telling + 1):
+        length, notes = telling, [_TELLING.format(count=telling)]
+        trace, calls = follow(model, length, batch, 1)
+    return FollowedPrompt(model, trace, calls, length, cache, tuple(strides), notes)
 
-    It is what the model returns and takes by the same name. Transformers 5.24 has given it another name, and some
-    models have one of their own.
+
+def _find_telling_length(strides: Iterable[int], windows: Container[int], length: int) -> int:
+    """Return the next length whose work tells what it grows with: the entries, the pairs of a window or the tokens.
+
+    One more token fills an entry of each kind, beside another that is full; else the work of the step might be that of
+    a token alone. So it might where the prompt is as long as a window: each of its tokens attends to as many keys.
     """
-    parameters = inspect.signature(model.forward).parameters
-    for name, value in outputs.items():
-        is_input = isinstance(value, torch.Tensor) or name.endswith("hidden_states")  # a mask, what an image became
-        if name in parameters and value is not None and not is_input:
-            return name, value
-    require_decoder(model)
-    raise InputError(
-        f"{type(model).__name__} returned no cache although use_cache=True was given; its outputs are "
-        f"{', '.join(outputs.keys())}. llm follows a model through its own cache: give one that has it"
-    )
+    period = math.lcm(*strides)
+    telling = period * max(math.ceil((length + 1) / period), 2) - 1
+    while telling in windows:
+        telling += period
+    return telling

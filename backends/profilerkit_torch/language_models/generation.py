@@ -20,6 +20,7 @@ from ..running.timed_passes import synchronize
 from ..untouched.caller_context import apart, as_caller
 from ..untouched.preservation import preserve
 from .caches import list_contents
+from .calls import decode, find_cache, prefill
 from .checkpoints import find_dtype
 from .configurations import (
     find_longest_context,
@@ -28,7 +29,6 @@ from .configurations import (
     is_configuration,
     require_decoder,
 )
-from .following import decode, find_cache, prefill
 
 __all__ = ["generate"]
 

@@ -274,7 +274,7 @@ class ModelSizes:
         width: The features of a token between layers; None if that is not known.
         layers: How many layers there are; None if that is not known.
         all_reduces_per_layer: The all-reduces of devices that cut a layer between them: after attention and after the
-            feed-forward part, or once where both run side by side.
+            feed-forward part, or once where both run side by side, or a layer is one part.
     """
 
     longest_context: int | None = None

@@ -82,6 +82,14 @@ def test_an_indexer_reads_every_key_and_attention_the_chosen_ones() -> None:
     assert report.cost(1, 1, PROMPT).cache_read_bytes == 2 * 2 * ((16 + 4) * 4 + 8 * PROMPT)
 
 
+def test_latents_of_64_bits_leave_nothing_for_an_indexer() -> None:
+    """DeepSeek-V3 has none: a token adds a latent of 16 and a key of 4 in each of two layers."""
+    sizes = {"q_lora_rank": 24, "kv_lora_rank": 16, "qk_rope_head_dim": 4, "qk_nope_head_dim": 8, "v_head_dim": 8}
+    options = {"first_k_dense_replace": 2, "intermediate_size": 64, "num_key_value_heads": 4, "dtype": "float64"}
+    report: Any = llm(configuration("DeepseekV3Config", **sizes, **options), prompt=PROMPT, new=4)
+    assert report.cost(1, 1, PROMPT).cache_read_bytes == 2 * (16 + 4) * 8 * PROMPT
+
+
 @pytest.mark.parametrize("dtype", ["bf16", "fp32"])
 def test_scores_that_an_engine_never_writes_are_no_activations(dtype: str) -> None:
     """The CPU's kernel takes no values narrower than the queries: it writes 8 heads * 512 * 512 scores of 4 bytes."""

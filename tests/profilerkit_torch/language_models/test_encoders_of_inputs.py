@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import torch
 
 from profilerkit import InputError, llm
 
@@ -51,6 +52,22 @@ def test_an_image_becomes_its_patches_and_takes_the_work_of_the_encoder() -> Non
     assert 0.9 * tower < read <= tower, "the norm after the last layer is not used"
     assert "where they are for images or sound" not in str(report)
     assert "28 by 28 pixels" in str(report)
+
+
+def test_work_of_an_encoder_that_has_no_formula_is_said() -> None:
+    class Unknown(transformers.LlavaForConditionalGeneration):  # type: ignore[misc,name-defined]
+        def get_image_features(self, *args: Any, **kwargs: Any) -> Any:
+            features = super().get_image_features(*args, **kwargs)
+            torch.ops.profilerkit_images.unknown(features.last_hidden_state)
+            return features
+
+    with torch.library._scoped_library("profilerkit_images", "DEF") as library:
+        library.define("unknown(Tensor x) -> Tensor")
+        library.impl("unknown", lambda x: x.clone(), "CompositeExplicitAutograd")
+        with torch.device("meta"):
+            model = Unknown(make_llava()).eval()
+        text = " ".join(str(llm(model, images=1, **{**LENGTHS, "dtype": None})).split())
+    assert "the work for images is a lower bound, not counted: profilerkit_images::unknown (1 call)" in text
 
 
 def test_adapters_are_beside_the_matrices_of_text_alone() -> None:

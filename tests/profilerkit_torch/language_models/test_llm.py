@@ -16,7 +16,7 @@ import profilerkit
 from profilerkit import ArgumentError, InputError, WithoutValuesError, llm
 from profilerkit_predict.language_models import LanguageModelComparison
 from profilerkit_predict.language_models.notes import ASSUMPTIONS
-from profilerkit_torch.language_models.following import find_cache
+from profilerkit_torch.language_models.calls import find_cache
 
 transformers = pytest.importorskip("transformers")
 #: Multiply-accumulates of a token, by hand: queries, keys and values, output, and three of the feed-forward part.
@@ -235,6 +235,61 @@ def test_a_cache_is_what_a_model_returns_and_takes_whatever_its_name(name: str) 
     outputs = {"logits": mask, "attention_mask": mask, "image_hidden_states": (mask,), "other": kept, names[-1]: kept}
     found = find_cache(SimpleNamespace(forward=forward), outputs)
     assert found == (names[-1], kept)
+
+
+class Slotted:
+    """A cache without ``__dict__``."""
+
+    __slots__ = ("content",)
+
+    def __init__(self, content: Any) -> None:
+        self.content = content
+
+    def open(self) -> Any:
+        return self.content
+
+
+class Opaque(Slotted):
+    """A cache of which nothing can be seen."""
+
+    def __init__(self, content: Any) -> None:
+        self.content = lambda: content
+
+    def open(self) -> Any:
+        return self.content()
+
+
+@pytest.mark.parametrize("kind", [Slotted, Opaque])
+def test_a_cache_is_never_nothing_because_it_is_not_seen(kind: Any) -> None:
+    class Wrapping(transformers.LlamaForCausalLM):  # type: ignore[misc,name-defined]
+        def forward(self, input_ids: Any = None, past_key_values: Any = None, **options: Any) -> Any:
+            cache = None if past_key_values is None else past_key_values.open()
+            outputs = super().forward(input_ids=input_ids, past_key_values=cache, **options)
+            outputs.past_key_values = kind(outputs.past_key_values)
+            return outputs
+
+    if kind is Slotted:
+        report: Any = llm(Wrapping(tiny_config()), prompt=10, new=4)
+        assert report.kv_bytes(10).logical == 10 * 2 * 2 * 2 * 8 * 4  # two layers, keys and values, two heads of 8
+    else:
+        with pytest.raises(InputError, match="Wrapping returned a cache in which no tensor is found: Opaque"):
+            llm(Wrapping(tiny_config()), prompt=10, new=4)
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "reductions"),
+    [
+        ("LlamaConfig", {"num_attention_heads": 4, "intermediate_size": 64}, 2),
+        ("CohereConfig", {"num_attention_heads": 4, "intermediate_size": 64}, 1),  # both parts at once
+        ("Mamba2Config", {"num_heads": 8, "head_dim": 8, "n_groups": 1, "state_size": 16}, 1),  # one part
+    ],
+)
+def test_devices_add_up_what_each_part_of_a_layer_makes(kind: str, options: dict[str, Any], reductions: int) -> None:
+    """Two layers of width 32 in bfloat16, by a matrix of columns and one of rows each."""
+    config = getattr(transformers, kind)(vocab_size=40, hidden_size=32, num_hidden_layers=2, **options)
+    report: Any = llm(config, prompt=8, new=2, device="h100", devices=2, dtype="bf16")
+    (sent,) = [term.amount for term in report.cost(1, 1, 8).terms if term.name == "all-reduce"]
+    assert sent == 2 * reductions * 32 * 2
 
 
 def test_a_model_that_cannot_be_followed_says_what_it_raised() -> None:
