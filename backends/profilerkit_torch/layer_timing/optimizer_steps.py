@@ -45,7 +45,8 @@ class OptimizerSteps:
     @property
     def are_seen(self) -> bool:
         """Whether torch tells of the steps."""
-        return self._followed is None or any(isinstance(own, torch.optim.Optimizer) for own in self._followed)
+        followed = self._followed
+        return followed is None or any(isinstance(optimizer, torch.optim.Optimizer) for optimizer in followed)
 
     @contextmanager
     def follow(self, read: Callable[[], Any], note_memory: Callable[[str], None]) -> Iterator[None]:
@@ -67,7 +68,7 @@ class OptimizerSteps:
 
     def _begin_update(self, optimizer: Any, args: Any, kwargs: Any) -> tuple[Any, Any] | None:
         """Note that a step begins; return its arguments with a closure that is timed, None if it has none."""
-        if self._followed is not None and not any(optimizer is own for own in self._followed):
+        if self._followed is not None and optimizer not in self._followed:
             return None
         caller = sys._getframe(1)
         if self._frame is not None and _is_inside(caller, self._frame):
