@@ -6,11 +6,12 @@ Some tensors are real in a pass on the meta device: those that the model makes i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, MutableMapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import WeakValueDictionary
 
 import torch
 from torch import nn
@@ -95,7 +96,7 @@ def use_meta_tensors(*, keep_views: bool) -> StandIns:
     The stand-in for an input that is a view is a view too with ``keep_views``. Those for inputs in one storage are in
     one storage.
     """
-    storages: dict[int, Any] = {}
+    storages: WeakValueDictionary[int, Any] = WeakValueDictionary()  # what stands in is freed after the pass
 
     def replace_leaf(leaf: Any) -> Any:
         if not isinstance(leaf, torch.Tensor) or not (leaf.is_floating_point() or leaf.is_complex()):
@@ -113,12 +114,10 @@ def use_meta_tensors(*, keep_views: bool) -> StandIns:
     return StandIns("meta tensors", make_meta_tensor, replace_leaf, on_meta=True)
 
 
-def _share_storage(stand_in: torch.Tensor, leaf: torch.Tensor, storages: dict[int, Any]) -> None:
+def _share_storage(stand_in: torch.Tensor, leaf: torch.Tensor, storages: MutableMapping[int, Any]) -> None:
     """Put a stand-in into the storage of those for other leaves in the same storage, where its leaf is in that."""
-    storage = storages.get(storage_key(leaf))
-    if storage is None:
-        storage = torch.UntypedStorage(leaf.untyped_storage().nbytes(), device=_META)
-        storages[storage_key(leaf)] = storage
+    whole = torch.UntypedStorage(leaf.untyped_storage().nbytes(), device=_META)
+    storage = storages.setdefault(storage_key(leaf), whole)
     with torch.no_grad():
         stand_in.set_(storage, leaf.storage_offset(), leaf.shape, leaf.stride())
 

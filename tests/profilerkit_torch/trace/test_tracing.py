@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from tiny import BACKEND, Call, ones, trace, trace_complete
 from torch import nn
 
 from profilerkit import ModelFailedError, profile
+from profilerkit_torch.untouched import leftovers
 
 LINEAR = 2 * 8 * 8  # MACs of an 8 x 8 linear layer for two samples
 
@@ -127,6 +127,20 @@ def test_an_input_given_twice_stays_one_tensor() -> None:
     shared = x()
     found = trace_complete(Call(run, layer=linear()), shared, shared)
     assert (found.macs, found.memory.input_bytes) == (LINEAR, 2 * 8 * 4)
+
+
+@pytest.mark.parametrize("inputs", [(x(), x()), (x()[:, :4], x()[:, 4:]), (x().t(), x().int()), (x(), {"a": x()})])
+def test_what_stood_in_is_gone_after_a_pass(inputs: tuple[Any, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    """So no tensor is searched for among all objects, which would take ten times as long as the pass."""
+
+    def search() -> list[torch.Tensor]:
+        searches.append("a search")
+        return []
+
+    searches: list[str] = []
+    monkeypatch.setattr(leftovers, "tensors_alive", search)
+    trace_complete(Call(lambda self, a, b: (a * 2, b, self.layer(ones(1, 8))), layer=linear()), *inputs)
+    assert searches == []
 
 
 def test_a_failing_model_still_has_layers_and_parameters() -> None:
@@ -257,15 +271,13 @@ def test_a_model_on_the_meta_device() -> None:
     assert (found.macs, found.total_params) == (LINEAR, 64 + 16)
 
 
-def test_a_billion_parameters_take_no_memory_and_little_time() -> None:
+def test_a_billion_parameters_take_no_memory() -> None:
     with torch.device("meta"):
         model = nn.Sequential(*(nn.Linear(4096, 4096, bias=False) for _ in range(60)))
         inputs = torch.empty(1, 2048, 4096)
-    start = time.perf_counter()
     found = trace_complete(model, inputs)
     assert found.total_params == 60 * 4096**2 > 10**9
     assert found.macs == 60 * 2048 * 4096**2
-    assert time.perf_counter() - start < 5
 
 
 def test_real_weights_are_never_copied() -> None:
