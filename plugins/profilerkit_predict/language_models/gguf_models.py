@@ -16,7 +16,7 @@ from ..checkpoints.headers import GgufFile, StoredTensor, read_gguf
 from .formulas import dtype_bytes
 from .gguf_sizes import AttentionLayer, GgufSizes
 from .model_cache import CacheGrowth
-from .records import ExecutionModel, LatentAttention, Law, MatrixShape, ModelFacts, Term, WeightPart, Work
+from .records import ExecutionModel, LatentAttention, Law, MatrixShape, ModelFacts, ReadIn, Term, WeightPart, Work
 
 __all__ = ["find_gguf_facts"]
 
@@ -46,9 +46,10 @@ def find_gguf_facts(path: Path, dtype: str | None, name: str | None) -> ModelFac
     file = read_gguf(path)
     sizes = GgufSizes(file)
     used = [tensor for tensor in file.tensors if not sizes.is_left_out(tensor)]
-    weights = _find_weights(file, used)
-    is_tied = not any(tensor.name == "output.weight" for tensor in used)
-    parts = tuple(_sum_parts(weights, sizes, is_tied))
+    weights = _describe_weights(file, sizes, used)
+    if not any(tensor.name == "output.weight" for tensor in used):  # the table is the head too, and read whole
+        weights = [weight.make_head() if weight.name == "token_embd" else weight for weight in weights]
+    parts = tuple(_sum_parts(weights))
     dtype = dtype or "float16"
     latent = sizes.find_latent()
     notes = [_CACHE_NOTE.format(dtype=dtype), _ACTIVATIONS_NOTE]
@@ -67,10 +68,124 @@ def find_gguf_facts(path: Path, dtype: str | None, name: str | None) -> ModelFac
         work=Work(tuple(_list_terms(parts, sizes.list_layers(), latent)), latent),
         cache=CacheGrowth(tuple(sizes.list_cache_layers(dtype_bytes(dtype), latent))),
         architecture=sizes.architecture,
-        matrices=tuple(_list_matrices(weights, sizes)),
+        matrices=tuple(_list_matrices(weights)),
         notes=tuple(notes),
     )
     return _add_mtp_layer(file, sizes, facts)
+
+
+# Weights --------------------------------------------------------------------------------------------------------------
+
+
+class _Weight(NamedTuple):
+    """A tensor of a file, its name in a layer ("attn_q"), and what it is: a part without sizes."""
+
+    tensor: StoredTensor
+    name: str
+    part: WeightPart
+
+    def make_head(self) -> _Weight:
+        """Return it as the product that makes logits."""
+        return self._replace(part=replace(self.part, kind=WeightKind.HEAD, row_elements=None))
+
+
+def _describe_weights(file: GgufFile, sizes: GgufSizes, tensors: Iterable[StoredTensor]) -> list[_Weight]:
+    """Return what tensors are; raises `InputError` for one of a layer that is not known.
+
+    Latents are expanded by one matrix (``attn_kv_b``), or absorbed by its two halves. Where a file has all three, the
+    halves are multiplied, and no pass reads the whole.
+    """
+    names = {tensor.name for tensor in file.tensors}
+    weights = []
+    for tensor in tensors:
+        kind = _find_kind(file, tensor)
+        part = WeightPart(kind, 0, 0, tensor.dtype)
+        if kind is WeightKind.EXPERTS:
+            part = replace(part, routing=sizes.require_routing())
+        elif kind is WeightKind.EMBEDDING:
+            part = replace(part, row_elements=tensor.shape[-1])
+        elif "attn_kv_b" in tensor.name and tensor.name.replace("attn_kv_b", "attn_k_b") in names:
+            part = replace(part, read_in=ReadIn.NONE)
+        weights.append(_Weight(tensor, tensor.name.removesuffix(".weight").rpartition(".")[2], part))
+    return weights
+
+
+def _find_kind(file: GgufFile, tensor: StoredTensor) -> WeightKind:
+    """Return the kind of a tensor, by its name; raises `InputError` for one of a layer that is not known."""
+    name = tensor.name
+    if name in ("token_embd.weight", "position_embd.weight") or name.endswith("nextn.embed_tokens.weight"):
+        return WeightKind.EMBEDDING
+    if name == "output.weight" or name.endswith("nextn.shared_head_head.weight"):
+        return WeightKind.HEAD
+    is_in_layer = name.startswith("blk.")
+    stem, _, ending = re.sub(r"^blk\.\d+\.", "", name).rpartition(".")
+    stem = stem or ending  # some have no ending: "blk.0.exp_probs_b"
+    if _OTHERS.fullmatch(stem) or ending in ("bias", "scale", "input_scale"):
+        return WeightKind.OTHER
+    if is_in_layer and _EXPERTS.fullmatch(stem) and len(tensor.shape) == 3:
+        return WeightKind.EXPERTS
+    if is_in_layer and _MATRICES.fullmatch(stem):
+        return WeightKind.MATRIX
+    raise InputError(
+        f"{file.path} ({file.metadata.get('general.architecture')}) cannot be followed: its tensor {tensor.name!r} is "
+        "no part of attention or feed-forward layers that are known here; for a model of transformers give a folder "
+        "with its config.json"
+    )
+
+
+def _sum_parts(weights: Iterable[_Weight]) -> Iterator[WeightPart]:
+    """Yield the weights by what they are and their type."""
+    members: defaultdict[WeightPart, list[StoredTensor]] = defaultdict(list)
+    for tensor, _, part in weights:
+        members[part].append(tensor)
+    for part in sorted(members, key=lambda part: (part.kind, part.dtype, part.read_in)):
+        tensors = members[part]
+        # The matrices of a layer's experts are one place where tokens are sent; of tables each is looked into.
+        layers = len(tensors) if part.routing is None else len(set(map(_read_layer, tensors)))
+        elements = sum(tensor.elements for tensor in tensors)
+        yield replace(part, elements=elements, bytes=sum(tensor.bytes for tensor in tensors), layers=layers)
+
+
+def _list_matrices(weights: Iterable[_Weight]) -> Iterator[MatrixShape]:
+    """Yield the matrices of products by their names in a layer, without routers and those that are cut by heads."""
+    counts: Counter[MatrixShape] = Counter()
+    for tensor, name, part in weights:
+        is_matrix = part.kind is WeightKind.MATRIX and len(tensor.shape) == 2 and name != "ffn_gate_inp"
+        if part.read_in is ReadIn.ALL and (is_matrix or part.kind is WeightKind.EXPERTS):
+            rows, columns = tensor.shape[-2:]
+            counts[MatrixShape(name, rows, columns, 1, part.routing)] += 1
+    yield from (replace(matrix, count=count) for matrix, count in counts.items())
+
+
+# Work -----------------------------------------------------------------------------------------------------------------
+
+
+def _list_terms(
+    weights: Iterable[WeightPart], attention: Iterable[AttentionLayer], latent: LatentAttention | None
+) -> Iterator[Term]:
+    """Yield what the multiply-accumulates follow: products for each token, the head, and pairs of attention."""
+    token = last = 0
+    for part in weights:
+        if part.kind is WeightKind.MATRIX and part.read_in is ReadIn.ALL:
+            token += part.elements
+        elif part.routing is not None:
+            token += part.elements // part.routing.experts * part.routing.experts_per_token
+        elif part.kind is WeightKind.HEAD:
+            last += part.elements
+    yield Term(Law.TOKEN, token)
+    yield Term(Law.LAST, last)
+    if latent is not None:
+        yield Term(Law.PAIR, latent.layers * latent.heads * (latent.nope + latent.rope + latent.value))
+        return
+    pairs: Counter[Term] = Counter()
+    for layer in attention:
+        of_a_pair = layer.heads * (layer.key_size + layer.value_size)
+        pairs[Term(Law.PAIR, 0, layer.window, is_chunked=layer.is_chunked)] += of_a_pair
+    for term, rate in pairs.items():
+        yield replace(term, rate=rate)
+
+
+# A layer that predicts further tokens ---------------------------------------------------------------------------------
 
 
 def _add_mtp_layer(file: GgufFile, sizes: GgufSizes, facts: ModelFacts) -> ModelFacts:
@@ -86,7 +201,7 @@ def _add_mtp_layer(file: GgufFile, sizes: GgufSizes, facts: ModelFacts) -> Model
     if not tensors:
         return facts
     alike = sum(_describe(layer) == _describe(tensors) for layer in layers.values())
-    parts = list(_sum_parts(_find_weights(file, tensors), sizes, is_tied=False))
+    parts = list(_sum_parts(_describe_weights(file, sizes, tensors)))
     lacking = {WeightKind.HEAD, WeightKind.EMBEDDING} - {part.kind for part in parts}
     parts += [replace(part, is_shared=True) for part in facts.weights if part.kind in lacking]
     latent = None if facts.work.latent is None else replace(facts.work.latent, layers=1)
@@ -114,97 +229,3 @@ def _read_layer(tensor: StoredTensor) -> str:
 def _describe(layer: Iterable[StoredTensor]) -> set[tuple[str, tuple[int, ...], str]]:
     """Return the tensors of a layer without its number: names, shapes and types."""
     return {(tensor.name.split(".", 2)[2], tensor.shape, tensor.dtype) for tensor in layer}
-
-
-class _Weight(NamedTuple):
-    """A tensor of a file, and what it is for."""
-
-    tensor: StoredTensor
-    kind: WeightKind
-
-
-def _find_weights(file: GgufFile, tensors: Iterable[StoredTensor]) -> list[_Weight]:
-    return [_Weight(tensor, _find_kind(file, tensor)) for tensor in tensors]
-
-
-def _find_kind(file: GgufFile, tensor: StoredTensor) -> WeightKind:
-    """Return the kind of a tensor, by its name; raises `InputError` for one of a layer that is not known."""
-    name = tensor.name
-    if name in ("token_embd.weight", "position_embd.weight") or name.endswith("nextn.embed_tokens.weight"):
-        return WeightKind.EMBEDDING
-    if name == "output.weight" or name.endswith("nextn.shared_head_head.weight"):
-        return WeightKind.HEAD
-    is_in_layer = name.startswith("blk.")
-    stem, _, ending = re.sub(r"^blk\.\d+\.", "", name).rpartition(".")
-    stem = stem or ending  # some have no ending: "blk.0.exp_probs_b"
-    if _OTHERS.fullmatch(stem) or ending in ("bias", "scale", "input_scale"):
-        return WeightKind.OTHER
-    if is_in_layer and _EXPERTS.fullmatch(stem) and len(tensor.shape) == 3:
-        return WeightKind.EXPERTS
-    if is_in_layer and _MATRICES.fullmatch(stem):
-        return WeightKind.MATRIX
-    raise InputError(
-        f"{file.path} ({file.metadata.get('general.architecture')}) cannot be followed: its tensor {tensor.name!r} is "
-        "no part of attention or feed-forward layers that are known here; for a model of transformers give a folder "
-        "with its config.json"
-    )
-
-
-def _sum_parts(weights: Iterable[_Weight], sizes: GgufSizes, is_tied: bool) -> Iterator[WeightPart]:
-    """Yield the weights by kind and type; a table that is tied to the head is the head, and read whole."""
-    members: defaultdict[WeightPart, list[StoredTensor]] = defaultdict(list)
-    for tensor, kind in weights:
-        part = WeightPart(kind, 0, 0, tensor.dtype)
-        if kind is WeightKind.EXPERTS:
-            part = replace(part, routing=sizes.require_routing())
-        elif kind is WeightKind.EMBEDDING and is_tied and tensor.name.startswith("token_embd"):
-            part = replace(part, kind=WeightKind.HEAD)
-        elif kind is WeightKind.EMBEDDING:
-            part = replace(part, row_elements=tensor.shape[-1])
-        members[part].append(tensor)
-    for part in sorted(members, key=lambda part: (part.kind, part.dtype)):
-        tensors = members[part]
-        layers = len(set(map(_read_layer, tensors))) if part.routing is not None else 1
-        elements = sum(tensor.elements for tensor in tensors)
-        stored_bytes = sum(tensor.bytes for tensor in tensors)
-        yield replace(part, elements=elements, bytes=stored_bytes, layers=layers)
-
-
-def _list_matrices(weights: Iterable[_Weight], sizes: GgufSizes) -> Iterator[MatrixShape]:
-    """Yield the matrices of products by their names in a layer, without routers and those that are cut by heads."""
-    counts: Counter[MatrixShape] = Counter()
-    for tensor, kind in weights:
-        name = tensor.name.removesuffix(".weight").rpartition(".")[2]
-        if kind is WeightKind.EXPERTS:
-            _, rows, columns = tensor.shape
-            counts[MatrixShape(name, rows, columns, 1, sizes.require_routing())] += 1
-        elif kind is WeightKind.MATRIX and len(tensor.shape) == 2 and name != "ffn_gate_inp":
-            rows, columns = tensor.shape
-            counts[MatrixShape(name, rows, columns, 1)] += 1
-    yield from (replace(matrix, count=count) for matrix, count in counts.items())
-
-
-def _list_terms(
-    weights: Iterable[WeightPart], attention: Iterable[AttentionLayer], latent: LatentAttention | None
-) -> Iterator[Term]:
-    """Yield what the multiply-accumulates follow: products for each token, the head, and pairs of attention."""
-    token = last = 0
-    for part in weights:
-        if part.kind is WeightKind.MATRIX:
-            token += part.elements
-        elif part.routing is not None:
-            token += part.elements // part.routing.experts * part.routing.experts_per_token
-        elif part.kind is WeightKind.HEAD:
-            last += part.elements
-    yield Term(Law.TOKEN, token)
-    yield Term(Law.LAST, last)
-    if latent is not None:
-        yield Term(Law.PAIR, latent.layers * latent.heads * (latent.nope + latent.rope + latent.value))
-        return
-    pairs: Counter[Term] = Counter()
-    for layer in attention:
-        pairs[Term(Law.PAIR, 0, layer.window, is_chunked=layer.is_chunked)] += layer.heads * (
-            layer.key_size + layer.value_size
-        )
-    for term, rate in pairs.items():
-        yield replace(term, rate=rate)

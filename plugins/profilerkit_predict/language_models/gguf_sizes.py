@@ -106,8 +106,11 @@ class GgufSizes:
     def _count_all_reduces(self) -> int:
         """Return how many all-reduces tensor parallelism needs in a layer.
 
-        One where attention and feed-forward run in parallel: then no norm stands between them. Otherwise two.
+        One where attention and feed-forward run in parallel: where metadata say so, or no norm stands between them.
+        Otherwise two.
         """
+        if self._file.metadata.get(f"{self.architecture}.use_parallel_residual") is True:
+            return 1
         norms = ("ffn_norm.weight", "post_attention_norm.weight")
         return 2 if any(name.endswith(norms) for name in self._shapes) else 1
 

@@ -142,7 +142,9 @@ def test_exaone_of_64_layers_has_windows(tmp_path: Path) -> None:
     assert [part.window for part in report.facts.cache.parts] == [4096, 4096, 4096, None] * 16
 
 
-def test_latent_attention(tmp_path: Path) -> None:
+@pytest.mark.parametrize("has_whole", [False, True])
+def test_latent_attention(tmp_path: Path, has_whole: bool) -> None:
+    """A file may have the matrix that expands latents beside its two halves: it is stored, and no pass reads it."""
     rank, rope, nope, value = 128, 32, 64, 64
     sizes = SIZES | {"attention.kv_lora_rank": rank, "rope.dimension_count": rope, "attention.head_count_kv": 1}
     sizes |= {"attention.key_length": rank + rope, "attention.value_length": rank}
@@ -154,8 +156,9 @@ def test_latent_attention(tmp_path: Path) -> None:
         "attn_v_b.weight": matrix(rank, value, F16, HEADS),
         "attn_output.weight": matrix(HEADS * value, WIDTH, F16),
     }
+    whole = {"attn_kv_b.weight": matrix(rank, HEADS * (nope + value), F16)} if has_whole else {}
     path = tmp_path / "latent.gguf"
-    write_model(path, "deepseek2", sizes, [matrices | feed_forward(WIDTH, INNER, F16)])
+    size = write_model(path, "deepseek2", sizes, [matrices | whole | feed_forward(WIDTH, INNER, F16)])
     cost = read(path, prompt=10, new=4).cost
     assert cost.cache_bytes(1600) == 1600 * (rank + rope) * 2
     token = (
@@ -163,6 +166,28 @@ def test_latent_attention(tmp_path: Path) -> None:
     )
     absorbed = HEADS * (rank + rope + rank) * 101
     assert cost(1, 1, 100).macs == token + 3 * WIDTH * INNER + absorbed + WIDTH * WORDS
+    norms = 4 * 2 * WIDTH
+    assert cost(1, 1, 100).weight_bytes == 2 * (token + 3 * WIDTH * INNER + WIDTH * WORDS + WIDTH) + norms
+    assert cost.stored_weight_bytes == size
+    assert "attn_kv_b" not in {shape.name for shape in cost.facts.matrices} or not has_whole
+
+
+def test_a_token_has_a_row_of_each_table(tmp_path: Path) -> None:
+    """The table of words and that of 64 positions are of one type: a step of 40 tokens reads 40 rows of both."""
+    path = tmp_path / "tables.gguf"
+    write_model(path, "gpt2", SIZES, [layer()], **{"position_embd.weight": matrix(WIDTH, 64, F16)})
+    cost = read(path, prompt=10, new=4).cost
+    of_layer = DENSE * 9 // 16 + 3 * 4 * WIDTH
+    assert cost(1, 40, 0).weight_bytes == of_layer + 2 * WIDTH * WORDS + 2 * 40 * 2 * WIDTH
+
+
+@pytest.mark.parametrize(("sizes", "count"), [({}, 2), ({"use_parallel_residual": True}, 1)])
+def test_a_layer_whose_parts_run_side_by_side_has_one_sum(tmp_path: Path, sizes: dict[str, Any], count: int) -> None:
+    """As of GPT-NeoX, which has a norm for each part all the same."""
+    path = tmp_path / "beside.gguf"
+    write_model(path, "gptneox", SIZES | sizes, [layer()])
+    terms = read(path, prompt=10, new=4, device="h100", devices=2).cost(1, 1, 0).terms
+    assert {term.name: term.amount for term in terms}["all-reduce"] == count * 2 * WIDTH
 
 
 def test_layers_that_predict_several_tokens_are_left_out(tmp_path: Path) -> None:
