@@ -139,7 +139,7 @@ WEIGHT_FORMATS: Mapping[str, WeightFormat] = {
         WeightFormat("int8", 8),
         WeightFormat("int4", 4, group=128),
         WeightFormat("mxfp4", 4, group=32, scale_bits=8),
-        WeightFormat("nf4", 4, group=64),
+        WeightFormat("nf4", 4, group=64, scale_bits=32),  # as bitsandbytes stores it without double quantization
         WeightFormat("nvfp4", 4, group=16, scale_bits=8),
         *(WeightFormat(block.name, 0, block.elements, 8 * block.bytes, MULTIPLIED_OR_LOOKED_UP) for block in _BLOCKS),
     )

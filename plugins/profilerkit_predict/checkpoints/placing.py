@@ -12,8 +12,8 @@ from .headers import StoredTensor
 
 __all__ = ["PackedLayer", "Placement", "place_tensors"]
 
-#: The dtypes of weights that are not packed: an engine converts them to the dtype of its activations.
-_PLAIN = frozenset({"float64", "float32", "float16", "bfloat16"})
+#: The dtypes of what is not packed: weights, which an engine converts to the dtype of its activations, and counters.
+_PLAIN = frozenset({"float64", "float32", "float16", "bfloat16", "int64", "bool"})
 
 
 @dataclass(frozen=True, slots=True)

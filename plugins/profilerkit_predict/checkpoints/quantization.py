@@ -55,11 +55,15 @@ def read_formats(config: _Config | None) -> Formats:
 
 
 def _find_format(rules: list[_Rule], path: str, kind: WeightKind) -> WeightFormat | None:
-    """Return the format of the first rule that fits; experts that a library joins are also known by one of them."""
+    """Return the format of the first rule that fits; experts that a library joins are also known by one of them.
+
+    A head that a rule names is converted too, whatever its format is for.
+    """
     names = (path, f"{path}.0.gate_proj") if kind is WeightKind.EXPERTS else (path,)
     for rule in rules:
-        fits = rule.pattern is None or any(rule.pattern.search(name) for name in names)
-        if fits and (rule.format is None or kind in rule.format.kinds):
+        is_named = rule.pattern is not None and any(rule.pattern.search(name) for name in names)
+        is_for_kind = rule.format is None or kind in rule.format.kinds or (kind is WeightKind.HEAD and is_named)
+        if is_for_kind and (is_named or rule.pattern is None):
             return rule.format
     return None
 
@@ -119,7 +123,13 @@ def _list_integers(config: _Config) -> Iterator[_Rule]:
         yield _Rule(re.compile(pattern.removeprefix("+:").removeprefix("-:")), form)
     for path, change in (config.get("extra_config") or {}).items():
         yield _Rule(_compile(path), _vary(config, change))
-    yield _Rule(None, _read_integers(config))
+    form = _read_integers(config)
+    if config.get("lm_head") is True:
+        yield _Rule(_compile("lm_head"), form)
+    # Names of layers in a block, in groups that are converted one after the other; without them all layers are.
+    groups = config.get("modules_in_block_to_quantize") or [[None]]
+    for name in (name for group in groups for name in ([group] if isinstance(group, str) else group)):
+        yield _Rule(None if name is None else _compile(name), form)
 
 
 def _vary(config: _Config, change: _Config) -> WeightFormat | None:

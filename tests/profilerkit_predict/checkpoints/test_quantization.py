@@ -9,6 +9,8 @@ import pytest
 
 from profilerkit import InputError
 from profilerkit_predict.checkpoints.formats import WeightKind
+from profilerkit_predict.checkpoints.headers import StoredTensor
+from profilerkit_predict.checkpoints.placing import place_tensors
 from profilerkit_predict.checkpoints.quantization import READ_METHODS, REFUSED_METHODS, read_formats
 
 #: So many elements that every group and block is whole.
@@ -156,6 +158,14 @@ def test_bits_of_an_element(config: dict[str, Any] | None, bits: Fraction | int 
             {"quant_method": "gptq", **GROUPED, "dynamic": {r"-:.*gate$": {}, r"+:.*q_proj$": {"bits": 8}}},
             {GATE: None, MATRIX: fraction(8, 16 + 8, 32), "model.layers.0.mlp.up_proj": fraction(4, 16 + 4, 32)},
         ),
+        (
+            {
+                "quant_method": "gptq",
+                **GROUPED,
+                "modules_in_block_to_quantize": [["self_attn.q_proj"], ["mlp.up_proj"]],
+            },
+            {GATE: None, MATRIX: 4.625, "model.layers.0.mlp.up_proj": 4.625, "model.layers.0.mlp.up": None},
+        ),
         ({"quant_method": "auto-round", **GROUPED, "extra_config": {GATE: {"bits": 16}}}, {GATE: None, MATRIX: 4.625}),
         (
             {
@@ -193,6 +203,31 @@ def test_tables_norms_and_the_head_keep_their_dtype() -> None:
     gemma = {"quant_method": "gemma", "quantize_embeddings": True}
     assert count_bits(gemma, MATRIX, WeightKind.EMBEDDING) == 4
     assert count_bits(gemma, MATRIX, WeightKind.OTHER) is None
+
+
+@pytest.mark.parametrize(
+    ("config", "bits"),
+    [
+        ({"quant_method": "gptq", **GROUPED}, None),
+        ({"quant_method": "gptq", **GROUPED, "lm_head": True}, 4.625),
+        ({"quant_method": "auto-round", **GROUPED, "extra_config": {"lm_head": {"bits": 8}}}, fraction(8, 16 + 8, 32)),
+        (describe_compressed(COMPRESSED), None),
+    ],
+)
+def test_a_head_that_is_named_is_converted(config: dict[str, Any], bits: float | None) -> None:
+    assert count_bits(config, "lm_head", WeightKind.HEAD) == bits
+
+
+def test_a_layer_with_a_counter_is_not_packed() -> None:
+    """Four integers of 8 bits and a scale of 4 bytes are; a weight and the number of its batches are not."""
+    tensors = [
+        StoredTensor("packed.weight", (4,), "int8", 0, 4),
+        StoredTensor("packed.scale", (1,), "float32", 4, 4),
+        StoredTensor("plain.weight", (4,), "bfloat16", 8, 8),
+        StoredTensor("plain.num_batches_tracked", (), "int64", 16, 8),
+    ]
+    placed = place_tensors(tensors, {"packed": False, "plain": False})
+    assert {path: layer.bytes for path, layer in placed.layers.items()} == {"packed": 8}
 
 
 @pytest.mark.heavy

@@ -79,7 +79,7 @@ def test_expected_experts_of_no_valid_choice_is_an_error() -> None:
 def test_int4_has_a_scale_for_128_elements() -> None:
     assert find_weight_format("int4").count_bytes(4096 * 4096) == 4096 * 4096 // 2 + 2 * 4096 * 4096 // 128
     assert find_weight_format("bf16").count_bytes(10) == 20
-    assert find_weight_format("nf4").count_bytes(65) == 33 + 4  # half a byte each, rounded up, and two scales
+    assert find_weight_format("nf4").count_bytes(65) == 33 + 8  # half a byte each, and two scales of float32
 
 
 def test_an_unknown_format_is_an_error_with_the_nearest() -> None:
