@@ -126,7 +126,7 @@ class CalibratedTimes:
         host = self.calibration.host
         if self.compiled:
             return 0.0 if host.compiled is None else _find_graph_seconds(trace, host.compiled, phase)
-        calls = sum(len(layer.calls) for layer in trace.layers)
+        calls = sum(call.times for layer in trace.layers for call in layer.calls)
         views = sum(is_free(operator) for operator in operators if operator.phase == "forward")
         gradients = sum(not is_free(operator) for operator in operators if operator.phase == "backward")
         start = host.backward_call if gradients else 0.0

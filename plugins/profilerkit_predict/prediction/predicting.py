@@ -230,7 +230,7 @@ def _describe_layers(
                 "type": layer.type,
                 "depth": layer.depth,
                 "is_leaf": layer.path not in around,
-                "calls": len(layer.calls),
+                "calls": sum(call.times for call in layer.calls),
                 "own_macs": sum(operator.macs for operator in operators),
                 "bound_seconds": bound.seconds,
                 "estimate_seconds": estimate,
@@ -254,7 +254,7 @@ def _compute_layer_bound(
     needed = compulsory_bytes(part)
     measured_rate = None if calibration is None else calibration.best_bandwidth(needed)
     rate = measured_rate or device.bandwidth
-    read_by_calls = sum(count_bytes(call.inputs) for call in layer.calls)
+    read_by_calls = sum(call.times * count_bytes(call.inputs) for call in layer.calls)
     moved = min(needed + read_by_calls, sum(operator.bytes_read + operator.bytes_written for operator in operators))
     return Bound(compute_bound(part, device, dtype).products, None if rate is None else moved / rate)
 

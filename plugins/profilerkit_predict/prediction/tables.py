@@ -90,9 +90,9 @@ class EfficiencyTable:
         return self.points[int(distances.argmin())].host_seconds
 
     def rate_at(self, size: float) -> float:
-        """Return the best rate at sizes of at least about ``size``, for tables with one size."""
-        rates = [point.work / point.seconds for point in self.points if point.sizes[0] >= size / 2]
-        return max(rates, default=self.points[-1].work / self.points[-1].seconds)
+        """Return the best rate at sizes of at least about ``size``, or the largest one; for tables with one size."""
+        least = min(size, max(point.sizes[0] for point in self.points)) / 2
+        return max(point.work / point.seconds for point in self.points if point.sizes[0] >= least)
 
     @cached_property
     def _logs(self) -> Any:

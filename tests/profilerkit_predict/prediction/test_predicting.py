@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 
 from profilerkit import DeviceInfo, predict
@@ -358,6 +359,24 @@ def test_one_row_times_a_matrix_may_read_faster_than_traffic_that_writes() -> No
     assert calibration.best_bandwidth(8e4) == pytest.approx(40_800 / 1e-6)
     assert calibration.best_bandwidth(1e12) == pytest.approx(4.008e9)  # more than any traffic: all from memory
     assert Calibration((copies,), 1e-5, HostSeconds(1e-5)).best_bandwidth(4e6) == pytest.approx(1e9)
+
+
+def test_more_than_any_traffic_comes_from_memory() -> None:
+    """A calibration measures the ends first: its last point, of a size between, may stay in a cache."""
+    points = (Point((1e3,), 1e3, 1e-6), Point((1e8,), 1e8, 1e-2), Point((1e6,), 1e6, 1e-5))
+    calibration = Calibration((EfficiencyTable("movement", "float32", points),), 1e-5, HostSeconds(1e-5))
+    assert [calibration.best_bandwidth(size) for size in (1e6, 1e8, 1e10)] == pytest.approx([1e11, 1e10, 1e10])
+
+
+def test_a_call_in_a_loop_takes_the_host_each_time() -> None:
+    """The layer is called three times and the model once, 0.2 ms each; it reads its inputs of 160 bytes each time."""
+    trace = linear(operator("mm", 600, (4, 5), "head", bytes_read=1080, bytes_written=240))
+    whole, head = trace.layers
+    looped = msgspec.structs.replace(head, calls=(msgspec.structs.replace(head.calls[0], times=3),))
+    predicted = predict_trace(replace(trace, layers=(whole, looped)), make_calibrated())
+    assert predicted.host_seconds == pytest.approx(4 * 2e-4)
+    row = predict_trace(replace(trace, layers=(whole, looped)), SHEET).layers["head"]
+    assert (row["calls"], row["bound_seconds"]) == (3, pytest.approx((200 + 80 + 3 * 160) / 1e3))
 
 
 def test_where_tables_are_faster_than_the_bound_the_interval_is_about_the_bound() -> None:
