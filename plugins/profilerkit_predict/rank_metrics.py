@@ -158,7 +158,8 @@ class CollectiveTime(Seconds):
     NAME: str = "collective_time"
     FORMULA: str = (
         "sum over collectives: the bytes that the rank sends around a ring / the bandwidth of its link in one "
-        "direction; between nodes, if that is more, / (the group's ranks in the node * the network's bandwidth)"
+        "direction; between nodes, if that is more, / (the group's ranks in the node * the network's bandwidth); of an "
+        "all-to-all, what is for other nodes / the network's bandwidth"
     )
     OMISSIONS: str = "the latency of each collective; other jobs on the network"
     SOURCE: str = _PREDICTED

@@ -10,6 +10,7 @@ import click
 from profilerkit.cli import USAGE, emit, fail
 from profilerkit.cli.option_values import devices, make_callback, models, parse_shapes
 from profilerkit.errors import ArgumentError, DeviceFileError, DeviceNotKnownError
+from profilerkit.process.files import write_text
 
 from ..meshes.layout import MESH, OPEN_MESH, SCHEMES
 
@@ -92,26 +93,38 @@ ranks_per_node_option: click.Option = click.Option(
     help="Write the predicted step of a rank as a Chrome trace, for Perfetto; give --on too.",
 )
 @click.option("--on", metavar="DEVICE", shell_complete=devices, help="The device of each rank, for --timeline.")
-def command(model: str, mesh: dict[str, int | None], **options: Any) -> None:
+def command(
+    model: str,
+    mesh: dict[str, int | None],
+    fits: str | None,
+    folder: Path | None,
+    timeline: Path | None,
+    input_shape: tuple[str, ...],
+    **options: Any,
+) -> None:
     """Find the smallest mesh that a training step fits on, or write files of what each rank does.
 
     MODEL is the function that builds the model: package.module:name or path/to/file.py:name. Give one of --fits,
     --execution-traces and --timeline; 'profilerkit profile MODEL --mesh' reports on one rank.
     """
-    actions = [name for name in ("fits", "folder", "timeline") if options[name] is not None]
-    if len(actions) != 1:
+    given = {name: value for name, value in options.items() if value is not None}
+    of_timeline = {name: given.pop(name) for name in ("on", "rank", "network", "ranks_per_node") if name in given}
+    if [fits, folder, timeline].count(None) != 2:
         raise click.UsageError("give one of --fits, --execution-traces and --timeline")
-    if actions != ["fits"] and None in mesh.values():
+    if fits is None and None in mesh.values():
         raise click.UsageError("a size of --mesh is left open with ?; that is for --fits")
-    if actions != ["timeline"]:
-        unused = [name for name in ("on", "rank", "network", "ranks_per_node") if options[name] is not None]
-        if unused:
-            raise click.UsageError(f"--{unused[0].replace('_', '-')} is for --timeline alone")
-    arguments = {name: options[name] for name in ("batch_size", "optimizer", "backend", "parallelize")}
-    arguments["input_shape"] = parse_shapes(options["input_shape"])
-    arguments_given = {name: value for name, value in arguments.items() if value is not None}
+    if timeline is None and of_timeline:
+        raise click.UsageError(f"--{next(iter(of_timeline)).replace('_', '-')} is for --timeline alone")
+    if timeline is not None and "on" not in of_timeline:
+        raise click.UsageError("--timeline is predicted for a device; give it: --on h100")
+    arguments = {**given, "mesh": mesh, "input_shape": parse_shapes(input_shape)}
     try:
-        _ACTIONS[actions[0]](model, mesh, options, arguments_given)
+        if fits is not None:
+            _find(model, fits, arguments)
+        elif folder is not None:
+            _write_traces(model, folder, arguments)
+        elif timeline is not None:
+            _write_timeline(model, timeline, arguments | of_timeline)
     except (ArgumentError, DeviceFileError, DeviceNotKnownError) as error:
         fail(str(error), USAGE, error)
 
@@ -119,10 +132,10 @@ def command(model: str, mesh: dict[str, int | None], **options: Any) -> None:
 command.params.extend([parallelize_option, rank_option, network_option, ranks_per_node_option])
 
 
-def _find(model: str, mesh: Any, options: dict[str, Any], arguments: dict[str, Any]) -> None:
+def _find(model: str, fits: str, arguments: dict[str, Any]) -> None:
     from ..meshes.fitting import find_mesh
 
-    emit(str(find_mesh(model, mesh=mesh, fits=_read_fits(options["fits"]), **arguments)))
+    emit(str(find_mesh(model, fits=_read_fits(fits), **arguments)))
 
 
 def _read_fits(text: str) -> float | str:
@@ -133,22 +146,18 @@ def _read_fits(text: str) -> float | str:
         return text
 
 
-def _write_traces(model: str, mesh: Any, options: dict[str, Any], arguments: dict[str, Any]) -> None:
+def _write_traces(model: str, folder: Path, arguments: dict[str, Any]) -> None:
     from ..meshes.execution_traces import GROUPS_FILE, write_execution_traces
 
-    paths = write_execution_traces(model, mesh=mesh, folder=options["folder"], **arguments)
+    paths = write_execution_traces(model, folder=folder, **arguments)
     emit(f"written: {paths[0]} to {paths[-1].name}, and the groups of ranks in {GROUPS_FILE}")
 
 
-def _write_timeline(model: str, mesh: Any, options: dict[str, Any], arguments: dict[str, Any]) -> None:
-    from ..meshes.step_timeline import write_step_timeline
+def _write_timeline(model: str, path: Path, arguments: dict[str, Any]) -> None:
+    from ..meshes.step_timeline import predict_step_timeline
 
-    if options["on"] is None:
-        raise click.UsageError("--timeline is predicted for a device; give it: --on h100")
-    links = {name: options[name] for name in ("rank", "network", "ranks_per_node") if options[name] is not None}
-    path = options["timeline"]
-    seconds = write_step_timeline(model, mesh=mesh, on=options["on"], path=path, **links, **arguments)
-    emit(f"written: {path}, a step of {seconds * 1e3:.4g} ms at least; open it in ui.perfetto.dev")
-
-
-_ACTIONS = {"fits": _find, "folder": _write_traces, "timeline": _write_timeline}
+    timeline = predict_step_timeline(model, None, **arguments)
+    write_text(path, timeline.to_json())
+    emit(f"written: {path}, a step of {timeline.seconds * 1e3:.4g} ms at least; open it in ui.perfetto.dev")
+    for note in timeline.notes:
+        emit(f"- {note}")

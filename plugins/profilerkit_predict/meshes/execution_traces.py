@@ -20,7 +20,7 @@ from profilerkit.errors import ArgumentError
 from profilerkit.process.files import write_bytes, write_text
 
 from ..rank_metrics import RankStep
-from .layout import MESH, list_group, list_strides
+from .layout import MESH, list_strides
 from .records import Collective
 from .tasks import Task, list_tasks
 
@@ -117,15 +117,6 @@ class _Rank(NamedTuple):
     mesh: Mapping[str, int]
     groups: _Groups
 
-    def list_group(self, collective: Collective) -> list[int]:
-        """Return the ranks that take part in a collective."""
-        return list_group(self.number, self.mesh, collective.dimensions)
-
-    def find_neighbour(self, collective: Collective, step: int) -> int:
-        """Return the rank so many places further along the dimension of a collective, around a ring."""
-        group = self.list_group(collective)
-        return group[(group.index(self.number) + step) % len(group)]
-
 
 class _NodeContent(NamedTuple):
     """The type of a node, and its attributes as messages."""
@@ -170,9 +161,10 @@ def _describe_exchange(task: Task, collective: Collective, rank: _Rank) -> _Node
     """
     size = collective.bytes // collective.ranks if collective.kind == "all-gather" else collective.bytes
     comm_size = _encode_attribute("comm_size", _INT64, size)
+    partners = collective.list_partners(rank.number, rank.mesh)
     if collective.kind in _COLLECTIVES:
         kind = _encode_attribute("comm_type", _INT64, _COLLECTIVES[collective.kind])
-        name = rank.groups.find_name(rank.list_group(collective))
+        name = rank.groups.find_name(partners)
         group = [_encode_attribute("pg_name", _STRING, name)] if name else []
         return _NodeContent(_NodeType.COLLECTIVE, [kind, comm_size, *group])
     if collective.kind not in ("send", "receive"):
@@ -180,18 +172,14 @@ def _describe_exchange(task: Task, collective: Collective, rank: _Rank) -> _Node
             f"{task.name}: a Chakra execution trace has no such exchange; it has {', '.join(_COLLECTIVES)}, send and "
             "receive"
         )
-    is_forward, is_send = collective.phase == "forward", collective.kind == "send"
-    # Outputs go to the next stage and come from the one before; gradients do the opposite.
-    step = 1 if is_forward == is_send else -1
-    other = rank.find_neighbour(collective, step)
-    sender, receiver = (rank.number, other) if is_send else (other, rank.number)
+    sender, receiver = partners
     return _NodeContent(
-        _NodeType.SEND if is_send else _NodeType.RECEIVE,
+        _NodeType.SEND if collective.kind == "send" else _NodeType.RECEIVE,
         [
             comm_size,
             _encode_attribute("comm_src", _INT32, sender),
             _encode_attribute("comm_dst", _INT32, receiver),
-            _encode_attribute("comm_tag", _INT32, 0 if is_forward else 1),
+            _encode_attribute("comm_tag", _INT32, 0 if collective.phase == "forward" else 1),
         ],
     )
 

@@ -13,7 +13,7 @@ from profilerkit.costs.reduction import all_reduce
 from profilerkit.process.cached import cached_property
 from profilerkit.trace.records import WeightRecord
 
-from .layout import list_strides
+from .layout import list_group, list_strides
 
 __all__ = [
     "Collective",
@@ -80,6 +80,18 @@ class Collective:
     def dimensions(self) -> tuple[str, ...]:
         """The dimensions of the mesh that they run over."""
         return tuple(self.dimension.split(","))
+
+    def list_partners(self, rank: int, mesh: Mapping[str, int]) -> list[int]:
+        """Return the ranks of a mesh that take part where this rank does: of what is sent, sender and receiver.
+
+        Outputs go to the next stage, and gradients to the one before, around a ring.
+        """
+        group = list_group(rank, mesh, self.dimensions)
+        if self.kind not in ("send", "receive"):
+            return group
+        step = 1 if (self.phase == "forward") == (self.kind == "send") else -1
+        other = group[(group.index(rank) + step) % len(group)]
+        return [rank, other] if self.kind == "send" else [other, rank]
 
     def add(self, other: Collective) -> Collective:
         """Return both together; the other is equal but for its calls and bytes."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -10,16 +11,17 @@ from profilerkit import ModelTrace, Noted, Partial, Unavailable
 from profilerkit.arguments.checks import Check, at_least, positive
 from profilerkit.backend import Backend
 from profilerkit.devices import DeviceInfo, DeviceInfoLike, UnknownPeakError, device
+from profilerkit.errors import ArgumentError
 from profilerkit.piping.function import Keys
 from profilerkit.trace.bounds import Bounds
 
 from ..predicted_time import PredictingFunction
 from ..prediction import NothingToPredictError, Prediction, predict_trace
 from ..rank_metrics import TIMES, CollectiveTime, ExposedTime, RankStepTime
-from .layout import RankModel, list_group
+from .layout import RankModel
 from .records import Collective, RankTrace
 
-__all__ = ["ComputeRankTime", "Links", "find_link"]
+__all__ = ["ComputeRankTime", "Links", "UnknownLinkError", "find_links"]
 
 _UNKNOWN_NETWORK = "the network between nodes, which is not known (give its bytes per second and device: network=50e9)"
 
@@ -42,26 +44,56 @@ class Links:
     network: float | None
     ranks_per_node: int
 
+    def count_partners(self, collective: Collective) -> tuple[int, int]:
+        """Return how many ranks take part in a collective, and how many of them are in this rank's node."""
+        partners = collective.list_partners(self.rank, self.mesh)
+        node = self.rank // self.ranks_per_node
+        return len(partners), sum(rank // self.ranks_per_node == node for rank in partners)
+
     def leaves_node(self, collective: Collective) -> bool:
         """Return whether ranks of several nodes take part in a collective."""
-        return self._count_in_node(collective) < collective.ranks
+        ranks, in_node = self.count_partners(collective)
+        return in_node < ranks
+
+    def list_unknown(self, collectives: Iterable[Collective]) -> tuple[str, ...]:
+        """Return what of the links is not known and some of the collectives use, in words."""
+        is_unknown = self.network is None and any(map(self.leaves_node, collectives))
+        return (_UNKNOWN_NETWORK,) if is_unknown else ()
 
     def find_seconds(self, collective: Collective) -> float:
         """Return the least seconds that a collective takes; where the network is not known, those of the link alone.
 
-        Between nodes all devices of a node that take part send at the same time, each its share.
+        What goes around a ring leaves a node through all of its devices that take part, each with its share. Of an
+        all-to-all each of the others gets an equal part, those of other nodes through this device's own way out.
         """
-        in_node = self._count_in_node(collective)
-        inside = collective.sent_bytes / self.link if in_node > 1 or self.network is None else 0.0
-        if in_node == collective.ranks or self.network is None:
-            return inside
-        return max(inside, collective.sent_bytes / (in_node * self.network))
+        ranks, in_node = self.count_partners(collective)
+        sent = collective.sent_bytes
+        if in_node == ranks or self.network is None:
+            return sent / self.link
+        if collective.kind == "all-to-all":
+            to_one = sent / (ranks - 1)
+            return max(to_one * (in_node - 1) / self.link, to_one * (ranks - in_node) / self.network)
+        return max(sent / self.link if in_node > 1 else 0.0, sent / (in_node * self.network))
 
-    def _count_in_node(self, collective: Collective) -> int:
-        """Return how many of the ranks of a collective are in this rank's node."""
-        node = self.rank // self.ranks_per_node
-        group = list_group(self.rank, self.mesh, collective.dimensions)
-        return sum(rank // self.ranks_per_node == node for rank in group)
+
+class UnknownLinkError(ArgumentError):
+    """A rank exchanges something, and how fast the link of its device is is not known."""
+
+
+def find_links(
+    step: RankTrace,
+    target: DeviceInfo,
+    mesh: Mapping[str, int],
+    rank: int,
+    network: float | None,
+    ranks_per_node: int,
+) -> Links:
+    """Return what connects the devices of a rank's step; raises `UnknownLinkError` where it uses an unknown link."""
+    if step.collectives and target.link is None:
+        raise UnknownLinkError(
+            f"the bandwidth between devices of {target.name} is not known; add link_bandwidth to its file"
+        )
+    return Links(mesh, rank, (target.link or math.inf) / 2, network, ranks_per_node)
 
 
 class ComputeRankTime(PredictingFunction):
@@ -99,26 +131,17 @@ class ComputeRankTime(PredictingFunction):
         if on is None:
             return _give_no_time("no device was given; give one: on='h100'")
         target = device(on)
-        if step.collectives and target.link is None:
-            return _give_no_time(
-                f"the bandwidth between devices of {target.name} is not known; add link_bandwidth to its file"
-            )
         try:
+            links = find_links(step, target, model.mesh, model.rank, network, ranks_per_node)
             work = predict_trace(training_trace, target, dtype=dtype)
-        except (UnknownPeakError, NothingToPredictError) as error:
+        except (UnknownLinkError, UnknownPeakError, NothingToPredictError) as error:
             return _give_no_time(str(error))
-        links = Links(model.mesh, model.rank, find_link(target), network, ranks_per_node)
         return _predict(work, step.collectives, links)
 
 
 def _give_no_time(reason: str) -> dict[str, Any]:
     """Return each metric as unavailable."""
     return dict.fromkeys((metric.NAME for metric in TIMES), Unavailable(reason))
-
-
-def find_link(target: DeviceInfo) -> float:
-    """Return the bytes per second of a device's link in one direction; of one without a link any, as none is used."""
-    return (target.link or 2.0) / 2
 
 
 def _predict(work: Prediction, collectives: Iterable[Collective], links: Links) -> dict[str, Any]:
@@ -129,13 +152,12 @@ def _predict(work: Prediction, collectives: Iterable[Collective], links: Links) 
     seconds = {collective: links.find_seconds(collective) for collective in collectives}
     beside = sum(took for collective, took in seconds.items() if collective.overlaps)
     waited = sum(took for collective, took in seconds.items() if not collective.overlaps)
-    is_unknown = links.network is None and any(map(links.leaves_node, seconds))
-    missing = (_UNKNOWN_NETWORK,) if is_unknown else ()
+    missing = links.list_unknown(seconds)
     in_collectives = beside + waited
     exposed = waited + max(0.0, beside - work.seconds)
     value = waited + max(work.seconds, beside)
     low = waited + max(work.low, beside)
-    high = None if work.high is None or is_unknown else waited + max(work.high, beside)
+    high = None if work.high is None or missing else waited + max(work.high, beside)
     is_bound = work.estimate is None
     of_work = "what the device does not reach of its peaks" if is_bound else "predicted, not measured"
     of_links = "what the links do not reach of their bandwidth"

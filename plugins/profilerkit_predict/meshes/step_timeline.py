@@ -1,16 +1,16 @@
-"""The predicted step of a rank as a timeline for Perfetto: its work, its collectives beside it, and where it waits.
+"""The predicted step of a rank as a timeline for Perfetto: its work, its collectives, and where it waits for them.
 
-The format is Google's Trace Event Format, as of `profilerkit.render.chrome_trace`. Each task begins when those that it
-waits for have ended, and the one before it in its own lane; so the step may end later than ``rank_step_time`` says,
-which is a lower bound.
+`write_step_timeline` and the command ``mesh --timeline`` make it in three steps: the rank's step is traced, each task
+gets its seconds, and each begins when those that it waits for have ended (`schedule`). A lane has one task at a time:
+the step may end later than ``rank_step_time`` says, which is a lower bound.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from os import PathLike
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from profilerkit import ModelTrace
@@ -24,25 +24,14 @@ from ..prediction import Prediction, predict_trace
 from ..prediction.bound import compute_bound
 from ..rank_metrics import RankStep
 from .layout import MESH, read_rank
-from .step_time import Links, find_link
+from .records import RankTrace
+from .step_time import Links, find_links
 from .tasks import Task, list_tasks
 
-__all__ = ["Slice", "schedule", "write_step_timeline"]
+__all__ = ["Slice", "StepTimeline", "predict_step_timeline", "schedule", "write_step_timeline"]
 
 #: The lanes, in the order in which they are drawn.
 LANES = ("work", "waiting", "collectives")
-
-
-class Slice(NamedTuple):
-    """A task in time, in seconds from the beginning of the step.
-
-    "waiting" is no task: it has the one that can begin only then; at the end it has the last collective.
-    """
-
-    lane: str
-    task: Task
-    start: float
-    seconds: float
 
 
 def write_step_timeline(
@@ -71,16 +60,79 @@ def write_step_timeline(
         network: Bytes per second between nodes, of each device in one direction; 400 Gbit/s are 50e9.
         ranks_per_node: How many devices a node has.
         arguments: Further arguments of `profilerkit.profile`: ``parallelize``, ``input_shape``.
+
+    Raises:
+        ArgumentError: An argument cannot be, or the rank exchanges something and the device's link is not known.
     """
+    timeline = predict_step_timeline(
+        build, inputs, mesh, on, rank=rank, dtype=dtype, network=network, ranks_per_node=ranks_per_node, **arguments
+    )
+    write_text(path, timeline.to_json())
+    return timeline.seconds
+
+
+class Slice(NamedTuple):
+    """A task in time, in seconds from the beginning of the step; in the lane "waiting" what the work waits for."""
+
+    lane: str
+    task: Task
+    start: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class StepTimeline:
+    """When each task of a rank's step runs.
+
+    Attributes:
+        title: Which rank of which model it is, and on which device.
+        slices: The tasks in time.
+        notes: What a reader must know besides, such as dimensions of the mesh over which nothing is exchanged.
+    """
+
+    title: str
+    slices: tuple[Slice, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def seconds(self) -> float:
+        """The seconds until all tasks have ended."""
+        return max((piece.start + piece.seconds for piece in self.slices), default=0.0)
+
+    def to_json(self) -> str:
+        """Return it in Google's Trace Event Format, as of `profilerkit.render.chrome_trace`; notes stand beside."""
+        events = [name_event("process_name", 1, 0, self.title)]
+        events += [name_event("thread_name", 1, number, lane) for number, lane in enumerate(LANES, start=1)]
+        events += _list_events(self.slices)
+        beside = {"exporter": "profilerkit", "notes": list(self.notes)}
+        return json.dumps({"traceEvents": events, "displayTimeUnit": "ms", "otherData": beside})
+
+
+def predict_step_timeline(
+    build: Any,
+    inputs: Any,
+    mesh: Any,
+    on: DeviceInfoLike,
+    *,
+    rank: int = 0,
+    dtype: str | None = None,
+    network: float | None = None,
+    ranks_per_node: int = 8,
+    **arguments: Any,
+) -> StepTimeline:
+    """Return the predicted step of a rank; the arguments are those of `write_step_timeline`."""
     sizes, target = MESH("mesh", mesh), device(on)
     number = read_rank(rank, sizes)
     report = profile(build, inputs, mesh=sizes, rank=number, metrics=[RankStep.NAME], strict=True, **arguments)
-    tasks = list_tasks(report[RankStep.NAME])
-    work = predict_trace(report[RankStep.NAME].trace, target, dtype=dtype)
-    links = Links(sizes, number, find_link(target), network, ranks_per_node)
-    slices = schedule(tasks, _find_seconds(tasks, work, links, dtype))
-    write_text(Path(path), _write_events(slices, f"rank {number} of {report.name} on {target.name}"))
-    return max((piece.start + piece.seconds for piece in slices), default=0.0)
+    step: RankTrace = report[RankStep.NAME]
+    links = find_links(step, target, sizes, number, network, ranks_per_node)
+    tasks = list_tasks(step)
+    work = predict_trace(step.trace, target, dtype=dtype)
+    return StepTimeline(
+        f"rank {number} of {report.name} on {target.name}",
+        tuple(schedule(tasks, _find_seconds(tasks, work, links, dtype))),
+        (*step.trace.notes, *links.list_unknown(step.collectives)),
+    )
 
 
 def _find_seconds(tasks: Sequence[Task], work: Prediction, links: Links, dtype: str | None) -> list[float]:
@@ -101,42 +153,36 @@ def _find_bound(task: Task, target: DeviceInfo, dtype: str | None) -> float:
 
 
 def schedule(tasks: Sequence[Task], seconds: Sequence[float]) -> list[Slice]:
-    """Return when each task runs, and when the rank waits for collectives before its work goes on."""
+    """Return when each task runs, and when the work waits for collectives: before it goes on, and at the end."""
     ends: list[float] = []
     free = {"work": 0.0, "collectives": 0.0}
     slices = []
     for task, takes in zip(tasks, seconds, strict=True):
         lane = "work" if task.collective is None else "collectives"
-        start = max([free[lane], *(ends[before] for before in task.after)])
-        if lane == "work" and start > free[lane]:
-            slices.append(Slice("waiting", task, free[lane], start - free[lane]))
+        latest = max(task.after, key=ends.__getitem__, default=None)
+        ready = 0.0 if latest is None else ends[latest]
+        if lane == "work" and latest is not None and ready > free[lane]:
+            slices.append(Slice("waiting", tasks[latest], free[lane], ready - free[lane]))
+        start = max(free[lane], ready)
         slices.append(Slice(lane, task, start, takes))
         free[lane] = start + takes
         ends.append(free[lane])
-    if slices and free["collectives"] > free["work"]:
+    if free["collectives"] > free["work"]:
         last = next(piece.task for piece in reversed(slices) if piece.lane == "collectives")
         slices.append(Slice("waiting", last, free["work"], free["collectives"] - free["work"]))
     return slices
 
 
-def _write_events(slices: Sequence[Slice], title: str) -> str:
-    events = [name_event("process_name", 1, 0, title)]
-    events += [name_event("thread_name", 1, number, lane) for number, lane in enumerate(LANES, start=1)]
-    events += _list_events(slices)
-    return json.dumps({"traceEvents": events, "displayTimeUnit": "ms", "otherData": {"exporter": "profilerkit"}})
-
-
 def _list_events(slices: Sequence[Slice]) -> Iterator[dict[str, Any]]:
     for lane, task, start, seconds in slices:
         of_work = {"flops": task.flops, "bytes": task.bytes}
-        facts = of_work if task.collective is None else {"sent_bytes": task.collective.sent_bytes}
         yield {
             "ph": "X",
-            "name": f"waits: {task.name}" if lane == "waiting" else task.name,
+            "name": f"waits for {task.name}" if lane == "waiting" else task.name,
             "cat": lane,
             "pid": 1,
             "tid": LANES.index(lane) + 1,
             "ts": start * MICROSECONDS,
             "dur": seconds * MICROSECONDS,
-            "args": facts,
+            "args": of_work if task.collective is None else {"sent_bytes": task.collective.sent_bytes},
         }

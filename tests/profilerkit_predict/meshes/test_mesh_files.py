@@ -49,7 +49,7 @@ def make_step() -> RankTrace:
     ]
     placed = [PlacedCollective(index, item) for index, item in enumerate(order) if isinstance(item, Collective)]
     operators = tuple(nothing if isinstance(item, Collective) else item for item in order)
-    trace = ModelTrace((LayerRecord("", "Net", 0),), operators)
+    trace = ModelTrace((LayerRecord("", "Net", 0),), operators, notes=("nothing is exchanged over ep",))
     return RankTrace(trace, exchanged=tuple(placed))
 
 
@@ -120,8 +120,8 @@ def read_attributes(node: Node) -> dict[str, Any]:
 
 
 def test_group_of_all_ranks_has_no_name() -> None:
-    rank = execution_traces._Rank(0, {"dp": 2, "tp": 1}, execution_traces._Groups(2))
-    assert rank.groups.find_name(rank.list_group(collective("", "all-reduce", "dp", 8))) == ""
+    partners = collective("", "all-reduce", "dp", 8).list_partners(0, {"dp": 2, "tp": 1})
+    assert execution_traces._Groups(2).find_name(partners) == ""
 
 
 def test_exchange_that_the_format_lacks() -> None:
@@ -163,6 +163,12 @@ def test_schedule_by_hand() -> None:
         ("work", 18, 2),
         ("waiting", 20, 1),  # the gradients of the last block
     ]
+    assert [piece.task.name for piece in pieces if piece.lane == "waiting"] == [
+        "a forward all-gather over dp",
+        "a.down forward all-reduce over tp",
+        "b forward send over pp",
+        "b backward reduce-scatter over dp",
+    ]
     assert pieces[-1].task is pieces[-3].task, "the last wait is for those gradients, and not for the work at 18"
 
 
@@ -179,9 +185,14 @@ def test_timeline_for_perfetto(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
         dense_peaks={"float32": Figure(10.0, "an example")},
         figures={"link_bandwidth": Figure(200.0, "an example"), "memory_bandwidth": Figure(1e9, "an example")},
     )
+    unlinked = replace(toy, figures={})
+    with pytest.raises(ArgumentError, match="the bandwidth between devices of toy is not known"):
+        write_step_timeline("train.py:build", mesh=MESH, on=unlinked, path=tmp_path / "none.json")
     path = tmp_path / "step.json"
     seconds = write_step_timeline("train.py:build", mesh=MESH, on=toy, path=path, rank=1)
-    events = json.loads(path.read_text())["traceEvents"]
+    written = json.loads(path.read_text())
+    assert written["otherData"]["notes"] == ["nothing is exchanged over ep"]
+    events = written["traceEvents"]
     names = [event["args"]["name"] for event in events if event["ph"] == "M"]
     assert names == ["rank 1 of build on toy", "work", "waiting", "collectives"]
     slices = [event for event in events if event["ph"] == "X"]

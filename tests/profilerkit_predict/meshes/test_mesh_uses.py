@@ -102,6 +102,7 @@ def test_command_finds_a_mesh_and_writes_files(file: Path, tmp_path: Path) -> No
     drawn = run(*model, "--mesh", "dp_shard=4", "--timeline", str(timeline), "--on", "h100")
     assert drawn.exit_code == 0, drawn.output
     assert "a step of" in drawn.output
+    assert "- rank 0 of 4 (dp_shard=4)" in drawn.output
     lanes = {event["cat"] for event in json.loads(timeline.read_text())["traceEvents"] if event["ph"] == "X"}
     assert lanes == {"work", "waiting", "collectives"}
 

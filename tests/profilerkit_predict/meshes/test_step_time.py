@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -50,6 +51,26 @@ def test_seconds_by_the_slowest_link(
     assert links.find_seconds(collective(dimension, ranks)) == pytest.approx(seconds)
     unknown = Links(mesh, rank, link=450, network=None, ranks_per_node=8)
     assert unknown.find_seconds(collective(dimension, ranks)) == pytest.approx(900 / 450)
+
+
+@pytest.mark.parametrize(
+    ("mesh", "kind", "dimension", "ranks", "rank", "seconds"),
+    [
+        # An eighth of 960 bytes stays here: of 16 ranks each of 15 others gets 60 bytes, 8 of them in another node.
+        ({"ep": 16}, "all-to-all", "ep", 16, 3, 8 * 60 / 50),
+        ({"ep": 8}, "all-to-all", "ep", 8, 3, 900 / 450),
+        # Stages of four ranks: the second stage of a node sends to another one, by its own way out.
+        ({"pp": 4, "tp": 4}, "send", "pp", 2, 3, 900 / 450),
+        ({"pp": 4, "tp": 4}, "send", "pp", 2, 7, 900 / 50),
+    ],
+)
+def test_seconds_of_what_goes_around_no_ring(
+    mesh: dict[str, int], kind: str, dimension: str, ranks: int, rank: int, seconds: float
+) -> None:
+    exchanged = Collective("", kind, dimension, ranks, "forward", 1, 960, 900, False)
+    links = Links(mesh, rank, link=450, network=50, ranks_per_node=8)
+    assert links.find_seconds(exchanged) == pytest.approx(seconds)
+    assert bool(replace(links, network=None).list_unknown([exchanged])) == (seconds > 2)
 
 
 def profile_on_toy(parallelize: Any, mesh: dict[str, int], **arguments: Any) -> Report:
