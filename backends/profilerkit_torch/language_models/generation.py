@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from profilerkit import InputError
+from profilerkit.arguments.checks import at_least
 from profilerkit_predict.language_models.records import GeneratedTokens
 
 from ..compat.names import VERSION
@@ -46,6 +47,8 @@ def generate(
     One repetition more is run first and left out. Raises `WithoutValuesError` if the weights have no values, and
     `InputError` for a configuration, which has none either.
     """
+    for name, value in {"prompt": prompt, "new": new, "batch": batch, "repetitions": repetitions}.items():
+        at_least(1)(name, value)
     if is_configuration(model) or not is_configuration(getattr(model, "config", None)):
         raise InputError("measure=True: a model of transformers with values is needed; give one that was loaded")
     require_decoder(model)

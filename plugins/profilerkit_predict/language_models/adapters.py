@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from profilerkit.arguments.checks import at_least
+from profilerkit.arguments.checks import Check, at_least, several
 from profilerkit.error_text import shown
 from profilerkit.errors import ArgumentError, by_likeness
 
@@ -78,6 +78,16 @@ class Adapters:
         return matrix.count * self.rank * (matrix.rows + matrix.columns)
 
 
+def _read_targets(value: Any) -> list[str]:
+    names = value.split(",") if isinstance(value, str) else several(value)
+    if not names:
+        raise ValueError
+    return [str(name).strip() for name in names]
+
+
+_TARGETS = Check("names of matrices, such as 'q_proj,v_proj'", _read_targets)
+
+
 def read_adapters(facts: ModelFacts, rank: Any, count: Any, targets: Any) -> Adapters | None:
     """Return the adapters of these arguments; None without a rank.
 
@@ -96,8 +106,7 @@ def read_adapters(facts: ModelFacts, rank: Any, count: Any, targets: Any) -> Ada
         return None
     matrices = facts.matrices
     if targets is not None:
-        names = targets.split(",") if isinstance(targets, str) else targets
-        matrices = tuple(_select(facts, [str(name).strip() for name in names]))
+        matrices = tuple(_select(facts, _TARGETS("lora_targets", targets)))
     number = at_least(1)("lora_adapters", 1 if count is None else count)
     return Adapters(at_least(1)("lora_rank", rank), number, matrices, dtype_bytes(facts.dtype))
 

@@ -149,7 +149,7 @@ def read_parameters(draft: Any) -> int | None:
         return None
     if number is None:
         return None
-    if number < 1 or number != int(number):
+    if not number >= 1 or not number.is_integer():  # nor are "nan" and "inf"
         raise ArgumentError(f"draft={shown(draft)}: give the parameters that draft a token, a whole number from 1")
     return int(number)
 

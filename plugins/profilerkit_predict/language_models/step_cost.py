@@ -95,7 +95,7 @@ class StepCost:
 
         Of an encoder-decoder the tokens are those of the prompt and those that were decoded.
         """
-        return self.cache.count_bytes(context, batch)
+        return self.cache.count_bytes(at_least(0)("context", context), at_least(1)("batch", batch))
 
     def __call__(self, batch: int, new_tokens: int = 1, cached: int = 0, logits: int = 1) -> Step:
         """Return what a serving engine needs for a step of ``batch`` sequences.
@@ -106,19 +106,19 @@ class StepCost:
             cached: Tokens of each that are in the cache already.
             logits: Of how many tokens of each the head makes logits: of all of them where drafted ones are checked.
 
-        Raises `InputError` if the model does not take so many tokens.
+        Raises `InputError` if the model does not take so many tokens, and `ArgumentError` for numbers that no step has.
         """
-        batch, new_tokens = at_least(1)("batch", batch), at_least(1)("new_tokens", new_tokens)
-        return self.run_together([Piece(batch, new_tokens, at_least(0)("cached", cached), logits)])
+        return self.run_together([Piece(batch, new_tokens, cached, logits)])
 
     def run_together(self, pieces: Sequence[Piece]) -> Step:
         """Return what a step takes whose sequences are not all alike; weights are read once.
 
         A pass can have the rest of one prompt and the start of another, or decode other sequences at the same time.
 
-        Raises `InputError` if the model does not take so many tokens.
+        Raises `InputError` if the model does not take so many tokens, and `ArgumentError` for numbers that no step has.
         """
         for piece in pieces:
+            piece.require_valid()
             require_context(self.facts.sizes.longest_context, piece.new_tokens + piece.cached, self.facts.name)
             self._require_traced_source(piece.new_tokens)
         traffic = count_cache_traffic(self.cache, pieces)
@@ -251,6 +251,7 @@ class StepCost:
 
     def as_written(self, batch: int, new_tokens: int = 1, cached: int = 0) -> int:
         """Return the multiply-accumulates that the model's own code runs for a step; no time is predicted from them."""
+        Piece(batch, new_tokens, cached).require_valid()
         return count_macs(self.facts.work.terms, batch, new_tokens, cached, attended=False)
 
     def weight_bytes_read(self, tokens: int, is_first: bool = False) -> int:

@@ -6,7 +6,12 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
 
+from profilerkit.arguments.checks import at_least
+from profilerkit.errors import ArgumentError
+
 __all__ = ["Piece", "Resource", "Step", "StepTerm"]
+
+_COUNT, _CACHED = at_least(1), at_least(0)
 
 
 class Resource(StrEnum):
@@ -136,6 +141,14 @@ class Piece(NamedTuple):
     cached: int = 0
     logits: int = 1
     has_inputs: bool = False
+
+    def require_valid(self) -> None:
+        """Raise `ArgumentError` for numbers that no step has."""
+        _COUNT("batch", self.sequences)
+        _COUNT("new_tokens", self.new_tokens)
+        _CACHED("cached", self.cached)
+        if _COUNT("logits", self.logits) > self.new_tokens:
+            raise ArgumentError(f"logits={self.logits}: a step of {self.new_tokens} new tokens has no more of them")
 
     @property
     def is_decode(self) -> bool:

@@ -72,6 +72,8 @@ def test_replicas_spread_the_adapters_of_experts(batch: int, of_replica: int, of
         ((None, None, "q_proj"), "lora_targets='q_proj' without a rank"),
         ((0, None, None), "lora_rank=0: give a whole number from 1"),
         ((4, 0, None), "lora_adapters=0: give a whole number from 1"),
+        ((4, 1, 5), "lora_targets=5: give names of matrices, such as 'q_proj,v_proj'"),
+        ((4, 1, []), "lora_targets=\\[\\]: give names of matrices"),
         ((4, 1, "q_prj"), "Toy has no matrix 'q_prj'; there are, nearest first: q_proj, gate_up_proj"),
     ],
 )

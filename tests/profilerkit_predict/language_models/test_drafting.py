@@ -133,7 +133,7 @@ def test_a_number_is_one_of_parameters(draft: Any, parameters: int | None) -> No
     assert read_parameters(draft) == parameters
 
 
-@pytest.mark.parametrize("draft", [0, -1, 1.5, "0.5"])
+@pytest.mark.parametrize("draft", [0, -1, 1.5, "0.5", "inf", float("nan")])
 def test_a_number_that_is_none_of_parameters_is_an_error(draft: Any) -> None:
     with pytest.raises(ArgumentError, match="give the parameters that draft a token, a whole number from 1"):
         read_parameters(draft)

@@ -16,6 +16,7 @@ from profilerkit_predict.language_models.model_cache import CacheLayer
 from profilerkit_predict.language_models.records import LatentAttention, Law, Term, WeightPart
 from profilerkit_predict.language_models.serving import predict_serving
 from profilerkit_predict.language_models.speculation import read_speculation
+from profilerkit_predict.language_models.steps import Piece
 from profilerkit_predict.language_models.text_table import show_most
 
 COST = StepCost(toy_facts(), DEVICE)
@@ -37,6 +38,28 @@ def test_a_prefill_attends_to_half_the_square() -> None:
     assert step.macs == 2 * (10 * 1000 + 100 + 6 * 55)
     assert COST.as_written(2, 10) == 2 * (10 * 1000 + 100 + 6 * 100)
     assert (step.cache_read_bytes, step.cache_write_bytes) == (0, 2 * 10 * 8)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((0, 1, 0), "batch=0: give a whole number from 1"),
+        ((1, 0, 0), "new_tokens=0: give"),
+        ((1, 1, -1), "cached=-1: give a whole number from 0"),
+        ((1, 2, 0, 0), "logits=0: give"),
+        ((1, 2, 0, 3), "logits=3: a step of 2 new tokens has no more of them"),
+    ],
+)
+def test_a_step_that_cannot_be_is_an_error(arguments: tuple[int, ...], message: str) -> None:
+    with pytest.raises(ArgumentError, match=message):
+        COST(*arguments)
+    with pytest.raises(ArgumentError, match=message):
+        COST.run_together([Piece(1), Piece(*arguments)])
+    if len(arguments) == 3:
+        with pytest.raises(ArgumentError, match=message):
+            COST.as_written(*arguments)
+    with pytest.raises(ArgumentError, match="context=-5"):
+        COST.cache_bytes(-5)
 
 
 def test_several_devices_share_the_work() -> None:

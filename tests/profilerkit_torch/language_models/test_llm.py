@@ -16,6 +16,7 @@ import profilerkit
 from profilerkit import ArgumentError, InputError, WithoutValuesError, llm
 from profilerkit_predict.language_models import LanguageModelComparison
 from profilerkit_predict.language_models.notes import ASSUMPTIONS
+from profilerkit_torch.backend import TorchBackend
 from profilerkit_torch.language_models.calls import find_cache
 
 transformers = pytest.importorskip("transformers")
@@ -330,6 +331,14 @@ def test_wrong_arguments_are_errors(arguments: dict[str, Any], message: str) -> 
     with pytest.raises(ArgumentError) as caught:
         llm(tiny_config(), **{"prompt": 8, "new": 2, **arguments})
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["prompt", "new", "batch", "repetitions"])
+def test_a_generation_of_nothing_is_an_error(name: str) -> None:
+    """Without new tokens it would never end."""
+    arguments = {"prompt": 8, "new": 2, "batch": 1, "repetitions": 1, name: 0}
+    with pytest.raises(ArgumentError, match=f"{name}=0: give a whole number from 1"):
+        TorchBackend().generate(tiny_llama(), **arguments)
 
 
 def test_no_model_and_a_name_for_several_are_errors() -> None:
