@@ -175,7 +175,8 @@ def test_latent_attention(tmp_path: Path, has_whole: bool) -> None:
 def test_a_token_has_a_row_of_each_table(tmp_path: Path) -> None:
     """The table of words and that of 64 positions are of one type: a step of 40 tokens reads 40 rows of both."""
     path = tmp_path / "tables.gguf"
-    write_model(path, "gpt2", SIZES, [layer()], **{"position_embd.weight": matrix(WIDTH, 64, F16)})
+    positions: dict[str, Any] = {"position_embd.weight": matrix(WIDTH, 64, F16)}
+    write_model(path, "gpt2", SIZES, [layer()], **positions)
     cost = read(path, prompt=10, new=4).cost
     of_layer = DENSE * 9 // 16 + 3 * 4 * WIDTH
     assert cost(1, 40, 0).weight_bytes == of_layer + 2 * WIDTH * WORDS + 2 * 40 * 2 * WIDTH

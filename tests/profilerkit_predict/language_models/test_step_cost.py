@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from toy_language_model import DEVICE, EXPERTS, toy_facts
 
@@ -50,7 +52,7 @@ def test_a_prefill_attends_to_half_the_square() -> None:
         ((1, 2, 0, 3), "logits=3: a step of 2 new tokens has no more of them"),
     ],
 )
-def test_a_step_that_cannot_be_is_an_error(arguments: tuple[int, ...], message: str) -> None:
+def test_a_step_that_cannot_be_is_an_error(arguments: tuple[Any, ...], message: str) -> None:
     with pytest.raises(ArgumentError, match=message):
         COST(*arguments)
     with pytest.raises(ArgumentError, match=message):
