@@ -107,8 +107,10 @@ def command(
     MODEL is the function that builds the model: package.module:name or path/to/file.py:name. Give one of --fits,
     --execution-traces and --timeline; 'profilerkit profile MODEL --mesh' reports on one rank.
     """
-    given = {name: value for name, value in options.items() if value is not None}
-    of_timeline = {name: given.pop(name) for name in ("on", "rank", "network", "ranks_per_node") if name in given}
+    arguments = {name: value for name, value in options.items() if value is not None}
+    of_timeline = {
+        name: arguments.pop(name) for name in ("on", "rank", "network", "ranks_per_node") if name in arguments
+    }
     if [fits, folder, timeline].count(None) != 2:
         raise click.UsageError("give one of --fits, --execution-traces and --timeline")
     if fits is None and None in mesh.values():
@@ -117,7 +119,7 @@ def command(
         raise click.UsageError(f"--{next(iter(of_timeline)).replace('_', '-')} is for --timeline alone")
     if timeline is not None and "on" not in of_timeline:
         raise click.UsageError("--timeline is predicted for a device; give it: --on h100")
-    arguments = {**given, "mesh": mesh, "input_shape": parse_shapes(input_shape)}
+    arguments |= {"mesh": mesh, "input_shape": parse_shapes(input_shape)}
     try:
         if fits is not None:
             _find(model, fits, arguments)
