@@ -13,13 +13,6 @@ def _batch(matrices: Shape) -> int:
     return Shape(matrices[:-2]).numel
 
 
-def _right_sides(b: Shape, matrix: Shape, left: bool = True) -> int:
-    """Return how many right-hand sides there are for each matrix: a vector is one."""
-    if len(b) == 1 or (len(b) == len(matrix) - 1 and b == matrix[:-1]):
-        return 1
-    return b[-1] if left else b[-2]
-
-
 @register_op_costs("aten::linalg_cholesky_ex", "aten::cholesky", "aten::linalg_ldl_factor_ex")
 def cholesky(x: Shape, *_: Any, out: Any, **__: Any) -> Cost:
     """Return the cost of a decomposition, of the symmetric indefinite as well."""
@@ -44,41 +37,57 @@ def cholesky_inverse(x: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
     return linear_algebra.cholesky_inverse(_batch(x), x[-1])
 
 
+# What is solved: one matrix may be that of several right-hand sides, also of a batch of them --------------------------
+
+
 @register_op_cost("aten::_linalg_solve_ex")
-def solve(a: Shape, b: Shape, *_: Any, left: bool = True, out: Any, **__: Any) -> Cost:
-    """Return the cost of the decomposition and the solutions."""
-    return linear_algebra.solve(_batch(a), a[-1], _right_sides(b, a, left))
+def solve(a: Shape, *_: Any, out: Any, **__: Any) -> Cost:
+    """Return the cost of the decompositions, of which there are as many as in the output, and of the solutions."""
+    solutions, decomposed = out[:2]
+    batch = _batch(decomposed)
+    return linear_algebra.solve(batch, a[-1], _count_sides(solutions, a) // max(batch, 1))
 
 
-@register_op_cost("aten::linalg_lu_solve")
-def lu_solve(a: Shape, pivots: Any, b: Shape, *_: Any, left: bool = True, out: Shape, **__: Any) -> Cost:
+@register_op_costs("aten::linalg_lu_solve", "aten::linalg_ldl_solve")
+def solve_factored(a: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
     """Return the cost of the solutions: the matrix is decomposed already."""
-    return linear_algebra.solve_factored(_batch(out), a[-1], _right_sides(b, a, left))
-
-
-@register_op_cost("aten::linalg_ldl_solve")
-def ldl_solve(a: Shape, pivots: Any, b: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
-    """Return the cost of the solutions: the matrix is decomposed already."""
-    return linear_algebra.solve_factored(_batch(out), a[-1], b[-1])
+    return linear_algebra.solve_factored(1, a[-1], _count_sides(out, a))
 
 
 @register_op_costs("aten::cholesky_solve", "aten::_cholesky_solve_helper")
 def cholesky_solve(b: Shape, a: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
     """Return the cost of the solutions: the matrix is decomposed already."""
-    return linear_algebra.solve_factored(_batch(out), a[-1], b[-1])
+    return linear_algebra.solve_factored(1, a[-1], _count_sides(out, a))
 
 
 @register_op_cost("aten::linalg_solve_triangular")
-def solve_triangular(a: Shape, b: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
-    """Return the cost of the solutions, whichever side the triangle is on: n * n for each of n * columns elements."""
-    n = a[-1]
-    return linear_algebra.solve_triangular(_batch(out), n, Shape(out[-2:]).numel // max(n, 1))
+def solve_triangular(a: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
+    """Return the cost of the solutions, whichever side the triangle is on."""
+    return linear_algebra.solve_triangular(1, a[-1], _count_sides(out, a))
 
 
 @register_op_cost("aten::triangular_solve")
 def triangular_solve(b: Shape, a: Shape, *_: Any, out: Any, **__: Any) -> Cost:
     """Return the cost of the solutions."""
-    return linear_algebra.solve_triangular(_batch(out[0]), a[-1], out[0][-1])
+    return linear_algebra.solve_triangular(1, a[-1], _count_sides(out[0], a))
+
+
+@register_op_cost("aten::linalg_lstsq")
+def least_squares(a: Shape, b: Shape, rcond: Any = None, *, driver: str | None = None, out: Any) -> Cost:
+    """Return the cost of the decomposition that the driver takes, and of the solutions."""
+    by_values = driver in ("gelsd", "gelss")
+    is_vector = len(b) == len(a) - 1
+    right_sides = 1 if is_vector else b[-1]
+    batch = _count_sides(out[0], a) // max(right_sides, 1)
+    return linear_algebra.least_squares(batch, a[-2], a[-1], right_sides, by_values)
+
+
+def _count_sides(solutions: Shape, matrix: Shape) -> int:
+    """Return how many solutions there are, in all samples: each has as many elements as the matrix has columns."""
+    return solutions.numel // max(matrix[-1], 1)
+
+
+# Decompositions by reflections, and values ----------------------------------------------------------------------------
 
 
 @register_op_cost("aten::linalg_qr")
@@ -148,13 +157,6 @@ def eigen(x: Shape, *, out: Any, **_: Any) -> Cost:
 def eigenvalues(x: Shape, *, out: Any) -> Cost:
     """Return the cost of the values alone."""
     return linear_algebra.eigenvalues(_batch(x), x[-1], vectors=False)
-
-
-@register_op_cost("aten::linalg_lstsq")
-def least_squares(a: Shape, b: Shape, rcond: Any = None, *, driver: str | None = None, out: Any) -> Cost:
-    """Return the cost of the decomposition that the driver takes, and of the solutions."""
-    by_values = driver in ("gelsd", "gelss")
-    return linear_algebra.least_squares(_batch(a), a[-2], a[-1], _right_sides(b, a), by_values)
 
 
 @register_op_costs("aten::linalg_pinv.atol_rtol_tensor", "aten::linalg_pinv.atol_rtol_tensor_out")

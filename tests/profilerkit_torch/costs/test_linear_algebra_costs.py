@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -11,6 +12,8 @@ from tiny import cost, ones
 
 L = torch.linalg
 SQUARE, TALL = torch.eye(6), torch.eye(6, 3)
+BATCH, TALLS, PIVOTS = SQUARE.repeat(2, 1, 1), TALL.repeat(2, 1, 1), torch.arange(1, 7, dtype=torch.int32)
+solve_triangle = partial(L.solve_triangular, upper=True)
 
 CASES: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...], int]] = {
     "cholesky: 6^3 / 3": (L.cholesky, (SQUARE,), 72),
@@ -21,12 +24,14 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...], int]] = {
     "solve: 2 * 6^3 / 3 + 2 * 6^2 * 4": (L.solve, (SQUARE, ones(6, 4)), 144 + 288),
     "solve for a vector": (L.solve, (SQUARE, ones(6)), 144 + 72),
     "solve from the right": (lambda a, b: L.solve(a, b, left=False), (SQUARE, ones(4, 6)), 144 + 288),
-    "lu solve": (
-        L.lu_solve,
-        (SQUARE, torch.arange(1, 7, dtype=torch.int32), ones(6, 4)),
-        288,
-    ),
-    "triangular: 6^2 * 4": (lambda a, b: L.solve_triangular(a, b, upper=True), (SQUARE, ones(6, 4)), 144),
+    # one matrix for the right-hand sides of two samples: 2 * 6^3 / 3 once, 2 * 6^2 for each of 2 * 4
+    "solve of one matrix for a batch": (L.solve, (SQUARE, ones(2, 6, 4)), 144 + 576),
+    "solve of a batch for one right-hand side": (L.solve, (BATCH, ones(6, 4)), 2 * (144 + 288)),
+    "solve of a batch for a vector each": (L.solve, (BATCH, ones(2, 6)), 2 * (144 + 72)),
+    "lu solve of one matrix for a batch": (L.lu_solve, (SQUARE, PIVOTS, ones(2, 6, 4)), 576),
+    "triangular of one matrix for a batch": (solve_triangle, (SQUARE, ones(2, 6, 4)), 288),
+    "lu solve": (L.lu_solve, (SQUARE, PIVOTS, ones(6, 4)), 288),
+    "triangular: 6^2 * 4": (solve_triangle, (SQUARE, ones(6, 4)), 144),
     "cholesky solve: 2 * 6^2 * 4": (torch.cholesky_solve, (ones(6, 4), SQUARE), 288),
     "cholesky inverse: 2 * 6^3 / 3": (torch.cholesky_inverse, (SQUARE,), 144),
     "qr, R alone: 2 * 9 * (6 - 1)": (lambda x: L.qr(x, mode="r"), (TALL,), 90),
@@ -42,7 +47,13 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...], int]] = {
     "eigenvectors of a symmetric one: 9 * 6^3": (L.eigh, (SQUARE,), 1944),
     "eigenvalues: 10 * 6^3": (L.eigvals, (SQUARE,), 2160),
     "eigenvectors: 25 * 6^3": (L.eig, (SQUARE,), 5400),
-    "least squares: 2 * 9 * 5 + 4 * (4 * 18 - 9)": (lambda a, b: L.lstsq(a, b)[0], (TALL, ones(6, 4)), 90 + 252),
+    "least squares: 2 * 9 * 5 + 4 * (4 * 18 - 9)": (L.lstsq, (TALL, ones(6, 4)), 90 + 252),
+    "least squares of one matrix of two": (
+        lambda a, b: L.lstsq(a, b)[0],
+        (TALL.repeat(2, 1, 1), ones(1, 6, 4)),
+        2 * 342,
+    ),
+    "least squares for a vector each": (L.lstsq, (TALLS, ones(2, 6)), 2 * 153),
     "matrix exponential: 2 * 19 / 3 * 216": (L.matrix_exp, (SQUARE,), 2736),
     "cross product: 3 for each": (L.cross, (ones(5, 3), ones(5, 3)), 45),
 }
