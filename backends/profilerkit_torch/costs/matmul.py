@@ -36,7 +36,7 @@ def foreach_mm(firsts: tuple[Shape, ...], seconds: tuple[Shape, ...], *, out: An
     return Cost(sum(cost.macs for cost in costs), sum(cost.flops for cost in costs))
 
 
-@register_op_costs("aten::linear", "aten::mkldnn_linear", "onednn::linear_dynamic_fp16")
+@register_op_costs("aten::linear", "aten::mkldnn_linear")
 def linear(x: Shape, weight: Shape, bias: Shape | None = None, *, out: Shape) -> Cost:
     """``x @ weight.T + bias``: out * in_features, and an addition for each output element where there is a bias."""
     columns = weight[0] if len(weight) == 2 else 1

@@ -15,14 +15,6 @@ register_free(
     _convert_weight_to_int4pack_for_cpu _dyn_quant_pack_4bit_weight
     """,
 )
-register_free(
-    "mkldnn",
-    """
-    _reorder_convolution_weight _reorder_convolution_transpose_weight _reorder_linear_weight
-    _reorder_mkldnn_rnn_layer_weight data_ptr _get_mkldnn_serialized_md _nbytes
-    """,
-)
-register_free("mkl", "_mkl_reorder_linear_weight")
 register_free("quantization", "_FloatToBfloat16Quantized _Bfloat16QuantizedToFloat")
 
 # shapes and sizes of memory

@@ -28,7 +28,7 @@ def batch_norm(*, x: Shape, weight: Shape | None, bias: Shape | None, training: 
 
 @register_op_costs(
     "aten::_native_batch_norm_legit_no_training aten::_batch_norm_no_update aten::batch_norm_elemt",
-    "aten::quantized_batch_norm onednn::qbatch_norm2d",
+    "aten::quantized_batch_norm",
 )
 def batch_norm_no_training(x: Shape, *_: Any, out: Any, **__: Any) -> Cost:
     """Return the cost with known statistics."""

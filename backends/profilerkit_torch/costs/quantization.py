@@ -240,20 +240,17 @@ register_free(
     """,
 )
 register_free("_quantized", "add")
-register_free("onednn", "qadd qadd_relu qmul")
 
 # putting weights into a package, and taking them out
-for _space in ("quantized", "_quantized", "onednn"):
+for _space in ("quantized", "_quantized"):
     register_free(
         _space,
         """
         conv_prepack linear_prepack linear_prepack_fp16 linear_prepack_legacy linear_prepack_fp16_legacy linear_unpack
-        linear_unpack_fp16 embedding_bag_prepack
+        linear_unpack_fp16 embedding_bag_prepack conv1d_prepack conv2d_prepack conv3d_prepack
+        conv_transpose1d_prepack conv_transpose2d_prepack conv_transpose3d_prepack
         """,
     )
-for _space in ("quantized", "_quantized"):
-    register_free(_space, "conv1d_prepack conv2d_prepack conv3d_prepack")
-    register_free(_space, "conv_transpose1d_prepack conv_transpose2d_prepack conv_transpose3d_prepack")
 register_free(
     "quantized",
     """
@@ -265,8 +262,6 @@ register_free(
     """,
 )
 register_free("_quantized", "_wrapped_linear_prepack wrapped_fbgemm_pack_gemm_matrix_fp16")
-register_free("onednn", "qconv_prepack qlinear_prepack")
-register_free("mkldnn_prepacked", "conv1d_prepack conv2d_prepack conv3d_prepack")
 register_free("sparse", "qlinear_prepack qlinear_unpack")
 
 # asking the package of a convolution for its settings

@@ -31,10 +31,10 @@ DELIBERATE = {
     "aten::multilabel_margin_loss_forward": "how many pairs there are is in the values of the targets",
     "aten::quantized_gru": "the forms of torch 1.3, which torch no longer runs",
     "aten::quantized_lstm": "the forms of torch 1.3, which torch no longer runs",
-    "mkldnn_prepacked::conv2d_run": "the weight is packed away, and made on phones alone",
     "prims::xor_sum": "of integers",
 }
-NAMESPACES = ("aten", "prims", "quantized", "_quantized", "mkldnn", "mkldnn_prepacked", "mkl", "onednn", "sparse")
+#: Those of torch whose operators a model calls; of oneDNN and MKL only compiled code calls them, which no mode sees.
+NAMESPACES = ("aten", "prims", "quantized", "_quantized", "sparse")
 
 
 def operators(namespace: str) -> Iterator[torch._ops.OpOverload]:
