@@ -43,12 +43,8 @@ def _list_methods(*names: str) -> list[Any]:
 _DLPACK: tuple[Any, ...] = (_TENSOR.__dlpack__, vars(torch.utils.dlpack)["to_dlpack"])
 #: What gives numbers to Python, to numpy or to another library.
 _READERS: tuple[Any, ...] = (_TENSOR.numpy, _TENSOR.tolist, _TENSOR.__array__, *_DLPACK)
-#: What gives the address of a tensor's memory.
-_ADDRESSES = _list_methods("data_ptr", "const_data_ptr")
 #: What gives the memory itself, or its address; ``pickle`` reads it.
-_GIVERS = [*_ADDRESSES, *_list_methods("untyped_storage", "storage", "_typed_storage", "__reduce_ex__")]
-#: What torch's allocators align memory to on every device, or to a multiple of it: in bytes.
-_ALIGNMENT = 64
+_GIVERS = _list_methods("data_ptr", "const_data_ptr", "untyped_storage", "storage", "_typed_storage", "__reduce_ex__")
 #: What asks where that memory lies, or moves it.
 _PLACES = _list_methods("is_pinned", "is_shared", "share_memory_", "pin_memory")
 #: What calls a function of Python's with each element.
@@ -236,11 +232,9 @@ class Questions(PassMode):
 
     def _give_memory(self, call: Call) -> Any:
         """Give the memory of a real tensor; a stand-in has none, and code that reads at address 0 ends the process."""
-        if not stands_in(call.tensor):
-            return self._leave(call)
-        if call.func not in _ADDRESSES:
+        if stands_in(call.tensor):
             self._refuse_memory(call)
-        return _UnknownAddress(call, self._recorder.unanswered)
+        return self._leave(call)
 
     def _refuse_memory(self, call: Call) -> NoReturn:
         """Note a question, and raise the error that says so."""
@@ -261,25 +255,3 @@ class Questions(PassMode):
         if not is_copied:
             self._guard.keep([values])
         self._recorder.origins.expose(call.tensor, values, copied=is_copied)
-
-
-class _UnknownAddress:
-    """The address of a stand-in's memory, of which its remainders alone are known: torch aligns what it allocates.
-
-    Whatever else a model does with it has no answer: so the question counts as one until a remainder is asked for.
-    """
-
-    def __init__(self, call: Call, unanswered: list[str]) -> None:
-        self._name = call.name
-        self._unanswered = unanswered
-        self._is_answered = False
-        self._offset = call.tensor.storage_offset() * call.tensor.element_size()
-        unanswered.append(self._name)
-
-    def __mod__(self, divisor: int) -> int:
-        if _ALIGNMENT % divisor:
-            raise UnansweredError([self._name])
-        if not self._is_answered:
-            self._unanswered.remove(self._name)
-            self._is_answered = True
-        return int(self._offset % divisor)

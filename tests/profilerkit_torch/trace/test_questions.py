@@ -59,8 +59,6 @@ OF_DEVICE: dict[str, Question] = {
 }
 #: Of values that depend neither on weights nor on floating-point inputs.
 OF_KNOWN_VALUES: dict[str, Question] = {
-    "aligned": lambda x: x.data_ptr() % 16 == 0,
-    "aligned from a later element on": lambda x: x[:, 3:].data_ptr() % 16 == 12,
     "item": lambda x: torch.arange(5, device=x.device).sum().item() == 10,
     "bool": lambda x: bool((torch.ones(x.shape[0], device=x.device) == 1).all()),
     "int": lambda x: int(torch.full((2,), 3, device=x.device)[1]) == 3,
@@ -97,8 +95,7 @@ OF_A_RUN: dict[str, Question] = {
     "isinstance of a number": lambda x: not isinstance(x.shape[0], _torch.FloatTensor),
     "the type for its device": lambda x: isinstance(x, _torch.cuda.FloatTensor if x.is_cuda else _torch.FloatTensor),
     "data_ptr": lambda x: x.data_ptr() != 0,
-    "an alignment that no allocator promises": lambda x: x.data_ptr() % 4096 != 1,
-    "aligned and somewhere": lambda x: x.data_ptr() % 16 == 0 and x.data_ptr() != 0,
+    "aligned": lambda x: x.data_ptr() % 16 == 0,
     "untyped_storage": lambda x: x.untyped_storage().data_ptr() != 0,
     "storage": lambda x: x._typed_storage()._data_ptr() != 0,
     **(
