@@ -1,4 +1,4 @@
-"""Attention: which kernel a device takes for it, what it has alive without one, and how much of its work a mask leaves.
+"""Attention: which kernel a device takes for it, and what it has alive without one.
 
 Where no kernel takes the arguments, torch makes all scores: see ``_scaled_dot_product_attention_math`` in
 ``aten/src/ATen/native/transformers/attention.cpp``. The CPU's one kernel takes four dimensions, and values as wide as
@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 from itertools import pairwise
 from types import FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch.backends import cuda
@@ -21,19 +21,13 @@ from profilerkit.process.cached import cached_property
 
 from ..compat.compiler import find_transform_level
 from ..compat.modes import disable_dispatch_modes
-from ..compat.operators import choose_attention, efficient_attention, flash_attention, read_schema
+from ..compat.operators import choose_attention, efficient_attention, flash_attention
 from .hidden_modes import PassMode
-
-if TYPE_CHECKING:
-    from .known_values import KnownValues
 
 __all__ = [
     "FusedAttention",
     "choose_kernel",
-    "count_attended_macs",
-    "count_macs_under_mask",
     "count_spelled_out_bytes",
-    "is_masked",
     "list_enabled_kernels",
 ]
 
@@ -86,7 +80,7 @@ def count_spelled_out_bytes(
     query: torch.Tensor,
     key: torch.Tensor,
     value: torch.Tensor,
-    mask: torch.Tensor | None = None,
+    mask: torch.Tensor | None,
     dropout: float = 0.0,
     is_causal: bool = False,
     *,
@@ -127,70 +121,6 @@ def _has_one_batch(tensor: torch.Tensor) -> bool:
     """Return whether the dimensions before a tensor's matrices can be one without a copy."""
     batch = [(size, stride) for size, stride in zip(tensor.shape[:-2], tensor.stride()[:-2], strict=True) if size > 1]
     return all(stride == inner_size * inner_stride for (_, stride), (inner_size, inner_stride) in pairwise(batch))
-
-
-# How much of its work a mask leaves -----------------------------------------------------------------------------------
-
-
-_MASKS = ("attn_mask", "attn_bias", "bias")
-
-
-def count_attended_macs(func: Any, args: Any, kwargs: Any, macs: int) -> int | None:
-    """Return the multiply-accumulates of the scores that a causal mask leaves; None where the operator has none.
-
-    As torch has it, the query at place i attends to the keys up to place i.
-    """
-    arguments = _name_arguments(func, args, kwargs)
-    query, key = arguments.get("query"), arguments.get("key")
-    if not arguments.get("is_causal") or query is None or key is None or not macs:
-        return None
-    length, keys = int(query.shape[-2]), int(key.shape[-2])
-    triangle = min(length, keys)
-    attended = triangle * (triangle + 1) // 2 + (length - triangle) * keys
-    return macs * attended // (length * keys)
-
-
-def is_masked(func: Any, args: Any, kwargs: Any) -> bool:
-    """Return whether a tensor masks attention: how many scores it leaves depends on its values."""
-    return bool(_list_masks(_name_arguments(func, args, kwargs)))
-
-
-def count_macs_under_mask(func: Any, args: Any, kwargs: Any, macs: int, values: KnownValues) -> int | None:
-    """Return the multiply-accumulates of the scores that a mask leaves, by its values; None where they are unknown.
-
-    A boolean mask leaves the scores where it is True, one of numbers those to which it does not add the least of its
-    dtype or minus infinity.
-    """
-    arguments = _name_arguments(func, args, kwargs)
-    masks = _list_masks(arguments)
-    query, key = arguments.get("query"), arguments.get("key")
-    if len(masks) != 1 or not isinstance(query, torch.Tensor) or not isinstance(key, torch.Tensor) or query.is_nested:
-        return None
-    mask = values.find(masks[0])
-    if mask is None or not (mask.dtype is torch.bool or mask.is_floating_point()):
-        return None
-    scores = math.prod(query.shape[:-1]) * key.shape[-2]
-    if not mask.numel() or scores % mask.numel():
-        return None
-    return macs * int(values.run(_count_scores_left, (mask,), {})) // mask.numel()
-
-
-def _name_arguments(func: Any, args: Any, kwargs: Any) -> dict[str, Any]:
-    """Return the arguments of an attention operator by name; none of another operator."""
-    schema = read_schema(func)
-    if "attention" not in schema.name:
-        return {}
-    names = [argument.name for argument in schema.arguments]
-    return {**dict(zip(names, args, strict=False)), **kwargs}
-
-
-def _list_masks(arguments: dict[str, Any]) -> list[torch.Tensor]:
-    return [arguments[name] for name in _MASKS if isinstance(arguments.get(name), torch.Tensor)]
-
-
-def _count_scores_left(mask: torch.Tensor) -> int:
-    attended = mask if mask.dtype is torch.bool else mask > torch.finfo(mask.dtype).min
-    return int(attended.sum())
 
 
 # As one kernel in a pass with autograd --------------------------------------------------------------------------------

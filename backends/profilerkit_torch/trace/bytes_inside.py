@@ -22,7 +22,7 @@ more than all the rest, and kernels in Python make tensors as any function: `fin
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -33,22 +33,6 @@ from .attention_kernels import count_spelled_out_bytes
 
 __all__ = ["count_bytes_inside", "count_reduction_bytes", "find_unknown_inside"]
 
-_ATTENTION = find_operator("aten.scaled_dot_product_attention.default")
-_EFFICIENT_BACKWARD = find_operator("aten._scaled_dot_product_efficient_attention_backward.default")
-_SAFE_SOFTMAX = find_operator("aten._safe_softmax.default")
-_SOFTMAX_BACKWARD = find_operator("aten._softmax_backward_data.default")
-_CROSS_ENTROPY = find_operator("aten.binary_cross_entropy_with_logits.default")
-_SOFT_MARGIN_BACKWARD = find_operator("aten.soft_margin_loss_backward.default")
-_SUM = find_operator("aten.sum.dim_IntList")
-_CASTING_OPERATORS = frozenset(
-    map(
-        find_operator,
-        (
-            *("aten.sum.default", "aten.sum.dim_IntList", "aten.prod.default", "aten.prod.dim_int"),
-            *("aten.cumsum.default", "aten.cumprod.default", "aten.mean.default", "aten.mean.dim"),
-        ),
-    )
-)
 _RECURRENT = ("lstm", "gru", "rnn_tanh", "rnn_relu", "_cudnn_rnn", "_cudnn_rnn_backward")
 #: One takes more powers of a matrix the larger its numbers are.
 #: The other runs whole for nested tensors alone, and makes all scores.
@@ -63,54 +47,8 @@ _FEWEST_ROWS, _MOST_ROWS = 16, 256
 
 def count_bytes_inside(func: Any, args: Any, kwargs: Any, device: torch.device | None) -> int:
     """Return the bytes that are alive only while an operator runs on a device; 0 where no rule says."""
-    is_on_cuda = device is not None and device.type == "cuda"
-    if func is _ATTENTION:
-        query, mask = args[0], args[3] if len(args) > 3 else kwargs.get("attn_mask")
-        is_boolean = mask is not None and mask.dtype is torch.bool
-        converted = int(mask.numel() * query.element_size()) if is_boolean else 0  # an expanded one is made in full
-        return converted + count_spelled_out_bytes(device, *args, **kwargs)
-    if func is _EFFICIENT_BACKWARD:
-        gradient = args[0]
-        return 4 * int(gradient.numel()) if gradient.dtype is torch.float32 else 0
-    if func is _SAFE_SOFTMAX and not args[0].is_nested:
-        # whether each score is minus infinity, whether all of a row are, and minus infinity
-        scores, row = int(args[0].numel()), int(args[0].shape[args[1]])
-        return scores + scores // max(1, row) + int(args[0].element_size())
-    if func is _SOFTMAX_BACKWARD and is_on_cuda:
-        gradient, output = args[:2]
-        return int(gradient.numel()) * int(max(gradient.element_size(), output.element_size()))
-    if func is _CROSS_ENTROPY:
-        return _count_cross_entropy_bytes(*args, **kwargs)
-    if func is _SOFT_MARGIN_BACKWARD:
-        return 2 * count_stored_bytes(args[1])  # the products before the exponential of the same size
-    if func is _SUM and is_on_cuda and _is_sum_over_rows(*args[:2]):
-        columns = args[0].shape[-1]
-        return count_reduction_bytes(args[0].numel() // max(1, columns), columns, *_count_processors(device))
-    if func in _CASTING_OPERATORS:
-        return _count_cast_bytes(args[0], kwargs.get("dtype"), is_mean="mean" in str(func), is_on_cuda=is_on_cuda)
-    return 0
-
-
-def _count_cast_bytes(x: torch.Tensor, dtype: torch.dtype | None, *, is_mean: bool, is_on_cuda: bool) -> int:
-    """Return the bytes of a reduction's input in the dtype that is added up; CUDA's kernels cast narrow floats."""
-    is_number = x.is_floating_point() or x.is_complex()
-    if is_number and is_on_cuda:
-        return 0
-    narrow_mean = is_mean and x.dtype in (torch.bfloat16, torch.float16)
-    dtype = dtype or (torch.float32 if narrow_mean else x.dtype if is_number else torch.int64)
-    return 0 if dtype is x.dtype else int(x.numel()) * dtype.itemsize
-
-
-def _count_cross_entropy_bytes(
-    x: torch.Tensor, target: Any, weight: Any = None, pos_weight: Any = None, reduction: int = 1
-) -> int:
-    """Return the bytes of what a loss of each element is made of: two tensors, the loss is in one of them.
-
-    These are what the input is multiplied with and the logarithm of its sigmoid; a weight for positives, less 1, is
-    there beside them.
-    """
-    beside = 0 if pos_weight is None else count_stored_bytes(pos_weight)
-    return (2 - (reduction == 0)) * count_stored_bytes(x) + beside
+    rule = _RULES.get(func)
+    return 0 if rule is None else rule(device, *args, **kwargs)
 
 
 def find_unknown_inside(func: Any, device: torch.device | None) -> str:
@@ -121,6 +59,97 @@ def find_unknown_inside(func: Any, device: torch.device | None) -> str:
     name: str = read_schema(func).name.partition("::")[2]
     is_much = name in _BY_VALUES or (name in _RECURRENT and device is not None and device.type == "cuda")
     return f"the workspace of {name}" if is_much else ""
+
+
+# The rules: each gets the device, and the arguments of its operator ---------------------------------------------------
+
+
+def _is_cuda(device: torch.device | None) -> bool:
+    return device is not None and device.type == "cuda"
+
+
+def _count_in_attention(
+    device: torch.device | None, query: Any, key: Any, value: Any, attn_mask: Any = None, *rest: Any, **options: Any
+) -> int:
+    is_boolean = attn_mask is not None and attn_mask.dtype is torch.bool
+    converted = int(attn_mask.numel() * query.element_size()) if is_boolean else 0  # an expanded one is made in full
+    return converted + count_spelled_out_bytes(device, query, key, value, attn_mask, *rest, **options)
+
+
+def _count_in_attention_gradient(device: torch.device | None, gradient: torch.Tensor, *_: Any, **__: Any) -> int:
+    return 4 * gradient.numel() if gradient.dtype is torch.float32 else 0
+
+
+def _count_in_safe_softmax(device: torch.device | None, scores: torch.Tensor, dim: int, *_: Any, **__: Any) -> int:
+    """Return the bytes of whether each score is minus infinity, whether all of a row are, and minus infinity."""
+    if scores.is_nested:
+        return 0
+    return scores.numel() + scores.numel() // max(1, scores.shape[dim]) + scores.element_size()
+
+
+def _count_in_softmax_gradient(device: torch.device | None, gradient: Any, output: Any, *_: Any) -> int:
+    itemsize = max(gradient.element_size(), output.element_size())
+    return int(gradient.numel() * itemsize) if _is_cuda(device) else 0
+
+
+def _count_in_cross_entropy(
+    device: torch.device | None, x: Any, target: Any, weight: Any = None, pos_weight: Any = None, reduction: int = 1
+) -> int:
+    """Return the bytes of what a loss of each element is made of: two tensors, the loss is in one of them.
+
+    These are what the input is multiplied with and the logarithm of its sigmoid; a weight for positives, less 1, is
+    there beside them.
+    """
+    beside = 0 if pos_weight is None else count_stored_bytes(pos_weight)
+    return (2 - (reduction == 0)) * count_stored_bytes(x) + beside
+
+
+def _count_in_margin_gradient(device: torch.device | None, gradient: Any, x: torch.Tensor, *_: Any) -> int:
+    return 2 * count_stored_bytes(x)  # the products before the exponential of the same size
+
+
+def _count_in_sum(device: torch.device | None, x: torch.Tensor, *dimensions: Any, dtype: Any = None, **_: Any) -> int:
+    """Return the bytes of a sum's input in the dtype that is added up, or of its buffer over rows on CUDA."""
+    if _is_cuda(device) and dimensions and _is_sum_over_rows(x, dimensions[0]):
+        columns = x.shape[-1]
+        return count_reduction_bytes(x.numel() // max(1, columns), columns, *_count_processors(device))
+    return _count_cast(device, x, dtype)
+
+
+def _count_in_mean(device: torch.device | None, x: torch.Tensor, *_: Any, dtype: Any = None, **__: Any) -> int:
+    is_narrow = x.dtype in (torch.bfloat16, torch.float16)
+    return _count_cast(device, x, dtype or (torch.float32 if is_narrow else None))
+
+
+def _count_cast(device: torch.device | None, x: torch.Tensor, dtype: torch.dtype | None) -> int:
+    """Return the bytes of a reduction's input in the dtype that is added up; CUDA's kernels cast narrow floats."""
+    is_number = x.is_floating_point() or x.is_complex()
+    dtype = dtype or (x.dtype if is_number else torch.int64)
+    if dtype is x.dtype or (is_number and _is_cuda(device)):
+        return 0
+    return x.numel() * dtype.itemsize
+
+
+def _count_in_reduction(device: torch.device | None, x: torch.Tensor, *_: Any, dtype: Any = None, **__: Any) -> int:
+    return _count_cast(device, x, dtype)
+
+
+_RULES_BY_NAME: dict[str, Callable[..., int]] = {
+    "scaled_dot_product_attention.default": _count_in_attention,
+    "_scaled_dot_product_efficient_attention_backward.default": _count_in_attention_gradient,
+    "_safe_softmax.default": _count_in_safe_softmax,
+    "_softmax_backward_data.default": _count_in_softmax_gradient,
+    "binary_cross_entropy_with_logits.default": _count_in_cross_entropy,
+    "soft_margin_loss_backward.default": _count_in_margin_gradient,
+    "sum.dim_IntList": _count_in_sum,
+    **dict.fromkeys(("mean.default", "mean.dim"), _count_in_mean),
+    **dict.fromkeys(("sum.default", "prod.default", "prod.dim_int"), _count_in_reduction),
+    **dict.fromkeys(("cumsum.default", "cumprod.default"), _count_in_reduction),
+}
+_RULES = {find_operator(f"aten.{name}"): rule for name, rule in _RULES_BY_NAME.items()}
+
+
+# The buffer of a sum over rows on CUDA --------------------------------------------------------------------------------
 
 
 def _is_sum_over_rows(x: torch.Tensor, dimensions: Sequence[int] | None = None) -> bool:

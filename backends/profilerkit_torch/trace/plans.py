@@ -29,8 +29,9 @@ from ..compat.tensors import FakeTensor, stands_in, storage_address
 from ..costs import Kind, are_as_shipped, is_plain, op_cost
 from ..model.packed_weights import is_package, unpack
 from ..model.tensors import count_stored_bytes, list_parts, storage_key
-from .attention_kernels import count_attended_macs, is_masked, list_enabled_kernels
+from .attention_kernels import list_enabled_kernels
 from .bytes_inside import count_bytes_inside, find_unknown_inside
+from .masked_attention import count_attended_macs, is_masked
 from .operator_facts import FROM_SHAPES, LIFT, may_return_arguments, tensors_among, tensors_in
 from .records import tensor_info
 

@@ -22,12 +22,12 @@ from ..compat.tensors import FakeTensor
 from ..costs import Kind, classify, is_plain, require_plain
 from ..model.tensors import is_wrapper_class, storage_key
 from ..untouched.write_guard import WriteGuard, may_write
-from .attention_kernels import count_macs_under_mask
 from .higher_order import run_higher_order
 from .kernel_outputs import lay_out_as_kernels, leave_out
 from .known_values import FakeValues, KnownValues
 from .layers import EndedCall, LayerStack
 from .live_bytes import KeptCasts, select_makers
+from .masked_attention import count_macs_under_mask
 from .meta_outputs import without_running
 from .operator_facts import (
     depends_on_values,
