@@ -13,9 +13,9 @@ from onnx import ModelProto, TensorProto
 from profilerkit import InputError
 from profilerkit.process.files import stamp_file
 
-from .model.graphs import external_files, list_tensors
 from .model.large_tensors import MalformedError, without_elements
 from .model.model_file import remember_file
+from .model.tensors import external_files, list_tensors
 
 __all__ = ["find_damage", "is_program", "open_model"]
 

@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, NamedTuple, TypeAlias
 
 from onnx import ModelProto, TensorProto
 
-from .graphs import LEFT, list_tensors
+from .tensors import LEFT, list_tensors
 from .types import LARGEST
 
 __all__ = ["MalformedError", "fill_elements", "with_elements", "without_elements"]

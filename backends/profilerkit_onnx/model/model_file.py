@@ -20,8 +20,8 @@ from onnx.checker import ValidationError
 from profilerkit import InputError, WithoutValuesError
 from profilerkit.process.files import read_stamp, stamp_file
 
-from .graphs import LEFT, external_files
 from .large_tensors import MalformedError, fill_elements, with_elements
+from .tensors import LEFT, external_files
 
 __all__ = ["find_weight_folder", "open_values", "read_stamps", "read_whole", "remember_file"]
 

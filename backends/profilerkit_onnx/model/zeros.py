@@ -7,8 +7,9 @@ from typing import Any
 
 from onnx import ModelProto, TensorProto
 
+from .constants import list_constants
 from .scopes import find_scopes
-from .weights import list_constants, list_weights
+from .weights import list_weights
 
 __all__ = ["count_nonzero", "zero_weights"]
 
@@ -18,7 +19,7 @@ def zero_weights(model: ModelProto, read: Callable[[TensorProto], Any]) -> tuple
 
     ``read`` returns the values of a tensor; it is called for one after another, and none is kept.
     """
-    constants = list_constants(model, find_scopes(model))
+    constants = list_constants(model, find_scopes(model).paths)
     parameters = {
         int(weight.record.identity): weight.record.dtype for weight in list_weights(constants) if weight.is_parameter
     }

@@ -19,8 +19,7 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto
 
 from profilerkit.backend_kit.graph_work import Body, Executed, Turns, Work, count_first, note_apart
 
-from ..model.graphs import list_nodes
-from ..model.nodes import name_node, read_attributes
+from ..model.nodes import list_nodes, name_node, read_attributes
 from ..model.types import tensor_type
 from .turns import count_turns
 from .values import TurnPart, UnfitError, Value, Values, find_value
@@ -53,7 +52,7 @@ def _walk_both(walk: Walk, visit: Visit) -> list[Value]:
     if dearer.work.price < cheaper.work.price:
         dearer, cheaper = cheaper, dearer
     walk.work.add(count_first(dearer, cheaper, walk.node, walk.path, _DEARER.format(name_node(visit.node))))
-    return [value.merge([other]) for value, other in zip(dearer.outputs, cheaper.outputs, strict=True)]
+    return [value.merge(other) for value, other in zip(dearer.outputs, cheaper.outputs, strict=True)]
 
 
 def _walk_scan(walk: Walk, visit: Visit) -> list[Value]:
@@ -207,7 +206,7 @@ def _walk_any_turn(
         goes_on, *outputs = body.outputs
         handed_on, stacked = outputs[: len(begins)], outputs[len(begins) :]
         common = [
-            None if before is None else before.merge([after]).without_array()
+            None if before is None else before.merge(after).without_array()
             for before, after in zip(carried, handed_on, strict=True)
         ]
         if _list_types(common) == _list_types(carried):
@@ -247,7 +246,7 @@ def _choose_last(turns: Turns, before: Value | None, after: Value) -> Value:
         return after
     if turns.exact == 0:
         return before
-    return after.merge([before])
+    return after.merge(before)
 
 
 def _find_graph(node: NodeProto, attribute: str) -> GraphProto:

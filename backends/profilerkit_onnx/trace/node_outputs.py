@@ -14,7 +14,7 @@ from .definitions import find_definition, infer
 from .folding import fold, is_random, is_shape_operator, read_array
 from .values import Array, Value
 
-__all__ = ["Declarations", "NodeOutputs", "make_outputs"]
+__all__ = ["Declarations", "make_outputs"]
 
 
 class Declarations(NamedTuple):
@@ -33,38 +33,24 @@ class Declarations(NamedTuple):
     functions: Mapping[tuple[str, str, str], FunctionProto]
 
 
-class NodeOutputs(NamedTuple):
-    """The outputs of a node.
-
-    Attributes:
-        values: The outputs.
-        are_inferred: Whether all their types follow from the inputs, and none from what the file declares of its name.
-            Then another node that is alike has the same ones.
-    """
-
-    values: list[Value]
-    are_inferred: bool
-
-
 def make_outputs(
     node: NodeProto, inputs: Sequence[Value | None], declared: Declarations, numbers: Iterator[int]
-) -> NodeOutputs:
+) -> list[Value]:
     """Return the outputs of a node, with numbers of their own; raise `UnfitError` for inputs that do not fit it."""
     if node.op_type == "Constant" and node.domain in STANDARD:
-        return NodeOutputs([_make_constant(node, declared.opsets, next(numbers))], are_inferred=False)
+        return [_make_constant(node, declared.opsets, next(numbers))]
     types = infer(node, inputs, declared.opsets)
     arrays = fold(node, inputs, types, declared.opsets)
     values = [value for value in inputs if value is not None]
     is_stored = bool(values) and all(value.is_stored for value in values) and _always_makes_same(node, inputs, declared)
     is_constant = is_stored and all(value.constant for value in values)
     from_inputs = any(value.from_inputs for value in values) and not is_shape_operator(node)
-    outputs, are_inferred = [], True
+    outputs = []
     for name, inferred, array in zip(node.output, types, arrays, strict=True):
-        kind, is_inferred = _choose_type(declared, name, inferred, array)
+        kind = _choose_type(declared, name, inferred, array)
         constant = is_constant or (array is not None and not from_inputs)
         outputs.append(Value(next(numbers), kind, constant, array, from_inputs, is_stored))
-        are_inferred &= is_inferred
-    return NodeOutputs(outputs, are_inferred)
+    return outputs
 
 
 def _always_makes_same(node: NodeProto, inputs: Sequence[Value | None], declared: Declarations) -> bool:
@@ -73,24 +59,22 @@ def _always_makes_same(node: NodeProto, inputs: Sequence[Value | None], declared
     return is_defined and not is_random(node, inputs)
 
 
-def _choose_type(
-    declarations: Declarations, name: str, inferred: TypeProto | None, array: Array | None
-) -> tuple[TypeProto, bool]:
-    """Return the type of an output, and whether it is the inferred one.
+def _choose_type(declarations: Declarations, name: str, inferred: TypeProto | None, array: Array | None) -> TypeProto:
+    """Return the type of an output.
 
     The file may declare sizes that onnx's inference leaves open, and types of operators that it does not know. Where
     sizes are open in both, those of the inference count: they follow from the inputs of this call.
     """
     if inferred is not None and array is not None:
-        return tensor_type(inferred.tensor_type.elem_type, array.shape), True
+        return tensor_type(inferred.tensor_type.elem_type, array.shape)
     if inferred is not None and _is_settled(inferred):
-        return inferred, True
+        return inferred
     declared = declarations.types.get(name)
     if declared is not None:
         declared = _bind_sizes(declared, declarations.sizes)
         if inferred is None or _is_settled(declared):
-            return declared, False
-    return inferred or TypeProto(), False
+            return declared
+    return inferred or TypeProto()
 
 
 def _is_settled(kind: TypeProto) -> bool:

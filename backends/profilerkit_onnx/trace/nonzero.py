@@ -9,34 +9,22 @@ they equal it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from copy import deepcopy
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
-from onnx import ModelProto, NodeProto, SparseTensorProto, TensorProto
+from onnx import ModelProto
 
-from profilerkit import InputError, ModelInputs, ModelTrace, NotOfferedError
+from profilerkit import ModelInputs, ModelTrace
 from profilerkit.costs import Cost
 
-from ..model.nodes import name_node, name_operator
-from ..model.zeros import count_nonzero
-from .folding import evaluate
 from .tracing import trace_model
-from .values import Array, MadeConstant, Origin, TurnPart, Value
+from .values import Origin, Value
 from .walk import Visit, Walk
+from .weight_elements import Elements, Read, WeightCounter
 
 __all__ = ["trace_of_nonzero"]
-
-#: Returns the values of a tensor of the file.
-Read = Callable[[TensorProto], Any]
-#: Operators whose results hold nothing of the elements that they get.
-_FROM_SIZES = ("ConstantOfShape", "EyeLike", "Range", "Shape", "Size")
-
-#: The most elements of a sparse tensor that is written out to compute with it.
-_MOST_WRITTEN_OUT = 1 << 28
 
 
 class _Factor(NamedTuple):
@@ -112,10 +100,11 @@ class _NonzeroWalk(Walk):
         if weights is None or not weights.total:
             return macs
         on_weights = macs
-        activations = visit.inputs[0]
-        if visit.operator in _PROJECTING and activations is not None and activations.shape is not None:
-            positions = math.prod(activations.shape[:2])  # batch times length
-            on_weights = positions * weights.total
+        if visit.operator in _PROJECTING:
+            activations, weight = (value.shape if value is not None else None for value in visit.inputs[:2])
+            if activations is not None and weight is not None:
+                positions = math.prod(activations[:2])  # batch times length
+                on_weights = positions * weight.numel * visit.times
         return macs - on_weights + on_weights * weights.nonzero // weights.total
 
     def _count_weights(self, visit: Visit) -> Elements | None:
@@ -150,215 +139,3 @@ def _find_axis(visit: Visit, factor: _Factor) -> int:
         is_transposed = any(attribute.name == "transB" and attribute.i for attribute in visit.node.attribute)
         return 0 if is_transposed else factor.axis
     return factor.axis
-
-
-class Elements(NamedTuple):
-    """How many elements of a weight are not zero, and how many it has."""
-
-    nonzero: int
-    total: int
-
-
-class _CountedWeight(NamedTuple):
-    """A weight whose elements were counted.
-
-    Attributes:
-        weight: The number of its value.
-        zero_point: The number of the value of its zero points; None without any.
-        axis: The dimension of the weight along which these lie.
-    """
-
-    weight: int
-    zero_point: int | None
-    axis: int
-
-
-class WeightCounter:
-    """Counts the elements of weights that are not zero.
-
-    Args:
-        read: Returns the values of a tensor of the file.
-        origins: Where constants come from, by their numbers.
-
-    Attributes:
-        errors: What `count` raised. A trace takes an error for one of the model; who has asked for the trace raises the
-            first of these in its place.
-    """
-
-    def __init__(self, read: Read, origins: Mapping[int, Origin]) -> None:
-        self.errors: list[Exception] = []
-        self._read = read
-        self._origins = origins
-        self._elements: dict[_CountedWeight, Elements] = {}
-
-    def holds_elements_of_file(self, value: Value) -> bool:
-        """Return whether a value has elements of tensors of the file, and not of sizes alone."""
-        waiting, seen = [value], set[int]()
-        while waiting:
-            number = waiting.pop().number
-            origin = self._origins.get(number)
-            if origin is None or number in seen:
-                continue
-            seen.add(number)
-            if isinstance(origin, (TensorProto, SparseTensorProto)):
-                return True
-            if isinstance(origin, MadeConstant) and name_operator(origin.node) == "Constant":
-                return True
-            if not (isinstance(origin, MadeConstant) and name_operator(origin.node) in _FROM_SIZES):
-                waiting += _list_sources(origin)
-        return False
-
-    def count(self, weight: Value, zero_point: Value | None, axis: int) -> Elements:
-        """Return the elements of a weight; those equal to the zero point, which lies along an axis, are zeros."""
-        key = _CountedWeight(weight.number, None if zero_point is None else zero_point.number, axis)
-        if key not in self._elements:
-            try:
-                self._elements[key] = self._count_anew(weight, zero_point, axis)
-            except Exception as error:
-                self.errors.append(_explain(error, weight))
-                raise
-        return self._elements[key]
-
-    def _count_anew(self, weight: Value, zero_point: Value | None, axis: int) -> Elements:
-        origin = self._origins.get(weight.number)
-        if zero_point is None and isinstance(origin, SparseTensorProto):  # not written out, as it may be large
-            return Elements(count_nonzero(self._read(origin.values)), math.prod(origin.dims))
-        points = None if zero_point is None else next(self._compute_arrays(zero_point))
-        nonzero = total = 0
-        for array in self._compute_arrays(weight):
-            total += array.size
-            if points is None:
-                nonzero += count_nonzero(array)
-            else:
-                nonzero += int((array != _place_along(points, array.ndim, axis)).sum())
-        return Elements(nonzero, total)
-
-    def _compute_arrays(self, value: Value) -> Iterator[Array]:
-        """Yield the elements of a stored value; those of a part of a constant for each turn of its loop.
-
-        They are as they are in the file, or computed from what the value is made of. Each constant is computed once.
-        """
-        values = self._list_needed(value)
-        origins = [self._origins.get(needed.number) for needed in values]
-        turns = {part.whole.shape[part.axis] for part in origins if isinstance(part, TurnPart) and part.whole.shape}
-        constants: dict[int, Array] = {}
-        for turn in range(turns.pop() if turns else 1):
-            arrays = dict(constants)
-            for needed in values:
-                if needed.number not in arrays:
-                    arrays[needed.number] = self._read_or_make(needed, arrays, turn)
-                if needed.constant:
-                    constants[needed.number] = arrays[needed.number]
-            yield arrays[value.number]
-
-    def _list_needed(self, value: Value) -> list[Value]:
-        """Return what a value is made of, and last the value, each one behind those that it is made of itself.
-
-        No function calls itself for it: a file may have long chains of constants.
-        """
-        needed: dict[int, Value] = {}
-        waiting = [value]
-        while waiting:
-            last = waiting[-1]
-            sources = [] if last.array is not None else _list_sources(self._origins.get(last.number))
-            missing = [source for source in sources if source.number not in needed]
-            if missing:
-                waiting += missing
-            else:
-                needed[waiting.pop().number] = last
-        return list(needed.values())
-
-    def _read_or_make(self, value: Value, arrays: Mapping[int, Array], turn: int) -> Array:
-        """Return the elements of a stored value; ``arrays`` are those of the values that it is computed from."""
-        if value.array is not None:
-            return value.array
-        origin = self._origins.get(value.number)
-        if isinstance(origin, TurnPart) and origin.whole.constant:
-            return np.asarray(arrays[origin.whole.number].take(turn, origin.axis))
-        if origin is None or isinstance(origin, TurnPart):
-            raise NotOfferedError("where the elements of a weight come from is not known")
-        if isinstance(origin, TensorProto):
-            return np.asarray(self._read(origin))
-        if isinstance(origin, SparseTensorProto):
-            return self._write_out(origin)
-        stored = self._read_constant(origin.node)
-        return _make_array(origin, arrays) if stored is None else stored
-
-    def _read_constant(self, node: NodeProto) -> Array | None:
-        """Return the elements of the tensor that a ``Constant`` node holds; None for other nodes and constants."""
-        if name_operator(node) == "Constant":
-            for attribute in node.attribute:
-                if attribute.HasField("t"):
-                    return np.asarray(self._read(attribute.t))
-                if attribute.HasField("sparse_tensor"):
-                    return self._write_out(attribute.sparse_tensor)
-        return None
-
-    def _write_out(self, sparse: SparseTensorProto) -> Array:
-        """Return a sparse tensor with all of its elements; raise `NotOfferedError` for one that is too large."""
-        if math.prod(sparse.dims) > _MOST_WRITTEN_OUT:
-            raise NotOfferedError(
-                f"the sparse tensor {sparse.values.name!r} has {math.prod(sparse.dims):,} elements, too many to be "
-                "written out; how many of the weights that are made of it are zero is not known"
-            )
-        values, places = np.asarray(self._read(sparse.values)), np.asarray(self._read(sparse.indices))
-        dense = np.zeros(tuple(sparse.dims), values.dtype)
-        if places.ndim == 1:  # positions among all elements
-            dense.reshape(-1)[places] = values
-        else:  # a row of indices for each value
-            dense[tuple(places.T)] = values
-        return dense
-
-
-def _list_sources(origin: Origin | None) -> list[Value]:
-    """Return the values that a stored value is computed from; none for one that is read."""
-    if isinstance(origin, TurnPart):
-        return [origin.whole]
-    return [source for source in origin.inputs if source is not None] if isinstance(origin, MadeConstant) else []
-
-
-def _make_array(origin: MadeConstant, arrays: Mapping[int, Array]) -> Array:
-    """Return what a node makes of other constants; raise `NotOfferedError` if onnx's reference cannot."""
-    inputs = [None if source is None else arrays[source.number] for source in origin.inputs]
-    made = evaluate(_make_standard(origin.node), inputs, origin.opsets) or []
-    array: Array | None = made[origin.output] if origin.output < len(made) else None
-    if array is None:
-        raise NotOfferedError(
-            f"the operator {name_operator(origin.node)} of the node {name_node(origin.node)!r}, which makes "
-            "weights of others, cannot be computed by onnx's reference: which of these weights are zero is not "
-            "known; optimize the graph with profilerkit_onnx.optimize(model) first"
-        )
-    return array
-
-
-def _explain(error: Exception, weight: Value) -> Exception:
-    """Return an error that says which weight does not fit, in the place of one of numpy's; any other as it is."""
-    if isinstance(error, InputError) or not isinstance(error, (IndexError, TypeError, ValueError)):
-        return error
-    return InputError(
-        f"a weight of the shape {tuple(weight.shape or ())} does not fit its zero points or indices: {error}; export "
-        "the model again"
-    )
-
-
-def _make_standard(node: NodeProto) -> NodeProto:
-    """Return a node of onnxruntime's as the node of ONNX that means the same; any other node as it is."""
-    if name_operator(node) not in ("com.microsoft::DequantizeLinear", "com.microsoft::QuantizeLinear"):
-        return node
-    copy = deepcopy(node)
-    copy.domain = ""
-    return copy
-
-
-def _place_along(zero: Array, dimensions: int, axis: int) -> Array:
-    """Return zero points in the shape in which they meet a weight: one for all, or a row of them along an axis.
-
-    Stacked matrices, as of MatMulInteger, may have a row for each: (3, 5) meets (3, 4, 5) as (3, 1, 5).
-    """
-    if zero.size == 1:
-        return zero.reshape(())
-    if zero.ndim == 1:
-        shape = [1] * dimensions
-        shape[axis] = zero.size
-        return zero.reshape(shape)
-    return zero if zero.ndim == dimensions else zero.reshape(zero.shape[0], 1, -1)

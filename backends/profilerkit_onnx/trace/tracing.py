@@ -20,11 +20,12 @@ from profilerkit.backend_kit.numpy_data import bind_inputs
 from profilerkit.backend_kit.scoped_calls import LayerWeights, layer_calls, layer_records, list_by_layer
 from profilerkit.trace.records import LayerCall
 
+from ..model.constants import list_constants
 from ..model.declared_inputs import list_declared, name_sizes
 from ..model.nodes import list_inner_graphs
 from ..model.scopes import find_scopes
 from ..model.types import LARGEST, read_opsets, tensor_type
-from ..model.weights import describe_uncounted, list_constants, list_weights
+from ..model.weights import describe_uncounted, list_weights
 from .control_flow import HANDLERS, holds_conditions
 from .node_outputs import Declarations
 from .values import Value, find_value
@@ -45,7 +46,7 @@ def trace_model(model: ModelProto, inputs: ModelInputs | None, make_walk: Callab
     ``make_walk`` makes the walk over the graph: a subclass may count otherwise.
     """
     scopes = find_scopes(model)
-    constants = list_constants(model, scopes)
+    constants = list_constants(model, scopes.paths)
     weights = list_by_layer(list_weights(constants))
     trace = _trace_call(model, inputs, scopes, weights, make_walk)
     return replace(trace, unmade_weights=describe_uncounted(model, constants))

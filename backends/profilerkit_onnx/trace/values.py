@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping, Sequence
-from copy import copy
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -19,8 +17,6 @@ from ..model.types import common_type, count_bytes, dtype_name, read_dims
 __all__ = ["Array", "MadeConstant", "Origin", "TurnPart", "UnfitError", "Value", "Values", "find_value"]
 
 Array = np.ndarray[Any, Any]
-#: The most elements of a constant that are compared: shapes and indices have fewer.
-_COMPARED = 256
 
 
 class UnfitError(Exception):
@@ -43,7 +39,6 @@ class Value:
         info: Shape and dtype for reports, with -1 for a size that is not known.
         shape: Its shape; None where a size is not known before the model runs.
         bytes: The bytes that it takes; 0 where its shape is not known.
-        key: What it has in common with values that no node can tell from it; None for elements that are too many.
     """
 
     number: int
@@ -56,11 +51,10 @@ class Value:
     info: TensorInfo = field(init=False)
     shape: Shape | None = field(init=False)
     bytes: int = field(init=False)
-    key: Hashable | None = field(init=False)
 
     def __post_init__(self) -> None:
         """Read the type."""
-        dims, array = read_dims(self.type), self.array
+        dims = read_dims(self.type)
         self.element = self.type.tensor_type.elem_type
         self.info = TensorInfo(
             tuple(dim if isinstance(dim, int) else -1 for dim in dims or ()), dtype_name(self.element)
@@ -68,32 +62,19 @@ class Value:
         self.shape = None if dims is None or -1 in self.info.shape else Shape(self.info.shape)
         self.bytes = 0 if self.shape is None else count_bytes(self.shape, self.element)
         self.is_stored = self.is_stored or self.constant
-        type_key = self.type.SerializeToString(deterministic=True)
-        if array is None:
-            self.key = type_key, self.constant, self.is_stored
-        elif array.size <= _COMPARED and not array.dtype.hasobject:
-            elements = array.dtype.str, array.shape, array.tobytes()
-            self.key = type_key, self.constant, self.from_inputs, elements
-        else:
-            self.key = None
 
-    def with_number(self, number: int) -> Value:
-        """Return a value like this one in a buffer of its own."""
-        twin = copy(self)
-        twin.number = number
-        return twin
-
-    def merge(self, others: Collection[Value]) -> Value:
-        """Return what is known of a value that may also be one of others: a size, or the elements, where all agree.
+    def merge(self, other: Value) -> Value:
+        """Return what is known of a value that may also be another: a size, or the elements, where both agree.
 
         It has the buffer of this value, and does not follow from the file alone.
         """
-        common = reduce(common_type, (other.type for other in others), self.type)
-        is_same = self.array is not None and all(
-            other.array is not None and np.array_equal(self.array, other.array) for other in others
+        is_same = self.array is not None and other.array is not None and np.array_equal(self.array, other.array)
+        return Value(
+            self.number,
+            common_type(self.type, other.type),
+            array=self.array if is_same else None,
+            from_inputs=self.from_inputs or other.from_inputs,
         )
-        from_inputs = self.from_inputs or any(other.from_inputs for other in others)
-        return Value(self.number, common, False, self.array if is_same else None, from_inputs)
 
     def without_array(self) -> Value:
         """Return the same value with elements that are not known: what a loop carries from one turn to the next."""
@@ -101,7 +82,7 @@ class Value:
 
     def mark_from_inputs(self) -> Value:
         """Return the same value, which does not follow from the file alone: the given inputs decide what makes it."""
-        return Value(self.number, self.type, False, self.array, True)
+        return Value(self.number, self.type, array=self.array, from_inputs=True)
 
     @property
     def is_true(self) -> bool:

@@ -5,7 +5,7 @@ It goes over the bodies of functions too. What goes over the graphs inside ``If`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import NamedTuple, TypeAlias
@@ -18,8 +18,7 @@ from profilerkit.trace.bounds import Branch, Choice
 
 from ..costs import is_known
 from ..costs.recurrent import LENGTHS, RECURRENT
-from ..model.graphs import MOST_NODES, order_nodes
-from ..model.nodes import HOLDS_GRAPHS, name_node, name_operator
+from ..model.nodes import MOST_NODES, name_node, name_operator, order_nodes
 from ..model.types import read_opsets, tensor_type
 from .definitions import fill_body, find_body
 from .folding import read_array
@@ -32,7 +31,6 @@ __all__ = ["Handler", "Visit", "Walk"]
 #: Goes over a node that holds graphs, and returns what it makes.
 Handler: TypeAlias = "Callable[[Walk, Visit], Sequence[Value]]"
 
-_NO_WORK = Cost(0, 0)
 #: What is declared before a walk begins.
 _NOTHING = Declarations({}, {}, {}, {})
 _SHORTER = "the lengths of the sequences of {!r} depend on values: all are counted as the longest possible"
@@ -56,23 +54,6 @@ class Visit(NamedTuple):
     times: int
 
 
-class NodeResult(NamedTuple):
-    """What a node makes and costs, and with it every node that is alike, as in repeated layers.
-
-    Attributes:
-        outputs: The outputs of the first such node; the others have the same in buffers of their own.
-        is_constant: Whether these follow from constants and shapes alone: a runtime makes them once, before the first
-            run.
-        cost: What one run costs.
-        missing: What is not counted of it, in words.
-    """
-
-    outputs: Sequence[Value]
-    is_constant: bool
-    cost: Cost
-    missing: str
-
-
 @dataclass
 class Walk:
     """Goes over nodes in order, and notes what runs.
@@ -82,11 +63,11 @@ class Walk:
         paths: The path of the layer of each node of the model's own graph; empty where nobody asks for choices.
         declared: What the file says of its operators and values, or the function that is gone over.
         work: What runs, and what is known of it.
-        constants: How many nodes depend on constants alone; ``Constant`` nodes, which compute nothing, aside.
+        constants: How many nodes depend on constants and shapes alone: a runtime computes them once, before the first
+            run. ``Constant`` nodes, which compute nothing, are not among them.
         nodes_in_functions: How many nodes in bodies of functions were gone over so far, repeated calls included.
         node: The index of the node of the model's own graph that is gone over; -1 before the first.
         numbers: The numbers of new values.
-        results: What the nodes so far make and cost, by the keys of `_make_key`.
         origins: Where stored values come from, by their numbers.
     """
 
@@ -98,7 +79,6 @@ class Walk:
     nodes_in_functions: int = 0
     node: int = -1
     numbers: count[int] = field(default_factory=count)
-    results: dict[Hashable, NodeResult] = field(default_factory=dict)
     origins: dict[int, Origin] = field(default_factory=dict)
 
     @property
@@ -166,51 +146,22 @@ class Walk:
         return [inner.get(name) for name in function.output]
 
     def _walk_operator(self, visit: Visit) -> Sequence[Value | None]:
-        """Go over an operator: by its formula, or by the body by which the standard defines one without a formula.
-
-        What one like it makes and costs is not inferred and priced again.
-        """
-        node, inputs = visit.node, visit.inputs
-        key = self._make_key(visit)
-        result = self.results.get(key)
-        if result is not None:
-            outputs = [value.with_number(next(self.numbers)) for value in result.outputs]
-        else:
-            outputs, are_inferred = make_outputs(node, inputs, self.declared, self.numbers)
-            is_constant, cost, missing = bool(outputs) and all(value.constant for value in outputs), _NO_WORK, ""
-            if not is_constant:
-                cost, missing = price(visit.operator, node, inputs, outputs, self.declared.opsets)
+        """Go over an operator: by its formula, or by the body by which the standard defines one without a formula."""
+        node = visit.node
+        outputs = make_outputs(node, visit.inputs, self.declared, self.numbers)
+        if not outputs or not all(value.constant for value in outputs):
+            cost, missing = price(visit.operator, node, visit.inputs, outputs, self.declared.opsets)
             if missing and outputs and not is_known(visit.operator):
                 outputs_of_body = self._walk_definition(visit)
                 if outputs_of_body is not None:
                     return outputs_of_body
-            result = NodeResult(outputs, is_constant, cost, missing)
-            if key is not None and are_inferred:
-                self.results[key] = result
-        if not result.is_constant:
-            self.note(visit, outputs, result.cost, result.missing)
+            self.note(visit, outputs, cost.times(visit.times), missing)
         elif node.op_type != "Constant":
             self.constants += 1
         for index, value in enumerate(outputs):
             if value.is_stored:
-                self.origins[value.number] = MadeConstant(node, index, inputs, self.declared.opsets)
+                self.origins[value.number] = MadeConstant(node, index, visit.inputs, self.declared.opsets)
         return outputs
-
-    def _make_key(self, visit: Visit) -> Hashable | None:
-        """Return what the types, the elements and the cost of a node follow from; None where that is much to compare.
-
-        Names of values are no part of it, so that repeated layers are alike; which inputs and outputs are left out is.
-        """
-        node = visit.node
-        if node.op_type == "Constant" or any(attribute.type in HOLDS_GRAPHS for attribute in node.attribute):
-            return None
-        if any(value is not None and value.key is None for value in visit.inputs):
-            return None
-        return (
-            *(visit.operator, node.overload, tuple(self.declared.opsets.items()), tuple(map(bool, node.output))),
-            tuple(attribute.SerializeToString(deterministic=True) for attribute in node.attribute),
-            tuple(None if value is None else value.key for value in visit.inputs),
-        )
 
     def _walk_definition(self, visit: Visit) -> list[Value | None] | None:
         """Go over the body by which the standard defines an operator; None if there is none that leads somewhere."""
@@ -226,20 +177,20 @@ class Walk:
         return outputs
 
     def note(self, visit: Visit, outputs: Sequence[Value], cost: Cost, missing: str) -> None:
-        """Note an operator that runs; ``cost`` is that of one run, and ``missing`` says what is not counted."""
+        """Note an operator that runs; ``cost`` is that of all its runs, and ``missing`` says what is not counted."""
         node, inputs = visit.node, visit.inputs
         read = tuple(value for value in inputs if value is not None)
         made = tuple(value for name, value in zip(node.output, outputs, strict=True) if name)
-        macs, flops = cost.macs * visit.times, cost.flops * visit.times
-        if visit.operator in RECURRENT and flops:
-            self._note_lengths(visit, macs, flops)
-        hides = may_be_masked(visit.operator, node, inputs)
-        executed = Executed(visit.operator, self.node, read, made, visit.times, macs, flops, missing, hides)
-        self.work.append(executed)
+        if visit.operator in RECURRENT and cost.flops:
+            self._note_lengths(visit, cost)
+        is_masked = may_be_masked(visit.operator, node, inputs)
+        self.work.append(
+            Executed(visit.operator, self.node, read, made, visit.times, *cost, missing=missing, is_masked=is_masked)
+        )
 
-    def _note_lengths(self, visit: Visit, macs: int, flops: int) -> None:
+    def _note_lengths(self, visit: Visit, cost: Cost) -> None:
         """Note that a recurrent operator does between nothing and all of its work, where lengths are not known."""
         lengths = visit.inputs[LENGTHS] if len(visit.inputs) > LENGTHS else None
         if lengths is not None and lengths.array is None:
-            all_work = Branch.of([(self.path, macs, flops)])
+            all_work = Branch.of([(self.path, *cost)])
             self.work.choices.append(Choice((all_work, Branch({})), 0, _SHORTER.format(name_node(visit.node))))

@@ -1,0 +1,183 @@
+"""The constants of a model, and who uses each of them: in its graph, the graphs inside it, and its functions."""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import repeat
+from typing import NamedTuple, TypeAlias
+
+from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorProto, helper
+
+from profilerkit.costs import Shape
+
+from .nodes import MOST_NODES, list_inner_graphs
+from .types import count_bytes
+
+__all__ = ["Constant", "Use", "list_constants"]
+
+#: Operators whose result has the elements of their first input, or some of them.
+_MOVES = ("Cast", "Expand", "Flatten", "Identity", "Reshape", "Slice", "Split", "Squeeze", "Transpose", "Unsqueeze")
+#: How many calls of functions inside each other are followed.
+_DEEPEST = 200
+
+
+class Use(NamedTuple):
+    """Where a constant is used: the node, the index among its inputs, and the path of its layer."""
+
+    node: NodeProto
+    input: int
+    path: str
+
+
+@dataclass(eq=False)
+class Constant:
+    """A tensor that stands in the file.
+
+    Attributes:
+        name: Its name.
+        values: The tensor with its elements; of a sparse one, with those that are not zero.
+        shape: Its sizes.
+        bytes: The bytes that it takes in the file.
+        is_node: Whether it is a ``Constant`` node, and no initializer.
+        uses: Where it is used.
+    """
+
+    name: str
+    values: TensorProto
+    shape: Shape
+    bytes: int
+    is_node: bool = False
+    uses: list[Use] = field(default_factory=list)
+
+
+def list_constants(model: ModelProto, paths: Sequence[str]) -> list[Constant]:
+    """Return the tensors that stand in a model, with their uses: in its graph, the graphs inside it, its functions.
+
+    ``paths`` has the layer of each node of its graph.
+    """
+    search = _Search(model)
+    search.enter_graph(model.graph, ChainMap(), paths)
+    return list(search.constants.values())
+
+
+#: The constants that each name in a graph stands for: itself, or those that it is a copy, a part or a form of.
+_Names: TypeAlias = ChainMap[str, tuple[Constant, ...]]
+
+
+class _Search:
+    """Goes over a model in the order of its file, along the calls of its functions, and notes who uses which constant.
+
+    A copy of a constant, a part of it or another form stands for it: who uses that uses the constant, and the node that
+    makes it does not. Nor does one that hands it to a graph inside, where its turns use it.
+
+    Attributes:
+        constants: The constants by where they stand: two graphs may each have one of the same name.
+    """
+
+    def __init__(self, model: ModelProto) -> None:
+        self.constants: dict[Hashable, Constant] = {}
+        self._functions = {(one.domain, one.name, one.overload): one for one in model.functions}
+        self._left, self._depth = MOST_NODES, 0
+
+    def enter_graph(
+        self,
+        graph: GraphProto,
+        around: _Names,
+        paths: Iterable[str],
+        location: Hashable = (),
+        arguments: Sequence[str] = (),
+    ) -> list[tuple[Constant, ...]]:
+        """Go over a graph, and return the constants that each of its results stands for.
+
+        Args:
+            graph: The graph.
+            around: The names around it.
+            paths: The layers of its nodes.
+            location: Where it stands.
+            arguments: The names of what a node gives to it.
+        """
+        names = around.new_child({value.name: () for value in graph.input})
+        names.update({value.name: around.get(name, ()) for value, name in zip(graph.input, arguments, strict=False)})
+        for tensor in graph.initializer:
+            names[tensor.name] = self._add(location, tensor.name, tensor)
+        for sparse in graph.sparse_initializer:
+            names[sparse.values.name] = self._add(location, sparse.values.name, sparse)
+        self._go_over(graph.node, names, paths, location)
+        return [names.get(value.name, ()) for value in graph.output]
+
+    def _go_over(self, nodes: Sequence[NodeProto], names: _Names, paths: Iterable[str], location: Hashable) -> None:
+        for node in nodes:  # first, as a file may have one behind the loop that reads it
+            values = _read_constant(node)
+            if values is not None:
+                names[node.output[0]] = self._add(location, node.output[0], values, is_node=True)
+        for index, (node, path) in enumerate(zip(nodes, paths, strict=False)):
+            function = self._functions.get((node.domain, node.op_type, node.overload))
+            moved = _list_moved(node)
+            if function is not None:
+                self._call(function, node, names, path)
+            elif list_inner_graphs(node):
+                self._enter_graphs(node, names, path, (location, index))
+            elif moved and all(names.get(name) for name in moved):
+                origins = dict.fromkeys(constant for name in moved for constant in names[name])
+                names.update({name: tuple(origins) for name in node.output if name})
+            else:
+                for position, name in enumerate(node.input):
+                    for constant in names.get(name, ()):
+                        constant.uses.append(Use(node, position, path))
+
+    def _enter_graphs(self, node: NodeProto, names: _Names, path: str, location: Hashable) -> None:
+        """Go over the graphs inside a node."""
+        for number, graph in enumerate(list_inner_graphs(node)):
+            results = self.enter_graph(graph, names, repeat(path), (location, number), node.input)
+            # The last ones are those of the node: the body of a loop returns its condition before them.
+            for name, constants in zip(reversed(node.output), reversed(results), strict=False):
+                names[name] = (*names.get(name, ()), *constants) if name else ()
+
+    def _call(self, function: FunctionProto, node: NodeProto, names: _Names, path: str) -> None:
+        """Go over a function; calls that lead too far, where the walk over the model gives up, are left out."""
+        self._left -= len(function.node)
+        if self._left < 0 or self._depth == _DEEPEST:
+            return
+        arguments = [names.get(name, ()) for name in node.input]
+        inner: _Names = ChainMap(dict(zip(function.input, arguments, strict=False)))
+        self._depth += 1
+        self._go_over(function.node, inner, repeat(path), (function.domain, function.name, function.overload))
+        self._depth -= 1
+        names.update(
+            {outer: inner.get(formal, ()) for outer, formal in zip(node.output, function.output, strict=False)}
+        )
+
+    def _add(
+        self, location: Hashable, name: str, values: TensorProto | SparseTensorProto, is_node: bool = False
+    ) -> tuple[Constant]:
+        """Return the constant at a location, and note it when it is first seen: a function may be called again."""
+        key = location, name
+        if key not in self.constants:
+            stored = [values.values, values.indices] if isinstance(values, SparseTensorProto) else [values]
+            size = sum(count_bytes(tensor.dims, tensor.data_type) for tensor in stored)
+            self.constants[key] = Constant(name, stored[0], Shape(values.dims), size, is_node)
+        return (self.constants[key],)
+
+
+def _read_constant(node: NodeProto) -> TensorProto | SparseTensorProto | None:
+    """Return the tensor of a ``Constant`` node; None for one of other values, or without any, and for other nodes."""
+    for attribute in node.attribute if node.op_type == "Constant" and node.output else ():
+        tensor: TensorProto = attribute.t
+        sparse: SparseTensorProto = attribute.sparse_tensor
+        if attribute.HasField("t"):
+            return tensor
+        if attribute.HasField("sparse_tensor"):
+            return sparse
+        if attribute.name == "value_floats":
+            return helper.make_tensor("", TensorProto.FLOAT, [len(attribute.floats)], attribute.floats)
+    return None
+
+
+def _list_moved(node: NodeProto) -> Sequence[str]:
+    """Return the inputs whose elements a node hands on; none for a node that computes."""
+    inputs: Sequence[str] = node.input
+    if node.op_type in _MOVES:  # further inputs say how
+        return inputs[:1]
+    return inputs if node.op_type == "Concat" else []
