@@ -110,37 +110,25 @@ def _send_again(number: int) -> None:
 
 
 def _is_changing(frame: FrameType | None) -> bool:
-    """Return whether our code, or what it calls, enters or leaves a block: by the calls from the innermost outwards.
+    """Return whether our code, or what it calls, enters or leaves a block.
 
-    The first call that tells ends the search: the outer ones may be blocks of the user's, in which our code runs.
+    It goes from the innermost call outwards, and ends where other code has called ours: the blocks around that call are
+    not ours.
     """
     is_inner_ours = False
     while frame is not None:
-        is_ours = is_own_module(_name_module(frame))
-        answer = _judge_call(frame, calls_ours=is_inner_ours and not is_ours)
-        if answer is not None:
-            return answer
-        is_inner_ours = is_ours
-        frame = frame.f_back
+        code, module = frame.f_code, str(frame.f_globals.get("__name__"))
+        if code in _interruptible:
+            return False
+        if code in _uninterruptible:
+            return True
+        is_ours = is_own_module(module)
+        if module == "contextlib":
+            if code.co_name != "inner":  # that is a whole call with a block as its decorator; all others change a block
+                return True
+        elif is_inner_ours and not is_ours:
+            return False
+        elif code.co_name in _CHANGING:
+            return True
+        is_inner_ours, frame = is_ours, frame.f_back
     return False
-
-
-def _judge_call(frame: FrameType, calls_ours: bool) -> bool | None:
-    """Return whether a call enters or leaves a block of ours; None if that is for the calls around it to tell.
-
-    ``calls_ours`` says that other code has called ours here: the calls around it enter and leave no block of ours.
-    """
-    if frame.f_code in _interruptible:
-        return False
-    if frame.f_code in _uninterruptible:
-        return True
-    if _name_module(frame) == "contextlib":
-        # Its functions enter and leave blocks, but for ``inner``: that is a whole call with a block as its decorator.
-        return None if frame.f_code.co_name == "inner" else True
-    if calls_ours:
-        return False
-    return True if frame.f_code.co_name in _CHANGING else None
-
-
-def _name_module(frame: FrameType) -> str:
-    return str(frame.f_globals.get("__name__"))

@@ -109,8 +109,9 @@ class restored:
     ) -> None:
         try:
             self._put_back(error)
-        finally:  # if the line above was interrupted; else there is nothing left to do
+        except BaseException:  # it may have come before all was put back
             self._put_back(error)
+            raise
 
     def _put_back(self, error: BaseException | None) -> None:
         """Call the steps of inner blocks whose end was not reached, then those of this one.
@@ -184,16 +185,20 @@ class _WholeCall(restored):
 def whole_call(function: F) -> F:
     """Decorate a function that is a whole call of ours: at its end all is put back, and no interrupt is lost.
 
-    Its block is entered twice. An error that another thread raises in this one (`PyThreadState_SetAsyncExc`), or the
-    handler of another signal, may come before the first line of an ``__exit__``, which then does nothing: the second
-    does it all. Only two such errors in a row could keep SIGINT with the handler of this module.
+    An error that another thread raises in this one (`PyThreadState_SetAsyncExc`), or the handler of another signal, may
+    come before the first line of an ``__exit__``, which then does nothing: after an error it is called again. Only two
+    such errors in a row could keep SIGINT with the handler of this module.
     """
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         block = _WholeCall()
-        with block, block:
-            return function(*args, **kwargs)
+        try:
+            with block:
+                return function(*args, **kwargs)
+        except BaseException as error:
+            block.__exit__(type(error), error, error.__traceback__)
+            raise
 
     return cast("F", call)
 
