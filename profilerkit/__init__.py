@@ -64,7 +64,7 @@ if TYPE_CHECKING:
         UnknownStatusError,
         WithoutValuesError,
     )
-    from .hooks.extension import (
+    from .hooks.infos import (
         BackendInfo,
         CommandInfo,
         FigureInfo,
@@ -207,7 +207,7 @@ _MODULES = module_of_each(
         ".piping.outcome": "Completeness Failure Noted Partial Unavailable",
         ".piping.quantity": "Scale",
         ".piping.status": "Metric StatusKey",
-        ".hooks.extension": """
+        ".hooks.infos": """
             BackendInfo CommandInfo FigureInfo LoadedModel LoaderInfo OptionInfo PlacementInfo RendererInfo
         """,
         "profilerkit_predict.meshes.execution_traces": "write_execution_traces",

@@ -155,7 +155,7 @@ def _require_nothing_of_profilers(job: Job) -> None:
     duplicates = [
         name for name in ("inputs", "input_shape", "data_splits", "backend") if getattr(job, name) is not None
     ]
-    duplicates += [*(name for name in ("functions", "leave_out") if getattr(job, name)), *job.find_placing()]
+    duplicates += [*(name for name in ("functions", "leave_out") if getattr(job, name)), *job.split.placing]
     if duplicates:
         raise ArgumentError(
             f"compare() got profilers and {', '.join(duplicates)}, which they have themselves; give one of both"

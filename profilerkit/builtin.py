@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from .hooks.extension import CommandInfo, LoaderInfo, RendererInfo, import_later
+from .hooks.infos import CommandInfo, LoaderInfo, RendererInfo, import_later
 from .hookspecs import hookimpl
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import pluggy
 if TYPE_CHECKING:
     from .backend import Backend
     from .devices.info import DeviceInfo
-    from .hooks.extension import (
+    from .hooks.infos import (
         BackendInfo,
         CommandInfo,
         EngineInfo,

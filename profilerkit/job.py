@@ -16,16 +16,18 @@ from typing import Any
 from .arguments.checks import BATCH_SIZE, FLAG, MODEL_NAME, NAMES
 from .arguments.names import foreign_hint, status_names
 from .backend import BACKEND, DEVICE
+from .comparing import compare_profilers
 from .error_text import shown
 from .errors import ArgumentError, InputError
-from .hooks.extension import LoadedModel
+from .hooks.infos import LoadedModel
 from .hooks.manager import announce
 from .input_shapes import parse_input_shape
 from .models.loaders import find_loader, load_model
-from .models.opening import open_model, place_model, split_arguments
+from .models.opening import SplitArguments, open_model, place_model, split_arguments
 from .piping.function import ProfilerFunction, why_no_function
 from .piping.requests import read_request
-from .profiler import Profiler, compare_profilers
+from .process.cached import cached_property
+from .profiler import Profiler
 from .protocols import CastsModels, require_capability
 from .results.comparison import Comparison
 from .results.report import Report
@@ -112,9 +114,10 @@ class Job:
             return os.fspath(self.model)
         return getattr(self.model, "__name__", None) or type(self.model).__name__
 
-    def find_placing(self) -> dict[str, Any]:
-        """Return the arguments that say what is profiled in place of a model."""
-        return split_arguments(self.arguments)[0]
+    @cached_property
+    def split(self) -> SplitArguments:
+        """The arguments: those that say what is profiled in place of a model, and those of functions."""
+        return split_arguments(self.arguments)
 
     # Running it ---------------------------------------------------------------------------------------------------
 
@@ -133,9 +136,14 @@ class Job:
         self, profilers: Sequence[Profiler], names: Iterable[str] | None, caller: Callable[..., Any] | None = None
     ) -> Comparison:
         """Compute with profilers, which take turns, what is asked for; ``names`` and ``caller`` as for one of them."""
-        _, arguments = split_arguments(self.arguments)
         return compare_profilers(
-            profilers, self.metrics, arguments, models=names, strict=self.strict, static=self.static, caller=caller
+            profilers,
+            self.metrics,
+            self.split.others,
+            models=names,
+            strict=self.strict,
+            static=self.static,
+            caller=caller,
         )
 
     def make_profiler(self, once: bool = False) -> Profiler:
@@ -143,7 +151,7 @@ class Job:
 
         ``once`` says that no request comes after the first one: it does not note what values are computed from.
         """
-        placing, _ = split_arguments(self.arguments)
+        placing = self.split.placing
         model, backend = place_model(self.model, self.backend, placing, self.trust)
         profiler = Profiler(
             model, self.data_splits, self.name, inputs=self.inputs, input_shape=self.input_shape, backend=backend
@@ -155,8 +163,8 @@ class Job:
 
     def read_request(self, profiler: Profiler, caller: Callable[..., Any] | None) -> tuple[list[str], dict[str, Any]]:
         """Return the status keys that a profiler is to compute, and the arguments of their functions."""
-        _, arguments = split_arguments(self.arguments)
-        (names,), read = read_request([profiler._registry], self.metrics, arguments, self.strict, self.static, caller)
+        registries, arguments = [profiler._registry], self.split.others
+        (names,), read = read_request(registries, self.metrics, arguments, self.strict, self.static, caller)
         return names, read
 
     def select_shown(self, names: list[str]) -> list[str] | None:
@@ -170,7 +178,7 @@ class Job:
 
         What is profiled in place of a model loads that itself. Raises `NoModelError` for a text that leads to nothing.
         """
-        loaded = LoadedModel(self.model) if self.find_placing() else self._load_model()
+        loaded = LoadedModel(self.model) if self.split.placing else self._load_model()
         if self.inputs is not None or self.input_shape is not None:
             shape = self.input_shape if self.dtype is None else _cast_shape(self.input_shape, self.dtype)
             loaded = replace(loaded, inputs=self.inputs, input_shape=shape)

@@ -1,17 +1,16 @@
-"""`Profiler`: a model, its data, and the functions that compute its status keys; several of them side by side."""
+"""`Profiler`: a model, its data, and the functions that compute its status keys."""
 
 from __future__ import annotations
 
 import copy
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from .arguments.checks import FLAG, LEVEL, MODEL_NAME, instance, mapping
 from .arguments.names import status_names
 from .backend import Backend
+from .comparing import compare_profilers
 from .data_splits import DataLoader, ForwardPass, wrap_splits
 from .errors import ArgumentError, NotOfferedError
 from .hooks import offers
@@ -20,7 +19,7 @@ from .inputs import NoInputs
 from .models.opening import OpenedModel, open_model
 from .piping.cache import Remembered
 from .piping.comparative import Comparative
-from .piping.computation import Computation, measure_jointly
+from .piping.computation import Computation
 from .piping.function import ArgumentBundle, ProfilerFunction, describe
 from .piping.input_source import InputSource
 from .piping.intrinsic import INTRINSIC, ComputeInputs, ComputeNonzeroTrace, ComputeTrace, ComputeTrainingTrace, Inputs
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
     from .results.comparison import Comparison
     from .results.report import Report
 
-__all__ = ["Profiler", "compare_profilers"]
+__all__ = ["Profiler"]
 
 #: What is registered with every profiler, and not worth a word in its representation.
 _UNNAMED = (ArgumentBundle, ComputeTrainingTrace, ComputeNonzeroTrace)
@@ -485,59 +484,3 @@ class Profiler:
 
 
 _OTHER = instance(Profiler, "another Profiler to compare with")
-
-
-def compare_profilers(
-    profilers: Sequence[Profiler],
-    names: Iterable[str] | None,
-    arguments: Mapping[str, Any],
-    *,
-    models: Iterable[str] | None = None,
-    recompute: bool = False,
-    strict: bool = False,
-    static: bool = False,
-    caller: Callable[..., Any] | None = None,
-) -> Comparison:
-    """Compute all profilers, measuring in turn what can be, and return their comparison.
-
-    Args:
-        profilers: The profilers, the reference first.
-        names: The status keys to compute; None for all that each profiler has.
-        arguments: The arguments of their functions.
-        models: The names of the models in the comparison, the reference first; None for those of their profilers.
-        recompute: Forget what was computed before.
-        strict: Raise what fails, and for a value that is not complete.
-        static: Leave out what runs the models.
-        caller: The function that the user has called: an unknown argument may mean a parameter of it.
-    """
-    from .results.comparison import Comparison, distinct_names
-
-    registries = [profiler._registry for profiler in profilers]
-    requested, arguments = read_request(registries, names, arguments, strict, static, caller)
-    if recompute:
-        for profiler in profilers:
-            profiler.reset_status()
-    computations = _begin_jointly(profilers, {name for keys in requested for name in keys}, arguments)
-    for profiler, keys, computation in zip(profilers, requested, computations, strict=True):
-        profiler._compute_all(keys, arguments, strict=strict, begun=computation)
-    shown = distinct_names([profiler.name for profiler in profilers] if models is None else models)
-    reports = [
-        replace(profiler._report(keys if static or names is not None else None), name=name)
-        for profiler, keys, name in zip(profilers, requested, shown, strict=True)
-    ]
-    comparison = Comparison(reports[0], tuple(reports[1:]))
-    announce(comparison)
-    return comparison
-
-
-@whole_call
-def _begin_jointly(
-    profilers: Sequence[Profiler], names: Collection[str], arguments: dict[str, Any]
-) -> list[Computation]:
-    """Measure of all profilers together what can be; return the computation of each, to be gone on with."""
-    with ExitStack() as stack:
-        for profiler in profilers:
-            stack.enter_context(suspend_modes(profiler.backend))
-        computations = [profiler._computation(arguments) for profiler in profilers]
-        measure_jointly(computations, names)
-    return computations

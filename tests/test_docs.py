@@ -22,7 +22,8 @@ from profilerkit import Backend, BackendNotInstalledError, Comparison, compare, 
 from profilerkit.cli import cli
 from profilerkit.hooks.backends import backends, load
 from profilerkit.hooks.commands import list_commands
-from profilerkit.hooks.offers import default_functions, list_capabilities
+from profilerkit.hooks.offered_capabilities import list_capabilities
+from profilerkit.hooks.offers import default_functions
 from profilerkit_metrics import ComputeEvalMetric
 
 pytest.importorskip("torch")

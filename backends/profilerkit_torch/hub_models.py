@@ -16,7 +16,7 @@ from profilerkit import InputError, LoadedModel
 from profilerkit.backend_kit.installed import library_for
 from profilerkit.error_text import error_line
 from profilerkit.errors import by_likeness
-from profilerkit.hooks.extension import make_refusal
+from profilerkit.hooks.infos import make_refusal
 
 from .hub_inputs import find_shapes
 from .image_models import same_weights_each_time

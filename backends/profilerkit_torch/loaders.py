@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from profilerkit import InputError, LoadedModel, ModelInputs
-from profilerkit.hooks.extension import make_refusal
+from profilerkit.hooks.infos import make_refusal
 from profilerkit.models.loaded_files import find_namespace
 from profilerkit.process.files import require_whole
 

@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any, NamedTuple, TypeAlias
 
 from profilerkit import ProfilerFunction, StatusKey
-from profilerkit.hooks.sources import warn
+from profilerkit.hooks.plugin_info import warn
 from profilerkit.piping.function import Need, require_usable
 from profilerkit.piping.intrinsic import INTRINSIC
 from profilerkit.piping.registry import Registry

@@ -8,7 +8,7 @@ from profilerkit.process.lazy import install_lazy_names, module_of_each
 
 if TYPE_CHECKING:
     from profilerkit.errors import FailureCode
-    from profilerkit.hooks.extension import EngineInfo
+    from profilerkit.hooks.infos import EngineInfo
 
     from .changes import Change, RunDiff, diff_runs
     from .engine import Engine
@@ -53,7 +53,7 @@ __all__ = [
 _MODULES = module_of_each(
     {
         "profilerkit.errors": "FailureCode",
-        "profilerkit.hooks.extension": "EngineInfo",
+        "profilerkit.hooks.infos": "EngineInfo",
         ".changes": "Change RunDiff diff_runs",
         ".engine": "Engine",
         ".exporting": "export read_export",

@@ -17,11 +17,10 @@ from typing import Any
 
 from profilerkit.errors import FailureCode, PlanError, nearest
 from profilerkit.hooks import offers
+from profilerkit.hooks.any_backend import list_default_metrics, names_of_functions, register_for_any_backend
 from profilerkit.hooks.backends import backends
 from profilerkit.hooks.manager import list_plugins
-from profilerkit.hooks.unloaded import names_of_functions
 from profilerkit.isolation.limits import Limits
-from profilerkit.isolation.reports import list_default_metrics, register_for_any_backend
 from profilerkit.job import Job
 from profilerkit.models.opening import list_placing_arguments
 from profilerkit.models.python_loaders import is_in_file, is_in_module

@@ -12,9 +12,10 @@ from msgspec.structs import replace
 
 from profilerkit.error_text import error_line
 from profilerkit.errors import FailureCode, NotOfferedError, by_likeness
-from profilerkit.hooks.extension import EngineInfo
+from profilerkit.hooks.infos import EngineInfo
 from profilerkit.hooks.manager import find_offer, list_infos, load_offer
-from profilerkit.isolation.reports import Reason, explain_missing, make_unreached_report
+from profilerkit.isolation.reasons import Reason
+from profilerkit.isolation.reports import explain_missing, make_unreached_report
 from profilerkit.times.measurement import Measurement
 
 from .cases import Case

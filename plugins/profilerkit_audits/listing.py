@@ -15,7 +15,7 @@ from typing import NamedTuple
 import msgspec
 
 from profilerkit.errors import FailureCode, PlanError, ProfilerKitError, by_likeness, classify
-from profilerkit.hooks.extension import LoaderInfo
+from profilerkit.hooks.infos import LoaderInfo
 from profilerkit.hooks.manager import find_offer, list_infos
 from profilerkit.isolation.forkserver import make_command
 from profilerkit.models.python_loaders import is_in_file, is_in_module, list_definitions

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from profilerkit import CommandInfo, hookimpl
-from profilerkit.hooks.extension import EngineInfo, OptionInfo, import_later
+from profilerkit.hooks.infos import EngineInfo, OptionInfo, import_later
 
 _COMMANDS = "profilerkit_audits.commands"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from profilerkit import FigureInfo, RendererInfo, hookimpl
-from profilerkit.hooks.extension import import_later
+from profilerkit.hooks.infos import import_later
 
 
 @hookimpl

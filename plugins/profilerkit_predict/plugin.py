@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from profilerkit import CommandInfo, OptionInfo, PlacementInfo, hookimpl
-from profilerkit.hooks.extension import import_later
+from profilerkit.hooks.infos import import_later
 
 if TYPE_CHECKING:
     from profilerkit import Backend, ProfilerFunction, StatusKey

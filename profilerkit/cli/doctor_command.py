@@ -114,7 +114,7 @@ def _print_paragraph(heading: str, things: list[str]) -> None:
 
 def _list_abilities(backend: Backend) -> dict[str, list[str]]:
     """Return what a backend, or a plugin for it, can do and cannot do beyond what every backend must."""
-    from ..hooks.offers import list_capabilities
+    from ..hooks.offered_capabilities import list_capabilities
     from ..protocols import abilities
 
     is_offered = abilities(backend, list_capabilities())

@@ -13,7 +13,7 @@ from ..error_text import error_line
 from ..errors import PluginFailedError, ProfilerKitError, RegistrationConflictError, error_summary
 from ..hooks import offers
 from ..hooks.backends import load, not_installed
-from ..hooks.extension import Named
+from ..hooks.infos import Named
 from ..hooks.manager import find_offer, list_disabled_plugins, list_infos, list_offers, list_plugins, manager
 from ..hooks.offered_formulas import op_costs
 from ..process.clean_output import terminal_columns
@@ -22,8 +22,8 @@ from .printing import emit, say
 
 if TYPE_CHECKING:
     from ..backend import Backend
-    from ..hooks.extension import BackendInfo
-    from ..hooks.sources import Offer, PluginInfo
+    from ..hooks.infos import BackendInfo
+    from ..hooks.plugin_info import Offer, PluginInfo
     from ..piping.status import StatusKey
 
 __all__ = ["ExaminedBackend", "command", "examine_by_loading", "examine_without_import", "find_location"]
@@ -130,7 +130,7 @@ class _Listing:
 
         A backend that says which packages it needs is not imported unless its versions are requested.
         """
-        from ..hooks.extension import BackendInfo
+        from ..hooks.infos import BackendInfo
 
         offered = self.list_named(BackendInfo)
         self.print_title("Backends")
@@ -187,7 +187,7 @@ class _Listing:
             self.print_line(offer.item.NAME, _summarize(offer.item), offer.plugin, offer.item)
 
     def print_renderers_and_loaders(self) -> None:
-        from ..hooks.extension import LoaderInfo, RendererInfo
+        from ..hooks.infos import LoaderInfo, RendererInfo
 
         self.print_section("Renderers", [offer for offer in self.list_named(RendererInfo) if offer.item.is_text])
         self.print_section("Model loaders", self.list_named(LoaderInfo))
@@ -253,7 +253,7 @@ def examine_without_import(info: BackendInfo, plugin: PluginInfo) -> ExaminedBac
 
     The backend in the result is a stand-in, which loads the backend at the first use of more than its name.
     """
-    from ..hooks.unloaded import make_stand_in
+    from ..hooks.any_backend import make_stand_in
 
     asking = f"installed() of the {info.name} backend"
     try:

@@ -136,7 +136,7 @@ class Compared(NamedTuple):
 def profile_spec(spec: str, request: Request) -> Measured:
     """Return the report of one model."""
     (job,) = request.make_jobs([spec])
-    placing = job.find_placing()
+    placing = job.split.placing
     if placing and request.is_isolated:
         options = ", ".join(f"--{option}" for option in placing)
         raise click.UsageError(f"{options} gets a process of its own already; leave out the options of isolation")
@@ -222,7 +222,7 @@ def _profile(jobs: Sequence[Job], request: Request) -> list[Measured]:
         request.require_known_names()
     with progress_enabled(not request.quiet):
         loaded = [
-            replace(job, name=job.name or name_spec(job.model)) if job.find_placing() else load_job(job) for job in jobs
+            replace(job, name=job.name or name_spec(job.model)) if job.split.placing else load_job(job) for job in jobs
         ]
     with _end_in_a_line(), progress_enabled(not request.quiet):
         profilers = [job.make_profiler(once=True) for job in loaded]

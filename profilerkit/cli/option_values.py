@@ -19,7 +19,7 @@ from ..process.files import obstacle
 if TYPE_CHECKING:
     import click
 
-    from ..hooks.extension import LoaderInfo
+    from ..hooks.infos import LoaderInfo
 
 __all__ = [
     "TIMEOUT",
@@ -182,7 +182,7 @@ def models(context: click.Context, parameter: click.Parameter, incomplete: str) 
 
     A library that is not installed offers nothing.
     """
-    from ..hooks.extension import LoaderInfo
+    from ..hooks.infos import LoaderInfo
     from ..hooks.manager import list_infos
 
     library, colon, _ = incomplete.partition(":")

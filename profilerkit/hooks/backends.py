@@ -6,10 +6,10 @@ from ..backend import Backend
 from ..backend_kit.installed import declare_tested, describe_untested
 from ..errors import BackendNotFoundError, BackendNotInstalledError, by_likeness
 from ..process.containment import contained, plugin_error_text
-from .extension import API_VERSION, OLDEST_API_VERSION, BackendInfo
+from .infos import API_VERSION, OLDEST_API_VERSION, BackendInfo
 from .manager import describe_disabled, find_offer, list_infos
 from .offered_formulas import equip
-from .sources import Offer, PluginInfo
+from .plugin_info import Offer, PluginInfo
 
 __all__ = ["backend_named", "backends", "list_backends", "load", "not_installed"]
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from ..process.containment import contained
-from .extension import CommandInfo, OptionInfo
+from .infos import CommandInfo, OptionInfo
 from .manager import find_offer, list_infos, load_offer, manager
-from .sources import Offer, PluginInfo
+from .plugin_info import Offer, PluginInfo
 
 if TYPE_CHECKING:
     from ..results.report import Report

@@ -10,7 +10,7 @@ import pluggy
 
 from .. import hookspecs
 from ..errors import by_likeness
-from .sources import GROUP, Offer, PluginInfo, tolerate, warn
+from .plugin_info import GROUP, Offer, PluginInfo, tolerate, warn
 
 if TYPE_CHECKING:
     from pluggy import HookCaller, HookImpl, HookimplOpts

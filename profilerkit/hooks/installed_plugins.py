@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ..errors import by_likeness
 from .hook_manager import Manager
-from .sources import DISABLE, GROUP, PluginInfo, normal_name, tolerate, warn
+from .plugin_info import DISABLE, GROUP, PluginInfo, normal_name, tolerate, warn
 
 __all__ = ["load_installed", "rank"]
 

@@ -12,10 +12,10 @@ from ..process.containment import contained, plugin_error_text
 from ..process.locks import Lock
 from ..process.randomness import keep_random_state
 from ..process.restoring import undone_in_child
-from .extension import Named
 from .hook_manager import Manager
+from .infos import Named
 from .installed_plugins import load_installed, rank
-from .sources import Offer, PluginInfo, conflict, warn
+from .plugin_info import Offer, PluginInfo, conflict, warn
 
 if TYPE_CHECKING:
     from ..results.comparison import Comparison

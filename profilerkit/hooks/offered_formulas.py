@@ -1,8 +1,7 @@
-"""What plugins add to a backend: cost formulas, each once, and capabilities."""
+"""The cost formulas that plugins offer for a backend, which are added to it once."""
 
 from __future__ import annotations
 
-import difflib
 import functools
 import weakref
 from collections.abc import Callable, Mapping, Set
@@ -10,13 +9,13 @@ from typing import Any
 
 from ..backend import Backend
 from ..costs.cost import describe_fault
-from ..error_text import shown
 from ..errors import RegistrationConflictError
 from ..process.containment import contained
 from ..process.locks import Lock
-from ..protocols import Capability, TakesCosts, find_capability, require_capability
-from .manager import list_offers, manager
-from .sources import Offer, PluginInfo, conflict, tolerate, warn
+from ..protocols import TakesCosts, find_capability, require_capability
+from .manager import manager
+from .offered_capabilities import extend
+from .plugin_info import Offer, PluginInfo, conflict, tolerate
 
 __all__ = ["equip", "forget_formulas", "op_costs"]
 
@@ -36,7 +35,7 @@ def equip(backend: Backend) -> Backend:
     backends once for each instance. Raises `RegistrationConflictError` if an operator has a formula already, of another
     plugin or of the backend itself.
     """
-    _extend(backend)
+    extend(backend)
     plugins = manager().find_plugins_with(_HOOK)
     if plugins:
         with _LOCK.block():
@@ -80,38 +79,6 @@ def _add_formulas(backend: Backend, offer: Offer[Costs], costs_by_plugin: dict[P
             f"plugin {plugin} offers a cost formula that the {backend.name} backend has already: "
             f"{error}; {plugin.repair if plugin.is_by_code else remedy}"
         ) from error
-
-
-def _extend(backend: Backend) -> None:
-    """Give a backend the capabilities that plugins offer for it."""
-    hook = "profilerkit_capabilities"
-    if backend.extensions or manager().find_plugins_with(hook):
-        offered = list_offers(hook, object, backend=backend)
-        for offer in offered:
-            obstacle = _find_obstacle(offer.item)
-            if obstacle:
-                warn(f"hook {hook} of plugin {offer.plugin} offers {obstacle}")
-        backend.extensions = tuple(offer.item for offer in offered if not isinstance(offer.item, type))
-
-
-def _find_obstacle(item: object) -> str:
-    """Return what is wrong with an offered capability: a class, a missing or misspelt method; empty if nothing."""
-    if isinstance(item, type):
-        return f"the class {item.__name__}, which is left out; return an object, {item.__name__}()"
-    protocols = [offer.item.protocol for offer in list_offers("profilerkit_protocols", Capability)]
-    public = {name for name in dir(item) if not name.startswith("_")}
-    all_methods: set[str] = set()
-    for protocol in protocols:
-        methods: frozenset[str] = getattr(protocol, "__abstractmethods__", frozenset())
-        all_methods |= methods
-        if methods & public and methods - public:
-            return f"{shown(item)}, which has no method {min(methods - public)!r} of {protocol.__name__}"
-    for name in sorted(public - all_methods):
-        for likely in difflib.get_close_matches(name, all_methods - public, n=1, cutoff=0.8):
-            return f"{shown(item)} with {name!r}, which no capability has; did you mean {likely!r}?"
-    if not any(isinstance(item, protocol) for protocol in protocols):
-        return f"{shown(item)}, which has the methods of no capability; profilerkit.protocols has them"
-    return ""
 
 
 def _contain(plugin: PluginInfo, op: Any, formula: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,9 +1,8 @@
-"""What plugins offer a profiler: status keys, functions that compute them, capabilities, renderers and loaders.
+"""What plugins offer a profiler: status keys, and the functions that compute them.
 
 Each offer has the plugin that it comes from (`Offer`). For example, profilerkit's plugin "metrics" offers the key
 ``macs`` and a function that computes it. A package with a function for ``macs`` of its own conflicts with that one:
-`default_functions` raises an error that names both plugins, unless the user leaves the key out. Backends are offered in
-``backends.py``, cost formulas in ``offered_formulas.py``.
+`default_functions` raises an error that names both plugins, unless the user leaves the key out.
 """
 
 from __future__ import annotations
@@ -17,25 +16,18 @@ from ..errors import RegistrationConflictError, UnknownStatusError
 from ..piping.function import ProfilerFunction, describe, require_usable
 from ..piping.registry import Registry
 from ..piping.status import StatusKey
-from ..protocols import Capability
 from .manager import forget_loaded, list_offers, manager
 from .offered_formulas import forget_formulas
-from .sources import Offer, PluginInfo, conflict, tolerate, warn
+from .plugin_info import Offer, PluginInfo, conflict, tolerate, warn
 
 __all__ = [
     "default_functions",
     "forget",
-    "list_capabilities",
     "list_known_names",
     "list_profiler_functions",
     "list_status_keys",
     "name_of_metric",
 ]
-
-
-def list_capabilities() -> tuple[Capability, ...]:
-    """Return the capabilities that plugins ask backends for, those of the core first."""
-    return tuple(offer.item for offer in list_offers("profilerkit_protocols", Capability))
 
 
 def list_status_keys(leave_out: Collection[str] = ()) -> list[Offer[type[StatusKey]]]:

@@ -14,9 +14,9 @@ from ..arguments.names import argument_hint
 from ..error_text import shown
 from ..errors import ArgumentError, NotOfferedError, PluginFailedError, by_likeness
 from ..process.containment import contained
-from .extension import Renderer, RendererInfo
+from .infos import Renderer, RendererInfo
 from .manager import describe_disabled, find_offer, list_infos, load_offer
-from .sources import Offer
+from .plugin_info import Offer
 
 if TYPE_CHECKING:
     from ..results.comparison import Comparison

@@ -153,7 +153,7 @@ def load_plugins() -> None:
     What is imported here no copy imports again.
     """
     from ..hooks.backends import backends, load
-    from ..hooks.extension import LoaderInfo, RendererInfo
+    from ..hooks.infos import LoaderInfo, RendererInfo
     from ..hooks.manager import list_infos
     from ..hooks.offers import default_functions, list_status_keys
 

@@ -20,15 +20,8 @@ from . import processes
 from .channel import MESSAGE, ChannelError, FrameReader, decode, frame
 from .limits import Limits
 from .messages import BoundedOutput, Progress
-from .reports import (
-    Reason,
-    add_limits,
-    add_process,
-    describe_limits,
-    explain_missing,
-    find_reason,
-    make_unreached_report,
-)
+from .reasons import Reason, describe_limits, find_reason
+from .reports import add_limits, add_process, explain_missing, make_unreached_report
 from .starting import start
 from .supervisor import Ending
 
@@ -310,7 +303,13 @@ class IsolatedRun:
     def _find_reason(self) -> Reason:
         stderr = self._outputs[1].tail[-_STDERR_READ:].decode("utf-8", "replace")
         return find_reason(
-            self.ending, self.limits, self._code, self._detail, self.progress.stage, self.progress.doing, stderr
+            self.ending,
+            self.limits,
+            code=self._code,
+            detail=self._detail,
+            stage=self.progress.stage,
+            doing=self.progress.doing,
+            stderr=stderr,
         )
 
 

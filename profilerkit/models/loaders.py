@@ -17,15 +17,15 @@ from ..errors import (
     PluginFailedError,
     ProfilerKitError,
 )
-from ..hooks.extension import LoaderInfo
+from ..hooks.infos import LoaderInfo
 from ..hooks.manager import describe_disabled, list_infos
-from ..hooks.sources import ask_plugin
+from ..hooks.plugin_info import ask_plugin
 from ..process.containment import contained
 from .loaded_files import path_restored
 from .python_loaders import list_definitions, load_from_file, load_from_module
 
 if TYPE_CHECKING:
-    from ..hooks.sources import Offer
+    from ..hooks.plugin_info import Offer
 
 __all__ = ["describe_unread", "find_loader", "list_accepting", "load_model"]
 

@@ -6,22 +6,22 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..arguments.structures import is_tensor
 from ..backend import BACKEND, Backend
 from ..backend_kit.failures import name_backend
 from ..error_text import shown
 from ..hooks.backends import backend_named
-from ..hooks.extension import PlacementInfo
+from ..hooks.infos import PlacementInfo
 from ..hooks.manager import list_infos, load_offer
 from ..hooks.offered_formulas import equip
-from ..hooks.sources import conflict
+from ..hooks.plugin_info import conflict
 from ..process.files import read_stamp
 from ..protocols import OpensModels, find_capability
 from .recognition import find_backend, suggest_model
 
-__all__ = ["OpenedModel", "list_placing_arguments", "open_model", "place_model", "split_arguments"]
+__all__ = ["OpenedModel", "SplitArguments", "list_placing_arguments", "open_model", "place_model", "split_arguments"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,13 +105,18 @@ def list_placing_arguments() -> list[str]:
     return [name for offer in list_infos(PlacementInfo) for name in offer.item.arguments]
 
 
-def split_arguments(arguments: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the arguments that place a model, and all others; those that are None are as if they were not given."""
-    if not arguments:
-        return {}, {}
-    names = set(list_placing_arguments())
+class SplitArguments(NamedTuple):
+    """The arguments of a call: those that place a model, without those that are None, and all others."""
+
+    placing: dict[str, Any]
+    others: dict[str, Any]
+
+
+def split_arguments(arguments: Mapping[str, Any]) -> SplitArguments:
+    """Return the arguments that place a model, and all others."""
+    names = set(list_placing_arguments()) if arguments else set()
     placing = {name: value for name, value in arguments.items() if name in names and value is not None}
-    return placing, {name: value for name, value in arguments.items() if name not in names}
+    return SplitArguments(placing, {name: value for name, value in arguments.items() if name not in names})
 
 
 def place_model(

@@ -13,9 +13,9 @@ from ..backend import Backend
 from ..error_text import shown
 from ..errors import BackendNotFoundError, BackendNotInstalledError, RegistrationConflictError
 from ..hooks.backends import backend_named, list_backends
-from ..hooks.extension import BackendInfo
+from ..hooks.infos import BackendInfo
 from ..hooks.manager import describe_disabled
-from ..hooks.sources import Offer, ask_plugin
+from ..hooks.plugin_info import Offer, ask_plugin
 from .loaded_files import in_plain_names
 from .loaders import describe_unread, list_accepting
 

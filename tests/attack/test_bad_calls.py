@@ -37,7 +37,7 @@ from profilerkit import (
     profile,
 )
 from profilerkit.backend import RunOptions
-from profilerkit.hooks.extension import LoadedModel
+from profilerkit.hooks.infos import LoadedModel
 from profilerkit.isolation import isolated, isolated_comparison
 from profilerkit.isolation.starting import require_possible
 from profilerkit.models.loaders import load_model

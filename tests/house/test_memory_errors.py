@@ -10,7 +10,7 @@ from source_tree import ROOT, packages, read_tree
 
 from profilerkit import ModelInputs
 from profilerkit.backend_kit.failures import explain_failure
-from profilerkit.hooks.sources import PluginInfo, tolerate
+from profilerkit.hooks.plugin_info import PluginInfo, tolerate
 
 _BROAD = {"Exception", "BaseException"}
 #: Functions that make another error of one, and raise one of memory instead.

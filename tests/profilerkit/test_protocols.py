@@ -12,7 +12,8 @@ from click.testing import CliRunner
 
 from profilerkit import Backend, BackendInfo, ModelInputs, NotOfferedError, Profiler, protocols
 from profilerkit.cli.doctor_command import command
-from profilerkit.hooks import backends, offers
+from profilerkit.hooks import backends
+from profilerkit.hooks.offered_capabilities import list_capabilities
 from profilerkit.protocols import (
     CAPABILITIES,
     FitsInputs,
@@ -157,7 +158,7 @@ def test_the_doctor_lists_the_protocols_of_a_backend(monkeypatch: pytest.MonkeyP
     assert "times of single layers" in offered
     assert "training counts and memory" in lacking
     assert sorted([*offered, *lacking]) == sorted(
-        capability.offers for capability in offers.list_capabilities() if capability.offers
+        capability.offers for capability in list_capabilities() if capability.offers
     )
 
 

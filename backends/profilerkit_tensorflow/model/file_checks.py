@@ -11,7 +11,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from profilerkit.hooks.extension import make_refusal
+from profilerkit.hooks.infos import make_refusal
 
 from ..compat.saved_models import make_saved_model
 

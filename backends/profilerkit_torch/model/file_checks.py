@@ -25,7 +25,7 @@ from typing import Any
 import torch
 
 from profilerkit import InputError
-from profilerkit.hooks.extension import make_refusal
+from profilerkit.hooks.infos import make_refusal
 from profilerkit.process.restoring import for_each, restored
 
 from ..compat.files import PICKLED_NAMES, FileReader, list_symbolic_functions, schemas_by_name

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from profilerkit.arguments.checks import Check, positive, several, text
 from profilerkit.arguments.names import argument_hint
 from profilerkit.errors import ArgumentError, by_likeness
-from profilerkit.hooks.extension import FigureInfo
+from profilerkit.hooks.infos import FigureInfo
 from profilerkit.hooks.manager import find_offer, list_infos, load_offer
 from profilerkit.process.containment import contained
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from profilerkit.errors import ArgumentError, InputError
 from profilerkit.hooks.backends import backend_named
-from profilerkit.hooks.extension import LoadedModel
+from profilerkit.hooks.infos import LoadedModel
 from profilerkit.models.loaders import load_model
 from profilerkit.models.recognition import find_backend
 from profilerkit.process.collector import objects_aged

@@ -37,8 +37,8 @@ from profilerkit.hooks.hook_manager import Manager
 from profilerkit.hooks.manager import list_disabled_plugins, list_plugins
 from profilerkit.hooks.manager import manager as plugin_manager
 from profilerkit.hooks.offered_formulas import equip
+from profilerkit.hooks.plugin_info import Offer
 from profilerkit.hooks.renderers import renderer
-from profilerkit.hooks.sources import Offer
 from profilerkit.models import loaders
 from profilerkit.process.containment import collect_notes
 from profilerkit.testing import FakeBackend, FakeModel

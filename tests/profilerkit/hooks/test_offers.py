@@ -27,7 +27,7 @@ from profilerkit.devices.info import DeviceInfo
 from profilerkit.hooks import offers as plugins
 from profilerkit.hooks.backends import backend_named, backends
 from profilerkit.hooks.commands import load_command
-from profilerkit.hooks.extension import (
+from profilerkit.hooks.infos import (
     CommandInfo,
     EngineInfo,
     FigureInfo,

@@ -25,9 +25,9 @@ from profilerkit import (
     ProfilerFunction,
     Report,
 )
+from profilerkit.hooks.any_backend import register_for_any_backend
 from profilerkit.isolation.channel import REPORT, Channel, FrameReader, decode
 from profilerkit.isolation.child import NOT_REACHED, Work, group_by_function, serve, wait_for_turns
-from profilerkit.isolation.reports import register_for_any_backend
 from profilerkit.job import Job
 from profilerkit.piping.function import Need
 from profilerkit.results.saving import parse

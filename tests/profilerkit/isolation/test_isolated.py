@@ -38,7 +38,7 @@ from profilerkit.isolation.job_file import require_started
 from profilerkit.isolation.limits import Limits
 from profilerkit.isolation.messages import Progress
 from profilerkit.isolation.processes import NEVER_FORKED, require_forkable
-from profilerkit.isolation.reports import Reason, find_reason
+from profilerkit.isolation.reasons import Reason, find_reason
 from profilerkit.isolation.starting import require_possible
 from profilerkit.isolation.supervisor import Ending
 from profilerkit.isolation.turns import Turns

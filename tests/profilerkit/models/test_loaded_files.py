@@ -335,8 +335,8 @@ def test_a_file_that_loads_another_one(tmp_path: Path) -> None:
 
 def test_a_loader_of_a_plugin_cannot_leave_the_path_changed(monkeypatch: Any, tmp_path: Path) -> None:
     """Whatever a loader does with the path: `load_model` puts it back."""
-    from profilerkit.hooks.extension import LoaderInfo
-    from profilerkit.hooks.sources import Offer, PluginInfo
+    from profilerkit.hooks.infos import LoaderInfo
+    from profilerkit.hooks.plugin_info import Offer, PluginInfo
     from profilerkit.models import loaders
 
     def adding(spec: str) -> str:

@@ -6,7 +6,7 @@ import pytest
 
 from profilerkit.arguments.checks import at_least
 from profilerkit.hooks.hook_manager import call_guarded
-from profilerkit.hooks.sources import PluginInfo, ask_plugin
+from profilerkit.hooks.plugin_info import PluginInfo, ask_plugin
 from profilerkit.piping.outcome import Outcome
 from profilerkit.results.report import StatusRecord
 from profilerkit_metrics import TotalParams

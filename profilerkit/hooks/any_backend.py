@@ -1,18 +1,18 @@
-"""A stand-in for a backend that loads it at the first use of more than its name."""
+"""What plugins offer where no backend is loaded: backends by name alone, and the functions of any backend."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
+from ..backend import Backend
+from ..piping.registry import Registry
+from ..piping.status import Metric
 from ..process.cached import cached_property
 from .backends import backends, load
+from .infos import BackendInfo
 from .offers import list_profiler_functions
 
-if TYPE_CHECKING:
-    from ..backend import Backend
-    from .extension import BackendInfo
-
-__all__ = ["make_stand_in", "names_of_functions"]
+__all__ = ["list_default_metrics", "make_stand_in", "names_of_functions", "register_for_any_backend"]
 
 
 class _Unloaded:
@@ -49,3 +49,23 @@ def names_of_functions() -> set[str]:
         for key in offer.item.list_keys()
         for name in (key.NAME, *key.ALIASES)
     }
+
+
+class _UnknownBackend(Backend):
+    """Stands for the backend of a model that was not loaded: what plugins offer for it, they offer for any backend."""
+
+    name = "unknown"
+
+
+_UnknownBackend.__abstractmethods__ = frozenset()  # it is made without them, as no plugin calls them
+
+
+def register_for_any_backend() -> Registry:
+    """Return a registry of the functions that plugins offer for every backend."""
+    offers = list_profiler_functions(_UnknownBackend())  # type: ignore[abstract]
+    return Registry.of_defaults([(offer.item, offer.plugin) for offer in offers], ())
+
+
+def list_default_metrics(registry: Registry) -> list[str]:
+    """Return the metrics that a report has if none are named: all that are not computed on demand only."""
+    return [name for name in registry.names() if isinstance(registry[name].key, Metric)]

@@ -1,0 +1,175 @@
+"""Why a separate process ended early, as a code and in words."""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ..count_text import list_some
+from ..errors import FailureCode
+from .limits import Limits, format_bytes
+from .supervisor import Ending
+
+__all__ = ["Reason", "describe_limits", "find_reason"]
+
+_SIGNALS = {
+    "SIGSEGV": "segmentation fault",
+    "SIGBUS": "bus error",
+    "SIGABRT": "abort",
+    "SIGFPE": "floating-point exception",
+    "SIGILL": "illegal instruction",
+}
+#: How many of the metrics that were being computed are named.
+_NAMED = 4
+
+
+class Reason(NamedTuple):
+    """Why there is no value: a code, a clause ("the process ended while starting"), and what the process wrote last."""
+
+    code: FailureCode
+    clause: str
+    last_lines: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.clause}; its standard error ends with: {self.last_lines}" if self.last_lines else self.clause
+
+
+def find_reason(
+    ending: Ending | None,
+    limits: Limits,
+    *,
+    code: FailureCode | None = None,
+    detail: str = "",
+    stage: str = "",
+    doing: Sequence[str] = (),
+    stderr: str = "",
+) -> Reason:
+    """Return why a process ended early, with what it was doing, and the place in the code where that is known.
+
+    Args:
+        ending: How it ended; None where its supervisor could not say.
+        limits: Its limits.
+        code: TIMEOUT if the caller's time limit was reached, CHANNEL if the descriptor of the results was closed or
+            written to (``detail`` says how), LOST if the supervisor itself was killed, and None otherwise.
+        detail: See ``code``.
+        stage: What it did before it computed anything.
+        doing: The metrics that it was computing.
+        stderr: What it printed on standard error.
+    """
+    ending = ending or Ending()
+    was_refused = limits.memory is not None and _was_refused_memory(stderr)
+    failure, cause = _find_cause(ending, limits, code, detail, was_refused)
+    work = f"computing {list_some(doing, _NAMED)}" if doing else stage or "starting"
+    where = _find_location(stderr)
+    clause = f"{cause} while {work}{f', in {where}' if where else ''}"
+    return Reason(failure, clause, _quote_last_lines(stderr))
+
+
+def _find_cause(
+    ending: Ending, limits: Limits, code: FailureCode | None, detail: str, was_refused_memory: bool
+) -> tuple[FailureCode, str]:
+    """Return what ended a process, as a code and in words.
+
+    That is a limit of the caller or of the supervisor, a broken channel, or the model itself.
+    """
+    if code is FailureCode.TIMEOUT:
+        return code, f"the process was ended at its time limit of {limits.timeout:g} s"
+    if ending.why == "memory":
+        return FailureCode.MEMORY, _describe_memory(ending, limits)
+    if ending.why == "threads":
+        seen = f", having {ending.threads:,}," if ending.threads else ""
+        return FailureCode.THREADS, f"the process was ended at its limit of {limits.max_threads:,} threads{seen}"
+    if code is FailureCode.CHANNEL:
+        return code, f"the model closed the descriptor that results go through, or wrote to it ({detail}),"
+    if code is FailureCode.LOST:
+        return code, "the process that watches over the model was killed"
+    sentence = _describe_own_end(ending)
+    if was_refused_memory:
+        limit = format_bytes(limits.memory or 0)
+        return FailureCode.MEMORY, f"{sentence}, out of memory under its limit of {limit},"
+    return FailureCode.EXIT if ending.signal is None else FailureCode.SIGNAL, sentence
+
+
+def _describe_memory(ending: Ending, limits: Limits) -> str:
+    limit = limits.memory or 0
+    over = max(ending.peak_bytes - limit, 0)
+    seen = f"holding {format_bytes(ending.peak_bytes)} ({format_bytes(over)} over it)"
+    return f"the process was ended at its memory limit of {format_bytes(limit)}, {seen},"
+
+
+def _describe_own_end(ending: Ending) -> str:
+    """Return how a process ended that nobody here has ended."""
+    if ending.signal is None:
+        return (
+            "the process ended" if ending.code is None else f"the process left by itself with exit code {ending.code}"
+        )
+    name = _name_signal(ending.signal)
+    if name == "SIGKILL":
+        more = ", which was not sent from here: most often the system does that where memory runs out,"
+    else:
+        more = f" ({_SIGNALS[name]})" if name in _SIGNALS else ""
+    return f"the process was ended by {name}{more}"
+
+
+def _name_signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def describe_limits(code: FailureCode | None, limits: Limits) -> str:
+    """Return in brackets the limits that a failure is about; empty if it is about none."""
+    parts = []
+    if limits.memory is not None and code in (FailureCode.MEMORY, FailureCode.THREADS):
+        parts.append(f"{format_bytes(limits.memory)} of memory")
+    if limits.max_threads is not None and code is FailureCode.THREADS:
+        parts.append(f"{limits.max_threads:,} threads")
+    return f" (the process was limited to {' and '.join(parts)})" if parts else ""
+
+
+# What it wrote on standard error --------------------------------------------------------------------------------------
+
+
+#: How many of the last lines of the process's standard error a reason quotes, and their most characters together.
+_LINES, _LENGTH = 3, 400
+#: The last characters of its standard error in which a process may say that it is out of memory.
+_RECENT = 4000
+#: What faulthandler writes above the frames of a thread, the innermost first.
+_STACK = re.compile(r"most recent call first\):\n((?:  File .*\n?)+)")
+#: What faulthandler writes first.
+_FAULTHANDLER = re.compile(
+    r"^(?:Fatal Python error: |Current thread |Thread 0x|Stack \(most recent)", flags=re.MULTILINE
+)
+_FRAME = re.compile(r'  File "(?P<file>[^"\n]*)", line (?P<line>\d+) in (?P<name>\S+)')
+_NOT_THE_MODEL = re.compile(r"[\\/](profilerkit[\\/]|profilerkit_\w+[\\/]|site-packages[\\/]|lib[\\/]python3)")
+_OUT_OF_MEMORY = re.compile(r"MemoryError|bad_alloc|allocat|out of memory|cannot create.*map|\bOOM\b", re.IGNORECASE)
+#: Lines of a stack, which hold names of files and code: ``modeling_bloom.py``, ``allocator.py``.
+_STACK_LINE = re.compile(r"\s+File |    |Extension modules: ")
+
+
+def _was_refused_memory(stderr: str) -> bool:
+    """Return whether the last lines say that there was no memory."""
+    lines = [line for line in stderr[-_RECENT:].splitlines() if not _STACK_LINE.match(line)]
+    return any(map(_OUT_OF_MEMORY.search, lines))
+
+
+def _find_location(stderr: str) -> str:
+    """Return the innermost place in the code that faulthandler wrote last: in the user's own code, if it has any."""
+    stacks = _STACK.findall(stderr)
+    frames = list(_FRAME.finditer(stacks[-1])) if stacks else []
+    if not frames:
+        return ""
+    model_frames = [frame for frame in frames if not _NOT_THE_MODEL.search(frame["file"])]
+    innermost = (model_frames or frames)[0]
+    return f"{innermost['name']} ({innermost['file']}:{innermost['line']})"
+
+
+def _quote_last_lines(stderr: str) -> str:
+    """Return the last lines that the process wrote before faulthandler wrote its own."""
+    written = _FAULTHANDLER.split(stderr, maxsplit=1)[0]
+    lines = [line.strip() for line in written.splitlines() if line.strip()][-_LINES:]
+    text = " | ".join(lines)
+    return text if len(text) <= _LENGTH else f"...{text[-_LENGTH:]}"
