@@ -29,7 +29,7 @@ def product_dtype(operands: Sequence[str], output: str) -> str | None:
     (None, None)
     """
     multiplied = list(operands[:2])
-    if len(multiplied) < 2 or not output.startswith(("float", "bfloat")):
+    if len(multiplied) < 2 or output in multiplied or not output.startswith(("float", "bfloat")):
         return None
     if all(dtype in ("int8", "uint8") for dtype in multiplied):
         return "int8"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from ..error_text import shown
@@ -16,6 +17,7 @@ from .rows import TRAFFIC
 __all__ = ["validate"]
 
 _COUNTS = (*WORK, *TRAFFIC)
+_read_counts = attrgetter(*_COUNTS)
 _PHASES = ("forward", "backward")
 
 
@@ -48,16 +50,14 @@ def _find_faults(trace: ModelTrace) -> Iterator[_Fault]:
     yield from _check_kinds("layers", trace.layers, LayerRecord)
     yield from _check_kinds("operators", trace.operators, OpRecord)
     yield from _check_kinds("memory", (trace.memory,), MemoryTimeline)
-    if trace.failure is not None:
-        if not isinstance(trace.failure, Exception):
-            yield _Fault("", f"failure is {shown(trace.failure)}: give the exception, or None")
-        if trace.operators:
-            yield _Fault("", f"there are a failure and {len(trace.operators)} operators: a pass that failed has none")
+    yield from _check_failure(trace)
     layers = {layer.path: layer for layer in trace.layers}
     yield from _check_paths(trace.layers, layers)
-    yield from _check_weights(trace.layers)
-    yield from _check_calls(trace.layers, layers)
-    yield from _check_operators(trace.operators, layers)
+    for layer in trace.layers:
+        yield from _check_weights(layer)
+        yield from _check_calls(layer, layers)
+    for index, op in enumerate(trace.operators):
+        yield from _check_operator(index, op, layers)
     yield from _check_memory(trace.memory, trace.operators)
     if trace.operator_macs is not None and not _is_count(trace.operator_macs):
         yield _Fault("", f"operator_macs is {shown(trace.operator_macs)}: give a whole number from 0, or None")
@@ -69,9 +69,16 @@ def _find_faults(trace: ModelTrace) -> Iterator[_Fault]:
                 yield _Fault("", f"{field} has {shown(number)} calls of {name}: give how many there are, from 1")
 
 
-def _check_kinds(field: str, records: Sequence[Any], kind: type) -> Iterator[_Fault]:
-    if set(map(type, records)) <= {kind}:
+def _check_failure(trace: ModelTrace) -> Iterator[_Fault]:
+    if trace.failure is None:
         return
+    if not isinstance(trace.failure, Exception):
+        yield _Fault("", f"failure is {shown(trace.failure)}: give the exception, or None")
+    if trace.operators:
+        yield _Fault("", f"there are a failure and {len(trace.operators)} operators: a pass that failed has none")
+
+
+def _check_kinds(field: str, records: Sequence[Any], kind: type) -> Iterator[_Fault]:
     for index, record in enumerate(records):
         if not isinstance(record, kind):
             yield _Fault("", f"{field} has {shown(record)} at index {index}, which is no {kind.__name__}")
@@ -80,6 +87,13 @@ def _check_kinds(field: str, records: Sequence[Any], kind: type) -> Iterator[_Fa
 def _is_count(number: Any) -> bool:
     """Say whether something is a whole number from 0, Python's own or another library's."""
     return hasattr(number, "__index__") and bool(number >= 0)
+
+
+def _check_counts(path: str, numbers: Iterable[tuple[str, Any]], where: str) -> Iterator[_Fault]:
+    """Yield a fault for each number that is no count; each has its name, and ``where`` says of what they are."""
+    for name, number in numbers:
+        if not _is_count(number):
+            yield _Fault(path, f"{name} {where} is {shown(number)}: give a whole number from 0")
 
 
 # Layers -------------------------------------------------------------------------------------------------------------
@@ -93,113 +107,63 @@ def _check_paths(layers: Sequence[LayerRecord], by_path: Mapping[str, LayerRecor
         path, _ = Counter(layer.path for layer in layers).most_common(1)[0]
         yield _Fault(path, "two layers have this path: give each layer a path of its own")
     for path, layer in by_path.items():
-        around = by_path.get(path.rpartition(".")[0])
-        if around is not None and layer.depth == around.depth + 1 and path:
-            continue  # nearly all layers: their depth need not be counted
-        if around is None:
-            yield _Fault(
-                path, f"there is no layer {parent_path(path)!r} around it: every layer around a layer is one itself"
-            )
+        around = parent_path(path)
+        if around is not None and around not in by_path:
+            yield _Fault(path, f"there is no layer {around!r} around it: every layer around a layer is one itself")
         if layer.depth != count_depth(path):
             yield _Fault(path, f"depth is {shown(layer.depth)}: that of this path is {count_depth(path)}")
 
 
-def _check_weights(layers: Iterable[LayerRecord]) -> Iterator[_Fault]:
-    for layer in _find_layers_of_suspect_weights(layers):
-        for weight in (*layer.parameters, *layer.buffers):
-            if not isinstance(weight, WeightRecord):
-                yield _Fault(layer.path, f"the weights have {shown(weight)}, which is no WeightRecord")
-                continue
-            for field in ("count", "bytes"):
-                number = getattr(weight, field)
-                if not _is_count(number):
-                    rule = f"{field} of the weight {weight.name!r} is {shown(number)}: give a whole number from 0"
-                    yield _Fault(layer.path, rule)
+def _check_weights(layer: LayerRecord) -> Iterator[_Fault]:
+    for weight in (*layer.parameters, *layer.buffers):
+        if isinstance(weight, WeightRecord):
+            numbers = (("count", weight.count), ("bytes", weight.bytes))
+            yield from _check_counts(layer.path, numbers, f"of the weight {weight.name!r}")
+        else:
+            yield _Fault(layer.path, f"the weights have {shown(weight)}, which is no WeightRecord")
 
 
-def _find_layers_of_suspect_weights(layers: Iterable[LayerRecord]) -> Iterable[LayerRecord]:
-    """Return the layers whose weights break a rule, found in one quick look as `_find_suspect_operators` are."""
-    try:
-        return [
-            layer
-            for layer in layers
-            for weights in (layer.parameters, layer.buffers)
-            for weight in weights
-            if (weight.count | weight.bytes) < 0
-        ]
-    except (AttributeError, TypeError):
-        return layers
-
-
-def _check_calls(layers: Iterable[LayerRecord], by_path: Mapping[str, LayerRecord]) -> Iterator[_Fault]:
-    for layer in layers:
-        for call in layer.calls:
-            if not isinstance(call, LayerCall):
-                yield _Fault(layer.path, f"the calls have {shown(call)}, which is no LayerCall")
-            elif call.caller is not None:
-                path, index = call.caller
-                made = len(by_path[path].calls) if path in by_path else 0
-                if not 0 <= index < made:
-                    yield _Fault(
-                        layer.path, f"the caller of a call is call {index} of {path!r}, which was called {made} times"
-                    )
+def _check_calls(layer: LayerRecord, by_path: Mapping[str, LayerRecord]) -> Iterator[_Fault]:
+    for call in layer.calls:
+        if not isinstance(call, LayerCall):
+            yield _Fault(layer.path, f"the calls have {shown(call)}, which is no LayerCall")
+        elif call.caller is not None:
+            path, index = call.caller
+            made = len(by_path[path].calls) if path in by_path else 0
+            if not 0 <= index < made:
+                yield _Fault(
+                    layer.path, f"the caller of a call is call {index} of {path!r}, which was called {made} times"
+                )
 
 
 # Operators ----------------------------------------------------------------------------------------------------------
 
 
-def _check_operators(operators: Sequence[OpRecord], paths: Collection[str]) -> Iterator[_Fault]:
-    for op in _find_suspect_operators(operators, paths):
-        of = f"of the operator {op.operator} is"
-        if op.layer not in paths:
-            yield _Fault(
-                op.layer, f"the operator {op.operator} runs in this path, which is no layer: every operator is in one"
-            )
-        for name in _COUNTS:
-            if not _is_count(getattr(op, name)):
-                yield _Fault(op.layer, f"{name} {of} {shown(getattr(op, name))}: give a whole number from 0")
-        if not _is_count(op.call + 1):
-            yield _Fault(op.layer, f"call {of} {op.call}: give an index, or -1")
-        if op.phase not in _PHASES:
-            yield _Fault(op.layer, f"phase {of} {shown(op.phase)}: give 'forward' or 'backward'")
-    for index, op in enumerate(operators):
-        if not all(type(read) is int and -1 <= read < index for read in op.reads):
-            allowed = f"give places of operators before it (it is at {index}), or -1 for an input"
-            yield _Fault(op.layer, f"reads of the operator {op.operator} is {shown(op.reads)}: {allowed}")
-
-
-def _find_suspect_operators(operators: Sequence[OpRecord], paths: Collection[str]) -> Sequence[OpRecord]:
-    """Return the operators that break a rule, found in one quick look; there may be very many.
-
-    "Or", bit by bit, is negative where one of the numbers is, and raises where one is no whole number.
-    """
-    try:
-        return [
-            op
-            for op in operators
-            if (op.macs | op.flops | op.bytes_read | op.bytes_written | op.call + 1) < 0
-            or op.layer not in paths
-            or op.phase not in _PHASES
-        ]
-    except TypeError:
-        return operators
+def _check_operator(index: int, op: OpRecord, paths: Collection[str]) -> Iterator[_Fault]:
+    if op.layer not in paths:
+        yield _Fault(
+            op.layer, f"the operator {op.operator} runs in this path, which is no layer: every operator is in one"
+        )
+    yield from _check_counts(op.layer, zip(_COUNTS, _read_counts(op), strict=True), f"of the operator {op.operator}")
+    if not _is_count(op.call + 1):
+        yield _Fault(op.layer, f"call of the operator {op.operator} is {op.call}: give an index, or -1")
+    if op.phase not in _PHASES:
+        phase = f"phase of the operator {op.operator} is {shown(op.phase)}"
+        yield _Fault(op.layer, f"{phase}: give 'forward' or 'backward'")
+    if not all(type(read) is int and -1 <= read < index for read in op.reads):
+        allowed = f"give places of operators before it (it is at {index}), or -1 for an input"
+        yield _Fault(op.layer, f"reads of the operator {op.operator} is {shown(op.reads)}: {allowed}")
 
 
 # Memory -------------------------------------------------------------------------------------------------------------
 
 
 def _check_memory(memory: MemoryTimeline, operators: Sequence[OpRecord]) -> Iterator[_Fault]:
-    live = memory.live_bytes
-    if len(live) != len(operators):
-        yield _Fault("", f"live_bytes has {len(live)} values for {len(operators)} operators: give one for each")
+    if len(memory.live_bytes) != len(operators):
+        count = len(memory.live_bytes)
+        yield _Fault("", f"live_bytes has {count} values for {len(operators)} operators: give one for each")
     parts = [(f"parts[{name!r}]", size) for name, size in memory.parts.items()]
-    for name, size in (("weight_bytes", memory.weight_bytes), ("input_bytes", memory.input_bytes), *parts):
-        if not _is_count(size):
-            yield _Fault("", f"{name} of the memory is {shown(size)}: give a whole number from 0")
-    if set(map(type, live)) <= {int} and (not live or min(live) >= 0):
-        return
-    for size, op in zip(live, operators, strict=True):
-        if not _is_count(size):
-            yield _Fault(
-                op.layer, f"live_bytes after the operator {op.operator} is {shown(size)}: give a whole number from 0"
-            )
+    numbers = [("weight_bytes", memory.weight_bytes), ("input_bytes", memory.input_bytes), *parts]
+    yield from _check_counts("", numbers, "of the memory")
+    for size, op in zip(memory.live_bytes, operators, strict=True):
+        yield from _check_counts(op.layer, [("live_bytes", size)], f"after the operator {op.operator}")
