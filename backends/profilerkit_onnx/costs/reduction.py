@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from profilerkit.backend_kit.operator_costs import PerElements
 from profilerkit.costs import elementwise, reduction
 
@@ -14,20 +12,33 @@ def _absolute_sum(elements: int) -> Cost:
     return elementwise.elementary("ABSOLUTE")(elements).plus(reduction.total(elements))
 
 
-def _reduce(formula: PerElements, call: NodeCall) -> Cost:
-    """Return the cost of a reduction, which an attribute may make one over no dimension at all."""
-    reduces_nothing = call.attribute("noop_with_empty_axes", 0) and not (call.has_input(1) and call.inputs[1].numel)
-    return formula(0 if reduces_nothing else call.inputs[0].numel)
+#: Reductions, with the functions of each element that are left of one over no dimension at all.
+_REDUCTIONS: dict[str, tuple[PerElements, str]] = {
+    **dict.fromkeys(("ReduceSum", "ReduceMean"), (reduction.total, "")),
+    **dict.fromkeys(("ReduceMax", "ReduceMin"), (reduction.extreme, "")),
+    "ReduceProd": (reduction.multiply, ""),
+    "ReduceL1": (_absolute_sum, "ABSOLUTE"),
+    "ReduceL2": (reduction.norm, "POWER SQRT"),
+    "ReduceSumSquare": (reduction.norm, "POWER"),
+    "ReduceLogSum": (reduction.total, "LOG"),
+    "ReduceLogSumExp": (reduction.log_sum_exp, "EXP LOG"),
+}
 
 
-OPERATORS.register_all("ReduceSum", "ReduceMean")(partial(_reduce, reduction.total))
-OPERATORS.register_all("ReduceMax", "ReduceMin")(partial(_reduce, reduction.extreme))
-OPERATORS.register_all("ReduceProd")(partial(_reduce, reduction.multiply))
-OPERATORS.register_reduction(reduction.total, "CumSum", "ReduceLogSum")
+@OPERATORS.register_all(*_REDUCTIONS)
+def reduce(call: NodeCall) -> Cost:
+    """A reduction of each input element, which an attribute may make one over no dimension at all."""
+    formula, functions = _REDUCTIONS[call.type]
+    elements, cost = call.inputs[0].numel, Cost(0, 0)
+    if not call.attribute("noop_with_empty_axes", 0) or (call.has_input(1) and call.inputs[1].numel):
+        return formula(elements)
+    for name in functions.split():
+        cost = cost.plus(elementwise.elementary(name)(elements))
+    return cost
+
+
+OPERATORS.register_reduction(reduction.total, "CumSum")
 OPERATORS.register_reduction(reduction.multiply, "CumProd")
-OPERATORS.register_reduction(reduction.norm, "ReduceL2", "ReduceSumSquare")
-OPERATORS.register_reduction(_absolute_sum, "ReduceL1")
-OPERATORS.register_reduction(reduction.log_sum_exp, "ReduceLogSumExp")
 OPERATORS.register_free("Scatter")
 
 

@@ -337,9 +337,20 @@ def test_a_part_of_an_image_is_resized_also_to_the_size_of_all_of_it(case: str) 
     assert BACKEND.trace(unknown, ModelInputs(IMAGE, np.array(roi, F))).missing == ("Resize (1 call)",)
 
 
-@pytest.mark.parametrize("op", ["ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd"])
+#: The functions of each element that a reduction over no dimension is, and one over all of them.
+STEPS = {
+    **dict.fromkeys(("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd"), (0, 1)),
+    "ReduceL1": (1, 2),
+    "ReduceL2": (2, 2),
+    "ReduceSumSquare": (1, 2),  # absolute; square, root; square
+    "ReduceLogSum": (1, 1),
+    "ReduceLogSumExp": (2, 4),  # logarithm; exponential, logarithm
+}
+
+
+@pytest.mark.parametrize("op", STEPS)
 @pytest.mark.parametrize("axes", [[], [np.zeros(0, np.int64)]], ids=["left out", "none"])
-def test_a_reduction_over_no_dimension_is_free(op: str, axes: list[Any]) -> None:
-    x = np.ones((2, 3, 4), np.float32)
-    assert trace_node(op, x, *axes, noop_with_empty_axes=1).flops == 0
-    assert trace_node(op, x, *axes, noop_with_empty_axes=0).flops == 24
+def test_a_reduction_over_no_dimension_adds_nothing_up(op: str, axes: list[Any]) -> None:
+    x, (over_none, over_all) = np.ones((2, 3, 4), np.float32), STEPS[op]
+    assert trace_node(op, x, *axes, noop_with_empty_axes=1).flops == 24 * over_none
+    assert trace_node(op, x, *axes, noop_with_empty_axes=0).flops == 24 * over_all
