@@ -1,4 +1,7 @@
-"""`join`: a profile that was made on any machine, by the layers of the model."""
+"""`join`: reads a profile that was made on any machine, traces the model, and has its backend match the two.
+
+The backend finds the layer of each kernel (`JoinsProfiles`); `JoinedProfile` makes the tables of that.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ from profilerkit.devices.products import UnknownPeakError
 from profilerkit.errors import ArgumentError, DeviceNotKnownError, ProfileFileError
 from profilerkit.inputs import ModelInputs
 from profilerkit.job import Job
+from profilerkit.profiler import Profiler
 from profilerkit.protocols import require_capability
 from profilerkit.trace.records import ModelTrace
 
@@ -69,27 +73,38 @@ def join(
     target = None if device is None else device_named(device)
     file = read_profile(profile)
     if inputs is None and input_shape is None:
-        sizes = _read_sizes(file)
-        input_shape = sizes.shape
-        batch_size = sizes.batch if batch_size is None else batch_size
+        input_shape, batch = _read_sizes(file)
+        batch_size = batch if batch_size is None else batch_size
     profiler = Job(model, inputs, input_shape, backend=backend, name=name).make_profiler()
-    is_training = _is_training(file) if training is None else bool(FLAG("training", training))
     arguments: dict[str, Any] = {} if batch_size is None else {"batch_size": batch_size}
+    is_training = _is_training(file) if training is None else bool(FLAG("training", training))
+    trace = _trace(profiler, is_training, arguments)
+    made = profiler.compute_status("inputs", **arguments)
+    sample = made if isinstance(made, ModelInputs) else None
+    reader = require_capability(profiler.backend, JoinsProfiles, CAPABILITIES)
+    recording = reader.read_recording(file, profiler.model, sample, trace, skip)
+    _require_layers(recording, trace)
+    joined = JoinedProfile(
+        name=profiler.name,
+        profiler=file.profiler,
+        phase="training" if is_training else "forward",
+        recording=recording,
+        trace=trace,
+        device=target,
+        dtype=dtype,
+        further=tuple(_list_doubts(file, is_training)),
+    )
+    return joined if target is not None else _with_named_device(joined)
+
+
+def _trace(profiler: Profiler, is_training: bool, arguments: Mapping[str, Any]) -> ModelTrace:
+    """Return the trace of a pass, or of a training step; raises what the model raised in it."""
     trace: ModelTrace = profiler.compute_status("training_trace" if is_training else "trace", **arguments)
     if trace.failure is not None:
         raise trace.failure
     if not trace.operators:
         raise ArgumentError("the trace of the model has no operators to join the profile with")
-    made = profiler.compute_status("inputs", **arguments)
-    reader = require_capability(profiler.backend, JoinsProfiles, CAPABILITIES)
-    recording = reader.read_recording(
-        file, profiler.model, made if isinstance(made, ModelInputs) else None, trace, skip
-    )
-    _require_layers(recording, trace)
-    phase = "training" if is_training else "forward"
-    doubts = tuple(_list_doubts(file, is_training)) if training is not None else ()
-    joined = JoinedProfile(profiler.name, file.profiler, phase, recording, trace, target, dtype, doubts)
-    return joined if target is not None else _with_named_device(joined)
+    return trace
 
 
 class _Sizes(NamedTuple):
@@ -122,7 +137,7 @@ def _is_training(file: ProfileFile) -> bool:
 
 
 def _list_doubts(file: ProfileFile, is_training: bool) -> Iterator[str]:
-    """Yield what in a profile speaks against the caller's word on whether its passes are training steps.
+    """Yield what in a profile speaks against what the caller said of its passes: whether they are training steps.
 
     Only profiles of torch tell gradients from other work.
     """

@@ -94,7 +94,7 @@ def read_profile(path: str | PathLike[str]) -> ProfileFile:
             "(enable_profiling) or of jax.profiler.trace"
         )
     kept = tuple(event for event in events if isinstance(event, dict))
-    kind = _kind(kept, header)
+    kind = _find_kind(kept, header)
     if kind is None:
         names = ", ".join(sorted({str(event.get("cat")) for event in kept})[:5]) or "none"
         raise ProfileFileError(
@@ -144,7 +144,8 @@ def _parse(file: Path) -> Any:
         ) from error
 
 
-def _kind(events: tuple[Event, ...], header: Mapping[str, Any]) -> str | None:
+def _find_kind(events: tuple[Event, ...], header: Mapping[str, Any]) -> str | None:
+    """Return whose profile events are, by their categories and what stands beside them; None for nobody's."""
     categories = {str(event.get("cat")) for event in events}
     if categories & (_TORCH_CATEGORIES | _OLD_TORCH_CATEGORIES) or {"schemaVersion", "deviceProperties"} <= set(header):
         return "torch"
@@ -156,6 +157,7 @@ def _kind(events: tuple[Event, ...], header: Mapping[str, Any]) -> str | None:
 
 
 def _is_of_xla(event: Event) -> bool:
+    """Return whether an event is an instruction of XLA, or names its host or device."""
     args = event.get("args")
     if not isinstance(args, dict):
         return False

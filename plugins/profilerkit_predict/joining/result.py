@@ -22,7 +22,8 @@ from profilerkit.trace.records import ModelTrace
 from profilerkit.trace.table import Table
 
 from .records import Recording
-from .tables import layer_rows, list_unattributed, write_joined
+from .rows import list_layers, list_unattributed
+from .writing import write_joined
 
 __all__ = ["JoinedProfile"]
 
@@ -76,7 +77,7 @@ class JoinedProfile:
         and the like do not. ``roofline`` is the share of the measured time that the device needs at least: 0.5 for a
         layer at half of its roofline. It is None where nothing was timed, or no device is given.
         """
-        return layer_rows(self.trace, self.recording, self.device, self.dtype)
+        return list_layers(self.trace, self.recording, self.device, self.dtype)
 
     @cached_property
     def unattributed(self) -> Table:
