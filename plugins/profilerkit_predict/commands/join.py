@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from profilerkit.arguments.checks import DEPTH, TOP
-from profilerkit.cli import NOT_KEPT, USAGE, emit, fail
+from profilerkit.cli import NOT_KEPT, USAGE, fail
 from profilerkit.cli.measuring import load_job
 from profilerkit.cli.option_values import make_callback, parse_shapes, require_suffix
 from profilerkit.cli.options import TypedOption, console_or_json, output_option, trust_option
-from profilerkit.cli.output import cannot_write
 from profilerkit.count_text import format_count
 from profilerkit.errors import (
     ArgumentError,
@@ -22,6 +20,8 @@ from profilerkit.errors import (
     NotOfferedError,
     ProfileFileError,
 )
+
+from .results import save_and_print
 
 if TYPE_CHECKING:
     from profilerkit.job import Job
@@ -84,15 +84,7 @@ def command(
     from profilerkit.job import Job
 
     joined = _join(profile, load_job(Job(model, trust=trust), "--model"), options)
-    unwritten = None
-    if output is not None:
-        try:
-            joined.save(output)
-        except OSError as error:
-            unwritten = error
-    emit(json.dumps(joined.to_dict(), indent=2) if form == "json" else joined.to_text(depth, top))
-    if unwritten is not None:
-        cannot_write(unwritten)
+    save_and_print(joined, output, form, depth=depth, top=top)
     if strict and joined.above_one:
         fail(f"{format_count(len(joined.above_one), 'layer')} above 1 of what {options['device']} can do", NOT_KEPT)
 

@@ -6,26 +6,20 @@ The name of each option is that of a parameter of `llm`, which gets the value as
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from profilerkit.cli import USAGE, emit, fail
+from profilerkit.cli import USAGE, fail
 from profilerkit.cli.option_values import parse_batch_sizes, require_suffix
 from profilerkit.cli.options import console_or_json, output_option, trust_option
-from profilerkit.cli.output import cannot_write
 from profilerkit.errors import ArgumentError, DeviceNotKnownError, InputError, NotOfferedError
-from profilerkit.process.files import write_text
 
-if TYPE_CHECKING:
-    from ..language_models import LanguageModelComparison, LanguageModelReport
+from .results import save_and_print
 
 __all__ = ["command"]
 
-#: The form of a file by the end of its name.
-_FORMS = {".json": "json", ".txt": "console", ".html": "html"}
 _COUNT = click.IntRange(min=1)
 
 
@@ -108,43 +102,17 @@ def _read_several(
 @click.option("--measure", is_flag=True, help="Also generate with the model, and measure the time of each token.")
 @trust_option
 @console_or_json
-@output_option("Also write a file: .json, .txt or .html.", require_suffix(*_FORMS))
+@output_option("Also write a file: .json, .txt or .html.", require_suffix(".json", ".txt", ".html"))
 def command(models: tuple[str, ...], form: str, output: Path | None, **options: Any) -> None:
     """Predict the memory and time that serving a language model needs.
 
     MODEL names a language model, such as hf:llama, or a folder with its configuration, or a GGUF file, whose header
     alone is read; weights are not needed. Several models, devices, dtypes or formats are compared.
     """
-    result = _predict(models, options)
-    failure = None if output is None else _save(result, output)
-    emit(_write_as(result, form))  # also where the file could not be written: the result took its time
-    if failure is not None:
-        cannot_write(failure)
-
-
-def _predict(models: tuple[str, ...], options: dict[str, Any]) -> LanguageModelReport | LanguageModelComparison:
-    """Return the predictions; a wrong request ends the command."""
     from ..language_models import llm
 
     try:
-        return llm(*models, **options)
+        result = llm(*models, **options)
     except (ArgumentError, DeviceNotKnownError, InputError, NotOfferedError) as error:
         fail(str(error), USAGE, error)
-
-
-def _save(result: LanguageModelReport | LanguageModelComparison, output: Path) -> OSError | None:
-    """Write a file in the form that its name tells; return the error if that was not possible."""
-    try:
-        write_text(output, _write_as(result, _FORMS[output.suffix]) + "\n")
-    except OSError as error:
-        return error
-    return None
-
-
-def _write_as(result: LanguageModelReport | LanguageModelComparison, form: str) -> str:
-    """Return a result in a form: "html", "json" or "console"."""
-    if form == "html":
-        return result.to_html()
-    if form == "json":
-        return json.dumps(result.to_dict(), indent=2)
-    return result.to_text()
+    save_and_print(result, output, form)
