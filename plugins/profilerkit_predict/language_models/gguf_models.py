@@ -100,8 +100,8 @@ def _describe_weights(file: GgufFile, sizes: GgufSizes, tensors: Iterable[Stored
     for tensor in tensors:
         kind = _find_kind(file, tensor)
         part = WeightPart(kind, 0, 0, tensor.dtype)
-        if kind is WeightKind.EXPERTS:
-            part = replace(part, routing=sizes.require_routing())
+        if kind is WeightKind.EXPERTS or (kind is WeightKind.OTHER and "_exps." in tensor.name):
+            part = replace(part, routing=sizes.require_routing())  # biases of experts are read with them
         elif kind is WeightKind.EMBEDDING:
             part = replace(part, row_elements=tensor.shape[-1])
         elif "attn_kv_b" in tensor.name and tensor.name.replace("attn_kv_b", "attn_k_b") in names:
@@ -138,10 +138,14 @@ def _sum_parts(weights: Iterable[_Weight]) -> Iterator[WeightPart]:
     members: defaultdict[WeightPart, list[StoredTensor]] = defaultdict(list)
     for tensor, _, part in weights:
         members[part].append(tensor)
+    with_experts: set[str] = set()  # a layer of experts counts once, whatever types its matrices have
     for part in sorted(members, key=lambda part: (part.kind, part.dtype, part.read_in)):
         tensors = members[part]
-        # The matrices of a layer's experts are one place where tokens are sent; of tables each is looked into.
-        layers = len(tensors) if part.routing is None else len(set(map(_read_layer, tensors)))
+        layers = len(tensors)
+        if part.routing is not None:
+            others = set(map(_read_layer, tensors)) - with_experts
+            layers = len(others)
+            with_experts |= others
         elements = sum(tensor.elements for tensor in tensors)
         yield replace(part, elements=elements, bytes=sum(tensor.bytes for tensor in tensors), layers=layers)
 

@@ -210,7 +210,8 @@ def _describe(
         return replace(part, kind=WeightKind.HEAD)
     if is_table:
         return replace(part, kind=WeightKind.EMBEDDING, row_elements=weight.shape[1])
-    if len(weight.shape) == 3 and routing is not None:
-        return replace(part, kind=WeightKind.EXPERTS, routing=Routing(weight.shape[0], routing.experts_per_token))
+    if routing is not None and (len(weight.shape) == 3 or (len(weight.shape) == 2 and "bias" in weight.name)):
+        kind = WeightKind.EXPERTS if len(weight.shape) == 3 else WeightKind.OTHER
+        return replace(part, kind=kind, routing=Routing(weight.shape[0], routing.experts_per_token))
     is_matrix = weight in layer.parameters and len(weight.shape) >= 2
     return replace(part, kind=WeightKind.MATRIX) if is_matrix else part

@@ -76,6 +76,20 @@ def test_experts_are_read_as_far_as_tokens_are_sent_to_them(tmp_path: Path) -> N
     assert step.weight_bytes == quantized + router + norms + 2 * WIDTH * WORDS + 2 * WIDTH
 
 
+def test_experts_of_several_types_are_one_layer(tmp_path: Path) -> None:
+    """Four experts with biases, of which a token is sent to one; two replicas exchange the features of a token each."""
+    path = tmp_path / "experts.gguf"
+    sizes = SIZES | {"expert_count": 4, "expert_used_count": 1}
+    part = attention(WIDTH, HEADS, GROUPS, SIZE, Q4_K) | feed_forward(WIDTH, INNER, Q4_K, experts=4)
+    part |= {"ffn_down_exps.weight": matrix(INNER, WIDTH, F16, 4), "ffn_up_exps.bias": ((INNER, 4), *F32)}
+    write_model(path, "gpt-oss", sizes, [part])
+    cost = read(path, prompt=10, new=4, device="h100", parallel="dp2").cost
+    assert {term.name: term.amount for term in cost(2, 1, 0).terms}["all-gather"] == 2 * 2 * WIDTH
+    experts = 2 * WIDTH * INNER * 9 // 16 + 2 * WIDTH * INNER + 4 * INNER
+    others = ATTENTION * 9 // 16 + 4 * WIDTH * 4 + 3 * 4 * WIDTH + 2 * WIDTH * WORDS + 2 * WIDTH
+    assert cost(1, 1, 0).weight_bytes == experts + others
+
+
 def test_experts_without_a_number_are_refused(tmp_path: Path) -> None:
     """How many a token is sent to is not known: their work would be left out without a word."""
     path = tmp_path / "experts.gguf"

@@ -48,6 +48,18 @@ def test_experts_that_a_token_is_not_sent_to_are_left_out() -> None:
     assert any("runs every expert" in note for note in report.facts.notes)
 
 
+def test_biases_of_experts_are_read_with_the_experts() -> None:
+    """Four experts of gpt-oss, each with biases of twice 16 and of 32, of which a token is sent to one."""
+    skip_where_experts_ask_for_addresses()
+    sizes = {"num_local_experts": 4, "num_experts_per_tok": 1, "intermediate_size": 16, "head_dim": 8}
+    report: Any = llm(configuration("GptOssConfig", num_key_value_heads=2, **sizes), prompt=PROMPT, new=4, dtype="bf16")
+    (biases,) = [part for part in report.facts.weights if part.kind == "other" and part.routing]
+    assert biases.bytes == 2 * 4 * (2 * 16 + WIDTH) * 2
+    term = next(term for term in report.cost(1, 1, 0).terms if term.name == "norms and buffers")
+    others = sum(part.bytes for part in report.facts.weights if part.kind == "other" and not part.routing)
+    assert term.amount == others + biases.bytes / 4
+
+
 def test_a_token_attends_to_its_own_chunk() -> None:
     """Three layers of four see the tokens of chunks of 8 up to themselves, the fourth all before it."""
     report: Any = llm(llama_4(chunk=8, layers=4), prompt=PROMPT, new=4, dtype="bf16", block_size=1)
@@ -280,13 +292,13 @@ def test_layers_for_images_are_stored_and_not_read() -> None:
 def test_devices_share_heads_and_hold_latents_whole() -> None:
     report: Any = llm(llama_4(), prompt=PROMPT, new=4, dtype="bf16")
     whole = report.cost.cache_bytes(PROMPT, 8)
-    assert [report.cost.cache.count_device_bytes(PROMPT, 8, Layout(devices)) for devices in (1, 2, 4)] == [
+    assert [report.cost.cache.count_bytes(PROMPT, 8, Layout(devices)) for devices in (1, 2, 4)] == [
         whole,
         whole // 2,
         whole // 2,
     ]
     latent: Any = llm(deepseek_32(), prompt=PROMPT, new=4, dtype="bf16")
-    assert latent.cost.cache.count_device_bytes(PROMPT, 8, Layout(4)) == latent.cost.cache_bytes(PROMPT, 8)
+    assert latent.cost.cache.count_bytes(PROMPT, 8, Layout(4)) == latent.cost.cache_bytes(PROMPT, 8)
 
 
 def test_a_folder_has_the_dtype_of_its_configuration(tmp_path: Path) -> None:
