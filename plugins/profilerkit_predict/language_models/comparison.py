@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from profilerkit.arguments.checks import PATH
 from profilerkit.process.encoding import printable
-from profilerkit.process.files import write_text
 
 from .notes import general_notes
-from .report import LanguageModelReport
+from .report import LanguageModelReport, save
 from .report_tables import list_serving_columns
 from .text_table import Column, TextTable, draw_table, join_columns, show_bytes, wrap_lines
 
@@ -51,9 +48,8 @@ class LanguageModelComparison:
         return render_page(self.reports, _compare_in_table(self.reports))
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write all of it to a file: a page if its name ends in ``.html``, otherwise JSON."""
-        target = PATH("path", path)
-        write_text(target, self.to_html() if str(target).endswith(".html") else json.dumps(self.to_dict(), indent=2))
+        """Write all of it to a file: a page if its name ends in ``.html``, text if in ``.txt``, otherwise JSON."""
+        save(self, path)
 
     def plot(self, kind: str = "cache_memory") -> Any:
         """Return a figure of all reports; see `LanguageModelReport.plot`."""

@@ -1,9 +1,14 @@
-"""The cache of a serving engine: its parts, its bytes in blocks, and what a step reads and writes of it."""
+"""The cache of a serving engine: its bytes in blocks, and what a step reads and writes of it.
+
+`StepCost` asks for both. The cache has parts, each of which grows by entries: an entry is of one token, or of several
+where a model compresses them (`CacheLayer`). The model's own cache tells the parts; this file says what an engine makes
+of them.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -12,7 +17,7 @@ from profilerkit.process.cached import cached_property
 from ..checkpoints.formats import WeightFormat
 from .engines import ANY_ENGINE, EngineRule, WindowPool
 from .formulas import dtype_bytes
-from .layout import Layout
+from .layout import ONE_DEVICE, Layout
 from .model_cache import CacheLayer
 from .records import LatentAttention, ModelFacts
 
@@ -41,11 +46,13 @@ class EngineCache:
     cache_format: WeightFormat | None = None
     shared_prefix: int = 0
 
+    # Its parts -------------------------------------------------------------------------------------------------------
+
     @cached_property
     def parts(self) -> tuple[CacheLayer, ...]:
         """How it grows: as the cache of the model does, or as latents where the model has latent attention.
 
-        Heads that the library repeats before it caches them are in it once. Parts that grow alike are one.
+        Layers that grow alike are one part. Heads that the library repeats before it caches them are in it once.
         """
         latent = self.facts.work.latent
         if latent is not None:
@@ -53,7 +60,7 @@ class EngineCache:
         alike: dict[CacheLayer, list[CacheLayer]] = {}
         for layer in self.facts.cache.parts:
             alike.setdefault(replace(layer, path="", bytes_per_entry=0, constant_bytes=0), []).append(layer)
-        return tuple(self._join_parts(layers) for layers in alike.values())
+        return tuple(self._join_layers(layers) for layers in alike.values())
 
     @property
     def bytes_per_token(self) -> float:
@@ -75,8 +82,8 @@ class EngineCache:
             index_entry = self._store(latent.index_bytes) if latent.index_bytes else 0
         return (latents, CacheLayer("keys of the indexer", index_entry, heads=1)) if index_entry else (latents,)
 
-    def _join_parts(self, layers: Sequence[CacheLayer]) -> CacheLayer:
-        """Return parts of a cache that grow alike as one, in the format of the cache."""
+    def _join_layers(self, layers: Sequence[CacheLayer]) -> CacheLayer:
+        """Return layers that grow alike as one part, in the format of the cache."""
         repeats = self.facts.cache.repeats
         first = layers[0]
         return replace(
@@ -93,13 +100,10 @@ class EngineCache:
             return entry
         return self.cache_format.count_bytes(entry // dtype_bytes(self.facts.dtype))
 
-    def count_bytes(self, context: int, batch: int = 1) -> int:
-        """Return its bytes in blocks after so many tokens of so many sequences."""
-        tokens = self.count_tokens(context)
-        return sum(self._count_paged_bytes(part, tokens, batch) for part in self.parts)
+    # Its bytes -------------------------------------------------------------------------------------------------------
 
-    def count_device_bytes(self, context: int, batch: int, layout: Layout) -> int:
-        """Return its bytes on the fullest device of a layout.
+    def count_bytes(self, context: int, batch: int, layout: Layout = ONE_DEVICE) -> int:
+        """Return its bytes in blocks after so many tokens of so many sequences, on the fullest device of a layout.
 
         Tensor parallelism shares the heads: a device has at least one, and latents whole.
         """
@@ -107,16 +111,12 @@ class EngineCache:
         tokens, sequences = self.count_tokens(context), math.ceil(batch / layout.data)
         total = 0
         for part in self.parts:
-            paged_bytes = self._count_paged_bytes(part, tokens, sequences)
-            total += math.ceil(paged_bytes / part.count_sharing(layout.tensor) * share_of_layers)
+            # Whole blocks of a common prefix are of all sequences.
+            shared = self.count_shared_entries(part) // self.block_size * self.block_size
+            entries = sequences * self._count_entries_in_blocks(part, tokens) - (sequences - 1) * shared
+            part_bytes = sequences * part.constant_bytes + entries * part.bytes_per_entry
+            total += math.ceil(part_bytes / part.count_sharing(layout.tensor) * share_of_layers)
         return total
-
-    def _count_paged_bytes(self, part: CacheLayer, tokens: int, sequences: int) -> int:
-        """Return the bytes of a part in blocks, of which whole ones can be of several sequences."""
-        blocks = self.count_shared_entries(part) // self.block_size
-        shared = part.bytes_per_entry * blocks * self.block_size
-        entries = self._count_entries_in_blocks(part, tokens)
-        return sequences * (part.constant_bytes + part.bytes_per_entry * entries) - (sequences - 1) * shared
 
     def _count_entries_in_blocks(self, part: CacheLayer, tokens: int) -> int:
         """Return how many entries the blocks of one sequence have room for, by what the engine keeps of windows."""
@@ -124,7 +124,8 @@ class EngineCache:
             return part.entries(tokens)
         pool = self.engine.window_pool
         if pool is not None and any(other.window is not None for other in self.parts):
-            return self._count_entries_of_pool(part, tokens, pool)
+            entries = self._count_entries_of_pool(part, tokens, pool)
+            return math.ceil(entries / self.block_size) * self.block_size
         blocks = math.ceil(part.entries(tokens) / self.block_size)
         if part.window is not None and not part.is_chunked:  # chunks begin with a block
             blocks = min(blocks + self.engine.window_spare_blocks, math.ceil(tokens / self.block_size))
@@ -136,12 +137,11 @@ class EngineCache:
         A sequence takes as much of both as of the pool that has less room for it.
         """
         entries = replace(part, window=None).entries(tokens)
-        if self.facts.architecture in pool.architectures:
-            needed = max(other.entries(tokens) for other in self.parts if other.window is not None)
-            entries = max(entries, math.ceil(needed / pool.share))
-            if part.window is not None:
-                entries = math.ceil(pool.share * entries)
-        return math.ceil(entries / self.block_size) * self.block_size
+        if self.facts.architecture not in pool.architectures:
+            return entries
+        needed = max(other.entries(tokens) for other in self.parts if other.window is not None)
+        entries = max(entries, math.ceil(needed / pool.share))
+        return entries if part.window is None else math.ceil(pool.share * entries)
 
     def count_shared_entries(self, part: CacheLayer) -> int:
         """Return how many entries of a part are those of the prefix: none where only the last tokens are kept."""
@@ -160,54 +160,32 @@ class CacheTraffic(NamedTuple):
     written: float
 
 
-class _SequenceTraffic(NamedTuple):
-    """Bytes that a step reads and writes for one sequence; ``shared`` are those that it reads of a common prefix."""
-
-    read: float
-    written: float
-    shared: float
-
-
-def count_cache_traffic(cache: EngineCache, pieces: Iterable[Piece], tensor_parallel: int = 1) -> CacheTraffic:
+def count_cache_traffic(cache: EngineCache, pieces: Sequence[Piece], tensor_parallel: int = 1) -> CacheTraffic:
     """Return the bytes that a step reads and writes on one of ``tensor_parallel`` devices, which share the heads.
 
-    A prefix that sequences share is read once.
+    A prefix that sequences share is read once. What has a constant size is written by the first step of a sequence and
+    read by each later one, which also writes it if it is a state; with an encoder it is the keys and values of cross
+    attention.
     """
-    read = written = most_shared = 0.0
-    for piece in pieces:
-        sequence = _count_sequence_traffic(cache, piece, tensor_parallel)
-        read += piece.sequences * (sequence.read - sequence.shared)
-        written += piece.sequences * sequence.written
-        most_shared = max(most_shared, sequence.shared)
-    return CacheTraffic(read + most_shared, written)
-
-
-def _count_sequence_traffic(cache: EngineCache, piece: Piece, tensor_parallel: int) -> _SequenceTraffic:
-    is_first, has_encoder = not piece.cached, cache.facts.is_encoder_decoder
-    tokens_before = 0 if is_first else cache.count_tokens(piece.cached)
-    # The prompt is the encoder's, and begins the decoder with one token; each further step adds one as well.
-    new_tokens = 1 if has_encoder else piece.new_tokens
-    read = written = shared = 0.0
+    has_encoder = cache.facts.is_encoder_decoder
+    read = written = 0.0
     for part in cache.parts:
+        prefix = cache.count_shared_entries(part)
+        entries_read = entries_written = states_read = states_written = most_shared = 0
+        for sequences, new_tokens, cached, *_ in pieces:
+            before = cache.count_tokens(cached) if cached else 0
+            entries = part.entries_read(before)
+            shared = min(prefix, entries)
+            most_shared = max(most_shared, shared)
+            entries_read += sequences * (entries - shared)
+            # The prompt is the encoder's, and begins the decoder with one token; each further step adds one as well.
+            entries_written += sequences * _count_added_entries(part, before, 1 if has_encoder else new_tokens)
+            states_read += sequences if cached else 0
+            states_written += 0 if cached and has_encoder else sequences
         devices = part.count_sharing(tensor_parallel)
-        entries = part.entries_read(tokens_before)
-        constant = _count_constant_traffic(part, is_first, has_encoder)
-        added = _count_added_entries(part, tokens_before, new_tokens)
-        read += (part.bytes_per_entry * entries + constant.read) / devices
-        written += (part.bytes_per_entry * added + constant.written) / devices
-        shared += part.bytes_per_entry * min(cache.count_shared_entries(part), entries) / devices
-    return _SequenceTraffic(read, written, shared)
-
-
-def _count_constant_traffic(part: CacheLayer, is_first: bool, has_encoder: bool) -> CacheTraffic:
-    """Return what a step reads and writes of what has a constant size, which the first step of a sequence writes.
-
-    With an encoder these are the keys and values of cross attention, which each later step reads. Otherwise it is a
-    state, which each later step reads and writes.
-    """
-    if is_first:
-        return CacheTraffic(0, part.constant_bytes)
-    return CacheTraffic(part.constant_bytes, 0 if has_encoder else part.constant_bytes)
+        read += (part.bytes_per_entry * (entries_read + most_shared) + part.constant_bytes * states_read) / devices
+        written += (part.bytes_per_entry * entries_written + part.constant_bytes * states_written) / devices
+    return CacheTraffic(read, written)
 
 
 def _count_added_entries(part: CacheLayer, before: int, new: int) -> int:

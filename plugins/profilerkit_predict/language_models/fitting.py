@@ -98,7 +98,7 @@ def count_memory(
     tokens = max(min(sequences * context, prefill_tokens), sequences)
     return Memory(
         weights=cost.device_weight_bytes(layout),
-        cache=cost.cache.count_device_bytes(context, batch, layout),
+        cache=cost.cache.count_bytes(context, batch, layout),
         activations=None if facts.traced is None else _scale_activations(facts.traced.prefill, tokens),
         reserve=0 if capacity is None else math.ceil(capacity * reserve),
         capacity=capacity,

@@ -1,9 +1,12 @@
-"""Formulas over plain numbers: the multiply-accumulates of a step as written and in an engine, experts, bytes."""
+"""Formulas over plain numbers: the multiply-accumulates of a step as written and in an engine, experts, bytes.
+
+What an engine does otherwise than the model's own code is a table in ``docs/language-models.rst``.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
 from profilerkit.errors import ArgumentError
@@ -12,8 +15,6 @@ from ..checkpoints.formats import WeightFormat
 from .records import LatentAttention, Law, Term, WeightPart, Work
 
 __all__ = [
-    "REWRITES",
-    "Rewrite",
     "count_attended_entries",
     "count_attended_pairs",
     "count_chunked_pairs",
@@ -153,77 +154,6 @@ def count_stored_bytes(part: WeightPart, weights: WeightFormat | None) -> int:
     return weights.count_bytes(part.elements) if weights and part.kind in weights.kinds else part.bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Rewrite:
-    """One thing that a serving engine does otherwise than the model's own code.
-
-    Attributes:
-        name: What is rewritten.
-        as_written: What the model's own code does.
-        engine: What the engine is taken to do.
-        changes: Which numbers that changes.
-    """
-
-    name: str
-    as_written: str
-    engine: str
-    changes: str
-
-
-REWRITES: tuple[Rewrite, ...] = (
-    Rewrite(
-        "fused attention",
-        "the whole square of queries and keys, masked afterwards",
-        "each query with the keys that it attends to: causal, inside the window, or its own chunk, no more than "
-        "an indexer chooses; scores are never written",
-        "MACs of attention, bytes",
-    ),
-    Rewrite(
-        "absorbed latent attention",
-        "keys and values of the whole cache are expanded from their latents at each step",
-        "decode: the expansion is multiplied into queries and outputs, attention runs on the latents; a pass over "
-        "several tokens expands or absorbs, whichever takes fewer MACs",
-        "MACs of latent attention",
-    ),
-    Rewrite(
-        "latent cache",
-        "what the cache object holds (keys and values of all heads where the library expands them first)",
-        "the latent and the shared part of the key with the position, once for all heads; an indexer's keys as seen",
-        "bytes of the cache",
-    ),
-    Rewrite(
-        "grouped cache",
-        "what the cache object holds (Falcon's new architecture repeats keys and values for all heads first)",
-        "keys and values of each group of heads once",
-        "bytes of the cache",
-    ),
-    Rewrite(
-        "paged cache",
-        "each step copies the cache to append to it",
-        "blocks of block_size tokens; a step writes its own tokens and reads those that it attends to",
-        "bytes of the cache, bytes moved",
-    ),
-    Rewrite(
-        "head on the last token",
-        "logits of the last token, as generate() asks for; of all tokens where the model cannot leave them out",
-        "logits of the last token of each sequence",
-        "MACs of the head in prefill",
-    ),
-    Rewrite(
-        "grouped experts",
-        "as the experts implementation does; Llama 4's runs all experts for each token",
-        "a product for each token and each of its experts; the weights of distinct experts are read once",
-        "MACs of experts, bytes of weights",
-    ),
-    Rewrite(
-        "chunked prefill",
-        "all prompts in one pass",
-        "at most prefill_tokens tokens in one pass: activations are those of so many tokens",
-        "bytes of activations",
-    ),
-)
-
-
 def engine_terms(work: Work) -> tuple[Term, ...]:
     """Return the terms of a model without its latent attention, which `engine_macs` counts by its own sizes.
 
@@ -258,7 +188,7 @@ def _list_latent_terms(latent: LatentAttention) -> Iterator[tuple[Term, ...]]:
 
 
 def engine_macs(work: Work, batch: int, new_tokens: int, cached: int, logits: int = 1) -> int:
-    """Return the multiply-accumulates that a serving engine needs for a step, by the table of rewrites.
+    """Return the multiply-accumulates that a serving engine needs for a step.
 
     ``logits`` is of how many tokens of each sequence the head makes logits.
     """

@@ -160,8 +160,7 @@ class ExecutionModel:
     """How the numbers take the model to be run; every number of a language model names one.
 
     Attributes:
-        name: "as written" (the operators that the model's own code runs) or "engine" (a serving engine, by the
-            rewrites of `profilerkit_predict.language_models.formulas.REWRITES`).
+        name: "as written" (the operators that the model's own code runs) or "engine" (a serving engine).
         library: The library that the code is from, with its version: "transformers 5.23.0".
         attention: Its attention implementation: "sdpa"; None where no code was followed, as of a file.
         experts: Its experts implementation; None for a model without experts.

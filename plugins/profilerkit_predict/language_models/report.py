@@ -14,7 +14,6 @@ from profilerkit.process.encoding import printable
 from profilerkit.process.files import write_text
 
 from .fitting import Fit, fit
-from .formulas import REWRITES
 from .model_cache import CacheBytes
 from .notes import ASSUMPTIONS, general_notes, report_notes
 from .queueing import Arrivals, predict_arrivals, predict_burst
@@ -28,8 +27,9 @@ from .text_table import draw_table, wrap_lines
 
 if TYPE_CHECKING:
     from ..prediction.predicting import Prediction
+    from .comparison import LanguageModelComparison
 
-__all__ = ["LanguageModelReport", "Request", "make_report"]
+__all__ = ["LanguageModelReport", "Request", "make_report", "save"]
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,6 @@ class LanguageModelReport:
                 ],
             },
             "engine": {
-                "rewrites": [asdict(rewrite) for rewrite in REWRITES],
                 "device": self.device.name if self.device else None,
                 "tier": self.device.tier if self.device else None,
                 "devices": self.cost.devices,
@@ -203,9 +202,8 @@ class LanguageModelReport:
         return render_page((self,))
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write all of it to a file: a page if its name ends in ``.html``, otherwise JSON."""
-        target = PATH("path", path)
-        write_text(target, self.to_html() if str(target).endswith(".html") else json.dumps(self.to_dict(), indent=2))
+        """Write all of it to a file: a page if its name ends in ``.html``, text if in ``.txt``, otherwise JSON."""
+        save(self, path)
 
     def plot(self, kind: str = "cache_memory") -> Any:
         """Return a figure of matplotlib: "cache_memory", "step_terms" or "tokens_per_second".
@@ -218,6 +216,16 @@ class LanguageModelReport:
 
     def __str__(self) -> str:
         return printable(self.to_text())
+
+
+def save(result: LanguageModelReport | LanguageModelComparison, path: str | PathLike[str]) -> None:
+    """Write a result to a file, in the form that the end of its name tells."""
+    target = PATH("path", path)
+    if str(target).endswith(".html"):
+        text = result.to_html()
+    else:
+        text = result.to_text() if str(target).endswith(".txt") else json.dumps(result.to_dict(), indent=2)
+    write_text(target, text)
 
 
 # How it is made ------------------------------------------------------------------------------------------------------

@@ -75,7 +75,7 @@ class Speculation:
         """Return the bytes that a device has of what drafts: weights and cache."""
         if self.drafter is None:
             return 0
-        cache = self.drafter.cache.count_device_bytes(context, batch, layout)
+        cache = self.drafter.cache.count_bytes(context, batch, layout)
         return self.drafters * (self.drafter.device_weight_bytes(layout) + cache)
 
 
