@@ -10,10 +10,8 @@ write to it, or where its values are asked for. What operators make of values is
 
 from __future__ import annotations
 
-import weakref
-from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
@@ -21,6 +19,7 @@ from ..compat.modes import disable_dispatch_modes
 from ..compat.tensors import FakeTensor, is_zerotensor
 from ..model.tensors import storage_key
 from ..untouched.write_guard import written_by
+from .kept_values import ConcreteTensors, Originals
 from .operator_facts import find_nature, tensors_among, tensors_in
 
 __all__ = ["FakeValues", "KnownValues", "is_small"]
@@ -135,20 +134,11 @@ class KnownValues:
                 self._forget_values(target)
 
     def _prepare_write(self, target: torch.Tensor) -> None:
-        """Make the concrete tensor that an operator is about to write to, also through another tensor like ``x.data``.
-
-        Where several tensors of the model share these values in memory, none of them is known any more: each would have
-        a copy of its own, and the write would change only one of the copies.
-        """
-        if not self.stands_in(target) or target.is_floating_point():
-            return
-        changed = self.originals.list_changed(storage_key(target))
-        if len(changed) == 1:
-            self._make_concrete(changed[0])
-            return
-        for tensor in changed:
-            self.originals.remove(tensor)
-            self.concrete.remove_storage(storage_key(tensor))
+        """Make the concrete tensor that an operator is about to write to, also through another one like ``x.data``."""
+        if self.stands_in(target) and not target.is_floating_point():
+            stand_in = self.originals.find_by_storage(storage_key(target))
+            if stand_in is not None:
+                self._make_concrete(stand_in)
 
     def _forget_values(self, tensor: torch.Tensor) -> None:
         """Forget the values of all that shares storage with a tensor, which was written to."""
@@ -227,141 +217,3 @@ def _move_to_meta(value: Any) -> Any:
     if not isinstance(value, torch.Tensor) or (value.is_meta and not isinstance(value, FakeTensor)):
         return value
     return torch.empty_strided(value.size(), value.stride(), dtype=value.dtype, device=_META)
-
-
-# Where the values are -------------------------------------------------------------------------------------------------
-
-
-class _Original(NamedTuple):
-    """A tensor without values, and the real tensor that it stands in for, its *original*."""
-
-    stand_in: torch.Tensor
-    real: torch.Tensor
-
-
-class Originals:
-    """The real tensors that stand-ins have their values from: the integer buffers and inputs of one pass.
-
-    Most models never ask for these values, so nothing is copied before they do. Both tensors are kept alive until
-    `clear`, and the ``id`` of a stand-in names no other tensor before then.
-    """
-
-    def __init__(self) -> None:
-        #: By the ``id`` of a stand-in: itself and its original, for those whose values are still those of the original.
-        self.by_id: dict[int, _Original] = {}
-        #: The same for all stand-ins that were added.
-        self._all: dict[int, _Original] = {}
-        #: By the storage of a stand-in: the stand-ins that a write to this storage changes; None until it is needed.
-        self._changed_together: dict[int, list[torch.Tensor]] | None = None
-
-    def add(self, stand_in: torch.Tensor, real: torch.Tensor) -> None:
-        """Let a stand-in have the values of a real tensor."""
-        self.by_id[id(stand_in)] = self._all[id(stand_in)] = _Original(stand_in, real)
-        self._changed_together = None
-
-    def find(self, stand_in: torch.Tensor) -> torch.Tensor | None:
-        """Return the real tensor whose values a stand-in has; None where it has others, or none that are known."""
-        original = self.by_id.get(id(stand_in))
-        return None if original is None else original.real
-
-    def remove(self, stand_in: torch.Tensor) -> None:
-        """Let a stand-in no longer have the values of its original, if it has one."""
-        self.by_id.pop(id(stand_in), None)
-
-    def list_changed(self, storage: int) -> list[torch.Tensor]:
-        """Return the stand-ins that a write to a storage of stand-ins changes; none where the storage is of no such.
-
-        More than one if their originals share memory, such as a buffer that is a view of another buffer: each has a
-        stand-in of its own, and a real run would write to all of them at once.
-        """
-        if not self._all:
-            return []
-        if self._changed_together is None:
-            self._changed_together = self._group_by_memory()
-        return self._changed_together.get(storage, [])
-
-    def _group_by_memory(self) -> dict[int, list[torch.Tensor]]:
-        """Return the stand-ins whose originals share memory, by the storage of each of these stand-ins."""
-        groups: defaultdict[int, list[torch.Tensor]] = defaultdict(list)
-        for original in self._all.values():
-            groups[storage_key(original.real)].append(original.stand_in)
-        return {storage_key(stand_in): group for group in groups.values() for stand_in in group}
-
-    def clear(self) -> None:
-        """Let go of all tensors."""
-        self.by_id.clear()
-        self._all.clear()
-        self._changed_together = None
-
-
-class _Concrete(weakref.ref[torch.Tensor]):
-    """A weak reference to a tensor without values, with the values beside it.
-
-    Attributes:
-        identity: The ``id`` of the tensor without values.
-        storage: The address of its storage, which its views have too.
-        values: The concrete tensor, on the CPU.
-    """
-
-    __slots__ = ("identity", "storage", "values")
-
-    identity: int
-    storage: int
-    values: torch.Tensor
-
-
-class ConcreteTensors:
-    """The concrete tensors of the stand-ins that are alive; one that is freed takes its concrete tensor along.
-
-    The recorder reads `by_id` and `storages` at every operator, which is why they are plain attributes; only the
-    methods change them.
-    """
-
-    def __init__(self) -> None:
-        #: The concrete tensor of a stand-in, by the stand-in's ``id``.
-        self.by_id: dict[int, _Concrete] = {}
-        #: How many stand-ins with one share a storage, by its address; a storage without any is left out.
-        self.storages: Counter[int] = Counter()
-
-    def find(self, tensor: torch.Tensor) -> torch.Tensor | None:
-        """Return the concrete tensor of a stand-in; None where it has none."""
-        concrete = self.by_id.get(id(tensor))
-        return concrete.values if concrete is not None and concrete() is tensor else None
-
-    def add(self, tensor: torch.Tensor, values: torch.Tensor) -> None:
-        """Give a stand-in a concrete tensor, in place of the one that it may have."""
-        self.remove(tensor)
-        concrete = _Concrete(tensor, self._free)
-        concrete.identity = id(tensor)
-        concrete.storage = storage_key(tensor)
-        concrete.values = values
-        self.by_id[concrete.identity] = concrete
-        self.storages[concrete.storage] += 1
-
-    def remove(self, tensor: torch.Tensor) -> None:
-        """Take the concrete tensor of a stand-in away, if it has one."""
-        concrete = self.by_id.get(id(tensor))
-        if concrete is not None:
-            self._remove(concrete)
-
-    def remove_storage(self, storage: int) -> None:
-        """Take away the concrete tensors of all stand-ins that share a storage."""
-        if storage in self.storages:
-            for concrete in [concrete for concrete in self.by_id.values() if concrete.storage == storage]:
-                self._remove(concrete)
-
-    def clear(self) -> None:
-        """Let go of all tensors."""
-        self.by_id.clear()
-        self.storages.clear()
-
-    def _free(self, concrete: _Concrete) -> None:
-        """Take away the concrete tensor of a stand-in that was freed, unless another tensor has its ``id`` by now."""
-        if self.by_id.get(concrete.identity) is concrete:
-            self._remove(concrete)
-
-    def _remove(self, concrete: _Concrete) -> None:
-        del self.by_id[concrete.identity]
-        self.storages[concrete.storage] -= 1
-        if not self.storages[concrete.storage]:
-            del self.storages[concrete.storage]

@@ -10,13 +10,11 @@ from typing import Any
 
 import torch
 
-from ..compat.modes import is_any_autocast_enabled
-from ..compat.operators import find_operator
 from ..compat.tensors import find_storage, storage_address
 from ..model.tensors import list_parts, list_wrapped, storage_key
 from ..model.weights import find_spans
 
-__all__ = ["INPUT", "KeptCasts", "LiveBytes", "list_viewed_bytes", "select_makers"]
+__all__ = ["INPUT", "LiveBytes", "list_viewed_bytes", "select_makers"]
 
 #: The maker of an input of the model.
 INPUT = -1
@@ -133,27 +131,26 @@ class LiveBytes:
         if watched is not None and heir is not None:
             watched.heirs = (*self._list_alive(watched.heirs), heir)
 
-    def add_weight(self, tensor: torch.Tensor, made: bool) -> int:
-        """Count a tensor of the model's as nothing, and less than nothing once it is freed; return as `add` does.
-
-        A trace has its bytes beside the bytes alive, where they stay even if the model replaces it in its pass.
-        """
-        added = self.add(tensor, size=0, made=made)
-        watched = self._find(tensor)
-        if watched is not None and added:
-            watched.weights = added
-        return added
-
-    def add(self, tensor: torch.Tensor, size: int | None = None, made: bool = False, maker: int = NOBODY) -> int:
+    def add(
+        self,
+        tensor: torch.Tensor,
+        size: int | None = None,
+        made: bool = False,
+        maker: int = NOBODY,
+        *,
+        is_weight: bool = False,
+    ) -> int:
         """Count the tensor's storage, or what it has grown by; return its bytes where it was not known before.
 
         ``size`` is what it counts for. ``made`` says that the storage was made for the pass, and should be gone after
-        it. ``maker`` is the operator that has just written to it.
+        it. ``maker`` is the operator that has just written to it. ``is_weight`` says that a trace has its bytes beside
+        the bytes alive, where they stay even if the model replaces it in its pass: it counts as less than nothing once
+        it is freed.
         """
         try:
             storage = find_storage(tensor)
         except (NotImplementedError, RuntimeError):  # sparse and other tensors without one storage
-            return sum([self.add(part, size, made, maker) for part in list_parts(tensor)])
+            return sum([self.add(part, size, made, maker, is_weight=is_weight) for part in list_parts(tensor)])
         if self._freed:
             self.take_off()
         key, nbytes = storage_address(storage), int(storage.nbytes())
@@ -170,7 +167,8 @@ class LiveBytes:
             self.parts[self.part] += counted
         watched = self._watched[key] = _Watched(storage, self._freed.append)
         watched.key, watched.seen, watched.counted, watched.part = key, nbytes, counted, self.part
-        watched.made, watched.maker, watched.suspicion, watched.weights, watched.heirs = made, maker, None, 0, ()
+        watched.made, watched.maker, watched.suspicion, watched.heirs = made, maker, None, ()
+        watched.weights = nbytes if is_weight else 0
         return nbytes
 
     def _grow(self, watched: _Watched, by: int) -> None:
@@ -240,45 +238,3 @@ class LiveBytes:
 def select_makers(makers: Iterable[int], before: int) -> tuple[int, ...]:
     """Return the makers that are operators before a place, or the inputs of the model, in order."""
     return tuple(sorted(filter(range(INPUT, before).__contains__, makers)))
-
-
-# Casts of weights that autocast keeps ---------------------------------------------------------------------------------
-
-
-_TO_COPY = find_operator("aten._to_copy.default")
-
-
-class KeptCasts:
-    """Notes which casts stay after a pass, with the weights that they were made of, which their graphs hold.
-
-    In a block of autocast torch keeps the cast of each weight until the block ends. Where the caller has begun the
-    block, such casts are alive after a pass, and must not be reported as tensors that the model has left behind.
-
-    Args:
-        live: The storages that are alive.
-        has_stand_ins: Whether tensors without values stand in for the weights. Those that stay must not keep the
-            gradients that the pass has computed.
-    """
-
-    def __init__(self, live: LiveBytes, has_stand_ins: bool) -> None:
-        #: Whether the pass is in such a block of the caller's.
-        self.are_kept: bool = is_any_autocast_enabled() and torch.is_autocast_cache_enabled()
-        self._live = live
-        self._has_stand_ins = has_stand_ins
-        self._weights: list[weakref.ref[torch.Tensor]] = []
-
-    def note(self, func: Any, args: Any, result: Any) -> None:
-        """Note what an operator has made, if it is the cast of a weight."""
-        if func is not _TO_COPY or not (args[0].requires_grad and args[0].is_leaf):
-            return
-        self._live.mark_as_kept(result)
-        self._live.mark_as_kept(args[0])
-        if self._has_stand_ins:
-            self._weights.append(weakref.ref(args[0]))
-
-    def forget_gradients(self) -> None:
-        """Take the gradients off the stand-ins for weights that are kept."""
-        for reference in self._weights:
-            weight = reference()
-            if weight is not None:
-                weight.grad = None

@@ -23,12 +23,14 @@ from ..costs import Kind, classify, is_plain, require_plain
 from ..model.tensors import is_wrapper_class, storage_key
 from ..untouched.write_guard import WriteGuard, may_write
 from .higher_order import run_higher_order
+from .kept_casts import KeptCasts
 from .kernel_outputs import lay_out_as_kernels, leave_out
 from .known_values import FakeValues, KnownValues
 from .layers import EndedCall, LayerStack
-from .live_bytes import KeptCasts, select_makers
+from .live_bytes import select_makers
 from .masked_attention import count_macs_under_mask
 from .meta_outputs import without_running
+from .onto_meta import OntoMeta, move_to_start
 from .operator_facts import (
     depends_on_values,
     is_error_of_stand_ins,
@@ -40,7 +42,6 @@ from .origins import EMPTY, Origins
 from .pass_errors import PassError, Refusal
 from .pass_record import NOTHING, PassRecord
 from .plans import Plan, PlanStore, Signature, make_plan, signature
-from .stand_ins import OntoMeta, move_to_start
 from .value_answers import add_size, answer_by_values, move_to_cpu
 
 __all__ = ["Recorder"]

@@ -1,8 +1,4 @@
-"""What stands in for a model's tensors in a pass: meta tensors, fake tensors, or in a real run nothing.
-
-Some tensors are real in a pass on the meta device: those that the model makes itself, and integers among its inputs.
-`OntoMeta` replaces them where an operator takes them together with tensors on that device.
-"""
+"""What stands in for a model's tensors in a pass: meta tensors, fake tensors, or in a real run nothing."""
 
 from __future__ import annotations
 
@@ -17,19 +13,17 @@ import torch
 from torch import nn
 from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
 from torch.nn.parameter import is_lazy as is_unsized
-from torch.utils.weak import WeakTensorKeyDictionary
 
 from profilerkit import ModelInputs
 
 from ..compat.modes import unseen_by_subclasses
 from ..compat.tensors import FakeTensorMode, make_tensor
-from ..costs import is_plain, require_plain
+from ..costs import is_plain
 from ..model.inventory import Inventory
 from ..model.packed_weights import list_beside_packed
 from ..model.tensors import PLAIN_TYPES, has_own_function, is_wrapper_class, list_wrapped, storage_key, view_like
 from ..untouched.mutable_inputs import InputObjects, list_input_tensors
-from .live_bytes import INPUT, LiveBytes, list_viewed_bytes
-from .operator_facts import tensors_among
+from .live_bytes import INPUT, list_viewed_bytes
 
 if TYPE_CHECKING:
     from .recorder import Recorder
@@ -37,12 +31,10 @@ if TYPE_CHECKING:
 __all__ = [
     "REAL_RUN",
     "AliveBytes",
-    "OntoMeta",
     "PreparedModel",
     "StandIns",
     "count_alive",
     "find_common_device",
-    "move_to_start",
     "share_values",
     "use_fake_tensors",
     "use_meta_tensors",
@@ -228,9 +220,8 @@ def count_alive(recorder: Recorder, prepared: PreparedModel) -> AliveBytes:
         added = 0
         for tensor in tensors:
             stand_in = prepared.stand_ins.get(id(tensor), tensor)
-            added += sum(
-                live.add_weight(part, made=stand_in is not tensor) for part in list_wrapped(stand_in) or [stand_in]
-            )
+            for part in list_wrapped(stand_in) or [stand_in]:
+                added += live.add(part, size=0, made=stand_in is not tensor, is_weight=True)
         return added
 
     beside = [list_beside_packed(module).values() for module, _ in inventory.further_attributes]
@@ -268,58 +259,3 @@ def find_common_device(tensors: Iterable[torch.Tensor]) -> torch.device | None:
     """Return the one device of the tensors that have values, the CPU where none has; None if there are several."""
     devices = {tensor.device for tensor in tensors if not tensor.is_meta} or {torch.device("cpu")}
     return devices.pop() if len(devices) == 1 else None
-
-
-# Real tensors that an operator takes with meta tensors ----------------------------------------------------------------
-
-
-class OntoMeta:
-    """Moves arguments to the meta device; a real tensor has one stand-in there for as long as it is alive.
-
-    Args:
-        is_overwritten: Returns whether unknown values were written to a real tensor. An operator that reads it runs on
-            the meta device even if all its arguments are real, as its result is not known.
-        live: Counts a tensor and its stand-in once: an operator that writes to one of them returns the stand-in.
-    """
-
-    def __init__(self, is_overwritten: Callable[[torch.Tensor], bool], live: LiveBytes) -> None:
-        self._is_overwritten = is_overwritten
-        self._live = live
-        self._stand_ins: Any = WeakTensorKeyDictionary()
-
-    def move(self, args: Any, kwargs: Any) -> tuple[Any, Any]:
-        """Return the arguments of an operator, all on the meta device if one of them must be; otherwise as they are."""
-        tensors = list(tensors_among(args, kwargs))
-        are_meta = [tensor.is_meta for tensor in tensors]
-        must_move = any(are_meta) or any(map(self._is_overwritten, tensors))
-        if not must_move:
-            return args, kwargs
-        if kwargs.get("device") is not None:
-            kwargs = {**kwargs, "device": _META}
-        if all(are_meta):
-            return args, kwargs
-        return self._move(args), {name: self._move(value) for name, value in kwargs.items()}
-
-    def _move(self, value: Any) -> Any:
-        if isinstance(value, torch.Tensor) and not value.is_meta:
-            require_plain(value)  # a sparse one would be as if it stored all elements
-            stand_in = self._stand_ins.get(value)
-            if stand_in is None:
-                stand_in = torch.empty_strided(value.size(), value.stride(), dtype=value.dtype, device=_META)
-                self._stand_ins[value] = stand_in
-                self._live.add_stand_in(value, stand_in)
-            return stand_in
-        if isinstance(value, (list, tuple)):
-            return type(value)(self._move(item) for item in value)
-        return value
-
-
-def move_to_start(moved: Any) -> Any:
-    """Return a tensor that was to be moved off the meta device, and stays there, at address 0.
-
-    On that device an address is an offset. ``tolist()`` takes what it has moved to the CPU for values, and reads at
-    any address but 0: the process would end.
-    """
-    if not (isinstance(moved, torch.Tensor) and moved.is_meta and moved.storage_offset()):
-        return moved
-    return moved.as_strided(moved.size(), moved.stride(), 0)

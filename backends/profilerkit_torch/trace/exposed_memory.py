@@ -1,0 +1,74 @@
+"""Memory whose content no operator may have written: it has left torch, or was made empty."""
+
+from __future__ import annotations
+
+import weakref
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from ..compat.modes import disable_dispatch_modes, unseen_by_functions
+
+__all__ = ["ExposedMemory", "Suspicion"]
+
+
+@dataclass
+class Suspicion:
+    """Why the numbers in memory may be of unknown origin: it has left torch, or was made empty."""
+
+    #: The storage that has left torch, as a weak reference. A tensor without values has its numbers in another's.
+    storage: weakref.ref[Any] | None = None
+    #: The bytes that the last operator left there; None where none has written to it.
+    content: torch.Tensor | None = None
+
+    def find_storage(self) -> Any:
+        """Return the storage that has left torch; None if none has, or it is freed."""
+        return self.storage and self.storage()
+
+    def is_changed(self) -> bool:
+        """Return whether the memory holds what no operator wrote."""
+        if self.content is None:
+            return True
+        storage = self.find_storage()
+        if storage is None:
+            return False
+        with disable_dispatch_modes(), unseen_by_functions():
+            return not torch.equal(_read_memory(storage), self.content)
+
+    def renew(self) -> None:
+        """Know what an operator has written there."""
+        storage = self.find_storage()
+        if storage is not None:
+            with disable_dispatch_modes(), unseen_by_functions():
+                self.content = _read_memory(storage).clone()
+
+
+class ExposedMemory:
+    """The memory of tensors that has left torch: numpy, or code that has its address, may read and write it.
+
+    Attributes:
+        has_numbers: Whether numbers have left torch, with the memory that they are in, or copied to a list.
+    """
+
+    def __init__(self) -> None:
+        self.has_numbers = False
+        self._suspicions: list[Suspicion] = []
+
+    def add(self, suspicion: Suspicion) -> None:
+        """Know another piece of memory; those that are freed are forgotten."""
+        self._suspicions = [left for left in self._suspicions if left.find_storage()]
+        self._suspicions.append(suspicion)
+
+    def is_foreign(self, address: int) -> bool:
+        """Return whether what is at an address is no tensor's: it is in none of this memory, or was written there."""
+        for left in self._suspicions:
+            storage = left.find_storage()
+            if storage is not None and storage.data_ptr() <= address <= storage.data_ptr() + storage.nbytes():
+                return left.is_changed()
+        return True
+
+
+def _read_memory(storage: Any) -> torch.Tensor:
+    """Return the bytes of a storage, as they are now."""
+    return torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage)
