@@ -48,7 +48,7 @@ def test_without_a_function_the_operator_is_checked_at_once() -> None:
     """``@register_op_cost`` without parentheses, or a name that is none, must not leave a decorator behind."""
     with pytest.raises(ArgumentError, match=r"op=<function good.*: cannot tell which operator it is"):
         register_op_cost(good)
-    for wrong in (3, "linear", None, torch.ones(2)):
+    for wrong in (3, "linear", None, torch.ones(2), torch.add):
         with pytest.raises(ArgumentError, match="op=.*: cannot tell which operator it is"):
             register_op_cost(wrong)
     none: list[Any] = [3, good, int, nn.Linear(1, 1), None]

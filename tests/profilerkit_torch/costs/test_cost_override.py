@@ -88,15 +88,3 @@ def test_a_formula_may_say_that_shapes_do_not_tell() -> None:
     with costs.override({"aten::linear": lambda *_, out, **__: costs.UNCOUNTED}):
         found = trace(LINEAR, ones(2, 3))
     assert (found.macs, dict(found.uncounted)) == (0, {"aten::linear": 1})
-
-
-def test_decorators_register_for_good_and_refuse_a_second_formula() -> None:
-    with costs.scoped_costs():
-
-        @costs.register_op_cost("mylib::only_here")
-        def attend(*_: Any, out: Any) -> Cost:
-            return Cost(1, 2)
-
-        with pytest.raises(RegistrationConflictError, match="pass override=True to replace it"):
-            costs.register_op_cost("mylib::only_here", seven)
-        assert costs.register_op_cost("mylib::only_here", seven, override=True) is seven
