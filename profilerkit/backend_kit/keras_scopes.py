@@ -15,7 +15,7 @@ Name of a node                      Its layer
 ``net_1/norm_1/moments/mean``       ``norm``: ``moments`` is a function of TensorFlow
 ``net_1/cell_1/mix/MatMul``         ``cell``: ``mix`` has no number, so it is a function
 ``net_1/cell_1/mix_1/MatMul``       ``cell``: ``mix_1`` stands beside ``mix``, so it is that function once more
-``net_1/map_1/MatMul``              ``map``, unless there is a scope ``net_1/map`` too: then it is a function
+``net_1/map_1/MatMul``              ``map``, although TensorFlow has a function of that name
 ``net_1/Add``                       none: the model itself
 ``Transpose__216``                  unknown: the converter has written it, without a scope
 ==================================  ==========================================================================
@@ -38,7 +38,7 @@ from .named_layers import LayersAround
 
 __all__ = ["ScopedNode", "find_keras_layers", "find_keras_name"]
 
-#: Scopes that functions of TensorFlow open.
+#: Scopes that functions of TensorFlow open, where the scopes of layers have no numbers.
 _FUNCTIONS = re.compile(
     r"(zeros|ones|moments|batchnorm|while|cond|Repeat|Tensordot|einsum|stack|unstack|split|Shape|Reshape"
     r"|strided_slice|transpose|map|Cast|truediv|assert_\w+|dropout)(_like)?(_\d+)?"
@@ -151,11 +151,8 @@ class _Naming:
     def _is_function(self, scopes: Chain) -> bool:
         """Return whether a function has opened the last of these scopes, and no layer."""
         *outer, scope = scopes
-        may_be_a_layer = self.is_numbered and len(outer) == 1  # a layer of the model itself may have any name: "map_1"
-        if _FUNCTIONS.fullmatch(scope) and not may_be_a_layer:
-            return True
         if not self.is_numbered:
-            return False
+            return bool(_FUNCTIONS.fullmatch(scope))
         match = _NUMBERED.fullmatch(scope)
         if match is None:  # "mix": the call of a layer has a number
             return True

@@ -107,14 +107,19 @@ def test_a_function_that_comes_twice_is_no_layer() -> None:
     assert table(trace) == {"": (1, 2 * ONE), "cell": (1, 2 * ONE)}
 
 
-def test_a_layer_may_have_the_name_of_a_function() -> None:
+@pytest.mark.parametrize(("scopes", "around"), [("net_1", ""), ("net_1/block_1", "block.")])
+def test_a_layer_may_have_the_name_of_a_function(scopes: str, around: str) -> None:
     """Dense layers "stack" and "map": recorded names of Keras 3. A model's own ``tf.map_fn`` opens "map"."""
-    first = node("MatMul", "net_1/stack_1/MatMul", "x", "w")
-    layers = [first, node("MatMul", "net_1/map_1/MatMul", "net_1/stack_1/MatMul:0", "w")]
-    assert table(trace_nodes(*layers)) == {"": (1, 2 * ONE), "stack": (1, ONE), "map": (1, ONE)}
-    function = [node("MatMul", "net_1/map/MatMul", "net_1/stack_1/MatMul:0", "w")]
-    function.append(node("MatMul", "net_1/map_1/MatMul", "net_1/map/MatMul:0", "w"))
-    assert table(trace_nodes(first, *function)) == {"": (1, 3 * ONE), "stack": (1, ONE)}
+    first = node("MatMul", f"{scopes}/stack_1/MatMul", "x", "w")
+    layers = [first, node("MatMul", f"{scopes}/map_1/MatMul", f"{scopes}/stack_1/MatMul:0", "w")]
+    found = table(trace_nodes(*layers))
+    assert (found[f"{around}stack"], found[f"{around}map"]) == ((1, ONE), (1, ONE))
+    function = [node("MatMul", f"{scopes}/map/MatMul", f"{scopes}/stack_1/MatMul:0", "w")]
+    function.append(node("MatMul", f"{scopes}/map_1/MatMul", f"{scopes}/map/MatMul:0", "w"))
+    found = table(trace_nodes(first, *function))
+    assert found[f"{around}stack"] == (1, ONE)
+    assert f"{around}map" not in found
+    assert found[around.rstrip(".")] == (1, 3 * ONE)
 
 
 def test_scopes_without_numbers_are_taken_as_they_are() -> None:
