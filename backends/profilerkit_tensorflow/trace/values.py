@@ -8,6 +8,8 @@ from fractions import Fraction
 from math import prod
 from typing import Any, NamedTuple, TypeAlias
 
+import tensorflow as tf
+
 from profilerkit.backend_kit.graph_work import RunningOrder
 from profilerkit.costs import Shape
 from profilerkit.trace.bounds import Branch, Choice
@@ -34,16 +36,6 @@ __all__ = [
 #: The dimensions of a tensor, None for an unknown one; None where not even their number is known.
 PartialShape: TypeAlias = "tuple[int | None, ...] | None"
 
-_BYTES = {
-    **dict.fromkeys(("bool", "int4", "uint4", "int8", "uint8", "qint8", "quint8"), 1),  # int4 is not packed on the CPU
-    **dict.fromkeys(("float8_e4m3fn", "float8_e5m2"), 1),
-    **dict.fromkeys(("int16", "uint16", "float16", "half", "bfloat16", "qint16", "quint16"), 2),
-    **dict.fromkeys(("int32", "uint32", "float32", "qint32"), 4),
-    **dict.fromkeys(("int64", "uint64", "float64", "double", "complex64"), 8),
-    "complex128": 16,
-    "string": 24,
-}
-
 
 class Tensor(NamedTuple):
     """What is known of one tensor that an operator reads or makes.
@@ -66,16 +58,21 @@ class Tensor(NamedTuple):
     @property
     def is_unsized(self) -> bool:
         """Whether its bytes are unknown; handles, variants and strings have none that could be known."""
-        has_bytes = self.dtype in _BYTES and self.dtype != "string"
+        has_bytes = self.dtype not in ("resource", "variant", "string")
         return has_bytes and (self.shape is None or (None in self.shape and 0 not in self.shape))
 
 
 def count_tensor_bytes(shape: PartialShape, dtype: str) -> int:
-    """Return the bytes of a tensor: 0 where its shape is not known, for a handle, and for an unknown dtype."""
+    """Return the bytes of a tensor: 0 where its shape is not known, and for a handle or a variant."""
     if shape is None:
         return 0
     sizes = [size for size in shape if size is not None]
-    return prod(sizes) * _BYTES.get(dtype, 0) if len(sizes) == len(shape) else 0
+    return prod(sizes) * _count_element_bytes(dtype) if len(sizes) == len(shape) else 0
+
+
+def _count_element_bytes(dtype: str) -> int:
+    """Return the bytes of an element in memory: of a text those of its object, of 2 or 4 bits a whole byte."""
+    return 24 if dtype == "string" else int(tf.as_dtype(dtype).size)
 
 
 def common_shape(one: PartialShape, other: PartialShape) -> PartialShape:

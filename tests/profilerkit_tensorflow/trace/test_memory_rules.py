@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 pytest.importorskip("tensorflow")
+import tensorflow as tf
 
 from profilerkit.backend_kit.live_bytes import Step, live_bytes
 from profilerkit_tensorflow.trace.memory import count_constant_bytes, write_steps
@@ -45,10 +47,19 @@ def step(kind: str, inputs: list[Tensor], *outputs: Tensor, equation: str = "") 
         ((2, None), "float32", 0),
         (None, "float32", 0),
         ((), "resource", 0),
+        ((2,), "string", 48),
     ],
 )
 def test_the_bytes_of_a_tensor(shape: tuple[int | None, ...] | None, dtype: str, expected: int) -> None:
     assert count_tensor_bytes(shape, dtype) == expected
+
+
+def test_every_dtype_of_tensorflow_has_bytes() -> None:
+    public = [*vars(tf.dtypes).values(), *vars(tf.dtypes.experimental).values()]
+    dtypes = {kind for kind in public if isinstance(kind, tf.DType)} - {tf.resource, tf.variant, tf.string}
+    assert {tf.float32, tf.dtypes.experimental.float8_e5m2} <= dtypes
+    sizes = {kind.name: np.dtype(kind.as_numpy_dtype).itemsize for kind in dtypes}
+    assert {kind: count_tensor_bytes((3,), kind) for kind in sizes} == {kind: 3 * size for kind, size in sizes.items()}
 
 
 # Views ------------------------------------------------------------------------------------------------------------
