@@ -48,6 +48,11 @@ def read_number(tensor: Any) -> int:
     return int(getattr(tensor, _NUMBER, 0))
 
 
+def identify_tensor(tensor: Any) -> int:
+    """Return its number; without it its `id`, which another tensor may get once this one is gone."""
+    return read_number(tensor) or id(tensor)
+
+
 def shows_departures(tensor: Any) -> bool:
     """Return whether this release shows, of tensors such as this one, all that leaves TensorFlow or runs in threads."""
     return EXECUTORS == _KINDS and hasattr(EAGER_TENSOR, GIVE_VALUES) and read_number(tensor) > 0

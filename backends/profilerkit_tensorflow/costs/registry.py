@@ -88,12 +88,19 @@ class OpCall(OperatorCall):
             ``str``, never ``bytes``); ``None`` for an attribute that the operator lacks.
         value: Returns the value of an input by its index, as a numpy array, if it is known before the model runs, else
             ``None``.
+        is_given: Returns whether the value of an input, by its index, is that of this run alone: what is given to the
+            model, what it computes, and the value of a variable.
         is_gradient_of_einsum: Whether it is an einsum that computes the gradient of another one by one of its two
             terms: it counts as `profilerkit.costs.matmul.einsum_gradient` says.
     """
 
     attribute: Callable[[str], Any] = field(default=lambda name: None, compare=False)  # each call has its own function
+    is_given: Callable[[int], bool] = field(default=lambda index: False, compare=False, kw_only=True)
     is_gradient_of_einsum: bool = field(default=False, kw_only=True)
+
+    def is_constant(self, index: int, number: float) -> bool:
+        """Return whether an input is that single number in every run: TensorFlow drops a multiplication by 1 then."""
+        return super().is_constant(index, number) and not self.is_given(index)
 
 
 @overload

@@ -20,6 +20,7 @@ import tensorflow as tf
 from profilerkit.backend_kit.replaced_attributes import replace_attribute
 
 from ..compat.eager_runs import EAGER_TENSOR, EXECUTORS, GIVE_VALUES, RUNTIME, shows_departures
+from ..compat.variables import ResourceVariable
 
 __all__ = ["Departures"]
 
@@ -94,7 +95,7 @@ class Departures:
         return leave
 
     def _wrap_executing(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        """Wrap what runs operators: those of other threads are not counted."""
+        """Wrap what runs operators: those of other threads are not counted; variables are read before them."""
 
         def execute(*args: Any) -> Any:
             if threading.get_ident() != self._thread:
@@ -103,7 +104,7 @@ class Departures:
                 if kind not in _FREE:
                     where = self._describe_place(_find_models_frame(sys._getframe(1)))
                     self.missing[f"{kind} in another thread{where}"] += 1
-            return original(*args)
+            return original(*map(_read_variables, args))
 
         return execute
 
@@ -121,6 +122,15 @@ def _find_models_frame(frame: FrameType | None) -> FrameType | None:
             return frame
         frame = None if package == _THIS_PACKAGE else frame.f_back
     return None
+
+
+def _read_variables(argument: Any) -> Any:
+    """Return the values of variables that an operator is given: its code in C would read them and show no operator."""
+    if isinstance(argument, ResourceVariable):
+        return argument.value()
+    if isinstance(argument, (list, tuple)) and any(isinstance(one, ResourceVariable) for one in argument):
+        return [_read_variables(one) for one in argument]
+    return argument
 
 
 def _is_work(tensor: Any) -> bool:

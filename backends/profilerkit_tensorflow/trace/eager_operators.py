@@ -14,7 +14,7 @@ import tensorflow as tf
 from profilerkit.costs import Shape
 from profilerkit.process.restoring import restored
 
-from ..compat.eager_runs import add_callback, remove_callback
+from ..compat.eager_runs import add_callback, identify_tensor, remove_callback
 from ..costs import OpCall, Shapes
 from .ownership import Owner
 from .pricing import CONVOLUTIONS, GATHERS, HANDING_ON, SUMS, TO_SPACE, count_as_product, make_layer_operator, price
@@ -56,6 +56,7 @@ class EagerOperators:
         outputs: Sequence[Any],
         owner: Owner,
         live_bytes: int = 0,
+        are_given: Sequence[bool] = (),
     ) -> None:
         """Keep one operator, which has run in a layer's call.
 
@@ -66,6 +67,7 @@ class EagerOperators:
             outputs: The tensors that it has made.
             owner: The call of the layer.
             live_bytes: The bytes alive after it.
+            are_given: Which of its inputs are no constants in the model's code; none are unless it is said.
         """
         read = list(map(_describe_tensor, inputs))
         executed = Executed(
@@ -78,7 +80,7 @@ class EagerOperators:
             input_bytes=sum(tensor.bytes for tensor in read),
             input_dtypes=tuple(tensor.dtype for tensor in read[:2]),
         )
-        self._ran.append(_Ran(executed, _make_call(kind, inputs, attributes, outputs), live_bytes))
+        self._ran.append(_Ran(executed, _make_call(kind, inputs, attributes, outputs, are_given), live_bytes))
         self._patterns.note(executed, inputs, outputs)
 
     def price_all(self) -> None:
@@ -128,11 +130,13 @@ _MOST_READ = 64
 
 
 def _describe_tensor(tensor: Any) -> Tensor:
-    """Return number, shape and dtype of an eager tensor, which is known by its `id` while it is alive."""
-    return Tensor(id(tensor), static_shape(tensor), tensor.dtype.name)
+    """Return number, shape and dtype of an eager tensor."""
+    return Tensor(identify_tensor(tensor), static_shape(tensor), tensor.dtype.name)
 
 
-def _make_call(kind: str, inputs: Sequence[Any], attributes: Any, outputs: Sequence[Any]) -> OpCall:
+def _make_call(
+    kind: str, inputs: Sequence[Any], attributes: Any, outputs: Sequence[Any], are_given: Sequence[bool]
+) -> OpCall:
     """Return a call as formulas get it; the numbers in small tensors are read now, as the tensors are not kept."""
     values = [tensor.numpy() if is_small(tensor) else None for tensor in inputs]
     return OpCall(
@@ -143,6 +147,7 @@ def _make_call(kind: str, inputs: Sequence[Any], attributes: Any, outputs: Seque
         output_dtypes=tuple(tensor.dtype.name for tensor in outputs),
         attribute=_name_attributes(attributes).get,
         value=values.__getitem__,
+        is_given=lambda index: bool(are_given) and are_given[index],
     )
 
 
@@ -177,7 +182,7 @@ class _EagerPatterns:
     """Notes each operator of an eager run by `note`; `apply` then changes the costs of those that belong together."""
 
     def __init__(self) -> None:
-        #: The operator that has made the numbers in a tensor, by the id of the tensor while it is alive.
+        #: The operator that has made the numbers in a tensor, by the number of the tensor.
         self._makers: dict[int, Executed] = {}
         #: Multiplications of gathered rows with a weight each: with a sum over them they are products.
         self._weighted_rows: set[Executed] = set()
@@ -186,7 +191,7 @@ class _EagerPatterns:
 
     def note(self, latest: Executed, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
         """Note what an operator that has just run does with the outputs of those before it."""
-        makers = [self._makers.get(id(tensor)) for tensor in inputs]
+        makers = [self._makers.get(identify_tensor(tensor)) for tensor in inputs]
         first = makers[0] if makers else None
         if latest.type == "Mul" and any(maker is not None and maker.type in GATHERS for maker in makers):
             self._weighted_rows.add(latest)
@@ -194,7 +199,7 @@ class _EagerPatterns:
             self._note_pair(first, latest, inputs, outputs)
         is_view = latest.type in VIEWS or latest.type in HANDING_ON
         maker = first if first is not None and is_view else latest
-        self._makers.update((id(tensor), maker) for tensor in outputs)
+        self._makers.update((identify_tensor(tensor), maker) for tensor in outputs)
 
     def _note_pair(self, first: Executed, latest: Executed, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
         """Note an operator that belongs together with the one that made its first input."""

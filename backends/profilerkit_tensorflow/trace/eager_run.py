@@ -6,13 +6,10 @@ eager execution: each tensor lives until the last Python reference to it is gone
 
 from __future__ import annotations
 
-import weakref
-from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import tensorflow as tf
 
@@ -24,9 +21,9 @@ from ..model.calls import compute_outputs
 from ..model.kinds import is_unbuilt, list_layers, name_own_weights
 from .building import as_before_the_call
 from .departures import Departures
-from .eager_operators import VIEWS, EagerOperators, watch_operators
+from .eager_memory import EagerLiveBytes
+from .eager_operators import EagerOperators, watch_operators
 from .layers import LayerCalls
-from .values import count_tensor_bytes, static_shape
 
 __all__ = ["EagerRun", "run_eagerly"]
 
@@ -76,7 +73,7 @@ class EagerRun(EagerOperators):
         self.layers: list[tuple[str, Any]] = list_layers(model)
         self.calls: LayerCalls = LayerCalls(self.layers, training=False)
         self.read_handles: dict[int, Any] = {}
-        self._live = _EagerLiveBytes()
+        self._live = EagerLiveBytes()
         self._live.hold(leaf for leaf in inputs.leaves() if tf.is_tensor(leaf))
         self.input_bytes: int = self._live.total
         #: TensorFlow numbers tensors as it makes them: that of the last one before, and those of operators' since.
@@ -118,7 +115,8 @@ class EagerRun(EagerOperators):
         if not self._is_traceable:
             self._departures.check_operands(kind, ins, self._is_known)
         self._made_by_operators.update(map(read_number, outs))
-        self.record(kind, ins, attributes, outs, self.calls.owner, self._live.total)
+        are_given = [self._is_known(tensor) for tensor in ins]
+        self.record(kind, ins, attributes, outs, self.calls.owner, self._live.total, are_given)
 
 
 @contextmanager
@@ -127,83 +125,3 @@ def _functions_run_eagerly() -> Iterator[None]:
     with restored(partial(tf.config.run_functions_eagerly, tf.config.functions_run_eagerly())):
         tf.config.run_functions_eagerly(True)
         yield
-
-
-# The bytes of the tensors that are alive ------------------------------------------------------------------------------
-
-
-class _Freed(weakref.ref[Any]):
-    """A reference to a tensor, with its ``id``, which is known by that while it is alive."""
-
-    __slots__ = ("key",)
-
-    key: int
-
-
-@dataclass
-class _Buffer:
-    """Bytes that tensors share: how many these bytes are, and how many tensors."""
-
-    bytes: int
-    tensors: int = 0
-
-
-class _Alive(NamedTuple):
-    """A tensor that is alive: its buffer, and what is put on the list when it is freed."""
-
-    buffer: _Buffer
-    reference: _Freed
-
-
-class _EagerLiveBytes:
-    """Counts the bytes of the tensors alive; views share their bytes with what they are views of."""
-
-    def __init__(self) -> None:
-        self._total = 0
-        self._alive: dict[int, _Alive] = {}
-        #: A tensor is put there by code in C: an error in a callback in Python would be lost, and its bytes with it.
-        self._freed: deque[_Freed] = deque()
-
-    @property
-    def total(self) -> int:
-        """The bytes alive now."""
-        self._take_off()
-        return self._total
-
-    def hold(self, tensors: Iterable[Any]) -> None:
-        """Count tensors that are alive from the start."""
-        for tensor in tensors:
-            self._add(tensor, _Buffer(_count_bytes(tensor)))
-
-    def note(self, kind: str, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
-        """Count what an operator made; a weight that it read is counted elsewhere."""
-        for tensor in outputs:
-            self._take_off()  # else the id of the input may be that of a tensor that was freed
-            viewed = self._alive.get(id(inputs[0])) if kind in VIEWS and inputs else None
-            if viewed is not None:
-                self._add(tensor, viewed.buffer)
-            else:
-                self._add(tensor, _Buffer(0 if kind == "ReadVariableOp" else _count_bytes(tensor)))
-
-    def _add(self, tensor: Any, buffer: _Buffer) -> None:
-        self._take_off()
-        if id(tensor) in self._alive:
-            return
-        if not buffer.tensors:
-            self._total += buffer.bytes
-        buffer.tensors += 1
-        reference = _Freed(tensor, self._freed.append)
-        reference.key = id(tensor)
-        self._alive[reference.key] = _Alive(buffer, reference)
-
-    def _take_off(self) -> None:
-        """Take off the bytes of what was freed since."""
-        while self._freed:
-            buffer = self._alive.pop(self._freed.popleft().key).buffer
-            buffer.tensors -= 1
-            if not buffer.tensors:
-                self._total -= buffer.bytes
-
-
-def _count_bytes(tensor: Any) -> int:
-    return count_tensor_bytes(static_shape(tensor), tensor.dtype.name)

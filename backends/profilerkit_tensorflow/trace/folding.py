@@ -78,8 +78,12 @@ class Folding:
     def decide(self, value: Value) -> Any:
         """Return the numpy array of a value that decides a branch or a loop, else None; note whether inputs decide."""
         constant = self.constant(value)
-        self.follows_inputs |= constant is not None and value.number in self._from_inputs
+        self.follows_inputs |= constant is not None and self.follows(value)
         return constant
+
+    def follows(self, value: Value) -> bool:
+        """Return whether a value is known because an input is given; to be asked once its constant is found."""
+        return value.number in self._from_inputs
 
     def constant(self, value: Value) -> Any:
         """Return a value's numpy array where it is known, else None."""

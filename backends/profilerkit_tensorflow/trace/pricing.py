@@ -57,6 +57,7 @@ class OperatorPrices:
             output_dtypes=tuple(value.dtype for value in outputs),
             attribute=lambda name: read_attribute(operator, name),
             value=lambda index: self._folding.constant(inputs[index]),
+            is_given=lambda index: self._folding.follows(inputs[index]),
             is_gradient_of_einsum=bool(done.equation) and self._einsums.is_gradient(operator, done.equation),
         )
 

@@ -199,3 +199,54 @@ def test_an_error_of_ours_is_not_said_to_be_the_models(monkeypatch: pytest.Monke
     monkeypatch.setattr("profilerkit_tensorflow.trace.tracing.trace_of_program", broken)
     with pytest.raises(AttributeError, match="a mistake in the walk"):
         trace_model(lambda x: x, tf.ones((1,)))
+
+
+def run_eagerly(function: Any, *inputs: Any) -> ModelTrace:
+    """The trace of a function that cannot be traced."""
+
+    def reading(*given: Any) -> Any:
+        assert tf.executing_eagerly()
+        return function(*given)
+
+    found = TFBackend().trace(reading, ModelInputs(*inputs))
+    assert found.method == "an eager run"
+    assert found.missing == ()
+    return found
+
+
+@pytest.mark.parametrize(
+    "function",
+    [lambda x, w: x * w, lambda x, w: tf.add_n([x, w]), lambda x, w: tf.tanh(w), lambda x, w: x + w.read_value()],
+)
+def test_a_variable_that_the_operator_itself_reads_is_a_weight(function: Any) -> None:
+    """The code in C of an operator that is given a variable reads it, and shows no operator for that."""
+    weight = tf.Variable(tf.ones((4, 4)))
+
+    def model(x: Any) -> Any:
+        assert tf.executing_eagerly()
+        return function(x, weight)
+
+    found = TFBackend().trace(model, ModelInputs(tf.ones((4, 4))))
+    assert (found.method, found.missing) == ("an eager run", ())
+    assert [parameter.count for parameter in found.layers[0].parameters] == [16]
+    assert found.memory.weight_bytes == 64
+    assert (found.macs, found.flops) == (0, 16)
+
+
+@pytest.mark.parametrize(
+    ("factor", "flops"),
+    [(lambda given, held: given, 6), (lambda given, held: held, 6), (lambda given, held: 1.0, 0)],
+)
+@pytest.mark.parametrize("run", [run_eagerly, lambda *call: TFBackend().trace(call[0], ModelInputs(*call[1:]))])
+def test_only_a_constant_of_the_code_makes_a_product_free(run: Any, factor: Any, flops: int) -> None:
+    """A factor of 1 that is an input, or a weight, may be another number in the next run."""
+    held = tf.Variable(1.0)
+    assert run(lambda x, given: x * factor(given, held), tf.ones((2, 3)), tf.ones(())).flops == flops
+
+
+def test_of_a_sparse_input_what_is_stored_takes_memory() -> None:
+    matrix = tf.sparse.from_dense(tf.eye(100))
+
+    found = run_eagerly(lambda x: tf.sparse.sparse_dense_matmul(x, tf.ones((100, 4))), matrix)
+    assert found.macs == 100 * 4
+    assert found.memory.input_bytes == 100 * 4 + 100 * 2 * 8 + 2 * 8  # values, indices, sizes
