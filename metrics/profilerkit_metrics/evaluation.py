@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import math
 import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
@@ -18,10 +17,7 @@ from profilerkit import (
     InputError,
     Measurement,
     Metric,
-    Noted,
-    Partial,
     StatusKey,
-    Unavailable,
 )
 from profilerkit.arguments.checks import Check, several, text
 from profilerkit.backend import Backend, DeviceLike
@@ -29,8 +25,9 @@ from profilerkit.data_splits import DataLoader
 from profilerkit.error_text import shown
 from profilerkit.piping.function import Need
 from profilerkit.piping.intrinsic import find_split
-from profilerkit.piping.outcome import is_number, qualify
+from profilerkit.piping.outcome import qualify
 
+from .evaluation_entries import read_or_fail
 from .kinds import Seconds
 from .scoring_notes import notes_of_scoring
 
@@ -233,34 +230,12 @@ class ComputeEvalMetric(ExternalProfilerFunction):
         return arguments
 
     def _read_values(self, evaluated: _Evaluated) -> dict[str, Any]:
-        keys = {self.metric.NAME: self.key, **{metric.NAME: metric.NAME for metric in self.secondary}}
-        values = {name: self._read_or_fail(evaluated.returned, key) for name, key in keys.items()}
-        return {**values, InferenceTime.NAME: Measurement((evaluated.seconds,))}
-
-    def _read_or_fail(self, returned: Any, key: str | None) -> Any:
-        try:
-            return self._read_entry(returned, key)
-        except (InputError, TypeError) as error:  # the other metrics are fine without it
-            return Failure(error)
-
-    def _read_entry(self, returned: Any, key: str | None) -> Any:
-        """Return an entry of what the function returned; without a key the only one."""
-        if not isinstance(returned, Mapping):
-            if key in [metric.NAME for metric in self.secondary]:
-                raise TypeError(
-                    f"the evaluation function returned {shown(returned)}, no dict with the secondary metric {key!r}"
-                )
-            return _read_number(returned)
-        if key is None and len(returned) == 1:
-            return _read_number(*returned.values())
-        if key in returned:
-            return _read_number(returned[key])
-        entries = f"a dict with {', '.join(map(repr, returned))}" if returned else "an empty dict"
-        wrong = "" if key is None else f", and none of them is {key!r}"
-        raise InputError(
-            f"the evaluation function returned {entries}{wrong}; say which entry is the metric with "
-            "ComputeEvalMetric(..., key=...)"
-        )
+        secondary = [metric.NAME for metric in self.secondary]
+        return {
+            self.metric.NAME: read_or_fail(evaluated.returned, self.key),
+            **{name: read_or_fail(evaluated.returned, name, is_secondary=True) for name in secondary},
+            InferenceTime.NAME: Measurement((evaluated.seconds,)),
+        }
 
 
 def _choose_comparative(comparative: Comparative | str | None, better: str | None, func: Any = None) -> Comparative:
@@ -283,25 +258,3 @@ def _find_direction(func: Any) -> str | None:
             return str(stated)
         func = func.func if isinstance(func, partial) else getattr(func, "__wrapped__", None)
     return None
-
-
-def _read_number(value: Any) -> Any:
-    """Return a plain number for a tensor or array of one element; raises `InputError` for what is no finite number."""
-    if isinstance(value, (Measurement, Partial, Noted, Unavailable, Failure)):
-        return value
-    is_array = hasattr(value, "item") and getattr(value, "size", None) is not None
-    plain = _read_element(value) if is_array else value
-    if is_number(plain) and math.isfinite(float(plain)):
-        return plain
-    raise InputError(
-        f"the evaluation function returned {shown(value)}, which is no finite number; return one number, or a dict of "
-        "numbers by name"
-    )
-
-
-def _read_element(array: Any) -> Any:
-    """Return the element of an array or tensor; None if it has several or none."""
-    try:
-        return array.item()
-    except (TypeError, ValueError, RuntimeError):
-        return None

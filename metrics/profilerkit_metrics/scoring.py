@@ -70,112 +70,29 @@ def missclass(batches: Iterable[ScoredBatch], threshold: float | None = None) ->
     lie from 0 to 1, which a warning says, and 0 elsewhere. A target that is the number of no class counts as wrong,
     which a warning says too.
     """
-    misses = _Misses(threshold)
+    threshold = _THRESHOLD("threshold", threshold)
+    samples, unknown = _Samples(), _UnknownScale()
+    wrong = 0
     for batch in batches:
-        misses.add(batch)
-    return misses.compute_per_cent()
+        scores = np.asarray(batch.scores())
+        expected = _find_class_indices(np.asarray(batch.targets()), scores)
+        is_lost = samples.add(scores, expected)
+        if not _is_single(scores):
+            wrong += int(((scores.argmax(-1) != expected) | is_lost).sum())
+            continue
+        values = scores if scores.ndim == 1 else scores[..., 0]
+        limit = _choose_threshold(values, batch.probabilities) if threshold is None else threshold
+        if limit is None:
+            unknown.add(values, expected)
+        else:
+            wrong += _count_wrong(values, expected, limit)
+    total = samples.count()
+    return 100.0 * (wrong + unknown.count_wrong()) / total
 
 
 def accuracy(batches: Iterable[ScoredBatch], threshold: float | None = None) -> float:
     """Return the per cent of samples whose predicted class is the target; see `missclass`."""
     return 100.0 - missclass(batches, threshold)
-
-
-_THRESHOLD = between(-math.inf, math.inf, "a number to compare a single score with").or_none()
-
-
-class _Misses:
-    """Counts wrong predictions, by both thresholds as long as it is not known which one is right."""
-
-    def __init__(self, threshold: float | None) -> None:
-        self._threshold: float | None = _THRESHOLD("threshold", threshold)
-        self._total = self._wrong = self._lost = self._unmet = 0
-        #: Of single scores that are not known to be probabilities or logits: how many are wrong as either of them.
-        self._wrong_as_probabilities = self._wrong_as_logits = 0
-        self._are_unsure = False
-        self._in_unit_range = True
-
-    def add(self, batch: ScoredBatch) -> None:
-        """Count the wrong predictions of a batch."""
-        scores = np.asarray(batch.scores())
-        expected = _find_class_indices(np.asarray(batch.targets()), scores)
-        self._total += expected.size
-        lost = _find_lost(scores)
-        self._lost += int(lost.sum())
-        self._unmet += _count_unmet(expected, scores)
-        if _is_single(scores):
-            values = scores if scores.ndim == 1 else scores[..., 0]
-            self._add_single(values, expected, self._choose_threshold(batch))
-        else:
-            self._wrong += int(((scores.argmax(-1) != expected) | lost).sum())
-
-    def _add_single(self, values: Array, expected: Array, threshold: float | None) -> None:
-        """Count the wrong ones of single scores; by both thresholds if it is not known which one is right."""
-        is_in_unit_range = not bool(((values < 0) | (values > 1)).any())
-        if self._threshold is None and values.dtype.kind in "iu" and not is_in_unit_range:
-            raise InputError(
-                f"the model gives one score of {values.dtype} for a sample, and which of these integers stands for a "
-                "half is not known; give it: threshold=128, for example"
-            )
-        if threshold is not None:
-            self._wrong += _count_wrong(values, expected, threshold)
-            return
-        self._are_unsure = True
-        self._in_unit_range &= is_in_unit_range
-        self._wrong_as_probabilities += _count_wrong(values, expected, 0.5)
-        self._wrong_as_logits += _count_wrong(values, expected, 0.0)
-
-    def _choose_threshold(self, batch: ScoredBatch) -> float | None:
-        """Return what a single score is compared with; None if it is not known what the scores are."""
-        if self._threshold is not None or batch.probabilities is None:
-            return self._threshold
-        return 0.5 if batch.probabilities else 0.0
-
-    def compute_per_cent(self) -> float:
-        """Return the per cent of wrong predictions; notes say if scores were taken for probabilities, or were none."""
-        _note_lost(self._lost, self._total)
-        _note_unmet(self._unmet, self._total)
-        if not self._are_unsure:
-            return 100.0 * self._wrong / _require_samples(self._total)
-        if self._in_unit_range:
-            note(
-                "it is not known whether the model's scores are probabilities or logits; all of them lie from 0 to "
-                "1, so a score above 0.5 counts as class 1; pass threshold=0 if they are logits, threshold=0.5 to say "
-                "that they are not"
-            )
-        unsure = self._wrong_as_probabilities if self._in_unit_range else self._wrong_as_logits
-        return 100.0 * (self._wrong + unsure) / _require_samples(self._total)
-
-
-def _count_wrong(values: Array, expected: Array, threshold: float) -> int:
-    """Return how many single scores are wrong; one that is no number predicts nothing."""
-    is_wrong = (values > threshold) != expected
-    return int((is_wrong | np.isnan(values)).sum())
-
-
-def _find_lost(scores: Array) -> Array:
-    """Return of each sample whether one of its scores is no number, as after an overflow: nothing is predicted then."""
-    is_nan: Array = np.isnan(scores)
-    return is_nan if scores.ndim == 1 else np.asarray(is_nan.any(-1))
-
-
-def _note_lost(lost: int, total: int) -> None:
-    if lost:
-        note(f"{lost} of {total} samples have scores that are no numbers (nan); they count as wrong")
-
-
-def _count_unmet(expected: Array, scores: Array) -> int:
-    """Return how many targets are the number of no class, so that no prediction can meet them."""
-    classes = 2 if _is_single(scores) else scores.shape[-1]
-    return int((~np.isin(expected, np.arange(classes))).sum())
-
-
-def _note_unmet(unmet: int, total: int) -> None:
-    if unmet:
-        note(
-            f"{unmet} of {total} targets are the number of no class, such as -100, 0.5, or one beyond the last class; "
-            "they count as wrong; leave such samples out, or give class indices from 0"
-        )
 
 
 def topk_hits(batches: Iterable[ScoredBatch], topk: Sequence[int]) -> dict[str, float]:
@@ -184,20 +101,121 @@ def topk_hits(batches: Iterable[ScoredBatch], topk: Sequence[int]) -> dict[str, 
     Raises `ValueError` for scores that are not of shape ``(batch, classes)``, or of fewer classes than the largest k.
     """
     hits, guesses = dict.fromkeys(topk, 0), max(topk)
-    total = lost = unmet = 0
+    samples = _Samples()
     for batch in batches:
         scores = np.asarray(batch.scores())
         targets = _find_class_indices(np.asarray(batch.targets()), _require_classes(scores, guesses))
-        is_lost = _find_lost(scores)
+        is_lost = samples.add(scores, targets)
         is_right = (_rank_classes(scores)[:, :guesses] == targets[:, None]) & ~is_lost[:, None]
         for k in hits:
             hits[k] += int(is_right[:, :k].any(1).sum())
-        total += len(scores)
-        lost += int(is_lost.sum())
-        unmet += _count_unmet(targets, scores)
-    _note_lost(lost, total)
-    _note_unmet(unmet, total)
-    return {f"top-{k}": 100.0 * count / _require_samples(total) for k, count in hits.items()}
+    total = samples.count()
+    return {f"top-{k}": 100.0 * count / total for k, count in hits.items()}
+
+
+def mean_loss(batches: Iterable[ScoredBatch], loss: Callable[[Any, Any], Any], mean: Callable[[Any], float]) -> float:
+    """Return the mean over samples of ``loss(output, target)``; a loss that is a dict of parts counts as their sum.
+
+    ``mean`` makes one number of what the loss returned, or of a part of it.
+    """
+    weighted, total = 0.0, 0
+    for batch in batches:
+        value = loss(batch.output, batch.target)
+        weighted += sum(map(mean, value.values() if isinstance(value, Mapping) else [value])) * batch.samples
+        total += batch.samples
+    return weighted / _require_samples(total)
+
+
+@dataclass
+class _Samples:
+    """The samples of a split: how many there are, how many have lost their scores, and how many targets are none."""
+
+    total: int = 0
+    lost: int = 0
+    unmet: int = 0
+
+    def add(self, scores: Array, expected: Array) -> Array:
+        """Take the samples of a batch; return of each whether a score is no number, as after an overflow.
+
+        Nothing is predicted then. Nor can a prediction meet a target that is the number of no class.
+        """
+        is_nan: Array = np.isnan(scores)
+        is_lost = is_nan if scores.ndim == 1 else np.asarray(is_nan.any(-1))
+        classes = 2 if _is_single(scores) else scores.shape[-1]
+        self.total += expected.size
+        self.lost += int(is_lost.sum())
+        self.unmet += int((~np.isin(expected, np.arange(classes))).sum())
+        return is_lost
+
+    def count(self) -> int:
+        """Return how many there are, with notes on what is wrong with some; raises `InputError` if there are none."""
+        if self.lost:
+            note(f"{self.lost} of {self.total} samples have scores that are no numbers (nan); they count as wrong")
+        if self.unmet:
+            note(
+                f"{self.unmet} of {self.total} targets are the number of no class, such as -100, 0.5, or one beyond "
+                "the last class; they count as wrong; leave such samples out, or give class indices from 0"
+            )
+        return _require_samples(self.total)
+
+
+# A single score for each sample ---------------------------------------------------------------------------------------
+
+
+_THRESHOLD = between(-math.inf, math.inf, "a number to compare a single score with").or_none()
+_OF_PROBABILITIES, _OF_LOGITS = 0.5, 0.0
+
+
+def _choose_threshold(values: Array, are_probabilities: bool | None) -> float | None:
+    """Return what single scores are compared with; None if it is not known what they are."""
+    if values.dtype.kind in "iu" and not _lie_in_unit_range(values):
+        raise InputError(
+            f"the model gives one score of {values.dtype} for a sample, and which of these integers stands for a half "
+            "is not known; give it: threshold=128, for example"
+        )
+    if are_probabilities is None:
+        return None
+    return _OF_PROBABILITIES if are_probabilities else _OF_LOGITS
+
+
+class _UnknownScale:
+    """Single scores that are probabilities or logits: all of the split have to be seen to tell which."""
+
+    def __init__(self) -> None:
+        #: How many are wrong by each threshold.
+        self._wrong = {_OF_PROBABILITIES: 0, _OF_LOGITS: 0}
+        self._are_there = False
+        self._lie_in_unit_range = True
+
+    def add(self, values: Array, expected: Array) -> None:
+        """Take the scores of a batch."""
+        self._are_there = True
+        self._lie_in_unit_range &= _lie_in_unit_range(values)
+        for threshold in self._wrong:
+            self._wrong[threshold] += _count_wrong(values, expected, threshold)
+
+    def count_wrong(self) -> int:
+        """Return how many are wrong; a note says where they were taken for probabilities."""
+        if self._are_there and self._lie_in_unit_range:
+            note(
+                "it is not known whether the model's scores are probabilities or logits; all of them lie from 0 to "
+                "1, so a score above 0.5 counts as class 1; pass threshold=0 if they are logits, threshold=0.5 to say "
+                "that they are not"
+            )
+        return self._wrong[_OF_PROBABILITIES if self._lie_in_unit_range else _OF_LOGITS]
+
+
+def _lie_in_unit_range(values: Array) -> bool:
+    return not bool(((values < 0) | (values > 1)).any())
+
+
+def _count_wrong(values: Array, expected: Array, threshold: float) -> int:
+    """Return how many single scores are wrong; one that is no number predicts nothing."""
+    is_wrong = (values > threshold) != expected
+    return int((is_wrong | np.isnan(values)).sum())
+
+
+# Scores and targets as arrays -----------------------------------------------------------------------------------------
 
 
 def _require_classes(scores: Array, guesses: int) -> Array:
@@ -212,19 +230,6 @@ def _rank_classes(scores: Array) -> Array:
     """Return the classes of each sample, that with the highest score first."""
     falling = -scores.astype(np.float64)  # the integers of a quantized model have no negative, or another range
     return np.argsort(falling, axis=1, kind="stable")
-
-
-def mean_loss(batches: Iterable[ScoredBatch], loss: Callable[[Any, Any], Any], mean: Callable[[Any], float]) -> float:
-    """Return the mean over samples of ``loss(output, target)``; a loss that is a dict of parts counts as their sum.
-
-    ``mean`` makes one number of what the loss returned, or of a part of it.
-    """
-    weighted, total = 0.0, 0
-    for batch in batches:
-        value = loss(batch.output, batch.target)
-        weighted += sum(map(mean, value.values() if isinstance(value, Mapping) else [value])) * batch.samples
-        total += batch.samples
-    return weighted / _require_samples(total)
 
 
 def _is_single(scores: Array) -> bool:

@@ -7,8 +7,6 @@ import pytest
 
 from profilerkit import (
     Completeness,
-    Device,
-    DeviceNotAvailableError,
     InputError,
     Metric,
     MissingArgumentError,
@@ -72,13 +70,6 @@ def test_without_a_batch_dimension_there_is_no_throughput(model: FakeModel, make
     assert status["execution_time"] is not None
     assert status["throughput"] is None
     assert "share no first dimension" in profiler.report().status("throughput").missing[0]
-
-
-def test_a_device_that_is_not_there_is_said_before_anything_runs(model: FakeModel, make_profiler: MakeProfiler) -> None:
-    profiler = make_profiler(model, ComputeExecutionTime())
-    with pytest.raises(DeviceNotAvailableError, match="the fake backend has the cpu alone"):
-        profiler.compute_status("execution_time", device=Device.GPU)
-    assert model.calls == 0
 
 
 def test_a_plan_that_cannot_be_followed_is_said(model: FakeModel, make_profiler: MakeProfiler) -> None:
