@@ -22,7 +22,8 @@ from ..trace.ignoring import IGNORED, Ignored, without_layers
 from ..trace.records import ModelTrace
 from ..trace.validation import validate
 from .function import ArgumentBundle, Keys, Need, ProfilerFunction
-from .input_source import InputSource, correct_error, resize
+from .input_source import InputSource, resize
+from .shape_mistakes import correct_error
 from .status import StatusKey
 
 __all__ = [

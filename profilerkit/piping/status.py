@@ -8,10 +8,8 @@ never changed afterwards.
 from __future__ import annotations
 
 import copy
-import inspect
 from typing import Any, TypeVar
 
-from ..process.cached import once_for_each
 from ..times.measurement import Measurement
 from ..trace.completeness import TracePart
 from .comparative import Comparative
@@ -101,7 +99,8 @@ class Metric(StatusKey):
 
     def description(self) -> str:
         """Return one sentence that defines the metric. Default: the first line of the docstring."""
-        return _first_line(type(self))
+        doc = next((cls.__doc__ for cls in type(self).__mro__ if cls.__doc__), "")
+        return doc.strip().partition("\n")[0]
 
     def friendly_name(self) -> str:
         """Return the name that reports show: ``FRIENDLY_NAME``, or else a title made from ``NAME``."""
@@ -134,9 +133,3 @@ class Metric(StatusKey):
         if not is_number(self.value):
             return Quantity(0.0, self.UNIT, 1.0)
         return scale_value(float(self.value), self.UNIT, self.SCALE)
-
-
-@once_for_each
-def _first_line(cls: type) -> str:
-    """Return the first line of a class's docstring: read once, for the docstrings of metrics are long."""
-    return (inspect.getdoc(cls) or "").split("\n", 1)[0]

@@ -1,4 +1,4 @@
-"""Public names that are imported at their first use, so that a package is cheap to import; those of others."""
+"""Public names that are imported at their first use, so that a package is cheap to import."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
-__all__ = ["INSTEAD", "install_lazy_names", "module_of_each"]
+__all__ = ["install_lazy_names", "module_of_each"]
 
 
 def module_of_each(names: Mapping[str, str]) -> dict[str, str]:
@@ -34,7 +34,7 @@ def install_lazy_names(package: str, names: Mapping[str, str], requirement: str 
 
     def get(name: str) -> Any:
         if name not in names:
-            raise _make_unknown_error(package, name)
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
         try:
             value = getattr(import_module(names[name], package), name)
         except ModuleNotFoundError as error:
@@ -51,13 +51,6 @@ def install_lazy_names(package: str, names: Mapping[str, str], requirement: str 
     vars(module).update(__getattr__=get, __dir__=list_names)
 
 
-def _make_unknown_error(package: str, name: str) -> Exception:
-    """Return the error for a name that a package does not have; for one of another profiler it says what to use."""
-    if name in INSTEAD:  # no AttributeError: an import statement would raise another message in its place
-        return ImportError(f"{package} has no {name}, a name of another profiler; {INSTEAD[name]}")
-    return AttributeError(f"module {package!r} has no attribute {name!r}")
-
-
 def _explain_missing(name: str, error: ModuleNotFoundError, requirement: str) -> Exception | None:
     """Return what to raise where a module is missing; None if the error itself says all."""
     from ..errors import BackendNotInstalledError, NotOfferedError  # here, so that the import of a package stays cheap
@@ -71,24 +64,3 @@ def _explain_missing(name: str, error: ModuleNotFoundError, requirement: str) ->
     if requirement and not missing.startswith("profilerkit"):
         return BackendNotInstalledError(f"{name} cannot be used: {error}; install it with: pip install '{requirement}'")
     return None
-
-
-# Names that people import from other profilers ------------------------------------------------------------------------
-
-
-_PROFILE = "profile(model, inputs) returns a report: report[key] is a number, and print(report) shows all"
-_TEXT = "report.status(key).shown is a value as text, and report[key] the number"
-_TIMES = (
-    "profiler.layer_times() of a Profiler times the layers of any code; .table has the times, .table.to_tree() as dicts"
-)
-
-#: What to use for a name, by the name in DeepSpeed, nnprofiler, moduleprofiler, ptflops, thop, fvcore and torchinfo.
-INSTEAD = {
-    **dict.fromkeys(("get_model_profile", "FlopsProfiler", "add_profile_methods", "ModuleProfiler"), _PROFILE),
-    **dict.fromkeys(("get_model_complexity_info", "FlopCountAnalysis", "summary"), _PROFILE),
-    **dict.fromkeys(("flops_to_string", "macs_to_string", "params_to_string", "duration_to_string"), _TEXT),
-    **dict.fromkeys(("number_to_string", "bytes_to_string", "clever_format"), _TEXT),
-    "LayerProf": _TIMES,
-    "visulize_the_profile_dict": "report.plot('icicle', by=...) returns a figure: fig, ax = report.plot(...)",
-    "print_namespace_tree": "report.to_text(form='tree') is the model with its numbers",
-}

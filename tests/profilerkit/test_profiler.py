@@ -155,8 +155,9 @@ def test_a_device_that_does_not_exist_is_an_error_of_each_request(
     profiler = make_profiler(model, ComputeComplexity(), ComputeExecutionTime())
     with pytest.raises(DeviceNotAvailableError):
         profiler.compute(["macs"], device="tpu:7")
-    with pytest.raises(DeviceNotAvailableError):
-        profiler.compute_status("macs", device="tpu:7")
+    with pytest.raises(DeviceNotAvailableError, match="the fake backend has the cpu alone"):
+        profiler.compute_status("macs", device="gpu")
+    assert profiler.backend.traced == 0, "before anything is computed"  # type: ignore[attr-defined]
 
 
 def test_a_clone_has_the_functions_and_shares_no_value(model: FakeModel, make_profiler: MakeProfiler) -> None:
@@ -365,17 +366,6 @@ def test_what_is_no_data_and_no_backend(model: FakeModel, backend: FakeBackend) 
         Profiler(model, backend=5)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="status_dict=.*: give values by name"):
         Profiler(model, backend=backend).load_from_dict([1])  # type: ignore[arg-type]
-
-
-def test_a_device_that_is_not_there_is_said_before_anything_is_computed(
-    model: FakeModel, make_profiler: MakeProfiler
-) -> None:
-    from profilerkit import DeviceNotAvailableError
-
-    profiler = make_profiler(model, ComputeComplexity(), ComputeExecutionTime())
-    with pytest.raises(DeviceNotAvailableError, match="the fake backend has the cpu alone"):
-        profiler.compute_network_status(device="gpu")
-    assert profiler.backend.traced == 0  # type: ignore[attr-defined]
 
 
 def test_the_representation_names_what_is_registered(model: FakeModel, make_profiler: MakeProfiler) -> None:

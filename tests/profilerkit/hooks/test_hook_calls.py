@@ -226,23 +226,6 @@ def test_monitoring_sees_every_call(install: Any) -> None:
     assert events == []
 
 
-def test_monitoring_sees_late_historic_calls(manager: Manager) -> None:
-    seen: list[str] = []
-    undo = manager.add_hookcall_monitoring(lambda hook, *rest: seen.append(hook), lambda *rest: None)
-    manager.register(make_plugin(configure=lambda: None), name="late")
-    undo()
-    assert seen == ["profilerkit_configure"]
-
-
-def test_tracing_writes_what_is_called(manager: Manager) -> None:
-    lines: list[str] = []
-    manager.trace.root.setwriter(lines.append)
-    undo = manager.enable_tracing()
-    renderer_names()
-    undo()
-    assert any(HOOK in line for line in lines)
-
-
 def test_unregistering_takes_a_plugin_out(install: Any, core: None) -> None:
     own_names = renderer_names()
     plugins.forget()
@@ -319,14 +302,6 @@ def test_a_plugin_of_code_is_guarded_and_labelled(manager: Manager) -> None:
     assert isinstance(result, Offer)
     assert (result.plugin.name, result.plugin.is_by_code) == ("good", True)
     assert [renderer.name for renderer in result.item] == ["x"]
-
-
-def test_a_misspelt_hook_of_a_plugin_of_code_is_reported(manager: Manager) -> None:
-    plugin = make_plugin(renderer=make_drawing("x"))
-    with pytest.warns(
-        PluginWarning, match="plugin 'late' .* has a hook 'profilerkit_renderer' that does not exist; did"
-    ):
-        manager.register(plugin, name="late")
 
 
 def test_a_misspelt_hook_is_reported_once(install: Any) -> None:
