@@ -28,6 +28,7 @@ operator that does no arithmetic has to be registered as free.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, overload
 
 from ..costs import Cost, CostRegistry, apply_formula, elementwise, evaluate_formula
@@ -181,7 +182,7 @@ class OperatorCosts:
         try:
             return evaluate_formula(
                 call.type,
-                lambda: formula(call),
+                partial(formula, call),
                 lambda: f"inputs={call.inputs}, outputs={call.outputs}",
                 call.numbers,
                 may_raise=(UnknownShapeError, UnknownCostError),

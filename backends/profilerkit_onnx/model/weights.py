@@ -19,7 +19,7 @@ from profilerkit.costs.numbers import is_float
 from profilerkit.trace.records import WeightRecord
 
 from .constants import Constant, Use
-from .nodes import list_nodes
+from .nodes import list_nodes, read_attributes
 from .types import STANDARD, dtype_name
 
 __all__ = ["describe_uncounted", "list_weights"]
@@ -91,6 +91,8 @@ _BUFFERS = {
 #: table whose rows are looked up before they are scaled, or the numbers that a cast and arithmetic scale.
 _NARROW = ("int8", "uint8", "int4", "uint4", "int2", "uint2")
 _SCALED = {"Add": (0, 1), "Gather": (0,), "Mul": (0, 1), "Sub": (0,)}
+#: The inputs of operators where several elements may be packed into one.
+_PACKED = {"GatherBlockQuantized": (0,), "MatMulBnb4": (1,), "MatMulNBits": (1,), "QMoE": (2, 5, 8)}
 #: Operators that take bits out of integers.
 _TAKES_BITS = ("BitShift", "BitwiseAnd")
 #: Names that torch's exporter gives to constants which it has computed.
@@ -182,12 +184,12 @@ def _is_parameter(constant: Constant, dtype: str, nodes_are_weights: bool) -> bo
 def _count_packed(stored: int, dtype: str, uses: Sequence[Use]) -> int | None:
     """Return how many elements packed weights stand for; None for weights that are not packed."""
     for use in uses:
-        sizes: dict[str, int] = {attribute.name: attribute.i for attribute in use.node.attribute}
-        if use.node.op_type in ("MatMulNBits", "MatMulBnb4") and use.input == 1:
-            return sizes.get("K", 0) * sizes.get("N", 0)
-        if use.node.op_type == "GatherBlockQuantized" and use.input == 0 and dtype == "uint8":
-            return stored * 8 // sizes.get("bits", 4)
-        if use.node.op_type == "QMoE" and use.input in (2, 5, 8) and dtype == "uint8":
+        if use.input not in _PACKED.get(use.node.op_type, ()):
+            continue
+        sizes = read_attributes(use.node.attribute)
+        if use.node.op_type in ("MatMulNBits", "MatMulBnb4"):
+            return int(sizes.get("K", 0) * sizes.get("N", 0))
+        if dtype == "uint8":  # other integers are one element each
             own_bits = sizes.get(f"fc{(use.input + 1) // 3}_expert_weight_bits", 0)
-            return stored * 8 // (own_bits or sizes.get("expert_weight_bits", 4))
+            return int(stored * 8 // (own_bits or sizes.get("expert_weight_bits", sizes.get("bits", 4))))
     return None

@@ -1,28 +1,24 @@
-"""Operators with graphs inside: what goes over each, and whether a model has conditions at all.
+"""The walk over the operators that hold graphs: ``If`` and ``Scan`` here, ``Loop`` in `loops`.
 
 - Of an ``If`` the branch that constants or the given inputs choose is counted alone; otherwise the most expensive one,
   which makes an upper bound.
 - The body of a ``Scan`` runs once for each slice of the inputs. Where the length is not known, one turn is counted, and
   the operator is named as missing.
-- The body of a ``Loop`` is gone over once, with what is the same in every turn. It counts as often as it runs, also
-  where its condition counts the turns, and up to its limit where it may stop before. Where the number of turns
-  is not known, one is counted, and the loop is named as missing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
-import numpy as np
-from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto
+from onnx import ModelProto
 
-from profilerkit.backend_kit.graph_work import Body, Executed, Turns, Work, count_first, note_apart
+from profilerkit.backend_kit.graph_work import Executed, count_first
 
 from ..model.nodes import list_nodes, name_node, read_attributes
 from ..model.types import tensor_type
-from .turns import count_turns
-from .values import TurnPart, UnfitError, Value, Values, find_value
+from .bodies import find_graph, hold_reads, stack_turns, walk_body
+from .loops import walk_loop
+from .values import TurnPart, UnfitError, Value
 from .walk import Handler, Visit, Walk
 
 __all__ = ["HANDLERS", "holds_conditions"]
@@ -30,25 +26,23 @@ __all__ = ["HANDLERS", "holds_conditions"]
 #: The first operator set whose ``Scan`` is read.
 _FIRST = 9
 _DEARER = "the condition of the If {!r} depends on values: the most expensive of its branches is counted"
-_MAY_STOP = "the Loop {!r} may stop before its limit: it is counted up to that"
-_MAY_NOT_RUN = "the Loop {!r}, whose number of turns is not known, may not run at all: it is counted once"
 
 
 def _walk_if(walk: Walk, visit: Visit) -> list[Value]:
     """Go over the branch of an ``If`` that runs, or over both where that is not known."""
-    _hold_reads(walk, visit)
+    hold_reads(walk, visit)
     condition = visit.inputs[0]
     if condition is None or condition.array is None:
         return _walk_both(walk, visit)
-    taken = _walk_body(walk, visit, _find_graph(visit.node, "then_branch" if condition.is_true else "else_branch"))
+    taken = walk_body(walk, visit, find_graph(visit.node, "then_branch" if condition.is_true else "else_branch"))
     walk.work.add(taken.work)
     return [value.mark_from_inputs() if condition.from_inputs else value for value in taken.outputs]
 
 
 def _walk_both(walk: Walk, visit: Visit) -> list[Value]:
     """Go over both branches, count the more expensive one, and return what is known of the outputs of either."""
-    graphs = [_find_graph(visit.node, name) for name in ("then_branch", "else_branch")]
-    dearer, cheaper = (_walk_body(walk, visit, graph) for graph in graphs)
+    graphs = [find_graph(visit.node, name) for name in ("then_branch", "else_branch")]
+    dearer, cheaper = (walk_body(walk, visit, graph) for graph in graphs)
     if dearer.work.price < cheaper.work.price:
         dearer, cheaper = cheaper, dearer
     walk.work.add(count_first(dearer, cheaper, walk.node, walk.path, _DEARER.format(name_node(visit.node))))
@@ -62,19 +56,19 @@ def _walk_scan(walk: Walk, visit: Visit) -> list[Value]:
             f"the Scan {name_node(visit.node)!r} of operator set 8 goes over samples of a batch, which is not read; "
             f"export the model with operator set {_FIRST} or newer"
         )
-    graph, attributes = _find_graph(visit.node, "body"), read_attributes(visit.node.attribute)
+    graph, attributes = find_graph(visit.node, "body"), read_attributes(visit.node.attribute)
     state_count = len(visit.inputs) - attributes["num_scan_inputs"]
     states, sequences = visit.inputs[:state_count], visit.inputs[state_count:]
     axes = attributes.get("scan_input_axes", [0] * len(sequences))
     length = _find_length(sequences, axes)
-    _hold_reads(walk, visit)
+    hold_reads(walk, visit)
     first_states = [value and value.without_array() for value in states]
     slices = [value and _slice(walk, value, axis) for value, axis in zip(sequences, axes, strict=False)]
-    body = _walk_body(walk, visit, graph, [*first_states, *slices], turns=1 if length is None else length)
+    body = walk_body(walk, visit, graph, [*first_states, *slices], turns=1 if length is None else length)
     walk.work.add_loop(body.work)
     last_states, results = body.outputs[:state_count], body.outputs[state_count:]
     stacked_axes = attributes.get("scan_output_axes", [0] * len(results))
-    stacked = [_stack_turns(walk, value, axis, length) for value, axis in zip(results, stacked_axes, strict=True)]
+    stacked = [stack_turns(walk, value, axis, length) for value, axis in zip(results, stacked_axes, strict=True)]
     missing = "Scan of an unknown length" if length is None else ""
     done = Executed("Scan", walk.node, tuple(body.outputs), tuple(stacked), visit.times, missing=missing)
     walk.work.append(done)
@@ -102,195 +96,8 @@ def _slice(walk: Walk, value: Value, axis: int) -> Value:
     return part
 
 
-class _LoopInputs(NamedTuple):
-    """What a ``Loop`` reads.
-
-    Attributes:
-        limit: How often its body runs at most; None for no limit.
-        condition: Whether the first turn begins; None where nothing but the limit ends the loop.
-        begins: What the first turn gets of the values that are carried from turn to turn.
-    """
-
-    limit: Value | None
-    condition: Value | None
-    begins: Sequence[Value | None]
-
-
-class _AnyTurn(NamedTuple):
-    """What the body of a loop does and returns, as far as it is the same in every turn.
-
-    Attributes:
-        work: Its work in all turns together.
-        goes_on: Whether another turn follows.
-        carried: What it hands on to the next turn.
-        stacked: What the loop returns of every turn.
-    """
-
-    work: Work
-    goes_on: Value
-    carried: Sequence[Value]
-    stacked: Sequence[Value]
-
-
-def _walk_loop(walk: Walk, visit: Visit) -> list[Value]:
-    """Go over the body of a ``Loop``, whose inputs are its limit, its condition, and what the first turn gets."""
-    _hold_reads(walk, visit)
-    graph = _find_graph(visit.node, "body")
-    read = _LoopInputs(visit.inputs[0], visit.inputs[1], visit.inputs[2:])
-    turns_by_inputs = _find_turns(walk, graph, read, visit.values)
-    arguments = [*_note_begin(walk, read, visit.times), *read.begins]
-    turn = _walk_any_turn(walk, visit, graph, arguments, turns_by_inputs.number_to_count)
-    turns = _settle_turns(turns_by_inputs, read, turn)
-    walk.work.add_loop(_count_work(walk, visit.node, turns, turn, read.begins))
-    stacked = [_stack_turns(walk, value, 0, turns.exact) for value in turn.stacked]
-    _note_end(walk, turns, turn, stacked, visit.times)
-    return [*_carry_out(turns, read, turn, visit.values), *stacked]
-
-
-def _find_turns(walk: Walk, graph: GraphProto, read: _LoopInputs, values: Values) -> Turns:
-    """Return how often a loop runs, as far as its inputs and its condition tell before its body is gone over."""
-    condition = read.condition
-    limit = None if read.limit is None or read.limit.array is None else max(int(read.limit.array.item()), 0)
-    if condition is None:  # the condition that the body makes is ignored then
-        return Turns(limit or 0, limit)
-    if limit == 0 or (condition.array is not None and not condition.is_true):
-        return Turns(0, 0)
-    if condition.array is None:
-        return Turns(0, limit)
-    counted = count_turns(graph, limit, read.begins, walk.add_initializers(graph, values), walk.declared.opsets)
-    return Turns(0, limit) if counted is None else Turns(counted, counted)
-
-
-def _settle_turns(turns: Turns, read: _LoopInputs, turn: _AnyTurn) -> Turns:
-    """Return how often a loop runs, with what its body has shown.
-
-    A condition that is true before the first turn and after every turn never stops it: it runs up to its limit.
-    """
-    never_stops = read.condition is not None and read.condition.is_true and turn.goes_on.is_true
-    return Turns(turns.most, turns.most) if never_stops and turns.most is not None else turns
-
-
-def _note_begin(walk: Walk, read: _LoopInputs, times: int) -> list[Value]:
-    """Note that the loop makes the number of a turn and its condition; return these two, which its body gets.
-
-    A loop is noted as two operators: this one before its body, as the bytes that it makes are alive while the body
-    runs, and that of `_note_end` after it.
-    """
-    # A turn begins only while the condition holds, so that inside the body it is true. Without one nothing is known.
-    true = None if read.condition is None else np.asarray(True)
-    number = Value(next(walk.numbers), tensor_type(TensorProto.INT64, ()))
-    condition = Value(next(walk.numbers), tensor_type(TensorProto.BOOL, ()), array=true)
-    walk.work.append(Executed("Loop", walk.node, (), (number, condition), times))
-    return [number, condition]
-
-
-def _note_end(walk: Walk, turns: Turns, turn: _AnyTurn, stacked: Sequence[Value], times: int) -> None:
-    """Note that the loop reads what its last turn returns, and makes the stacked values of all turns."""
-    missing = "Loop of an unknown number of turns" if turns.most is None else ""
-    returned = (*turn.carried, *turn.stacked)
-    walk.work.append(Executed("Loop", walk.node, returned, tuple(stacked), times, missing=missing))
-
-
-def _walk_any_turn(
-    walk: Walk, visit: Visit, graph: GraphProto, arguments: Sequence[Value | None], turns: int
-) -> _AnyTurn:
-    """Go over a body with what is known in every turn; ``arguments`` are those of the first one.
-
-    The sizes that the first turn gets are tried first. Where a turn hands on a value of another size, that size is not
-    known, and the body is gone over again, until it hands on what it gets.
-    """
-    number, condition, *begins = arguments
-    carried = [None if begin is None else begin.without_array() for begin in begins]
-    while True:
-        body = _walk_body(walk, visit, graph, [number, condition, *carried], turns)
-        goes_on, *outputs = body.outputs
-        handed_on, stacked = outputs[: len(begins)], outputs[len(begins) :]
-        common = [
-            None if before is None else before.merge(after).without_array()
-            for before, after in zip(carried, handed_on, strict=True)
-        ]
-        if _list_types(common) == _list_types(carried):
-            return _AnyTurn(body.work, goes_on, handed_on, stacked)
-        carried = common
-
-
-def _list_types(values: Sequence[Value | None]) -> list[TypeProto | None]:
-    return [None if value is None else value.type for value in values]
-
-
-def _count_work(walk: Walk, node: NodeProto, turns: Turns, turn: _AnyTurn, begins: Sequence[Value | None]) -> Work:
-    """Return the work of a loop: that of its body, or either that or none where it may stop, or not run at all."""
-    if turns.exact is not None:
-        return turn.work
-    reason = (_MAY_NOT_RUN if turns.most is None else _MAY_STOP).format(name_node(node))
-    runs = Body(turn.work, [*turn.carried, *turn.stacked])
-    # A loop that does not run returns what its first turn would get.
-    first = [after if begin is None else begin for begin, after in zip(begins, turn.carried, strict=True)]
-    return count_first(runs, Body(Work(), [*first, *turn.stacked]), walk.node, walk.path, reason)
-
-
-def _carry_out(turns: Turns, read: _LoopInputs, turn: _AnyTurn, values: Values) -> list[Value]:
-    """Return what a loop returns of the values that it carries.
-
-    Any value around the loop whose elements follow from the inputs of the call may decide how often it runs: then the
-    results follow from them too.
-    """
-    carried = [_choose_last(turns, begin, end) for begin, end in zip(read.begins, turn.carried, strict=True)]
-    may_follow_from_inputs = any(value.from_inputs for value in values.values())
-    return [value.mark_from_inputs() for value in carried] if may_follow_from_inputs else carried
-
-
-def _choose_last(turns: Turns, before: Value | None, after: Value) -> Value:
-    """Return a carried value as the last turn leaves it, or as the first one gets it if none runs."""
-    if before is None or turns.least > 0:
-        return after
-    if turns.exact == 0:
-        return before
-    return after.merge(before)
-
-
-def _find_graph(node: NodeProto, attribute: str) -> GraphProto:
-    """Return the graph that an attribute of a node holds."""
-    graph: GraphProto = next(entry.g for entry in node.attribute if entry.name == attribute)
-    return graph
-
-
-def _hold_reads(walk: Walk, visit: Visit) -> None:
-    """Keep alive until a node begins what it is given, and what any of its graphs reads from around it."""
-    graphs = [entry.g for entry in visit.node.attribute if entry.HasField("g")]
-    names = {name for graph in graphs for node in list_nodes(graph.node) for name in node.input}
-    names |= {output.name for graph in graphs for output in graph.output}
-    around = [value for name, value in visit.values.items() if name in names]
-    inputs = [value for value in visit.inputs if value is not None]
-    walk.work.hold(Executed(visit.node.op_type, walk.node, [*inputs, *around], ()))
-
-
-def _walk_body(
-    walk: Walk, visit: Visit, graph: GraphProto, inputs: Sequence[Value | None] = (), turns: int = 1
-) -> Body[Work, Value]:
-    """Go over a graph of a node; return what that adds to the walk's work, without adding it.
-
-    ``inputs`` are the values of the graph's own inputs. It runs so many ``turns`` in each run of the node.
-    """
-    formals = zip(graph.input, inputs, strict=True)
-    own_values = {formal.name: value for formal, value in formals if value is not None}
-    inner = {**walk.add_initializers(graph, visit.values), **own_values}
-    with note_apart(walk) as work:
-        walk.walk_nodes(graph.node, inner, visit.times * turns)
-    return Body(work, [find_value(output.name, inner) for output in graph.output])
-
-
-def _stack_turns(walk: Walk, value: Value, axis: int, length: int | None) -> Value:
-    """Return what a loop hands out of a value that each turn makes: all of them along a new dimension."""
-    if value.shape is None or length is None:
-        return Value(next(walk.numbers), tensor_type(value.element, None))
-    sizes = list(value.shape)
-    sizes.insert(axis % (len(sizes) + 1), length)
-    return Value(next(walk.numbers), tensor_type(value.element, sizes))
-
-
 #: What goes over each operator with graphs inside.
-HANDLERS: Mapping[str, Handler] = {"If": _walk_if, "Loop": _walk_loop, "Scan": _walk_scan}
+HANDLERS: Mapping[str, Handler] = {"If": _walk_if, "Loop": walk_loop, "Scan": _walk_scan}
 
 
 def holds_conditions(model: ModelProto) -> bool:

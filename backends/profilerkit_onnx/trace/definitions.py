@@ -7,7 +7,17 @@ from copy import deepcopy
 from functools import cache
 from typing import Any, NamedTuple
 
-from onnx import AttributeProto, FunctionProto, NodeProto, OperatorSetIdProto, TypeProto, defs, helper, numpy_helper
+from onnx import (
+    AttributeProto,
+    FunctionProto,
+    NodeProto,
+    OperatorSetIdProto,
+    TensorProto,
+    TypeProto,
+    defs,
+    helper,
+    numpy_helper,
+)
 from onnx.checker import ValidationError
 from onnx.shape_inference import InferenceError, infer_node_outputs
 
@@ -67,11 +77,10 @@ def infer(node: NodeProto, inputs: Sequence[Value | None], opsets: Mapping[str, 
     definition = find_definition(node, opsets)
     if definition is None or not definition.schema.has_type_and_shape_inference_function:
         return infer_for_runtime(node, inputs) or nothing
-    values = {name: value for name, value in zip(node.input, inputs, strict=True) if value is not None}
-    if any(value.type.WhichOneof("value") is None for value in values.values()):
+    if not _are_typed(inputs):
         return nothing
     try:
-        outputs = _infer_by_name(definition, node, values, opsets)
+        outputs = _infer_by_name(definition, node, inputs, opsets)
     except (InferenceError, ValidationError) as error:
         shapes = ", ".join("-" if value is None else str(value.info.shape) for value in inputs)
         raise UnfitError(
@@ -81,16 +90,24 @@ def infer(node: NodeProto, inputs: Sequence[Value | None], opsets: Mapping[str, 
     return [outputs.get(name) for name in node.output]
 
 
+def _are_typed(inputs: Sequence[Value | None]) -> bool:
+    """Return whether the types of all inputs are known; onnx would end the process otherwise."""
+    return all(value is None or value.type.WhichOneof("value") is not None for value in inputs)
+
+
 def _infer_by_name(
-    definition: Definition, node: NodeProto, values: Mapping[str, Value], opsets: Mapping[str, int]
+    definition: Definition, node: NodeProto, inputs: Sequence[Value | None], opsets: Mapping[str, int]
 ) -> dict[str, TypeProto]:
-    """Return the types of a node's outputs by their names; ``values`` are its inputs by theirs."""
-    types = {name: value.type for name, value in values.items()}
-    data = {
-        name: numpy_helper.from_array(_as_number(value.array) if node.op_type == "Range" else value.array, name)
-        for name, value in values.items()
-        if value.array is not None and _tells_sizes(value.array)
-    }
+    """Return the types of a node's outputs by their names."""
+    types: dict[str, TypeProto] = {}
+    data: dict[str, TensorProto] = {}
+    for name, value in zip(node.input, inputs, strict=True):
+        if value is None:
+            continue
+        types[name] = value.type
+        if value.array is not None and _tells_sizes(value.array):
+            array = _as_number(value.array) if node.op_type == "Range" else value.array
+            data[name] = numpy_helper.from_array(array, name)
     imports = [helper.make_opsetid(domain, version) for domain, version in opsets.items()]
     names = {attribute.name for attribute in node.attribute}
     defaults = [default for default in definition.defaults if default.name not in names]
@@ -132,8 +149,8 @@ def find_body(node: NodeProto, inputs: Sequence[Value | None], opsets: Mapping[s
     if version is None:
         return None
     if is_made_for_node:
-        if any(value is not None and value.type.WhichOneof("value") is None for value in inputs):
-            return None  # onnx would end the process
+        if not _are_typed(inputs):
+            return None
         types = [b"" if value is None else value.type.SerializeToString() for value in inputs]
         body = schema.get_context_dependent_function_with_opset_version(version, node.SerializeToString(), types)
     else:

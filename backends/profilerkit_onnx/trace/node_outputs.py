@@ -41,7 +41,7 @@ def make_outputs(
         return [_make_constant(node, declared.opsets, next(numbers))]
     types = infer(node, inputs, declared.opsets)
     arrays = fold(node, inputs, types, declared.opsets)
-    values = [value for value in inputs if value is not None]
+    values = list(filter(None, inputs))
     is_stored = bool(values) and all(value.is_stored for value in values) and _always_makes_same(node, inputs, declared)
     is_constant = is_stored and all(value.constant for value in values)
     from_inputs = any(value.from_inputs for value in values) and not is_shape_operator(node)

@@ -1,0 +1,56 @@
+"""The graphs inside an operator: what one does and returns, and what a loop makes of the results of its turns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from onnx import GraphProto, NodeProto
+
+from profilerkit.backend_kit.graph_work import Body, Executed, Work, note_apart
+
+from ..model.nodes import list_nodes
+from ..model.types import tensor_type
+from .values import Value, find_value
+from .walk import Visit, Walk
+
+__all__ = ["find_graph", "hold_reads", "stack_turns", "walk_body"]
+
+
+def find_graph(node: NodeProto, attribute: str) -> GraphProto:
+    """Return the graph that an attribute of a node holds."""
+    graph: GraphProto = next(entry.g for entry in node.attribute if entry.name == attribute)
+    return graph
+
+
+def hold_reads(walk: Walk, visit: Visit) -> None:
+    """Keep alive until a node begins what it is given, and what any of its graphs reads from around it."""
+    graphs = [entry.g for entry in visit.node.attribute if entry.HasField("g")]
+    names = {name for graph in graphs for node in list_nodes(graph.node) for name in node.input}
+    names |= {output.name for graph in graphs for output in graph.output}
+    around = [value for name, value in visit.values.items() if name in names]
+    inputs = [value for value in visit.inputs if value is not None]
+    walk.work.hold(Executed(visit.node.op_type, walk.node, [*inputs, *around], ()))
+
+
+def walk_body(
+    walk: Walk, visit: Visit, graph: GraphProto, inputs: Sequence[Value | None] = (), turns: int = 1
+) -> Body[Work, Value]:
+    """Go over a graph of a node; return what that adds to the walk's work, without adding it.
+
+    ``inputs`` are the values of the graph's own inputs. It runs so many ``turns`` in each run of the node.
+    """
+    formals = zip(graph.input, inputs, strict=True)
+    own_values = {formal.name: value for formal, value in formals if value is not None}
+    inner = {**walk.add_initializers(graph, visit.values), **own_values}
+    with note_apart(walk) as work:
+        walk.walk_nodes(graph.node, inner, visit.times * turns)
+    return Body(work, [find_value(output.name, inner) for output in graph.output])
+
+
+def stack_turns(walk: Walk, value: Value, axis: int, length: int | None) -> Value:
+    """Return what a loop hands out of a value that each turn makes: all of them along a new dimension."""
+    if value.shape is None or length is None:
+        return Value(next(walk.numbers), tensor_type(value.element, None))
+    sizes = list(value.shape)
+    sizes.insert(axis % (len(sizes) + 1), length)
+    return Value(next(walk.numbers), tensor_type(value.element, sizes))

@@ -1,0 +1,175 @@
+"""The walk over a ``Loop``: how often its body runs, and what is the same in every turn.
+
+The body is gone over once. It counts as often as it runs, also where its condition counts the turns, and up to its
+limit where it may stop before. Where the number of turns is not known, one is counted, and the loop is named as
+missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from onnx import GraphProto, NodeProto, TensorProto, TypeProto
+
+from profilerkit.backend_kit.graph_work import Body, Executed, Turns, Work, count_first
+
+from ..model.nodes import name_node
+from ..model.types import tensor_type
+from .bodies import find_graph, hold_reads, stack_turns, walk_body
+from .turns import count_turns
+from .values import Value, Values
+from .walk import Visit, Walk
+
+__all__ = ["walk_loop"]
+
+_MAY_STOP = "the Loop {!r} may stop before its limit: it is counted up to that"
+_MAY_NOT_RUN = "the Loop {!r}, whose number of turns is not known, may not run at all: it is counted once"
+
+
+class _LoopInputs(NamedTuple):
+    """What a ``Loop`` reads.
+
+    Attributes:
+        limit: How often its body runs at most; None for no limit.
+        condition: Whether the first turn begins; None where nothing but the limit ends the loop.
+        begins: What the first turn gets of the values that are carried from turn to turn.
+    """
+
+    limit: Value | None
+    condition: Value | None
+    begins: Sequence[Value | None]
+
+
+class _AnyTurn(NamedTuple):
+    """What the body of a loop does and returns, as far as it is the same in every turn.
+
+    Attributes:
+        work: Its work in all turns together.
+        goes_on: Whether another turn follows.
+        carried: What it hands on to the next turn.
+        stacked: What the loop returns of every turn.
+    """
+
+    work: Work
+    goes_on: Value
+    carried: Sequence[Value]
+    stacked: Sequence[Value]
+
+
+def walk_loop(walk: Walk, visit: Visit) -> list[Value]:
+    """Go over the body of a ``Loop``, whose inputs are its limit, its condition, and what the first turn gets."""
+    hold_reads(walk, visit)
+    graph = find_graph(visit.node, "body")
+    read = _LoopInputs(visit.inputs[0], visit.inputs[1], visit.inputs[2:])
+    turns_by_inputs = _find_turns(walk, graph, read, visit.values)
+    arguments = [*_note_begin(walk, read, visit.times), *read.begins]
+    turn = _walk_any_turn(walk, visit, graph, arguments, turns_by_inputs.number_to_count)
+    turns = _settle_turns(turns_by_inputs, read, turn)
+    walk.work.add_loop(_count_work(walk, visit.node, turns, turn, read.begins))
+    stacked = [stack_turns(walk, value, 0, turns.exact) for value in turn.stacked]
+    _note_end(walk, turns, turn, stacked, visit.times)
+    return [*_carry_out(turns, read, turn, visit.values), *stacked]
+
+
+def _find_turns(walk: Walk, graph: GraphProto, read: _LoopInputs, values: Values) -> Turns:
+    """Return how often a loop runs, as far as its inputs and its condition tell before its body is gone over."""
+    condition = read.condition
+    limit = None if read.limit is None or read.limit.array is None else max(int(read.limit.array.item()), 0)
+    if condition is None:  # the condition that the body makes is ignored then
+        return Turns(limit or 0, limit)
+    if limit == 0 or (condition.array is not None and not condition.is_true):
+        return Turns(0, 0)
+    if condition.array is None:
+        return Turns(0, limit)
+    counted = count_turns(graph, limit, read.begins, walk.add_initializers(graph, values), walk.declared.opsets)
+    return Turns(0, limit) if counted is None else Turns(counted, counted)
+
+
+def _settle_turns(turns: Turns, read: _LoopInputs, turn: _AnyTurn) -> Turns:
+    """Return how often a loop runs, with what its body has shown.
+
+    A condition that is true before the first turn and after every turn never stops it: it runs up to its limit.
+    """
+    never_stops = read.condition is not None and read.condition.is_true and turn.goes_on.is_true
+    return Turns(turns.most, turns.most) if never_stops and turns.most is not None else turns
+
+
+def _note_begin(walk: Walk, read: _LoopInputs, times: int) -> list[Value]:
+    """Note that the loop makes the number of a turn and its condition; return these two, which its body gets.
+
+    A loop is noted as two operators: this one before its body, as the bytes that it makes are alive while the body
+    runs, and that of `_note_end` after it.
+    """
+    # A turn begins only while the condition holds, so that inside the body it is true. Without one nothing is known.
+    true = None if read.condition is None else np.asarray(True)
+    number = Value(next(walk.numbers), tensor_type(TensorProto.INT64, ()))
+    condition = Value(next(walk.numbers), tensor_type(TensorProto.BOOL, ()), array=true)
+    walk.work.append(Executed("Loop", walk.node, (), (number, condition), times))
+    return [number, condition]
+
+
+def _note_end(walk: Walk, turns: Turns, turn: _AnyTurn, stacked: Sequence[Value], times: int) -> None:
+    """Note that the loop reads what its last turn returns, and makes the stacked values of all turns."""
+    missing = "Loop of an unknown number of turns" if turns.most is None else ""
+    returned = (*turn.carried, *turn.stacked)
+    walk.work.append(Executed("Loop", walk.node, returned, tuple(stacked), times, missing=missing))
+
+
+def _walk_any_turn(
+    walk: Walk, visit: Visit, graph: GraphProto, arguments: Sequence[Value | None], turns: int
+) -> _AnyTurn:
+    """Go over a body with what is known in every turn; ``arguments`` are those of the first one.
+
+    The sizes that the first turn gets are tried first. Where a turn hands on a value of another size, that size is not
+    known, and the body is gone over again, until it hands on what it gets.
+    """
+    number, condition, *begins = arguments
+    carried = [None if begin is None else begin.without_array() for begin in begins]
+    while True:
+        body = walk_body(walk, visit, graph, [number, condition, *carried], turns)
+        goes_on, *outputs = body.outputs
+        handed_on, stacked = outputs[: len(begins)], outputs[len(begins) :]
+        common = [
+            None if before is None else before.merge(after).without_array()
+            for before, after in zip(carried, handed_on, strict=True)
+        ]
+        if _list_types(common) == _list_types(carried):
+            return _AnyTurn(body.work, goes_on, handed_on, stacked)
+        carried = common
+
+
+def _list_types(values: Sequence[Value | None]) -> list[TypeProto | None]:
+    return [None if value is None else value.type for value in values]
+
+
+def _count_work(walk: Walk, node: NodeProto, turns: Turns, turn: _AnyTurn, begins: Sequence[Value | None]) -> Work:
+    """Return the work of a loop: that of its body, or either that or none where it may stop, or not run at all."""
+    if turns.exact is not None:
+        return turn.work
+    reason = (_MAY_NOT_RUN if turns.most is None else _MAY_STOP).format(name_node(node))
+    runs = Body(turn.work, [*turn.carried, *turn.stacked])
+    # A loop that does not run returns what its first turn would get.
+    first = [after if begin is None else begin for begin, after in zip(begins, turn.carried, strict=True)]
+    return count_first(runs, Body(Work(), [*first, *turn.stacked]), walk.node, walk.path, reason)
+
+
+def _carry_out(turns: Turns, read: _LoopInputs, turn: _AnyTurn, values: Values) -> list[Value]:
+    """Return what a loop returns of the values that it carries.
+
+    Any value around the loop whose elements follow from the inputs of the call may decide how often it runs: then the
+    results follow from them too.
+    """
+    carried = [_choose_last(turns, begin, end) for begin, end in zip(read.begins, turn.carried, strict=True)]
+    may_follow_from_inputs = any(value.from_inputs for value in values.values())
+    return [value.mark_from_inputs() for value in carried] if may_follow_from_inputs else carried
+
+
+def _choose_last(turns: Turns, before: Value | None, after: Value) -> Value:
+    """Return a carried value as the last turn leaves it, or as the first one gets it if none runs."""
+    if before is None or turns.least > 0:
+        return after
+    if turns.exact == 0:
+        return before
+    return after.merge(before)
