@@ -6,9 +6,8 @@ The process belongs to this: its group of processes stays, and is that of all ra
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from itertools import chain
 from typing import Any
 
 import torch
@@ -18,8 +17,6 @@ from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 
 from profilerkit import InputError, ModelInputs, ModelTrace
 from profilerkit.backend_kit.call_stack import tensors_in
-from profilerkit.count_text import list_some
-from profilerkit.piping.quantity import Scale, scale_value
 from profilerkit.trace.records import MemoryTimeline
 from profilerkit_predict.meshes.layout import RankModel
 from profilerkit_predict.meshes.records import Purpose, RankTrace, note_idle
@@ -28,18 +25,12 @@ from ..compat.meshes import call_for_context_parallel, make_fake_store, make_ste
 from ..compat.modules import read_buffers, read_parameters
 from ..compat.tensors import FAKE_MODULE, FakeTensorMode
 from ..training.differentiation import note_unused
+from .faults import note_repeated_reductions, note_whole_weights
 from .pipeline import Pipeline
-from .recorder import Exchange, RankRecorder
+from .rank_layers import RankLayers
+from .recorder import RankRecorder
 from .schemes import spread_attention, spread_by_config, spread_by_scheme
-from .shares import (
-    RankLayers,
-    count_bytes,
-    count_weight_bytes,
-    find_gradient,
-    find_share,
-    list_rank_layers,
-    list_shares,
-)
+from .shares import count_bytes, find_gradient
 from .step_scheme import StepScheme, rehearse
 from .step_watch import watch_step
 
@@ -159,7 +150,7 @@ def _trace_step(
     memory = _make_timeline(recorder, weights.total(), input_bytes, left.total())
     exchanged = tuple(recorder.list_exchanged(rank.mesh))
     trace = ModelTrace(
-        list_rank_layers(recorder.layers.inventory, recorder.layers.calls, scheme.find_share),
+        recorder.layers.list_records(scheme.find_share),
         tuple(recorder.operators),
         memory,
         uncounted=recorder.uncounted,
@@ -195,10 +186,9 @@ def _note_untrained(model: nn.Module, recorder: RankRecorder) -> list[str]:
 
 def _count_weights(recorder: RankRecorder, scheme: StepScheme) -> Counter[Purpose]:
     """Return the bytes of a rank's weights; what counts the bytes alive knows them, and leaves them out."""
-    shares = list(list_shares(recorder.layers.inventory, scheme.find_share))
-    for _, share in shares:
+    for _, share in recorder.layers.list_shares(scheme.find_share):
         recorder.live.add(share, 0)
-    return count_weight_bytes(shares)
+    return recorder.layers.count_weight_bytes(scheme.find_share)
 
 
 def _count_gradients(model: nn.Module) -> int:
@@ -225,52 +215,3 @@ def _join_parts(peak: Mapping[Purpose, int]) -> dict[str, int]:
     for purpose, size in peak.items():
         parts[purpose.part if purpose.part in parts else "other"] += size
     return parts
-
-
-# What a step shows of a plan that costs more than it needs: each fault is a note --------------------------------------
-
-
-#: The part of a rank's weights from which on a weight is worth a note.
-_LARGE = 0.01
-#: How many weights a note names.
-_SHOWN = 3
-
-
-def note_whole_weights(model: nn.Module) -> Iterator[str]:
-    """Yield a note for each dimension of the mesh over which some weights are spread, and other large ones are not."""
-    weights = dict(model.named_parameters())
-    spread = {name: _list_dimensions(weight) for name, weight in weights.items()}
-    sizes = {name: count_bytes([find_share(weight)]) for name, weight in weights.items()}
-    least = _LARGE * sum(sizes.values())
-    large = sorted((name for name in weights if sizes[name] > least), key=lambda name: -sizes[name])
-    for dimension in dict.fromkeys(chain.from_iterable(spread.values())):
-        whole = [name for name in large if dimension not in spread[name]]
-        if whole:
-            named = list_some([f"{name} ({_show(sizes[name])})" for name in whole], _SHOWN)
-            yield f"not spread over {dimension}, so that each of its ranks has the same: {named}"
-
-
-def _show(size: int) -> str:
-    return str(scale_value(size, "B", Scale.IEC))
-
-
-def _list_dimensions(weight: torch.Tensor) -> list[str]:
-    """Return the dimensions of the mesh over which a weight is spread."""
-    placements = getattr(weight, "placements", ())
-    names = weight.device_mesh.mesh_dim_names if placements else ()  # type: ignore[attr-defined]
-    return [name for name, placement in zip(names, placements, strict=True) if not placement.is_replicate()]
-
-
-def note_repeated_reductions(exchanged: Iterable[Exchange]) -> Iterator[str]:
-    """Yield a note if the gradient of one tensor is reduced apart for each layer that the tensor goes to."""
-    layers: dict[tuple[int, int], list[str]] = {}
-    for exchange in exchanged:
-        if exchange.source is not None:
-            layers.setdefault(exchange.source, []).append(exchange.layer)
-    repeated = [reduced for reduced in layers.values() if len(set(reduced)) > 1]
-    if repeated:
-        most = max(repeated, key=len)
-        yield (
-            f"the gradient of one tensor is reduced {len(most)} times, for {', '.join(sorted(most))}: once is enough "
-            "where the tensor is made ready before all of them, as PrepareModuleInput does"
-        )

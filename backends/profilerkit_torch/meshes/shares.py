@@ -1,41 +1,12 @@
-"""What one rank has of a model that is spread over several: its share of tensors, and the layers it does work for."""
+"""The share of a tensor that one rank has, of one that is spread over several."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from functools import partial
-from typing import Any
+from collections.abc import Iterable
 
 import torch
-from msgspec.structs import replace
-from torch import nn
-from torch.distributed.fsdp import FSDPModule
 
-from profilerkit.backend_kit.call_stack import list_shown_layers
-from profilerkit.process.restoring import call_each, restored
-from profilerkit.trace.layer_paths import count_depth
-from profilerkit.trace.records import LayerCall, LayerRecord, WeightRecord
-from profilerkit_predict.meshes.records import Purpose
-
-from ..compat.modules import read_buffers, read_parameters, unsaved_buffers
-from ..compat.tensors import storage_address
-from ..model.inventory import Inventory
-from ..model.programs import type_name
-from ..model.weights import weight_record
-from ..training.training_recorder import TrainedLayers
-
-__all__ = [
-    "RankLayers",
-    "count_bytes",
-    "count_weight_bytes",
-    "find_gradient",
-    "find_share",
-    "list_rank_layers",
-    "list_shares",
-    "take_share",
-]
+__all__ = ["count_bytes", "find_gradient", "find_share", "take_share"]
 
 
 def find_share(tensor: torch.Tensor) -> torch.Tensor:
@@ -57,115 +28,3 @@ def find_gradient(parameter: torch.Tensor) -> torch.Tensor | None:
 def count_bytes(tensors: Iterable[torch.Tensor]) -> int:
     """Return the bytes of the elements of tensors."""
     return sum(tensor.numel() * tensor.itemsize for tensor in tensors)
-
-
-def list_shares(
-    inventory: Inventory, take: Callable[[torch.Tensor], torch.Tensor]
-) -> Iterator[tuple[str, torch.Tensor]]:
-    """Yield this rank's share of each parameter and buffer, with the path of its layer; tied ones more than once."""
-    for path, module in inventory.layers:
-        for tensors in (read_parameters(module), read_buffers(module)):
-            for _, tensor in _list_present(tensors):
-                yield path, take(tensor)
-
-
-def count_weight_bytes(shares: Iterable[tuple[str, torch.Tensor]]) -> Counter[Purpose]:
-    """Return the bytes that weights take by layer, each storage once: a shard may be padded to the size of the largest.
-
-    A storage that several layers have counts for the first.
-    """
-    counted: set[int] = set()
-    taken: Counter[Purpose] = Counter()
-    for path, share in shares:
-        address = storage_address(share.untyped_storage())
-        if address not in counted:
-            counted.add(address)
-            taken[Purpose("weights", path)] += share.untyped_storage().nbytes()
-    return taken
-
-
-def list_rank_layers(
-    inventory: Inventory,
-    calls: Mapping[str, Sequence[LayerCall]],
-    take: Callable[[torch.Tensor], torch.Tensor],
-) -> tuple[LayerRecord, ...]:
-    """Return a record of each module of a model, with this rank's share of its weights."""
-    identities: dict[Any, int] = {}
-
-    def record(name: str, tensor: torch.Tensor, is_saved: bool = True) -> WeightRecord:
-        share = weight_record(name, take(tensor), identities, persistent=is_saved)
-        return replace(share, trainable=tensor.requires_grad)
-
-    records = []
-    for path, module in list_shown_layers(inventory.layers, calls):
-        unsaved = unsaved_buffers(module)
-        parameters = _list_present(read_parameters(module))
-        buffers = _list_present(read_buffers(module))
-        records.append(
-            LayerRecord(
-                path,
-                _name_type(module),
-                count_depth(path),
-                tuple(record(name, tensor) for name, tensor in parameters),
-                tuple(record(name, tensor, name not in unsaved) for name, tensor in buffers),
-                tuple(calls.get(path, ())),
-            )
-        )
-    return tuple(records)
-
-
-def _list_present(tensors: Mapping[str, torch.Tensor | None]) -> list[tuple[str, torch.Tensor]]:
-    return [(name, tensor) for name, tensor in tensors.items() if tensor is not None]
-
-
-def _name_type(module: nn.Module) -> str:
-    """Return the name of a module's class: of one that ``fully_shard`` has changed, that of before."""
-    if not isinstance(module, FSDPModule):
-        return type_name(module)
-    _spread, _fsdp_module, original, *_ = type(module).__mro__
-    return original.__name__
-
-
-# Layers whose tensors are spread, and which of them work is done for --------------------------------------------------
-
-
-class RankLayers(TrainedLayers):
-    """Follows the layers of a model that is ours, by hooks around all others: those are what spreads its tensors."""
-
-    def __init__(self, model: nn.Module) -> None:
-        self.inventory: Inventory = Inventory(model)
-        super().__init__(model, self.inventory)
-        #: The path of the first layer that has a parameter, by the ``id`` of the parameter.
-        self._owners: dict[int, str] = {}
-        for path, module in self.inventory.layers:
-            for parameter in read_parameters(module).values():
-                self._owners.setdefault(id(parameter), path)
-
-    def find_owner(self, parameter: Any) -> str:
-        """Return the path of the layer that has a parameter; that of the model itself for one that is no layer's."""
-        return self._owners.get(id(parameter), "")
-
-    def find_maker(self, node: Any) -> tuple[str, int]:
-        """Return the path of the layer that made a node, and which call of it; the layer of a weight is its owner."""
-        weight = getattr(node, "variable", None)  # of a node that adds up a weight's gradient
-        return super().find_maker(node) if weight is None else (self.find_owner(weight), 0)
-
-    @contextmanager
-    def follow(self) -> Iterator[None]:
-        """Follow the calls of the model's modules."""
-        stops: list[Callable[[], None]] = []
-        with restored(partial(call_each, stops)):
-            for module in self.inventory.modules:
-                stops.append(module.register_forward_pre_hook(self._enter, prepend=True).remove)
-                stops.append(module.register_forward_hook(self._leave, with_kwargs=True, always_call=True).remove)
-            yield
-
-    @contextmanager
-    def work_for(self, path: str, call: int = 0) -> Iterator[None]:
-        """Count what runs inside for a layer, and one of its calls."""
-        outside = self.current, self.current_call
-        self.current, self.current_call = path, call
-        try:
-            yield
-        finally:
-            self.current, self.current_call = outside

@@ -30,10 +30,10 @@ from profilerkit_predict.meshes.records import Message, OptimizerShare, Purpose
 from ..compat.modules import read_parameters
 from ..model.modules import list_layers
 from ..training.differentiation import follow_gradients
+from .gradient_bucket import MASTER_BYTES, GradientBucket, describe_partition, require_one_dtype
 from .recorder import RankRecorder
 from .shares import count_bytes, find_share
 from .step_scheme import StepScheme
-from .zero import MASTER_BYTES, GradientBucket, describe_partition, require_one_dtype
 
 __all__ = ["RULES", "PartitionedParameters", "Rules"]
 

@@ -16,7 +16,7 @@ import torch.distributed as dist
 from torch import nn
 
 from profilerkit_torch.compat.tensors import FakeTensorMode
-from profilerkit_torch.meshes import schemes
+from profilerkit_torch.meshes import data_parallel
 from profilerkit_torch.meshes.ranks import _allocate
 from profilerkit_torch.meshes.schemes import _list_blocks
 
@@ -70,11 +70,11 @@ def test_gradients_are_reduced_in_the_buckets_of_torch(
     expected, _ = distributed._compute_bucket_assignment_by_size(tensors, [2**20, 25 * 2**20], [False] * len(tensors))
     reduced: list[int] = []
     ends: list[Any] = []
-    monkeypatch.setattr(schemes, "call_after_backward", ends.append)
+    monkeypatch.setattr(data_parallel, "call_after_backward", ends.append)
     monkeypatch.setattr(dist, "all_reduce", lambda tensor, group: reduced.append(tensor.nbytes))
     parameters = [nn.Parameter(tensor) for tensor in tensors]
     recorder: Any = SimpleNamespace(work_apart=lambda path, part: nullcontext())
-    buckets = schemes._Buckets(nn.ParameterList(parameters), None, recorder)
+    buckets = data_parallel._Buckets(nn.ParameterList(parameters), None, recorder)
     for parameter in parameters:
         buckets.take(parameter)
     ends[-1]()

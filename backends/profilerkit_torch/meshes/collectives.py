@@ -1,0 +1,108 @@
+"""From an operator that exchanges data between ranks to its kind, its ranks and its bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch.distributed as dist
+
+from profilerkit_predict.meshes.records import Message
+
+from ..compat.meshes import find_process_group
+from ..compat.operators import read_schema
+from ..trace.operator_facts import tensors_in
+from .shares import count_bytes
+
+__all__ = ["count_elements", "is_collective", "read_message"]
+
+# torch has two families of such operators: those of ``torch.distributed`` ("c10d::allreduce_") change tensors in place
+# and get the group of ranks as an object, those that compilers use ("_c10d_functional::all_reduce") return new tensors
+# and get the name of the group.
+
+#: The kind of a collective by the beginning of its operator's name, in both families. No beginning is that of another.
+_KINDS = {
+    "all_gather": "all-gather",
+    "_allgather": "all-gather",
+    "allgather": "all-gather",
+    "reduce_scatter": "reduce-scatter",
+    "_reduce_scatter": "reduce-scatter",
+    "all_reduce": "all-reduce",
+    "allreduce": "all-reduce",
+    "all_to_all": "all-to-all",
+    "alltoall": "all-to-all",
+    "broadcast": "broadcast",
+    "send": "send",
+    "recv": "receive",
+}
+#: The namespaces of operators that are collectives: what stands before "::" in their names.
+_NAMESPACES = ("c10d", "_c10d_functional", "_c10d_functional_autograd")
+#: Operators of these namespaces that exchange no data: they wait for an exchange, or for the other ranks.
+_WITHOUT_DATA = ("wait_tensor", "barrier", "monitored_barrier_")
+
+
+def is_collective(func: Any) -> bool:
+    """Return whether an operator is one of torch's collectives."""
+    return func.namespace in _NAMESPACES
+
+
+def read_message(func: Any, args: Sequence[Any], result: Any) -> Message | None:
+    """Return what a collective exchanges; None if it exchanges nothing, as among one rank alone.
+
+    Its bytes are those of the whole tensor that the ranks share: the result of an all-gather, the argument of a
+    reduce-scatter, and either one of all others. That is the larger of an operator's arguments and results.
+
+    Args:
+        func: The operator, one for which `is_collective` holds.
+        args: Its arguments.
+        result: What it returned.
+
+    Raises:
+        LookupError: The operator is not known, or none of its arguments is a group; it holds the operator's name.
+    """
+    _, _, name = str(read_schema(func).name).partition("::")
+    if name in _WITHOUT_DATA:
+        return None
+    kind = _find_kind(name)
+    ranks = tuple(dist.get_process_group_ranks(_find_group(args, name)))
+    if len(ranks) == 1:
+        return None
+    whole_bytes = max(count_bytes(tensors_in(value)) for value in (*args, result))
+    return Message(kind, ranks, whole_bytes)
+
+
+def _find_kind(name: str) -> str:
+    for beginning, kind in _KINDS.items():
+        if name.startswith(beginning):
+            return kind
+    raise LookupError(name)
+
+
+def _find_group(args: Sequence[Any], name: str) -> dist.ProcessGroup:
+    """Return the group of ranks among a collective's arguments: an object of torch's in C++, or the name of one.
+
+    Where it is a name it is the last text: the operation of a reduction ("sum") is one that comes before it.
+    """
+    for value in args:
+        group = _unbox_group(value)
+        if group is not None:
+            return group
+    texts = [value for value in args if isinstance(value, str)]
+    if not texts:
+        raise LookupError(name)
+    named_group: dist.ProcessGroup = find_process_group(texts[-1])
+    return named_group
+
+
+def _unbox_group(value: Any) -> dist.ProcessGroup | None:
+    """Return the group that an object of torch's in C++ stands for; None for any other value."""
+    try:
+        group = dist.ProcessGroup.unbox(value)
+    except (RuntimeError, TypeError, ValueError):
+        return None
+    return group if isinstance(group, dist.ProcessGroup) else None
+
+
+def count_elements(args: Sequence[Any], result: Any) -> int:
+    """Return the elements of the whole tensor that the ranks of a collective share, from its arguments and result."""
+    return max(sum(tensor.numel() for tensor in tensors_in(value)) for value in (*args, result))

@@ -1,0 +1,122 @@
+"""The bucket of gradients that all stages of ZeRO have, and the rules that they share; as DeepSpeed has them.
+
+Gradients are gathered in a bucket of fixed size, whatever the model. Whenever the next one does not fit, what is in it
+is exchanged. Tensors have shapes and no values here: what counts is which are alive, and the sizes of exchanges.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import torch
+
+from profilerkit import InputError
+from profilerkit.trace.records import WeightRecord
+
+from ..compat.autograd import call_after_backward
+from .recorder import RankRecorder
+
+__all__ = ["MASTER_BYTES", "GradientBucket", "describe_partition", "require_one_dtype"]
+
+#: Bytes of an element that the optimizer updates: a float32.
+MASTER_BYTES = 4
+
+
+def require_one_dtype(parameters: Sequence[torch.Tensor]) -> torch.dtype:
+    """Return the dtype of weights; raises `InputError` where they have several, which DeepSpeed does not flatten."""
+    dtypes = {parameter.dtype for parameter in parameters}
+    if len(dtypes) != 1:
+        names = ", ".join(sorted(str(dtype).removeprefix("torch.") for dtype in dtypes)) or "none that is trained"
+        raise InputError(f"the weights have the dtypes {names}, and ZeRO flattens weights of one; build them in one")
+    return dtypes.pop()
+
+
+def describe_partition(elements: int) -> WeightRecord:
+    """Return what the optimizer of a rank updates: so many elements of the weights, in float32."""
+    return WeightRecord("partition", 0, elements, elements * MASTER_BYTES, "float32", True, shape=(elements,))
+
+
+class GradientBucket(ABC):
+    """Gradients that wait to be exchanged together, until the next does not fit or the backward pass ends.
+
+    One that is larger than the bucket waits alone, in its own tensor.
+    """
+
+    #: ``reduce_bucket_size``: the elements of the bucket, which is as large whatever the model.
+    ELEMENTS: ClassVar[int] = 500_000_000
+    #: Whether the bucket stays from step to step; otherwise from the first gradient until all are exchanged.
+    STAYS: ClassVar[bool] = False
+
+    def __init__(self, dtype: torch.dtype, group: Any, recorder: RankRecorder) -> None:
+        self.dtype: torch.dtype = dtype
+        self.group: Any = group
+        self.recorder: RankRecorder = recorder
+        #: The parameters whose gradients wait.
+        self.waiting: list[torch.Tensor] = []
+        self._elements = 0
+        #: A gradient for which the bucket is too small.
+        self._large: torch.Tensor | None = None
+        self._flat = self._make_flat() if self.STAYS else None
+        self._has_begun = False
+
+    def _make_flat(self) -> torch.Tensor:
+        with self.recorder.work_apart("", "communication"):
+            return torch.empty(self.ELEMENTS, dtype=self.dtype)
+
+    @abstractmethod
+    def exchange(self, source: torch.Tensor) -> None:
+        """Exchange the gradients that wait, one behind the other in this tensor."""
+
+    @abstractmethod
+    def keep(self) -> None:
+        """Make a place for what is the rank's own of the gradients that waited, if that has none yet."""
+
+    @abstractmethod
+    def add_up(self) -> None:
+        """Add what was kept in a pass to that of the passes before; the bucket is empty, and still there."""
+
+    def take(self, parameter: torch.Tensor) -> None:
+        """Take a gradient that has come, and exchange what waits when the backward pass ends."""
+        self.call_at_end(self.finish)
+        self.move(parameter)
+
+    def call_at_end(self, call: Callable[[], None]) -> None:
+        """Have a function called when the backward pass ends: the first of a pass; it must call `finish`."""
+        if not self._has_begun:
+            call_after_backward(call)
+            self._has_begun = True
+
+    def open(self) -> torch.Tensor:
+        """Make the bucket if it is not there, and return it."""
+        if self._flat is None:
+            self._flat = self._make_flat()
+        return self._flat
+
+    def move(self, parameter: torch.Tensor) -> None:
+        """Move a gradient to the bucket, which is emptied before if it has no place for it."""
+        flat = self.open()
+        if self._elements + parameter.numel() > self.ELEMENTS:
+            self._empty(flat)
+        if parameter.numel() > self.ELEMENTS:
+            self._large = parameter.grad
+        self.waiting.append(parameter)
+        self._elements += parameter.numel()
+        parameter.grad = None
+
+    def _empty(self, flat: torch.Tensor) -> None:
+        if self.waiting:
+            self.exchange(flat if self._large is None else self._large.flatten())
+            self._large = None  # before there is memory for what is kept
+            self.keep()
+            self.waiting.clear()
+            self._elements = 0
+
+    def finish(self) -> None:
+        """Exchange what waits; the pass is over."""
+        self._empty(self.open())
+        self.add_up()
+        self._has_begun = False
+        if not self.STAYS:
+            self._flat = None
