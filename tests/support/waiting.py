@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from profilerkit.times.layer_times import LayerTimeTable
-from profilerkit_torch.layer_timing.time_recorder import HostClock
+from profilerkit_torch.layer_timing.clocks import HostClock
 from profilerkit_torch.layer_timing.timed_calls import Overhead
 from profilerkit_torch.layer_timing.timer import TorchLayerTimer
 

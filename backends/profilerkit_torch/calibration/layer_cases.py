@@ -19,6 +19,7 @@ __all__ = [
     "describe_inputs",
     "describe_layers",
     "describe_layers_for_gradients",
+    "make_gradient",
     "run_gru",
     "run_lstm",
 ]
@@ -181,6 +182,25 @@ def describe_layers_for_gradients(is_large: bool) -> Described:
     """Yield recurrent layers whose gradients are measured: a name, the function of the forward pass, and its inputs."""
     for name, function, inputs in describe_layers(is_large):
         yield f"gradient of {name}", function, inputs
+
+
+def make_gradient(function: Callable[..., Any], inputs: tuple[torch.Tensor, ...]) -> Callable[[], object]:
+    """Return a call that computes the gradients of a recurrent layer's outputs by its inputs and its four weights.
+
+    The input comes first in ``inputs``, and the weights last. The forward pass runs once, and its graph is kept.
+    """
+    leaves = [tensor.detach().requires_grad_() for tensor in inputs]
+    sources = [leaves[0], *leaves[-4:]]
+    kept: list[torch.Tensor] = []  # the outputs, and their gradients
+
+    def call() -> object:
+        with torch.enable_grad():
+            if not kept:
+                outputs = function(*leaves)[0]
+                kept.extend((outputs, torch.ones_like(outputs)))
+            return torch.autograd.grad(kept[0], sources, kept[1], retain_graph=True)
+
+    return call
 
 
 def describe_inputs(gates: int, batch: int, steps: int, features: int, width: int) -> Operands:

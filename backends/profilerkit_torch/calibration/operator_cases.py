@@ -7,7 +7,6 @@ would take a CPU seconds.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -22,7 +21,6 @@ __all__ = [
     "describe_images",
     "describe_products",
     "describe_traffic",
-    "make_gradient",
 ]
 
 
@@ -116,25 +114,6 @@ _GRADIENT_ELEMENTS = (64, 2**13, 2**17, 2**20, 2**22)
 _GRADIENT_IMAGES = ((1, 8, 8), (4, 32, 16), (4, 64, 28), (16, 64, 32))
 #: What fills an accelerator as well.
 _LARGE_GRADIENT_ELEMENTS, _LARGE_GRADIENT_IMAGES = (2**25,), ((256, 32, 32), (64, 64, 56), (64, 256, 56))
-
-
-def make_gradient(function: Callable[..., Any], inputs: tuple[torch.Tensor, ...]) -> Callable[[], object]:
-    """Return a call that computes the gradients of a recurrent layer's outputs by its inputs and its four weights.
-
-    The input comes first in ``inputs``, and the weights last. The forward pass runs once, and its graph is kept.
-    """
-    leaves = [tensor.detach().requires_grad_() for tensor in inputs]
-    sources = [leaves[0], *leaves[-4:]]
-    kept: list[torch.Tensor] = []  # the outputs, and their gradients
-
-    def call() -> object:
-        with torch.enable_grad():
-            if not kept:
-                outputs = function(*leaves)[0]
-                kept.extend((outputs, torch.ones_like(outputs)))
-            return torch.autograd.grad(kept[0], sources, kept[1], retain_graph=True)
-
-    return call
 
 
 def describe_gradients(is_large: bool) -> Described:

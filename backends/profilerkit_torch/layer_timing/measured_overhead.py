@@ -12,8 +12,9 @@ from torch import nn
 
 from ..compat.autograd import read_next_node_number
 from ..compat.modules import name_of_call
+from .clocks import EventClock, HostClock
 from .graph_hooks import GraphHooks
-from .time_recorder import CallRecorder, EventClock, HostClock
+from .time_recorder import CallRecorder
 from .timed_calls import Change, Overhead, Span, TimedRun
 from .timeline import Event
 

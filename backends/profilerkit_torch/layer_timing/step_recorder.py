@@ -18,9 +18,9 @@ from profilerkit.times.steps import StepRecord, StepRecorder
 from ..compat.modules import hook_after_calls
 from ..model.inventory import Inventory
 from ..running.timed_passes import synchronize
+from .clocks import EventClock, HostClock
 from .optimizer_steps import OptimizerSteps, Stretch
 from .step_memory import PhaseMemory
-from .time_recorder import EventClock, HostClock
 from .timed_calls import CallSeconds, TimedRun, sum_inner_calls
 from .timer import TorchLayerTimer
 

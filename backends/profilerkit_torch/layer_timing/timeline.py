@@ -3,7 +3,7 @@
 A recorder notes an event where a layer's call begins or ends, and where a node of the gradient's graph begins. The time
 between one event and the next belongs to whoever runs after the first: forward to the innermost call, backward to the
 call in which the node was made. So nothing is counted twice, and what a layer takes is what its calls and those inside
-them take. Nothing here needs torch: moments are numbers, or what a clock makes numbers of.
+them take.
 """
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from profilerkit.backend_kit.call_stack import CallStack
 
+from .clocks import EventClock, HostClock
+from .moments import Moments
 from .timed_calls import Accumulation, Call, Change, Node, Overhead, Span, TimedRun
 
 __all__ = ["Event", "Kind", "Timeline"]
@@ -40,11 +42,17 @@ Event: TypeAlias = tuple[Kind, Any, Any, int]
 
 @dataclass(eq=False, slots=True)
 class _Frame:
-    """Something under way: a call, or a backward pass with the call whose node runs."""
+    """A call under way; None for a layer that is run again where no known call runs."""
 
     call: Call | None
-    #: The number of the backward pass; None for a call.
-    task: int | None = None
+
+
+@dataclass(eq=False, slots=True)
+class _BackwardFrame(_Frame):
+    """A backward pass under way, with the call whose node runs."""
+
+    #: The number of the backward pass.
+    task: int
     #: Whether the last node has ended, so that what follows may be the time of another outermost call's nodes.
     ended: bool = False
     #: The node that runs; None for one of no layer's, and for one that adds to the gradient of a parameter.
@@ -53,31 +61,21 @@ class _Frame:
     repeats: Counter[int] = field(default_factory=Counter)
 
 
-class _Moment(NamedTuple):
-    """A moment that is not yet made seconds of, and the call whose time begins there."""
-
-    moment: Any
-    call: Call | None
-    is_backward: bool
-
-
 class Timeline:
     """Follows the events, in their order.
 
     Args:
         layers: Every layer under every path it has, the root first; an event names a layer by its index here.
         overhead: What measuring adds; the times follow where it is changed.
-        seconds: Returns the seconds of moments, in their order.
-        ready: Returns whether the seconds of a moment can be read without waiting for a device.
+        clock: What has read the moments.
         keep: How many passes are kept: the last ones.
     """
 
     def __init__(
         self,
         layers: Sequence[tuple[str, Any]],
-        overhead: Overhead | None = None,
-        seconds: Callable[[Sequence[Any]], Sequence[float]] = lambda moments: moments,
-        ready: Callable[[Any], bool] = lambda moment: True,
+        overhead: Overhead | None,
+        clock: HostClock | EventClock,
         keep: int = 100,
     ) -> None:
         self.runs: deque[TimedRun] = deque(maxlen=keep)
@@ -86,17 +84,16 @@ class Timeline:
         self._layers = [layer for _, layer in layers]
         self._stack = CallStack(layers)
         self._overhead = overhead or Overhead()
-        self._seconds = seconds
-        self._ready = ready
+        #: What is under way, the outermost first.
         self._frames: list[_Frame] = []
-        self._moments: list[_Moment] = []
+        self._moments = Moments(clock)
         self._handlers: Mapping[Kind, Callable[[Any, int], None]] = {
             Kind.ENTER: self._enter,
             Kind.LEAVE: self._leave,
             Kind.STARTS: self._start_node,
             Kind.ENDS: self._end_node,
             Kind.OVER: self._end_backward,
-            Kind.SKIP: lambda subject, number: self._drop_elapsed(),
+            Kind.SKIP: lambda subject, number: self._moments.drop_elapsed(),
             Kind.FORGET: self._forget_backward,
         }
 
@@ -104,22 +101,13 @@ class Timeline:
         """Take further events, and make seconds of their moments where nothing has to be waited for."""
         for kind, subject, moment, number in events:
             self._handlers[kind](subject, number)
-            call = self._frames[-1].call if self._frames else None
-            self._moments.append(_Moment(moment, call, self._is_backward()))
-        if self._moments and not self._frames and self._ready(self._moments[-1].moment):
+            self._moments.add(moment, self._frames[-1].call if self._frames else None, self._is_backward())
+        if not self._frames and self._moments.are_ready:
             self.settle()
 
     def settle(self) -> None:
         """Make seconds of the moments so far and give them to their calls."""
-        moments, self._moments = self._moments, []
-        if not moments:
-            return
-        seconds = self._seconds([moment.moment for moment in moments])
-        for moment, start, end in zip(moments, seconds, seconds[1:], strict=False):
-            if moment.call is not None:
-                moment.call.direction(moment.is_backward).seconds += end - start
-        if self._frames:
-            self._moments.append(moments[-1])
+        self._moments.settle(goes_on=bool(self._frames))
 
     def is_followed(self, number: int) -> bool:
         """Return whether a node of the graph was made in a pass that is kept."""
@@ -160,7 +148,7 @@ class Timeline:
         asks for a tensor that was made before it, and the last call of the layer before it is the nearest.
         """
         running = self._frames[-1].call
-        backward = next(frame for frame in reversed(self._frames) if frame.task is not None)
+        backward = next(frame for frame in reversed(self._frames) if isinstance(frame, _BackwardFrame))
         node = backward.node
         if running is None or node is None:
             return running
@@ -180,7 +168,9 @@ class Timeline:
         return sorted(calls, key=lambda call: call.order)
 
     def _leave(self, raised: bool, number: int) -> None:
-        while self._frames and self._frames[-1].task is not None:  # a backward pass that raised inside the call
+        while self._frames and isinstance(
+            self._frames[-1], _BackwardFrame
+        ):  # a backward pass that raised inside the call
             self._frames.pop()
         if not self._frames:
             return
@@ -208,7 +198,7 @@ class Timeline:
         call = self._find_call(subject, frame.call)
         is_elsewhere = frame.call is not None and (call is None or call.outermost is not frame.call.outermost)
         if frame.ended and is_elsewhere:
-            self._drop_elapsed()  # unseen nodes may have taken that time
+            self._moments.drop_elapsed()  # unseen nodes may have taken that time
         frame.call, frame.ended = call, False
         if call is not None:
             call.run.has_backward = True
@@ -229,36 +219,32 @@ class Timeline:
         if frame.call is not None:
             frame.call.backward.hooks += 1
 
-    def _find_backward_frame(self, task: int) -> _Frame:
+    def _find_backward_frame(self, task: int) -> _BackwardFrame:
         """Return the frame of a backward pass; those inside it that never ended have raised."""
         for index, frame in enumerate(self._frames):
-            if frame.task == task:
+            if isinstance(frame, _BackwardFrame) and frame.task == task:
                 del self._frames[index + 1 :]
                 return frame
-        self._frames.append(_Frame(None, task))
-        return self._frames[-1]
+        begun = _BackwardFrame(None, task)
+        self._frames.append(begun)
+        return begun
 
     def _end_backward(self, subject: Any, task: int) -> None:
-        if any(frame.task == task for frame in self._frames):
+        if any(isinstance(frame, _BackwardFrame) and frame.task == task for frame in self._frames):
             self._find_backward_frame(task)
             self._frames.pop()
 
     def _forget_backward(self, subject: Any, number: int) -> None:
         for frame in self._frames:
-            if frame.task is not None and frame.call is not None:
+            if isinstance(frame, _BackwardFrame) and frame.call is not None:
                 frame.call.run.has_backward = False
-        self._frames = [frame for frame in self._frames if frame.task is None]
-        self._drop_elapsed()
+        self._frames = [frame for frame in self._frames if not isinstance(frame, _BackwardFrame)]
+        self._moments.drop_elapsed()
 
-    # What both need ------------------------------------------------------------------------------------------------
-
-    def _drop_elapsed(self) -> None:
-        """Take the time since the last event away from the layer that had it."""
-        if self._moments:
-            self._moments[-1] = self._moments[-1]._replace(call=None)
+    # What is under way ---------------------------------------------------------------------------------------------
 
     def _is_backward(self) -> bool:
-        return any(frame.task is not None for frame in self._frames)
+        return any(isinstance(frame, _BackwardFrame) for frame in self._frames)
 
     def _is_inside_a_call(self) -> bool:
-        return any(frame.task is None for frame in self._frames)
+        return not all(isinstance(frame, _BackwardFrame) for frame in self._frames)

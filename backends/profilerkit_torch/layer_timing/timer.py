@@ -1,4 +1,4 @@
-"""How long each layer takes, forward and backward: while any code runs the model, or in passes made for that."""
+"""How long each layer takes, forward and backward, while any code runs the model."""
 
 from __future__ import annotations
 
@@ -9,28 +9,24 @@ from typing import Any
 
 from torch import nn
 
-from profilerkit import ArgumentError, InputError, ModelFailedError, ModelInputs
+from profilerkit import ArgumentError
 from profilerkit.arguments.checks import at_least
-from profilerkit.backend import DeviceLike, RunOptions
 from profilerkit.error_text import shown
-from profilerkit.errors import explain_failed_step
-from profilerkit.process.collector import collector_paused
 from profilerkit.times.layer_times import LayerTime, LayerTimer
 
 from ..compat.autograd import read_current_task
 from ..model.inventory import Inventory
 from ..model.modules import list_layers
-from ..running.runs import prepare_run
-from ..running.training_steps import NothingTrainedError
 from ..untouched.caller_context import apart, require_no_tracing
+from .clocks import EventClock, HostClock, choose_clock
 from .graph_hooks import GraphHooks, list_graph_outputs
 from .measured_overhead import measure_overhead
 from .results import find_unseen_layers, list_remarks, sum_layer_times
-from .time_recorder import CallRecorder, EventClock, HostClock, choose_clock
+from .time_recorder import CallRecorder
 from .timed_calls import Overhead, TimedRun
 from .timeline import Kind, Timeline
 
-__all__ = ["TorchLayerTimer", "layer_times", "measure_layer_times"]
+__all__ = ["TorchLayerTimer", "layer_times"]
 
 #: More events than these are worked off before the times are read.
 _MANY = 200_000
@@ -86,7 +82,7 @@ class TorchLayerTimer(LayerTimer):
         self._calibrates = overhead is None and clock is None
         self._overhead = self._calibrate() if self._calibrates else overhead
         self._recorder = CallRecorder(self.clock, self._forget_failed_passes, self._hook_graph)
-        self._timeline = Timeline(self.layers, self._overhead, self.clock.seconds, self.clock.has_passed, keep)
+        self._timeline = Timeline(self.layers, self._overhead, self.clock, keep)
         self._hooks = GraphHooks(self._recorder.events.append, self.clock.read, self._timeline.is_followed)
         self._active: ExitStack | None = None
 
@@ -185,55 +181,3 @@ class TorchLayerTimer(LayerTimer):
         events = self._recorder.events
         self._timeline.advance(events)
         events.clear()
-
-
-# In passes made for that: for inference, and in training steps --------------------------------------------------------
-
-
-def measure_layer_times(
-    model: nn.Module, inputs: ModelInputs, device: DeviceLike = None, passes: int = 10, backward: bool = True
-) -> list[LayerTime]:
-    """Return the seconds of each layer's own work in each of several passes, forward and (with ``backward``) backward.
-
-    Forward is the model in inference mode, as `execution_time` has it, with and without ``backward``. Backward
-    are the gradients in a training step, those of the sum of the outputs by what needs a gradient; what the step takes
-    for its forward pass in training mode is left out. A model that is in training mode keeps the parts of it that are
-    in inference mode so.
-
-    Raises `WithoutValuesError` for a model whose weights have no values, `InputError` if ``passes`` is below
-    1, and `ModelFailedError` where the model raises.
-    """
-    if passes < 1:
-        raise InputError(f"passes={passes}: at least one pass is needed to time anything")
-    timer = _time(model, inputs, passes, RunOptions(device=device))
-    forward = timer.check_runs()
-    without_gradients = [None] * passes
-    if not backward:
-        return timer.sum_times(forward, without_gradients)
-    steps = _time_steps(model, inputs, passes, device)
-    if steps is None:
-        note = "it has no backward pass: none of its outputs needs a gradient"
-        return timer.sum_times(forward, without_gradients, note)
-    return timer.sum_times(forward, steps)
-
-
-def _time_steps(model: nn.Module, inputs: ModelInputs, passes: int, device: DeviceLike) -> list[TimedRun] | None:
-    """Return the passes of training steps; None where no output needs a gradient."""
-    try:
-        return _time(model, inputs, passes, RunOptions(training=True, device=device)).check_runs()
-    except NothingTrainedError:
-        return None
-    except ModelFailedError as error:
-        cause = error.__cause__ or error
-        raise explain_failed_step(cause) from cause
-
-
-def _time(model: nn.Module, inputs: ModelInputs, passes: int, options: RunOptions) -> TorchLayerTimer:
-    """Run the model a few times, after a pass that is not timed, and return the timer that followed it."""
-    with apart(), prepare_run(model, inputs, options) as call, collector_paused():
-        timer = TorchLayerTimer(model, keep=passes)
-        call()
-        with timer:
-            for _ in range(passes):
-                call()
-    return timer

@@ -14,11 +14,11 @@ from profilerkit_torch.calibration.host import ChainSeconds, measure_host, split
 from profilerkit_torch.calibration.layer_cases import (
     describe_inputs,
     describe_layers_for_gradients,
+    make_gradient,
     run_gru,
     run_lstm,
 )
 from profilerkit_torch.calibration.operands import choose_maker
-from profilerkit_torch.calibration.operator_cases import make_gradient
 
 CPU = torch.device("cpu")
 

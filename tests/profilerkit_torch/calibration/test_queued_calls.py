@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from profilerkit_predict.prediction.calibrating import measure_tables
-from profilerkit_torch.calibration import cases as queued_calls
-from profilerkit_torch.calibration.cases import Busy, QueuedCall
+from profilerkit_torch.calibration import queued_calls
+from profilerkit_torch.calibration.queued_calls import Busy, QueuedCall
 
 
 class FakeDevice:

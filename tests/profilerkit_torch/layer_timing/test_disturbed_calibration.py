@@ -9,7 +9,7 @@ from torch import nn
 from profilerkit import Completeness, profile
 from profilerkit_torch import layer_times
 from profilerkit_torch.layer_timing import measured_overhead, timer
-from profilerkit_torch.layer_timing.time_recorder import HostClock
+from profilerkit_torch.layer_timing.clocks import HostClock
 from profilerkit_torch.layer_timing.timed_calls import Overhead
 
 X = torch.ones(2, 4)

@@ -13,8 +13,8 @@ from torch.utils.checkpoint import checkpoint
 from waiting import CLOCK, Busy, X, make_timer, seconds, time_steps, wait
 
 from profilerkit_torch import layer_times
+from profilerkit_torch.layer_timing.clocks import HostClock
 from profilerkit_torch.layer_timing.graph_hooks import GraphHooks
-from profilerkit_torch.layer_timing.time_recorder import HostClock
 from profilerkit_torch.layer_timing.timed_calls import Overhead
 from profilerkit_torch.layer_timing.timer import TorchLayerTimer
 

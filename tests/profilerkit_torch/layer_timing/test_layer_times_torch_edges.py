@@ -16,8 +16,8 @@ from waiting import CLOCK, Busy, X, fail_backward, make_timer, seconds, time_ste
 
 from profilerkit import ModelInputs
 from profilerkit_torch import TorchBackend, layer_times
+from profilerkit_torch.layer_timing.clocks import EventClock, HostClock, WaitingClock, choose_clock
 from profilerkit_torch.layer_timing.results import find_unseen_layers
-from profilerkit_torch.layer_timing.time_recorder import EventClock, HostClock, WaitingClock, choose_clock
 from profilerkit_torch.layer_timing.timer import TorchLayerTimer
 
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import torch
 
-from profilerkit_torch.layer_timing import time_recorder as layer_clocks
+from profilerkit_torch.layer_timing import clocks
+from profilerkit_torch.layer_timing.clocks import EventClock, HostClock, WaitingClock, choose_clock
 from profilerkit_torch.layer_timing.measured_overhead import measure_overhead
-from profilerkit_torch.layer_timing.time_recorder import EventClock, HostClock, WaitingClock, choose_clock
 from profilerkit_torch.layer_timing.timed_calls import Accumulation, Node, Overhead, TimedRun, sum_inner_calls
 from profilerkit_torch.layer_timing.timeline import Kind, Timeline
 
@@ -24,7 +24,7 @@ LAYERS = [("", Layer()), ("a", A), ("b", B), ("b.a", A)]
 
 
 def follow_events(*events: tuple[Kind, Any, float, int], overhead: Overhead | None = None) -> Timeline:
-    timeline = Timeline(LAYERS, overhead or Overhead())
+    timeline = Timeline(LAYERS, overhead, HostClock())
     timeline.advance(events)
     return timeline
 
@@ -219,7 +219,7 @@ def test_one_device_tells_its_own_time_where_it_can(monkeypatch: pytest.MonkeyPa
         def seconds(self, moments: Any) -> Any:
             return moments
 
-    monkeypatch.setattr(layer_clocks, "EventClock", Told)
+    monkeypatch.setattr(clocks, "EventClock", Told)
     assert isinstance(choose_clock([device, device, torch.device("cpu")]), Told)
     assert measure_overhead(choose_clock([device])) is None
 
@@ -227,7 +227,7 @@ def test_one_device_tells_its_own_time_where_it_can(monkeypatch: pytest.MonkeyPa
         def read(self) -> Any:
             raise RuntimeError("no events here")
 
-    monkeypatch.setattr(layer_clocks, "EventClock", Untold)
+    monkeypatch.setattr(clocks, "EventClock", Untold)
     assert isinstance(choose_clock([device]), WaitingClock)
 
 

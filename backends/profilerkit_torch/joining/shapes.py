@@ -1,0 +1,95 @@
+"""Whether products have the shapes of the trace in a profile: else its times and our counts are of two things."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from profilerkit import ProfileFileError
+from profilerkit.trace.records import OpRecord
+
+from .trace_events import Frame, HostEvent
+
+__all__ = ["Match", "require_equal_shapes"]
+
+
+class Match(NamedTuple):
+    """An operator of the profile, and the operator of the trace that it is."""
+
+    frame: Frame
+    operator: OpRecord
+
+
+def require_equal_shapes(matches: Iterable[Match]) -> None:
+    """Raise `ProfileFileError` if a product makes another shape in the profile than in the trace.
+
+    Profiles have shapes if they were made with ``record_shapes=True``; those without are taken to be right.
+    """
+    for frame, operator in matches:
+        profiled = _find_output_shape(frame.event) if operator.macs and operator.outputs else None
+        if profiled is None:
+            continue
+        traced = operator.outputs[0].shape[: len(profiled)]
+        if profiled != traced:
+            layer = repr(operator.layer) if operator.layer else "the model itself"
+            raise ProfileFileError(
+                f"the profile has other shapes than the model here: {frame.event.name} in {layer} makes "
+                f"{profiled} in the profile, {traced} in the trace; give the inputs that were profiled "
+                "(input_shape= and batch_size=, --input-shape and --batch-size), or the model that was"
+            )
+
+
+def _find_output_shape(product: HostEvent) -> tuple[int, ...] | None:
+    """Return the first sizes of what a product makes, by those of its two factors; None if they do not tell.
+
+    For example, ``mm`` of (8, 3) and (3, 5) makes (8, 5).
+    """
+    name = product.name.rpartition("::")[2]
+    sizes = _read_input_sizes(product)
+    factors = sizes[1:3] if name == "addmm" else sizes[:2]  # its first input is added to the product
+    if len(factors) < 2 or not all(factors):
+        return None
+    x, weight = factors
+    if name in ("mm", "addmm") and len(x) == len(weight) == 2:
+        return x[0], weight[1]
+    if name == "bmm" and len(x) == len(weight) == 3:
+        return x[0], x[1], weight[2]
+    if name == "linear" and len(weight) == 2:
+        return *x[:-1], weight[0]
+    if name in ("conv1d", "conv2d", "conv3d") and len(x) == len(weight):
+        return x[0], weight[0], *_find_image_size(product, x[2:], weight[2:])
+    if name == "convolution" and len(x) == len(weight):
+        return (x[0],)  # it may be a transposed one, whose weight has the output's channels elsewhere
+    return None
+
+
+def _find_image_size(convolution: HostEvent, image: list[int], kernel: list[int]) -> tuple[int, ...]:
+    """Return the size of the image that a convolution makes; nothing if its profile does not tell its steps.
+
+    For example, a kernel of 3 makes an image of (9 + 2 * 1 - 2 * (3 - 1) - 1) // 2 + 1 = 4 of one of 9, with a stride
+    of 2, a padding of 1 and a dilation of 2.
+    """
+    written = convolution.args.get("Concrete Inputs")
+    steps = [_read_numbers(text) for text in written[3:6]] if isinstance(written, list) else []
+    if len(steps) < 3 or any(len(numbers) != len(image) for numbers in steps) or min(steps[0]) < 1:
+        return ()
+    return tuple(
+        (size + 2 * padding - dilation * (length - 1) - 1) // stride + 1
+        for size, length, stride, padding, dilation in zip(image, kernel, *steps, strict=True)
+    )
+
+
+def _read_numbers(text: object) -> list[int]:
+    """Return the numbers of a text such as ``[2, 2]``; none for another one, such as a padding of ``same``."""
+    if not isinstance(text, str) or not re.fullmatch(r"\[\d{1,9}(, \d{1,9})*\]", text, re.ASCII):
+        return []
+    return [int(number) for number in text[1:-1].split(",")]
+
+
+def _read_input_sizes(event: HostEvent) -> list[list[int]]:
+    """Return the sizes of an operator's inputs; nothing for an input that is no tensor, as for a scalar."""
+    dims: Any = event.args.get("Input Dims", event.args.get("Input dims"))  # the latter by older versions of torch
+    if not isinstance(dims, list):
+        return []
+    return [dim if isinstance(dim, list) and all(isinstance(size, int) for size in dim) else [] for dim in dims]

@@ -1,0 +1,68 @@
+"""The times of layers in passes made for that: for inference, and in training steps."""
+
+from __future__ import annotations
+
+from torch import nn
+
+from profilerkit import InputError, ModelFailedError, ModelInputs
+from profilerkit.backend import DeviceLike, RunOptions
+from profilerkit.errors import explain_failed_step
+from profilerkit.process.collector import collector_paused
+from profilerkit.times.layer_times import LayerTime
+
+from ..running.runs import prepare_run
+from ..running.training_steps import NothingTrainedError
+from ..untouched.caller_context import apart
+from .timed_calls import TimedRun
+from .timer import TorchLayerTimer
+
+__all__ = ["measure_layer_times"]
+
+
+def measure_layer_times(
+    model: nn.Module, inputs: ModelInputs, device: DeviceLike = None, passes: int = 10, backward: bool = True
+) -> list[LayerTime]:
+    """Return the seconds of each layer's own work in each of several passes, forward and (with ``backward``) backward.
+
+    Forward is the model in inference mode, as `execution_time` has it, with and without ``backward``. Backward
+    are the gradients in a training step, those of the sum of the outputs by what needs a gradient; what the step takes
+    for its forward pass in training mode is left out. A model that is in training mode keeps the parts of it that are
+    in inference mode so.
+
+    Raises `WithoutValuesError` for a model whose weights have no values, `InputError` if ``passes`` is below
+    1, and `ModelFailedError` where the model raises.
+    """
+    if passes < 1:
+        raise InputError(f"passes={passes}: at least one pass is needed to time anything")
+    timer = _time(model, inputs, passes, RunOptions(device=device))
+    forward = timer.check_runs()
+    without_gradients = [None] * passes
+    if not backward:
+        return timer.sum_times(forward, without_gradients)
+    steps = _time_steps(model, inputs, passes, device)
+    if steps is None:
+        note = "it has no backward pass: none of its outputs needs a gradient"
+        return timer.sum_times(forward, without_gradients, note)
+    return timer.sum_times(forward, steps)
+
+
+def _time_steps(model: nn.Module, inputs: ModelInputs, passes: int, device: DeviceLike) -> list[TimedRun] | None:
+    """Return the passes of training steps; None where no output needs a gradient."""
+    try:
+        return _time(model, inputs, passes, RunOptions(training=True, device=device)).check_runs()
+    except NothingTrainedError:
+        return None
+    except ModelFailedError as error:
+        cause = error.__cause__ or error
+        raise explain_failed_step(cause) from cause
+
+
+def _time(model: nn.Module, inputs: ModelInputs, passes: int, options: RunOptions) -> TorchLayerTimer:
+    """Run the model a few times, after a pass that is not timed, and return the timer that followed it."""
+    with apart(), prepare_run(model, inputs, options) as call, collector_paused():
+        timer = TorchLayerTimer(model, keep=passes)
+        call()
+        with timer:
+            for _ in range(passes):
+                call()
+    return timer
