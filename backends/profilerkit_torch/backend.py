@@ -51,7 +51,7 @@ from . import data
 from .compat.names import VERSION
 from .costs.registry import COSTS, register_module_cost, register_op_cost
 from .data import TorchDataLoader, TorchForwardPass
-from .layer_timing.passes import measure_layer_times
+from .layer_timing.layer_passes import measure_layer_times
 from .layer_timing.step_recorder import TorchStepRecorder
 from .layer_timing.timer import layer_times
 from .model import programs

@@ -57,16 +57,8 @@ _SQUARE = ((16, 24), (32, 16), (48, 32), (64, 28), (128, 14))
 _SQUARE_KERNELS, _SQUARE_BATCHES = (1, 3), (1, 8)
 #: Depthwise convolutions: batch, channels, size, kernel.
 _DEPTHWISE = (
-    (1, 4, 4, 3),
-    (1, 16, 16, 3),
-    (16, 48, 28, 3),
-    (1, 32, 56, 3),
-    (1, 96, 28, 3),
-    (1, 192, 14, 7),
-    (1, 384, 14, 3),
-    (1, 576, 7, 3),
-    (8, 64, 16, 3),
-    (8, 32, 32, 5),
+    *((1, 4, 4, 3), (1, 16, 16, 3), (16, 48, 28, 3), (1, 32, 56, 3), (1, 96, 28, 3), (1, 192, 14, 7)),
+    *((1, 384, 14, 3), (1, 576, 7, 3), (8, 64, 16, 3), (8, 32, 32, 5)),
 )
 #: What fills an accelerator as well.
 _LARGE_CONVOLUTIONS = (
@@ -140,42 +132,23 @@ def _make_gradient(convolution: _Convolution, by_input: bool) -> Callable[..., A
 _FLATTEN: Any = find_operator("aten._cudnn_rnn_flatten_weight.default")
 
 
-class _Size(NamedTuple):
-    """The sizes of a layer and of its inputs; ``width`` is that of its outputs."""
-
-    batch: int
-    steps: int
-    features: int
-    width: int
-
-
+#: Batch, steps, features of the inputs, and of the outputs.
 _SIZES = (
-    _Size(1, 8, 16, 32),
-    _Size(1, 32, 64, 64),
-    _Size(8, 32, 64, 64),
-    _Size(16, 8, 64, 64),
-    _Size(4, 48, 96, 96),
-    _Size(8, 16, 128, 256),
-    _Size(32, 16, 64, 128),
-    _Size(1, 64, 256, 256),
+    *((1, 8, 16, 32), (1, 32, 64, 64), (8, 32, 64, 64), (16, 8, 64, 64), (4, 48, 96, 96), (8, 16, 128, 256)),
+    *((32, 16, 64, 128), (1, 64, 256, 256)),
 )
 #: What fills an accelerator as well.
-_LARGE_SIZES = (
-    *_SIZES,
-    _Size(256, 16, 64, 64),
-    _Size(64, 48, 96, 96),
-    _Size(64, 24, 128, 256),
-    _Size(32, 128, 1024, 1024),
-)
+_LARGE_SIZES = (*_SIZES, (256, 16, 64, 64), (64, 48, 96, 96), (64, 24, 128, 256), (32, 128, 1024, 1024))
 #: The gates of a cell.
 _LSTM_GATES, _GRU_GATES = 4, 3
 
 
 def describe_layers(is_large: bool) -> Described:
     """Yield recurrent layers, each a name, a function and its inputs; the large ones are for accelerators."""
-    for size in _LARGE_SIZES if is_large else _SIZES:
-        yield f"lstm {size.batch} x {size.steps}", run_lstm, describe_inputs(_LSTM_GATES, *size)
-        yield f"gru {size.batch} x {size.steps}", run_gru, describe_inputs(_GRU_GATES, *size)
+    for batch, steps, features, width in _LARGE_SIZES if is_large else _SIZES:
+        sizes = batch, steps, features, width
+        yield f"lstm {batch} x {steps}", run_lstm, describe_inputs(_LSTM_GATES, *sizes)
+        yield f"gru {batch} x {steps}", run_gru, describe_inputs(_GRU_GATES, *sizes)
 
 
 def describe_layers_for_gradients(is_large: bool) -> Described:

@@ -8,7 +8,7 @@ would take a CPU seconds.
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch.nn import functional
@@ -24,68 +24,31 @@ __all__ = [
 ]
 
 
-class _Linear(NamedTuple):
-    """A product of a matrix with the weights of a layer: rows, outputs of the layer, inputs of the layer."""
-
-    rows: int
-    columns: int
-    depth: int
-
-
-class _Batched(NamedTuple):
-    """Products of as many pairs of matrices."""
-
-    batch: int
-    rows: int
-    columns: int
-    depth: int
-
-
-class _Attention(NamedTuple):
-    batch: int
-    heads: int
-    length: int
-    width: int
-
-
 #: The columns and the depth of products with many and few rows.
 _WEIGHTS = ((16, 16), (64, 64), (256, 64), (64, 256), (256, 256), (768, 768), (3072, 768), (768, 3072))
 _LARGE_WEIGHTS = ((1024, 1024), (4096, 1024), (1024, 4096), (4096, 4096), (8192, 8192))
 #: The rows and the columns of products with little depth, as gradients of weights are for few samples.
 _SHALLOW = ((64, 64), (256, 256), (1024, 256), (1024, 1024))
-
+#: Products of a matrix with the weights of a layer: rows, outputs of the layer, inputs of the layer.
 _LINEAR = (
-    *(_Linear(rows, *weight) for weight in _WEIGHTS for rows in (1, 4, 16, 64, 256, 1024)),
+    *((rows, *weight) for weight in _WEIGHTS for rows in (1, 4, 16, 64, 256, 1024)),
     # A matrix that no cache holds (256 MiB in float32), with few rows: as language models decode.
-    *(_Linear(rows, 8192, 8192) for rows in (1, 4, 16)),
-    *(_Linear(*output, depth) for output in _SHALLOW for depth in (1, 4, 16)),
+    *((rows, 8192, 8192) for rows in (1, 4, 16)),
+    *((*output, depth) for output in _SHALLOW for depth in (1, 4, 16)),
 )
-_LARGE_LINEAR = tuple(_Linear(rows, *weight) for rows in (512, 4096) for weight in _LARGE_WEIGHTS)
+_LARGE_LINEAR = tuple((rows, *weight) for rows in (512, 4096) for weight in _LARGE_WEIGHTS)
+#: Products of pairs of matrices: how many, rows, columns, depth.
 _BATCHED = (
-    _Batched(4, 16, 16, 16),
-    _Batched(64, 16, 16, 16),
-    _Batched(12, 64, 64, 64),
-    _Batched(12, 197, 64, 197),
-    _Batched(48, 64, 64, 64),
-    _Batched(8, 256, 256, 64),
+    *((4, 16, 16, 16), (64, 16, 16, 16), (12, 64, 64, 64), (12, 197, 64, 197), (48, 64, 64, 64)),
+    (8, 256, 256, 64),
 )
-_LARGE_BATCHED = (_Batched(256, 128, 128, 64), _Batched(96, 512, 512, 64), _Batched(32, 1024, 1024, 128))
+_LARGE_BATCHED = ((256, 128, 128, 64), (96, 512, 512, 64), (32, 1024, 1024, 128))
+#: Attention: batch, heads, length, width.
 _ATTENTION = (
-    _Attention(1, 4, 16, 16),
-    _Attention(1, 4, 64, 32),
-    _Attention(8, 4, 32, 32),
-    _Attention(1, 12, 64, 64),
-    _Attention(1, 12, 197, 64),
-    _Attention(4, 8, 128, 64),
-    _Attention(1, 8, 512, 64),
+    *((1, 4, 16, 16), (1, 4, 64, 32), (8, 4, 32, 32), (1, 12, 64, 64), (1, 12, 197, 64), (4, 8, 128, 64)),
+    (1, 8, 512, 64),
 )
-_LARGE_ATTENTION = (
-    _Attention(64, 8, 64, 64),
-    _Attention(16, 12, 256, 64),
-    _Attention(8, 12, 512, 64),
-    _Attention(4, 16, 1024, 64),
-    _Attention(1, 32, 2048, 128),
-)
+_LARGE_ATTENTION = ((64, 8, 64, 64), (16, 12, 256, 64), (8, 12, 512, 64), (4, 16, 1024, 64), (1, 32, 2048, 128))
 
 
 def describe_products(is_large: bool) -> Described:

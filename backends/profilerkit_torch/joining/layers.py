@@ -16,7 +16,7 @@ from profilerkit.trace.records import OpRecord
 
 from ..operator_timing.ledger import NodeMakers
 from .fused import follow_profile
-from .modules import assign_layers_by_modules
+from .module_calls import assign_layers_by_modules
 from .sequence import assign_layers_by_order
 from .shapes import Match, require_equal_shapes
 from .trace_events import Frame, Kind

@@ -10,7 +10,7 @@ import torch
 from profilerkit_torch.layer_timing import clocks
 from profilerkit_torch.layer_timing.clocks import EventClock, HostClock, WaitingClock, choose_clock
 from profilerkit_torch.layer_timing.measured_overhead import measure_overhead
-from profilerkit_torch.layer_timing.timed_calls import Accumulation, Node, Overhead, TimedRun, sum_inner_calls
+from profilerkit_torch.layer_timing.timed_calls import Accumulation, Node, Overhead, TimedRun
 from profilerkit_torch.layer_timing.timeline import Kind, Timeline
 
 
@@ -31,21 +31,6 @@ def follow_events(*events: tuple[Kind, Any, float, int], overhead: Overhead | No
 
 def seconds(run: TimedRun) -> dict[tuple[str, int], tuple[float, float]]:
     return {(call.path, call.index): (call.forward.own_seconds, call.backward.own_seconds) for call in run.calls}
-
-
-def test_time_belongs_to_the_innermost_call() -> None:
-    (run,) = follow_events(
-        (Kind.ENTER, ROOT, 0, 0),
-        (Kind.ENTER, FIRST, 1, 0),
-        (Kind.LEAVE, False, 3, 0),
-        (Kind.ENTER, SECOND, 6, 0),
-        (Kind.ENTER, FIRST, 7, 0),
-        (Kind.LEAVE, False, 11, 0),
-        (Kind.LEAVE, False, 16, 0),
-        (Kind.LEAVE, False, 22, 0),
-    ).runs
-    assert seconds(run) == {("", 0): (10, 0), ("a", 0): (2, 0), ("b", 0): (6, 0), ("b.a", 0): (4, 0)}
-    assert {call.path: whole for call, whole, _ in sum_inner_calls(run)} == {"": 22, "a": 2, "b": 10, "b.a": 4}
 
 
 def test_a_time_is_never_nothing_because_of_what_is_taken_out() -> None:
@@ -191,22 +176,6 @@ def test_every_node_that_runs_layers_begins_at_its_first() -> None:
 
 def test_an_end_without_a_beginning_is_nothing() -> None:
     assert list(follow_events((Kind.LEAVE, False, 0, 0)).runs) == []
-
-
-def test_what_the_recorder_does_itself_is_nobodys() -> None:
-    timeline = follow_events((Kind.ENTER, ROOT, 0, 0), (Kind.ENTER, FIRST, 0, 0), (Kind.LEAVE, False, 0, 0))
-    timeline.advance([(Kind.LEAVE, False, 0, 0), (Kind.SKIP, None, 7, 0)])
-    (run,) = timeline.runs
-    timeline.advance(
-        [
-            (Kind.STARTS, Node(run.calls[0], 0), 10, 1),
-            (Kind.ENTER, FIRST, 11, 0),
-            (Kind.LEAVE, False, 13, 0),
-            (Kind.SKIP, None, 50, 0),
-            (Kind.OVER, None, 54, 1),
-        ]
-    )
-    assert seconds(run) == {("", 0): (0, 5), ("a", 0): (0, 2)}
 
 
 def test_one_device_tells_its_own_time_where_it_can(monkeypatch: pytest.MonkeyPatch) -> None:
