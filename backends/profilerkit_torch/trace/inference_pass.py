@@ -22,7 +22,7 @@ from profilerkit.errors import ProfilerKitError
 from ..compat.autograd import without_autograd_kernels
 from ..model.modules import set_inference_flags
 from ..untouched.caller_context import as_caller
-from .attention_kernels import FusedAttention
+from .fused_attention import FusedAttention
 from .layers import LayerStack
 from .pass_errors import PassError
 from .recorder import Recorder

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, MutableMapping, Sequence
+from collections.abc import Callable, MutableMapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 import torch
@@ -19,23 +18,14 @@ from profilerkit import ModelInputs
 from ..compat.modes import unseen_by_subclasses
 from ..compat.tensors import FakeTensorMode, make_tensor
 from ..costs import is_plain
-from ..model.inventory import Inventory
-from ..model.packed_weights import list_beside_packed
-from ..model.tensors import PLAIN_TYPES, has_own_function, is_wrapper_class, list_wrapped, storage_key, view_like
-from ..untouched.mutable_inputs import InputObjects, list_input_tensors
-from .live_bytes import INPUT, list_viewed_bytes
+from ..model.tensors import PLAIN_TYPES, has_own_function, is_wrapper_class, storage_key, view_like
 
 if TYPE_CHECKING:
-    from .recorder import Recorder
+    pass
 
 __all__ = [
     "REAL_RUN",
-    "AliveBytes",
-    "PreparedModel",
     "StandIns",
-    "count_alive",
-    "find_common_device",
-    "share_values",
     "use_fake_tensors",
     "use_meta_tensors",
 ]
@@ -175,87 +165,3 @@ def use_fake_tensors(modules: Sequence[nn.Module]) -> StandIns:
         return make_fake_tensor(leaf) if isinstance(leaf, torch.Tensor) else leaf
 
     return StandIns("fake tensors", make_fake_tensor, replace_leaf, mode)
-
-
-# The model with its stand-ins -----------------------------------------------------------------------------------------
-
-
-class PreparedModel(NamedTuple):
-    """A model with stand-ins in it, and its inputs.
-
-    Attributes:
-        inventory: What the model holds: of a lazy one with the weights that it has made now.
-        stand_ins: What stands in for each tensor of the model, by the ``id`` of the tensor; nothing in a real run.
-        inputs: The inputs with what stands in for them.
-        user_inputs: The inputs as the user gave them. Nothing stands in for the tensors in objects among them.
-    """
-
-    inventory: Inventory
-    stand_ins: dict[int, torch.Tensor]
-    inputs: ModelInputs
-    user_inputs: InputObjects
-
-
-class AliveBytes(NamedTuple):
-    """The bytes alive before the first operator, without those of weights.
-
-    Attributes:
-        of_model: Those of tensors that the model holds beside its weights (tables, caches), which stay as weights do.
-        of_inputs: Those of the inputs.
-    """
-
-    of_model: int
-    of_inputs: int
-
-
-def count_alive(recorder: Recorder, prepared: PreparedModel) -> AliveBytes:
-    """Have the recorder know what is alive before the first operator, and return the bytes of that.
-
-    The recorder counts what the model holds as nothing: a trace has the weights beside the bytes alive. What stands in
-    was made for the pass, and should be gone after it.
-    """
-    live, inventory = recorder.live, prepared.inventory
-
-    def add(tensors: Iterable[torch.Tensor]) -> int:
-        added = 0
-        for tensor in tensors:
-            stand_in = prepared.stand_ins.get(id(tensor), tensor)
-            for part in list_wrapped(stand_in) or [stand_in]:
-                added += live.add(part, size=0, made=stand_in is not tensor, is_weight=True)
-        return added
-
-    beside = [list_beside_packed(module).values() for module, _ in inventory.further_attributes]
-    weights = [*inventory.parameters, *inventory.buffers, *chain.from_iterable(beside)]
-    add(weights)
-    others = [tensor for tensor in inventory.attributes if id(tensor) not in inventory.of_training]
-    storages = set(map(storage_key, weights)) if others else set()
-    add(tensor for tensor in others if storage_key(tensor) in storages)  # what stands in for both has memory for each
-    of_model = add(others)
-    user_ids = set(map(id, prepared.user_inputs.all_tensors))
-    inputs = list_input_tensors(prepared.inputs)
-    for made in (False, True):
-        for part, size in list_viewed_bytes(tensor for tensor in inputs if (id(tensor) not in user_ids) is made):
-            live.add(part, size, made=made, maker=INPUT)
-    return AliveBytes(of_model, live.total)
-
-
-def share_values(recorder: Recorder, prepared: PreparedModel, buffers: Iterable[torch.Tensor]) -> None:
-    """Tell the recorder which values stand-ins for buffers and inputs have, and whether there are tensors without any.
-
-    Sparse and nested ones stand for themselves, because their shapes do not tell what they store.
-    """
-    stand_ins, leaves = prepared.stand_ins, list(prepared.inputs.leaves())
-    themselves = [stand_in for number, stand_in in stand_ins.items() if number == id(stand_in)]
-    recorder.has_unread = any(isinstance(item, torch.Tensor) and not is_plain(item) for item in (*themselves, *leaves))
-    for buffer in buffers:
-        if id(buffer) in stand_ins:
-            recorder.values.read_from(stand_ins[id(buffer)], buffer)
-    for leaf, stand_in in zip(prepared.user_inputs.leaves, leaves, strict=True):
-        if isinstance(leaf, torch.Tensor) and stand_in is not leaf:
-            recorder.values.read_from(stand_in, leaf)
-
-
-def find_common_device(tensors: Iterable[torch.Tensor]) -> torch.device | None:
-    """Return the one device of the tensors that have values, the CPU where none has; None if there are several."""
-    devices = {tensor.device for tensor in tensors if not tensor.is_meta} or {torch.device("cpu")}
-    return devices.pop() if len(devices) == 1 else None

@@ -36,10 +36,11 @@ from .layers import LayerStack
 from .live_bytes import LiveBytes
 from .pass_errors import LeftBehindError, PassError, UnansweredError
 from .plans import find_plans
+from .prepared_model import AliveBytes, PreparedModel, count_alive, find_common_device, share_values
 from .questions import Questions, has_type_question, runs_other_code
 from .recorder import Recorder
 from .records import layer_records
-from .stand_ins import AliveBytes, PreparedModel, StandIns, count_alive, find_common_device, share_values
+from .stand_ins import StandIns
 from .unseen_work import count_missing_replays
 
 __all__ = ["RecordedPass", "has_values", "trace_pass"]

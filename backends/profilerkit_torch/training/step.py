@@ -36,7 +36,7 @@ from ..model.modules import list_layers, list_named_parameters, list_parameters
 from ..model.rank_shares import count_bucket_bytes
 from ..model.tensors import is_wrapper_class
 from ..running.training_steps import list_differentiated, set_training_flags, without_hooks_once_accumulated
-from ..trace.attention_kernels import FusedAttention
+from ..trace.fused_attention import FusedAttention
 from ..trace.higher_order import is_control_flow, run_higher_order
 from ..trace.inference_pass import InferencePass
 from ..trace.layers import LayerStack

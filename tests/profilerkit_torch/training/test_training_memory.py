@@ -19,7 +19,7 @@ from profilerkit import ModelInputs, ModelTrace, profile
 from profilerkit.backend_kit.optimizers import OptimizerBytes
 from profilerkit.backend_kit.optimizers import optimizer_bytes as bytes_by_name
 from profilerkit.piping.outcome import Completeness
-from profilerkit_torch.trace import attention_kernels
+from profilerkit_torch.trace import fused_attention
 from profilerkit_torch.training.optimizers import optimizer_bytes
 
 WIDTH = 8
@@ -475,7 +475,7 @@ def test_attention_in_rows_is_copied_for_the_product_after_it(monkeypatch: pytes
     """
 
     def predict(kernel: int) -> ModelTrace:
-        monkeypatch.setattr(attention_kernels, "choose_kernel", lambda *arguments: kernel)
+        monkeypatch.setattr(fused_attention, "choose_kernel", lambda *arguments: kernel)
         layer = nn.TransformerEncoderLayer(64, 4, 1024, dropout=0.0, batch_first=True).train()
         mask = nn.Transformer.generate_square_subsequent_mask(32) if masked else None
         return step(Call(lambda self, x: self.layer(x, mask), layer=layer), torch.randn(3, 32, 64))

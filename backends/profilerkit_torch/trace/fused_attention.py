@@ -1,0 +1,116 @@
+"""Attention as one kernel in a pass with autograd, whose own kernel takes it to pieces on meta tensors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any
+
+import torch
+from torch.nn import functional as F
+
+from profilerkit.process.cached import cached_property
+
+from ..compat.compiler import find_transform_level
+from ..compat.operators import efficient_attention, flash_attention
+from .attention_kernels import choose_kernel
+from .hidden_modes import PassMode
+
+__all__ = ["FusedAttention"]
+
+#: Kernels by their numbers in torch: that of cuDNN has its output where flash attention has it.
+_FLASH, _EFFICIENT, _CUDNN = 1, 2, 3
+_ONE_HOT: Any = F.one_hot
+
+
+class FusedAttention(PassMode):
+    """While it is active, attention over meta tensors runs as one kernel where the device has one for it.
+
+    On meta tensors autograd's own kernel spells attention out, and makes every score. A fused kernel makes none.
+
+    On CUDA torch says which kernel the device takes. A model on the meta device is taken to be run on an accelerator
+    that has one for what the CPU has one for; such kernels drop out too, that of the CPU does not.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        super().__init__()
+        self._device = device
+
+    def __torch_function__(self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Run attention over meta tensors by one kernel, one-hot numbers as devices make them, others as they are."""
+        kwargs = kwargs or {}
+        if find_transform_level() is not None:  # transforms have rules of their own
+            return func(*args, **kwargs)
+        if func is F.scaled_dot_product_attention:
+            query = args[0] if args else kwargs["query"]
+            return func(*args, **kwargs) if query.is_nested else self._attend(*args, **kwargs)
+        if func is F.multi_head_attention_forward:
+            return self._run_multi_head(*args, **kwargs)
+        if func is _ONE_HOT:
+            return _make_one_hot(*args, **kwargs)
+        return func(*args, **kwargs)
+
+    @cached_property
+    def _run_multi_head(self) -> Callable[..., Any]:
+        """Torch's Python function, which passes modes by, with attention replaced by `_attend`."""
+        function: Any = F.multi_head_attention_forward
+        names = {"has_torch_function": lambda tensors: False, "scaled_dot_product_attention": self._attend}
+        ours = FunctionType(function.__code__, {**function.__globals__, **names}, argdefs=function.__defaults__)
+        ours.__kwdefaults__ = function.__kwdefaults__
+        return ours
+
+    def _attend(
+        self,
+        query: torch.Tensor,
+        key: torch.Tensor,
+        value: torch.Tensor,
+        attn_mask: torch.Tensor | None = None,
+        dropout_p: float = 0.0,
+        is_causal: bool = False,
+        *,
+        scale: float | None = None,
+        enable_gqa: bool = False,
+    ) -> torch.Tensor:
+        """Run attention by the kernel of the device; spelled out where that has none, or the tensors are real."""
+        tensors = (query, key, value)
+        kernel = None
+        if query.is_meta:
+            kernel = choose_kernel(tensors, attn_mask, dropout_p, is_causal, enable_gqa, self._device)
+        if kernel not in (_FLASH, _EFFICIENT, _CUDNN):
+            return F.scaled_dot_product_attention(
+                *tensors, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
+            )
+        if attn_mask is not None and attn_mask.dtype is torch.bool:
+            attn_mask = torch.where(attn_mask, 0.0, -math.inf).to(query.dtype)
+        if kernel == _EFFICIENT:
+            return _attend_in_rows(query, key, value, attn_mask, dropout_p, is_causal, scale)
+        arguments = query, key, value, dropout_p, is_causal
+        output: torch.Tensor = flash_attention(*arguments, attn_mask=attn_mask, scale=scale)[0]
+        return output
+
+
+def _attend_in_rows(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    mask: torch.Tensor | None,
+    dropout: float,
+    is_causal: bool,
+    scale: float | None,
+) -> torch.Tensor:
+    """Run the kernel whose output has the heads of a row side by side, wherever the queries have theirs."""
+    keeps_sums = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (query, key, value))
+    if mask is not None:
+        mask = mask.expand(*query.shape[:-1], key.shape[-2])
+    output: torch.Tensor = efficient_attention(query, key, value, mask, keeps_sums, dropout, is_causal, scale=scale)[0]
+    return output
+
+
+def _make_one_hot(tensor: torch.Tensor, num_classes: int = -1) -> torch.Tensor:
+    """Return one-hot numbers by the operators of devices: on meta tensors torch compares with every class."""
+    if not tensor.is_meta or num_classes < 1 or not tensor.numel():
+        return F.one_hot(tensor, num_classes)
+    torch.aminmax(tensor)  # torch looks whether all are classes
+    numbers = torch.zeros((*tensor.shape, num_classes), dtype=torch.int64, device=tensor.device)
+    return numbers.scatter_(-1, tensor.unsqueeze(-1), 1)
