@@ -153,8 +153,9 @@ class _Samples:
             note(f"{self.lost} of {self.total} samples have scores that are no numbers (nan); they count as wrong")
         if self.unmet:
             note(
-                f"{self.unmet} of {self.total} targets are the number of no class, such as -100, 0.5, or one beyond "
-                "the last class; they count as wrong; leave such samples out, or give class indices from 0"
+                f"{self.unmet} of {self.total} targets are no class, such as -100, 0.5, one beyond the last class, or "
+                "a one-hot row of several classes; they count as wrong; leave such samples out, or give class indices "
+                "from 0"
             )
         return _require_samples(self.total)
 
@@ -237,11 +238,14 @@ def _is_single(scores: Array) -> bool:
 
 
 def _find_class_indices(targets: Array, scores: Array) -> Array:
-    """Return the class of each target, in the shape of the scores without their classes."""
+    """Return the class of each target, in the shape of the scores without their classes.
+
+    Of a one-hot row that marks several classes, or none, it is -1: no class.
+    """
     samples = scores.shape if scores.ndim == 1 else scores.shape[:-1]
     if not _is_single(scores) and targets.shape == scores.shape:
-        highest: Array = targets.argmax(-1)
-        return highest
+        marks = (targets == targets.max(-1, keepdims=True)).sum(-1)
+        return np.where(marks == 1, targets.argmax(-1), -1)
     if targets.size != int(np.prod(samples)):
         raise InputError(
             f"targets of shape {targets.shape} do not fit scores of shape {scores.shape}; give class indices of shape "

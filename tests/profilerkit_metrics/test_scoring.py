@@ -238,3 +238,12 @@ def test_a_keras_classifier_scores_the_same_on_every_engine(engine: str, package
     environment = {**os.environ, "KERAS_BACKEND": engine, "TF_CPP_MIN_LOG_LEVEL": "3"}
     run = run_python(ON_KERAS, f"profilerkit_{engine}", env=environment)
     assert json.loads(run.stdout.splitlines()[-1]) == [engine, 100.0]
+
+
+def test_a_one_hot_row_of_several_classes_or_of_none_is_no_class() -> None:
+    """Several labels of a sample are not read as the first of them; of a soft target the largest share counts."""
+    found = batch([[3, 1, 0], [0, 2, 1], [0, 0, 4], [0, 5, 0]], [[1, 1, 0], [0, 1, 0], [0, 0, 0], [0.1, 0.8, 0.1]])
+    with notes_of_scoring() as notes:
+        assert accuracy([found]) == 50
+        assert topk_hits([found], [1, 3]) == {"top-1": 50, "top-3": 50}
+    assert [text.partition(" are")[0] for text in notes] == ["2 of 4 targets"]
