@@ -159,7 +159,7 @@ def call_guarded(
     """
     is_notified = hook in _NOTIFYING
     consequence = "profilerkit goes on without it" if is_notified else "what it offers is left out"
-    with tolerate(plugin, f"hook {hook}", f"hook {hook} of plugin {plugin} raised ", f"; {consequence}"):
+    with tolerate(plugin, f"hook {hook}", f"; {consequence}"):
         result = function(*args, **kwargs)
         return None if result is None else Offer(plugin, result if is_notified else _read(hook, result))
     return None

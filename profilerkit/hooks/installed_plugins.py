@@ -87,7 +87,7 @@ def _import(info: PluginInfo, earlier: Sequence[_Imported]) -> _Imported:
 
 def _tolerate(info: PluginInfo, doing: str) -> AbstractContextManager[None]:
     after = ") and is left out; update or uninstall that package"
-    return tolerate(info, doing, f"plugin {info} cannot be loaded (", after)
+    return tolerate(info, doing, after, before=f"plugin {info} cannot be loaded (")
 
 
 def _warn_of_unknown(disabled: Iterable[str], names: Collection[str]) -> None:

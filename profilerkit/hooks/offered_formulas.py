@@ -69,7 +69,7 @@ def _add_formulas(backend: Backend, offer: Offer[Costs], costs_by_plugin: dict[P
         return
     failure = f"the cost formulas of plugin {plugin} for the {backend.name} backend are left out: "
     try:
-        with tolerate(plugin, "a cost formula", failure, "", (RegistrationConflictError,)):
+        with tolerate(plugin, "a cost formula", before=failure, passed_on=(RegistrationConflictError,)):
             taking = require_capability(backend, TakesCosts)
             taking.add_costs({op: _contain(plugin, op, formula) for op, formula in costs.items()})
             costs_by_plugin[plugin] = {**costs_by_plugin.get(plugin, {}), **costs}

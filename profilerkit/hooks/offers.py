@@ -154,7 +154,7 @@ def list_profiler_functions(backend: Backend) -> list[Offer[ProfilerFunction]]:
             usable.append(offer)
             continue
         failure = f"hook {hook} of plugin {offer.plugin} offers {describe(offer.item)}, which is left out: "
-        with tolerate(offer.plugin, f"a function that hook {hook} offers,", failure):
+        with tolerate(offer.plugin, f"a function that hook {hook} offers,", before=failure):
             require_usable(offer.item)
             usable.append(offer)
     return usable

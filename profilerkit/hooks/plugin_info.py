@@ -115,14 +115,14 @@ def ask_plugin(plugin: PluginInfo, what: str, ask: Callable[[], object], *passed
         ask: Asks it.
         passed_on: What it may raise on purpose.
     """
-    with tolerate(plugin, what, f"{what} of plugin {plugin} raised ", "; it is left out", passed_on):
+    with tolerate(plugin, what, "; it is left out", passed_on=passed_on):
         return bool(ask())
     return False
 
 
 @contextmanager
 def tolerate(
-    plugin: PluginInfo, doing: str, before: str, after: str = "", passed_on: tuple[type[Exception], ...] = ()
+    plugin: PluginInfo, doing: str, after: str = "", *, before: str = "", passed_on: tuple[type[Exception], ...] = ()
 ) -> Iterator[None]:
     """Turn an error of a plugin's code inside a ``with`` block into a warning: it must not stop the others.
 
@@ -131,8 +131,8 @@ def tolerate(
     Args:
         plugin: The plugin.
         doing: What its code does, for `contained`.
-        before: What the warning says before the text of the error.
-        after: What it says after that.
+        after: What the warning says after the text of the error.
+        before: What it says before that; empty for "``doing`` of the plugin raised".
         passed_on: What the code may raise on purpose.
     """
     try:
@@ -143,7 +143,8 @@ def tolerate(
     except Exception as error:
         if isinstance(error, passed_on):
             raise
-        warn(f"{before}{plugin_error_text(error)}{after}; {plugin.workaround}")
+        raised = before or f"{doing} of plugin {plugin} raised "
+        warn(f"{raised}{plugin_error_text(error)}{after}; {plugin.workaround}")
 
 
 def warn(message: str) -> None:

@@ -102,18 +102,6 @@ def test_a_hook_that_is_not_marked_is_reported(install: Any) -> None:
         plugin_manager()
 
 
-def test_a_plugin_that_calls_exit_does_not_end_the_process(
-    entry_points: EntryPoints, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "leaving_plugin.py").write_text("import sys; sys.exit('no framework')", encoding="utf-8")
-    monkeypatch.syspath_prepend(str(tmp_path))
-    add_entry_point(entry_points, "leaving", "leaving_plugin")
-    with pytest.warns(
-        PluginWarning, match="plugin 'leaving' of an unknown package cannot be loaded .SystemExit: no fra"
-    ):
-        assert backends() == ()
-
-
 def test_an_interrupted_loading_leaves_nothing_loaded(install: Any, entry_points: EntryPoints) -> None:
     """A warning that the user made an error stops the loading; the next use starts again."""
     add_entry_point(entry_points, "broken", "no_such_module_at_all", "a-broken")
@@ -145,14 +133,6 @@ def test_configure_is_called_once_with_all_plugins_there(install: Any) -> None:
     backends()
     find_backend(FakeModel())
     assert seen == [["a", "b"]]
-
-
-def test_a_configure_that_raises_is_a_warning(install: Any) -> None:
-    install("bad", "worse", configure=make_raising(ValueError("no such file")))
-    with pytest.warns(
-        PluginWarning, match="hook profilerkit_configure of plugin 'bad' of worse 1.0 raised ValueError: n"
-    ):
-        plugin_manager()
 
 
 # Switching off --------------------------------------------------------------------------------------------------------
