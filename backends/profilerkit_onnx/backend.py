@@ -31,8 +31,9 @@ from profilerkit.protocols import (
 from .costs.registry import COSTS, OPERATORS
 from .loaders import is_program, open_model
 from .model.declared_inputs import count_samples, list_declared
+from .model.layer_metadata import read_layers
 from .model.model_file import open_values, read_stamps
-from .model.scopes import find_name, read_layers
+from .model.scopes import find_name
 from .model.structure import fingerprint
 from .model.zeros import zero_weights
 from .operator_timing.passes import time_nodes

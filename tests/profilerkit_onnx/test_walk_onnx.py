@@ -379,6 +379,34 @@ def test_a_size_that_the_values_tell_makes_the_count_partial_and_is_named() -> N
     assert report.status("flops").completeness.value == "partial"
 
 
+@pytest.mark.parametrize("op", ["Loop", "Scan"])
+def test_a_loop_that_never_runs_does_nothing_and_takes_no_memory(op: str) -> None:
+    """It returns its first state, x of 48 bytes, and an empty stack; a Loop has the number of a turn and its condition.
+
+    The body would multiply, and has an operator that nobody knows.
+    """
+    turn = [
+        helper.make_node("MatMul", ["state", "w"], ["next"]),
+        helper.make_node("Fancy", ["next"], ["out"], domain="a"),
+    ]
+    x, weights = np.ones((2, 6), F), {"w": np.ones((6, 6), F), "none": np.asarray(0)}
+    if op == "Loop":
+        body = make_graph(
+            [*turn, helper.make_node("Identity", ["on"], ["go"])], ["i", "on", "state"], ["go", "next", "out"]
+        )
+        node = helper.make_node("Loop", ["none", "", "x"], ["y", "stack"], body=body)
+    else:
+        body = make_graph(turn, ["state", "part"], ["next", "out"])
+        node = helper.make_node("Scan", ["x", "parts"], ["y", "stack"], body=body, num_scan_inputs=1)
+        weights["parts"] = np.ones((0, 3), F)
+    trace = trace_graph(make_model([node], {"x": x}, weights, ("y", "stack")), x=x)
+    assert (trace.macs, trace.missing) == (0, ())
+    assert trace.memory.peak_bytes(include_weights=False) == 48 + (8 + 1 if op == "Loop" else 0)
+    [call] = trace.layers[0].calls
+    assert [info.shape for info in call.inputs] == [(2, 6)]
+    assert call.outputs[0].shape == (2, 6)
+
+
 def test_an_operator_that_nobody_knows_is_named() -> None:
     nodes = [helper.make_node("Fancy", ["x"], ["h"], domain="com.example"), helper.make_node("Relu", ["x"], ["y"])]
     assert trace_graph(make_model(nodes, {"x": X}), x=X).missing == ("com.example::Fancy (1 call)",)

@@ -1,9 +1,8 @@
 """Layers by the scopes of exporters: which layer of the source model each node comes from.
 
-torch's exporter by ``torch.export`` (``dynamo=True``) writes paths and classes of the modules into the metadata of each
-node. Its older one by TorchScript writes the scopes into the names of the nodes alone: ``/block/convolution/Conv``. A
-Keras model that tf2onnx has converted has the scopes of TensorFlow (`keras_scopes`). Nodes without any of these belong
-to the model itself.
+torch's exporter writes paths and classes of the modules into the metadata of each node (`layer_metadata`), its older
+one the scopes into the names of the nodes alone (`scope_names`). A Keras model that tf2onnx has converted has the
+scopes of TensorFlow (`keras_scopes`). Nodes without any of these belong to the model itself.
 
 So there are three ways to read the layers around each node (`LayersAround`). What follows is the same for all: the
 types of the layers, and which call of each layer a node is in: `CallCounter`, or for Keras the scopes themselves.
@@ -11,11 +10,7 @@ types of the layers, and which call of each layer a node is in: `CallCounter`, o
 
 from __future__ import annotations
 
-import ast
-import re
-from collections import defaultdict
-from collections.abc import Container, Iterable, Mapping, Sequence, Set
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Set
 
 from onnx import AttributeProto, ModelProto, NodeProto, TensorProto
 
@@ -28,14 +23,15 @@ from profilerkit.backend_kit.named_layers import (
     TypedOperator,
     is_path,
     name_types,
-    nest_scopes,
 )
 from profilerkit.backend_kit.scoped_calls import Scope
-from profilerkit.trace.layer_paths import add_outer, walk_outwards
+from profilerkit.trace.layer_paths import walk_outwards
 
 from ..costs.registry import OPERATORS
+from .layer_metadata import NodeLayers, read_layers
+from .scope_names import read_names
 
-__all__ = ["NodeLayers", "find_name", "find_scopes", "read_layers", "write_layers"]
+__all__ = ["find_name", "find_scopes"]
 
 #: What produces the models that tf2onnx has made of Keras'.
 _FROM_KERAS = "tf2onnx"
@@ -43,14 +39,12 @@ _FROM_KERAS = "tf2onnx"
 _NEVER_WEIGHTS = (TensorProto.INT32, TensorProto.INT64, TensorProto.BOOL, TensorProto.STRING)
 #: The operator that unpacks a weight of integers, before the operator that multiplies with it.
 _UNPACKING = "DequantizeLinear"
-#: The keys of both entries.
-_PATHS, _CLASSES = "pkg.torch.onnx.name_scopes", "pkg.torch.onnx.class_hierarchy"
 
 
 def find_scopes(model: ModelProto) -> Scopes:
     """Return the layers of a model by the scopes of its nodes."""
     nodes = list(model.graph.node)
-    in_metadata = [read_layers(node) for node in nodes]
+    in_metadata = list(map(read_layers, nodes))
     if any(layers.paths for layers in in_metadata):  # first, as `optimize` writes them for all models
         around_nodes = [_drop_model(layers) for layers in in_metadata]
         types = _read_types(in_metadata)
@@ -60,7 +54,7 @@ def find_scopes(model: ModelProto) -> Scopes:
         types = _name_types(model, around_nodes)
         chains = [(Scope(""), *map(Scope, around.paths, around.calls)) for around in around_nodes]
     else:
-        around_nodes = _read_names(model)
+        around_nodes = read_names(model)
         types = _name_types(model, around_nodes)
         chains = _count_calls(nodes, around_nodes, in_metadata)
     return Scopes(chains, {"": find_name(model, in_metadata), **_order_types(types, around_nodes)})
@@ -133,34 +127,6 @@ def find_name(model: ModelProto, in_metadata: Iterable[NodeLayers]) -> str:
     return name or model.graph.name or type(model).__name__
 
 
-class NodeLayers(NamedTuple):
-    """The layers around a node, the model itself first; none where its metadata does not tell them.
-
-    Attributes:
-        paths: The path of each; empty for the model itself.
-        types: The name of the class of each, without the module that defines it; a file may lack some.
-    """
-
-    paths: Sequence[str] = ()
-    types: Sequence[str] = ()
-
-
-def read_layers(node: NodeProto) -> NodeLayers:
-    """Return the layers around a node, of two lists in its metadata, as Python writes them.
-
-    These are the paths of the modules around the node, the model itself (an empty path) first, and their classes. Each
-    list ends with the node: its name, or its operator. Of a convolution in ``block.conv``::
-
-        pkg.torch.onnx.name_scopes      ['', 'block', 'block.conv', 'conv2d']
-        pkg.torch.onnx.class_hierarchy  ['net.Net', 'net.Block', 'torch.nn.modules.conv.Conv2d', 'aten.conv2d.default']
-    """
-    if not node.metadata_props:
-        return NodeLayers()
-    texts = {entry.key: entry.value for entry in node.metadata_props}
-    types = [name.rpartition(".")[2] for name in _read_list(texts.get(_CLASSES, ""))]
-    return NodeLayers(_read_list(texts.get(_PATHS, "")), types)
-
-
 def _read_types(layers_of_nodes: Iterable[NodeLayers]) -> dict[str, str]:
     """Return the name of the class of each layer by its path; where nodes tell different ones, that of the first."""
     types: dict[str, str] = {}
@@ -168,71 +134,3 @@ def _read_types(layers_of_nodes: Iterable[NodeLayers]) -> dict[str, str]:
         for path, kind in zip(layers.paths, layers.types, strict=False):
             types.setdefault(path, kind)
     return types
-
-
-def write_layers(node: NodeProto, layers: NodeLayers) -> None:
-    """Write the layers around a node; all other metadata of it is deleted."""
-    del node.metadata_props[:]
-    node.metadata_props.add(key=_PATHS, value=repr([*layers.paths, node.name]))
-    node.metadata_props.add(key=_CLASSES, value=repr([*layers.types, node.op_type]))
-
-
-def _read_list(text: str) -> list[str]:
-    """Return the texts in a list of the metadata, without the last one, which is the node; none if it is no list."""
-    try:
-        names = ast.literal_eval(text) if text else []
-    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):  # all that ``literal_eval`` may raise
-        return []
-    return [name for name in names if isinstance(name, str)][:-1] if isinstance(names, list) else []
-
-
-def _read_names(model: ModelProto) -> list[LayersAround]:
-    """Return the layers that names such as ``/block/block.0/Conv`` tell, and which call of the innermost it is.
-
-    The second call of a layer has a number at its name, ``/block/convolution_1/Conv``. It is told from a layer that is
-    called so by its sibling ``/block/convolution``, and by the weights: those that the sibling reads, or those that
-    have the names of their layers. Of layers without weights nothing tells it: ``relu`` and ``relu_1`` are one layer.
-    """
-    scopes = [node.name.lstrip("/").rpartition("/")[0] for node in model.graph.node]
-    paths_by_scope = {scope: tuple(nest_scopes(scope.split("/"))) for scope in dict.fromkeys(scopes)}
-    weights = _list_weights(model, [paths_by_scope[scope] for scope in scopes])
-    owners = add_outer(tensor.name.rpartition(".")[0] for tensor in model.graph.initializer)
-    calls = {path: _split_number(path, weights, owners) for path in weights}
-    around = {
-        scope: LayersAround(tuple(calls[path].layer for path in paths), tuple(calls[path].number for path in paths))
-        for scope, paths in paths_by_scope.items()
-    }
-    return [around[scope] for scope in scopes]
-
-
-def _list_weights(model: ModelProto, paths: Iterable[Sequence[str]]) -> Mapping[str, Set[str]]:
-    """Return the matrices, and what has more dimensions, that the nodes inside each path read.
-
-    ``paths`` has those of each node. A weight that is read in several places may have a copy for each.
-    """
-    originals = {tensor.name: tensor.name for tensor in model.graph.initializer if len(tensor.dims) > 1}
-    read: defaultdict[str, set[str]] = defaultdict(set)
-    for node, around in zip(model.graph.node, paths, strict=True):
-        names = {originals[name] for name in node.input if name in originals}
-        if node.op_type == "Identity":
-            originals.update((node.output[0], name) for name in names)
-        for path in around:
-            read[path] |= names
-    return read
-
-
-class _NumberedCall(NamedTuple):
-    """A call of a layer: the path of the layer, and the number of the call."""
-
-    layer: str
-    number: int
-
-
-def _split_number(path: str, weights: Mapping[str, Set[str]], owners: Container[str]) -> _NumberedCall:
-    """Return the call that a path is; ``owners`` are the layers whose names weights have, and those around them."""
-    numbered = re.fullmatch(r"(.+)_(\d+)", path)
-    if numbered is None or numbered[1] not in weights or path in owners:
-        return _NumberedCall(path, 0)
-    if weights[path] and weights[path].isdisjoint(weights[numbered[1]]):
-        return _NumberedCall(path, 0)
-    return _NumberedCall(numbered[1], int(numbered[2]))

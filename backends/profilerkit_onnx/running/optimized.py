@@ -18,9 +18,10 @@ from profilerkit.error_text import shown
 
 from ..costs.registry import OPERATORS
 from ..loaders import open_model
+from ..model.layer_metadata import NodeLayers, write_layers
 from ..model.model_file import read_whole
 from ..model.nodes import name_operator
-from ..model.scopes import NodeLayers, find_scopes, write_layers
+from ..model.scopes import find_scopes
 from .devices import resolve_device
 from .sessions import LEVELS, make_options, make_session
 

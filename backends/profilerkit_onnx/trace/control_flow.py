@@ -65,12 +65,16 @@ def _walk_scan(walk: Walk, visit: Visit) -> list[Value]:
     first_states = [value and value.without_array() for value in states]
     slices = [value and _slice(walk, value, axis) for value, axis in zip(sequences, axes, strict=False)]
     body = walk_body(walk, visit, graph, [*first_states, *slices], turns=1 if length is None else length)
-    walk.work.add_loop(body.work)
     last_states, results = body.outputs[:state_count], body.outputs[state_count:]
+    if length == 0:
+        last_states = [state for state in states if state is not None]
+    else:
+        walk.work.add_loop(body.work)
     stacked_axes = attributes.get("scan_output_axes", [0] * len(results))
     stacked = [stack_turns(walk, value, axis, length) for value, axis in zip(results, stacked_axes, strict=True)]
     missing = "Scan of an unknown length" if length is None else ""
-    done = Executed("Scan", walk.node, tuple(body.outputs), tuple(stacked), visit.times, missing=missing)
+    returned = () if length == 0 else tuple(body.outputs)
+    done = Executed("Scan", walk.node, returned, tuple(stacked), visit.times, missing=missing)
     walk.work.append(done)
     return [*last_states, *stacked]
 

@@ -67,7 +67,8 @@ def walk_loop(walk: Walk, visit: Visit) -> list[Value]:
     arguments = [*_note_begin(walk, read, visit.times), *read.begins]
     turn = _walk_any_turn(walk, visit, graph, arguments, turns_by_inputs.number_to_count)
     turns = _settle_turns(turns_by_inputs, read, turn)
-    walk.work.add_loop(_count_work(walk, visit.node, turns, turn, read.begins))
+    if turns.exact != 0:
+        walk.work.add_loop(_count_work(walk, visit.node, turns, turn, read.begins))
     stacked = [stack_turns(walk, value, 0, turns.exact) for value in turn.stacked]
     _note_end(walk, turns, turn, stacked, visit.times)
     return [*_carry_out(turns, read, turn, visit.values), *stacked]
@@ -111,9 +112,9 @@ def _note_begin(walk: Walk, read: _LoopInputs, times: int) -> list[Value]:
 
 
 def _note_end(walk: Walk, turns: Turns, turn: _AnyTurn, stacked: Sequence[Value], times: int) -> None:
-    """Note that the loop reads what its last turn returns, and makes the stacked values of all turns."""
+    """Note that the loop reads what its last turn returns, if there is one, and makes the stacked values of all."""
     missing = "Loop of an unknown number of turns" if turns.most is None else ""
-    returned = (*turn.carried, *turn.stacked)
+    returned = () if turns.exact == 0 else (*turn.carried, *turn.stacked)
     walk.work.append(Executed("Loop", walk.node, returned, tuple(stacked), times, missing=missing))
 
 
