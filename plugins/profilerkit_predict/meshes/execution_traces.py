@@ -20,7 +20,7 @@ from profilerkit.errors import ArgumentError
 from profilerkit.process.files import write_bytes, write_text
 
 from ..rank_metrics import RankStep
-from .layout import MESH, list_strides
+from .layout import MESH, find_places
 from .records import Collective
 from .tasks import Task, list_tasks
 
@@ -83,7 +83,7 @@ def write_execution_traces(
     paths = []
     differing = set(differ)
     for rank in range(prod(sizes.values())):
-        kind = tuple(index for dimension, index in _find_places(rank, sizes).items() if dimension in differing)
+        kind = tuple(index for dimension, index in find_places(rank, sizes).items() if dimension in differing)
         if kind not in kinds:
             step = profile(build, inputs, mesh=sizes, rank=rank, metrics=[RankStep.NAME], strict=True, **arguments)
             kinds[kind] = list_tasks(step[RankStep.NAME])
@@ -91,11 +91,6 @@ def write_execution_traces(
         write_bytes(paths[-1], _encode_trace(kinds[kind], _Rank(rank, sizes, groups)))
     write_text(target / GROUPS_FILE, json.dumps({str(number): group for group, number in groups.numbers.items()}))
     return paths
-
-
-def _find_places(rank: int, mesh: Mapping[str, int]) -> dict[str, int]:
-    """Return where a rank is along each dimension."""
-    return {dimension: rank // stride % mesh[dimension] for dimension, stride in list_strides(mesh).items()}
 
 
 class _Groups:

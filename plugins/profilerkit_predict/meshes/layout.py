@@ -18,8 +18,8 @@ __all__ = [
     "PASSES",
     "SCHEMES",
     "RankModel",
+    "find_places",
     "list_group",
-    "list_strides",
     "read_parallelize",
     "read_rank",
 ]
@@ -118,27 +118,23 @@ def list_group(rank: int, mesh: Mapping[str, int], dimensions: Collection[str]) 
     >>> list_group(5, {"dp": 2, "tp": 4}, ["dp"]), list_group(5, {"dp": 2, "tp": 4}, ["tp"])
     ([1, 5], [4, 5, 6, 7])
     """
-    ranks = [rank]
-    for dimension, stride in list_strides(mesh).items():
-        if dimension in dimensions:
-            position = rank // stride % mesh[dimension]
-            firsts = [other - position * stride for other in ranks]
-            ranks = [first + index * stride for first in firsts for index in range(mesh[dimension])]
+    ranks = [0]
+    for dimension, place in find_places(rank, mesh).items():
+        places = range(mesh[dimension]) if dimension in dimensions else [place]
+        ranks = [outer * mesh[dimension] + index for outer in ranks for index in places]
     return ranks
 
 
-def list_strides(mesh: Mapping[str, int]) -> dict[str, int]:
-    """Return by dimension how far apart ranks are that are neighbours in it: 1 in the innermost.
+def find_places(rank: int, mesh: Mapping[str, int]) -> dict[str, int]:
+    """Return where a rank is along each dimension; neighbours in the innermost have neighbouring numbers.
 
-    >>> list_strides({"pp": 2, "dp": 3, "tp": 4})
-    {'pp': 12, 'dp': 4, 'tp': 1}
+    >>> find_places(5, {"dp": 2, "tp": 4})
+    {'dp': 1, 'tp': 1}
     """
-    strides = {}
-    stride = prod(mesh.values())
-    for dimension, size in mesh.items():
-        stride //= size
-        strides[dimension] = stride
-    return strides
+    places = {}
+    for dimension in reversed(list(mesh)):
+        rank, places[dimension] = divmod(rank, mesh[dimension])
+    return dict(reversed(places.items()))
 
 
 def read_parallelize(value: Any) -> Any:

@@ -13,7 +13,7 @@ from profilerkit.costs.reduction import all_reduce
 from profilerkit.process.cached import cached_property
 from profilerkit.trace.records import WeightRecord
 
-from .layout import list_group, list_strides
+from .layout import find_places, list_group
 
 __all__ = [
     "Collective",
@@ -215,8 +215,9 @@ def make_collective(message: Message, layer: str, phase: str, overlaps: bool, me
 
 def _list_dimensions(ranks: Sequence[int], mesh: Mapping[str, int]) -> Iterator[str]:
     """Yield the names of the dimensions of a mesh in which ranks differ."""
-    for dimension, stride in list_strides(mesh).items():
-        if len({rank // stride % mesh[dimension] for rank in ranks}) > 1:
+    places = [find_places(rank, mesh) for rank in ranks]
+    for dimension in mesh:
+        if len({place[dimension] for place in places}) > 1:
             yield dimension
 
 
