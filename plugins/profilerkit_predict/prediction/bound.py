@@ -13,11 +13,7 @@ from profilerkit.trace.records import LayerRecord, ModelTrace, OpRecord, TensorI
 
 from .operators import count_least_read, is_selective, plain_name
 
-__all__ = ["Bound", "compulsory_bytes", "compute_bound", "count_bytes", "find_free_growth", "may_use_tf32"]
-
-
-#: A batch is nearly free that takes no more than this many times as long.
-_FREE = 1.1
+__all__ = ["Bound", "compulsory_bytes", "compute_bound", "count_bytes", "may_use_tf32"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,29 +82,11 @@ def compulsory_bytes(trace: ModelTrace) -> float:
         return 0.0
     root = trace.layers[0] if trace.layers else None
     outputs = count_bytes(root.calls[-1].outputs) if root is not None and root.calls else 0.0
-    weights = sum(needed for _, needed in list_weights_read(trace))
+    weights = _sum_weights_read(trace)
     if any(operator.phase == "backward" for operator in trace.operators):
         weights += sum(weight.bytes for weight in trace.parameters if weight.trainable)
     moved = sum(operator.bytes_read + operator.bytes_written for operator in trace.operators)
     return min(weights + trace.memory.input_bytes + outputs, float(moved))
-
-
-def find_free_growth(trace: ModelTrace, bound: Bound) -> int:
-    """Return how many times as large a batch may be before the bound of a forward pass grows by more than a tenth.
-
-    It is 1 unless the bytes of weights bind: a weight that is read whole is read once for any batch. All other bytes
-    and the products grow with the batch, also the bytes of a weight of which a part is read: more rows of a table,
-    other experts.
-    """
-    moved = compulsory_bytes(trace)
-    fixed = sum(needed for weight, needed in list_weights_read(trace) if needed >= weight.bytes)
-    is_backward = any(operator.phase == "backward" for operator in trace.operators)
-    if bound.binds != "traffic" or bound.traffic is None or is_backward or moved <= fixed:
-        return 1
-    # Of g batches fixed + g * (moved - fixed) bytes, and g times the products, take _FREE times as long as one at most.
-    by_traffic = (_FREE * moved - fixed) / (moved - fixed)
-    by_products = _FREE * bound.traffic / bound.products if bound.products else math.inf
-    return max(1, int(min(by_traffic, by_products)))
 
 
 def count_bytes(tensors: Iterable[TensorInfo]) -> float:
@@ -118,19 +96,17 @@ def count_bytes(tensors: Iterable[TensorInfo]) -> float:
     )
 
 
-def list_weights_read(trace: ModelTrace) -> list[tuple[WeightRecord, float]]:
-    """Return each weight once, with the bytes of it that any run has to read: the most that a layer with it reads."""
+def _sum_weights_read(trace: ModelTrace) -> float:
+    """Return the bytes that any run has to read of all weights: of each the most that a layer with it reads."""
     by_layer: dict[str, list[OpRecord]] = {}
     for operator in trace.operators:
         if operator.phase == "forward":
             by_layer.setdefault(operator.layer, []).append(operator)
-    most: dict[int, tuple[WeightRecord, float]] = {}
+    most: dict[int, float] = {}  # by the identity of a weight
     for layer in trace.layers:
         for weight in (*layer.parameters, *layer.buffers):
-            needed = _count_needed(weight, layer, by_layer)
-            if weight.identity not in most or needed > most[weight.identity][1]:
-                most[weight.identity] = (weight, needed)
-    return list(most.values())
+            most[weight.identity] = max(most.get(weight.identity, 0.0), _count_needed(weight, layer, by_layer))
+    return sum(most.values())
 
 
 def _count_needed(weight: WeightRecord, layer: LayerRecord, by_layer: Mapping[str, list[OpRecord]]) -> float:

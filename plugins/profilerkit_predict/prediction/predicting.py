@@ -19,7 +19,7 @@ from profilerkit.piping.quantity import Scale, scale_value
 from profilerkit.trace.layer_table import LayerTable
 from profilerkit.trace.records import LayerRecord, ModelTrace, OpRecord
 
-from .bound import Bound, compulsory_bytes, compute_bound, count_bytes, find_free_growth, may_use_tf32
+from .bound import Bound, compulsory_bytes, compute_bound, count_bytes, may_use_tf32
 from .calibrated_times import CalibratedTimes, TimedRegion
 from .calibration import Calibration, name_phase
 from .operators import find_regions, is_selective, join_recurrences
@@ -316,9 +316,6 @@ def _write_notes(
         notes.append(f"by a calibration with {calibration.backend}{', as a compiled graph' if compiled else ''}")
         if compiled and not any(network.is_compiled for network in calibration.networks):
             notes.append("no compiled network was measured: the interval is wide; 'profilerkit calibrate --compiled'")
-    growth = find_free_growth(trace, bound)
-    if growth > 1:
-        notes.append(f"weights bind: by the bound a batch up to {growth} times as large takes a tenth longer at most")
     if trace.uncounted:
         notes.append(f"without the cost of {', '.join(trace.missing)}")
     return tuple(notes)
