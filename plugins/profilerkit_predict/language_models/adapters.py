@@ -56,8 +56,9 @@ class Adapters:
         """
         elements = 0.0
         for matrix in self.matrices:
-            devices = layout.tensor if matrix.routing is None else layout.expert_devices
-            elements += self._count_elements(matrix) * matrix.experts / devices
+            of_all = self._count_elements(matrix) * matrix.experts
+            is_dense = matrix.routing is None
+            elements += of_all / layout.tensor if is_dense else layout.share_out_experts(of_all, matrix.experts)
         return math.ceil(self.count * elements * self.element_bytes * layout.compute_stage_share(layers))
 
     def count_read_bytes(self, sequences: int, batch: int, replicas: int) -> float:

@@ -115,7 +115,7 @@ class EngineCache:
             shared = self.count_shared_entries(part) // self.block_size * self.block_size
             entries = sequences * self._count_entries_in_blocks(part, tokens) - (sequences - 1) * shared
             part_bytes = sequences * part.constant_bytes + entries * part.bytes_per_entry
-            total += math.ceil(part_bytes / part.count_sharing(layout.tensor) * share_of_layers)
+            total += math.ceil(part.share_out(part_bytes, layout.tensor) * share_of_layers)
         return total
 
     def _count_entries_in_blocks(self, part: CacheLayer, tokens: int) -> int:
@@ -182,9 +182,10 @@ def count_cache_traffic(cache: EngineCache, pieces: Sequence[Piece], tensor_para
             entries_written += sequences * _count_added_entries(part, before, 1 if has_encoder else new_tokens)
             states_read += sequences if cached else 0
             states_written += 0 if cached and has_encoder else sequences
-        devices = part.count_sharing(tensor_parallel)
-        read += (part.bytes_per_entry * (entries_read + most_shared) + part.constant_bytes * states_read) / devices
-        written += (part.bytes_per_entry * entries_written + part.constant_bytes * states_written) / devices
+        part_read = part.bytes_per_entry * (entries_read + most_shared) + part.constant_bytes * states_read
+        part_written = part.bytes_per_entry * entries_written + part.constant_bytes * states_written
+        read += part.share_out(part_read, tensor_parallel)
+        written += part.share_out(part_written, tensor_parallel)
     return CacheTraffic(read, written)
 
 

@@ -41,6 +41,16 @@ class Layout:
         """Over how many devices the experts of a layer are spread."""
         return self.tensor * self.data
 
+    def share_out_experts(self, amount: float, experts: int) -> float:
+        """Return how much of an amount of so many experts the fullest device has.
+
+        >>> Layout(data=16, has_whole_experts=True).share_out_experts(800, experts=8)  # one expert of eight
+        100.0
+        """
+        if not self.has_whole_experts:
+            return amount / self.expert_devices
+        return amount * math.ceil(experts / self.expert_devices) / experts
+
     def count_sequences(self, batch: int, is_decode: bool) -> int:
         """Return how many of so many sequences a device works on at the same time.
 

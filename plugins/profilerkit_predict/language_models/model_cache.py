@@ -106,9 +106,13 @@ class CacheLayer:
             return 0
         return self.bytes_per_entry if self.stride == 1 else self.bytes_per_entry / self.stride
 
-    def count_sharing(self, devices: int) -> int:
-        """Return how many of so many devices share it: no more than it has heads."""
-        return devices if self.heads is None else min(devices, self.heads)
+    def share_out(self, amount: float, devices: int) -> float:
+        """Return how much of an amount of it the fullest of so many devices has: of heads whole ones.
+
+        >>> CacheLayer("layers.0", 1, heads=8).share_out(800, devices=3)  # three heads of eight
+        300.0
+        """
+        return amount / devices if self.heads is None else amount * math.ceil(self.heads / devices) / self.heads
 
     def entries(self, context: int) -> int:
         """Return how many entries it has after so many tokens.

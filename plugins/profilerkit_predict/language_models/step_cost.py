@@ -292,8 +292,9 @@ class StepCost:
         for part in self.facts.weights:
             if part.is_shared:
                 continue
-            spread = layout.expert_devices if part.routing is not None else layout.tensor
-            share = count_stored_bytes(part, self.weights) / spread
+            stored = count_stored_bytes(part, self.weights)
+            routing = part.routing
+            share = stored / layout.tensor if routing is None else layout.share_out_experts(stored, routing.experts)
             total += share
             in_layers += share if part.kind in (WeightKind.MATRIX, WeightKind.EXPERTS) else 0
         share_of_layers = layout.compute_stage_share(self.facts.sizes.layers)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,7 +16,7 @@ from profilerkit_predict.language_models import StepCost
 from profilerkit_predict.language_models.fitting import count_memory, fit
 from profilerkit_predict.language_models.formulas import engine_macs
 from profilerkit_predict.language_models.layout import Layout, read_layout
-from profilerkit_predict.language_models.model_cache import CacheLayer
+from profilerkit_predict.language_models.model_cache import CacheGrowth, CacheLayer
 from profilerkit_predict.language_models.records import LatentAttention, Law, Term, WeightPart
 from profilerkit_predict.language_models.serving import predict_serving
 from profilerkit_predict.language_models.speculation import read_speculation
@@ -231,8 +233,22 @@ def test_memory_of_a_layout() -> None:
     for text, weights, cache in (("tp4", 500 + 4000, 8 * 32 * 8 // 2), ("pp2", 9000, 8 * 32 * 8 // 2)):
         memory = count_memory(cost, 8, 32, 64, 0.0, read_layout(1, text))
         assert (memory.weights, memory.cache) == (weights, cache), text
-    replicas = count_memory(cost, 8, 32, 64, 0.0, read_layout(1, "dp4,ep4"))
-    assert (replicas.weights, replicas.cache) == (2000 + 4000, 2 * 32 * 8)
+    # Eight experts: whole ones over four, three or sixteen devices, at least one on each; cut ones over three.
+    experts = {"dp4,ep4": 2, "dp3,ep3": 3, "dp16,ep16": 1, "dp3": 8 / 3}
+    for text, count in experts.items():
+        layout = read_layout(1, text)
+        memory = count_memory(cost, 8, 32, 64, 0.0, layout)
+        assert memory.weights == math.ceil(2000 + count * 2000), text
+        assert memory.cache == math.ceil(8 / layout.data) * 32 * 8
+
+
+def test_the_fullest_device_has_whole_heads() -> None:
+    """Eight heads on three devices: one has three of them, with three eighths of the cache, which it reads."""
+    heads = replace(SHARED, cache=CacheGrowth((CacheLayer("layers.0", 8, heads=8),)))
+    cost = StepCost(heads, LINKED, layout=Layout(3))
+    assert count_memory(cost, 8, 32, 64, 0.0, cost.layout).cache == 8 * 32 * 8 * 3 / 8
+    terms = {term.name: term.amount for term in cost(8, 1, 32).terms}
+    assert (terms["cache, read"], terms["cache, written"]) == (8 * 32 * 8 * 3 / 8, 8 * 8 * 3 / 8)
 
 
 def test_the_fullest_stage_of_a_pipeline_has_whole_layers() -> None:
