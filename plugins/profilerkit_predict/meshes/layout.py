@@ -119,9 +119,9 @@ def list_group(rank: int, mesh: Mapping[str, int], dimensions: Collection[str]) 
     ([1, 5], [4, 5, 6, 7])
     """
     ranks = [0]
-    for dimension, place in find_places(rank, mesh).items():
-        places = range(mesh[dimension]) if dimension in dimensions else [place]
-        ranks = [outer * mesh[dimension] + index for outer in ranks for index in places]
+    for dimension, position in find_places(rank, mesh).items():
+        positions = range(mesh[dimension]) if dimension in dimensions else [position]
+        ranks = [outer * mesh[dimension] + index for outer in ranks for index in positions]
     return ranks
 
 
@@ -131,10 +131,10 @@ def find_places(rank: int, mesh: Mapping[str, int]) -> dict[str, int]:
     >>> find_places(5, {"dp": 2, "tp": 4})
     {'dp': 1, 'tp': 1}
     """
-    places = {}
+    positions = {}
     for dimension in reversed(list(mesh)):
-        rank, places[dimension] = divmod(rank, mesh[dimension])
-    return dict(reversed(places.items()))
+        rank, positions[dimension] = divmod(rank, mesh[dimension])
+    return dict(reversed(positions.items()))
 
 
 def read_parallelize(value: Any) -> Any:

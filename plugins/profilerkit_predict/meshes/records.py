@@ -217,7 +217,7 @@ def _list_dimensions(ranks: Sequence[int], mesh: Mapping[str, int]) -> Iterator[
     """Yield the names of the dimensions of a mesh in which ranks differ."""
     places = [find_places(rank, mesh) for rank in ranks]
     for dimension in mesh:
-        if len({place[dimension] for place in places}) > 1:
+        if len({of_rank[dimension] for of_rank in places}) > 1:
             yield dimension
 
 
