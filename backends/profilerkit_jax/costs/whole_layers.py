@@ -74,7 +74,7 @@ def dropout(run: LayerRun) -> Cost:
     return activation.dropout(run.elements if "select_n" in run.primitives else 0)
 
 
-#: The formula of each layer by its type.
+#: The formula of each layer by the name of its class.
 _FORMULAS: Mapping[str, LayerCost] = {
     "BatchNorm": batch_norm,
     "Dropout": dropout,
@@ -83,10 +83,9 @@ _FORMULAS: Mapping[str, LayerCost] = {
     "LayerNorm": normalization_layer,
     "RMSNorm": rms_norm,
 }
-#: The kinds of models whose layers have these names.
-_KINDS = ("equinox", "flax.linen", "flax.nnx")
 
 
-def find_layer_cost(kind: str, layer_type: str) -> LayerCost | None:
-    """Return the formula of a layer that is counted as a whole; None for all others."""
-    return _FORMULAS.get(layer_type) if kind in _KINDS else None
+def find_layer_cost(layer_class: type) -> LayerCost | None:
+    """Return the formula of a layer of Flax or Equinox that counts as a whole; None for any other, of any name."""
+    is_of_library = layer_class.__module__.partition(".")[0] in ("equinox", "flax")
+    return _FORMULAS.get(layer_class.__name__) if is_of_library else None

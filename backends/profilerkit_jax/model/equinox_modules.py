@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -11,7 +11,7 @@ import equinox as eqx
 from profilerkit.backend_kit.call_stack import list_layers
 
 from .arrays import ArrayTree, is_float
-from .scope_names import make_marked_class, use_marks
+from .marked_classes import make_marked_class, use_marks
 from .subject import Leaf, Pass, Subject
 
 __all__ = ["equinox_subject"]
@@ -38,12 +38,13 @@ def equinox_subject(model: Any) -> Subject:
     """Return the subject of a module of Equinox: float arrays are parameters, all other arrays buffers."""
     arrays = ArrayTree(model)
     layers: dict[str, Any] = dict(list_layers(model, _list_children))
+    users_own = {id(layer) for layer in layers.values()}
 
     def call(values: Sequence[Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], how: Pass) -> tuple[Any, Any]:
         copy = eqx.nn.inference_mode(arrays.replace_arrays(values), value=not how.training)
         with use_marks(how.marks):
             if how.marks is not None:
-                _mark(copy)
+                _mark_layers(copy, users_own)
             return how.call(copy, args, kwargs), ()
 
     leaves = [Leaf(path, value, is_float(value)) for path, value in arrays.arrays]
@@ -51,8 +52,12 @@ def equinox_subject(model: Any) -> Subject:
     return Subject("equinox", type(model).__name__, leaves, call, types, layers)
 
 
-def _mark(copy: Any) -> None:
-    """Give each layer of a copy a class that opens its scope."""
+def _mark_layers(copy: Any, users_own: Container[int]) -> None:
+    """Give each layer of a copy a class that opens its scope.
+
+    A layer in a static field is no copy: those of the user's own, which ``users_own`` has by their ids, stay as they
+    are.
+    """
     for path, layer in list(list_layers(copy, _list_children)):  # all, before the first has another class
-        if isinstance(layer, eqx.Module) and callable(layer):
+        if isinstance(layer, eqx.Module) and callable(layer) and id(layer) not in users_own:
             object.__setattr__(layer, "__class__", make_marked_class(type(layer), path))

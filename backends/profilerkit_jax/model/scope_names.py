@@ -6,15 +6,11 @@ the layer and a number of the call: ``profilerkit-1f2e3d4c|block.conv|7``.
 
 from __future__ import annotations
 
-import functools
 import re
 import secrets
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable
 from itertools import count
 from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import jax
 
@@ -23,7 +19,7 @@ from profilerkit.trace.records import LayerCall, TensorInfo
 
 from .arrays import is_array
 
-__all__ = ["EQUATION", "PATH", "Marks", "make_marked_class", "read_last_mark", "read_layer", "use_marks"]
+__all__ = ["EQUATION", "Marks", "read_last_mark", "read_layer"]
 
 #: What marks begin with: no user's scope has such a name.
 _PREFIX = f"profilerkit-{secrets.token_hex(4)}|"
@@ -76,7 +72,7 @@ class Marks:
     """Opens the scopes with the marks of one trace, and notes the layers in the order in which they are first called.
 
     Attributes:
-        types: The type of each layer that was called, by its path.
+        classes: The class of each layer that was called, by its path.
         calls: What went into each call of a layer and came out, by its path: a layer that passes its input on has no
             equations.
     """
@@ -85,15 +81,20 @@ class Marks:
         self._numbers = count()
         #: The calls around what is traced now, the innermost last.
         self._running: list[_RunningCall] = []
-        self.types: dict[str, str] = {}
+        self.classes: dict[str, type] = {}
         self.calls: dict[str, list[LayerCall]] = {}
+
+    @property
+    def types(self) -> dict[str, str]:
+        """The type of each layer that was called, by its path."""
+        return {path: layer_class.__name__ for path, layer_class in self.classes.items()}
 
     def run(self, path: str, layer: Any, call: Callable[[], Any], inputs: Any) -> Any:
         """Run a call of a layer inside its scope; a layer's calls of its own methods open no further one."""
         around = self._running[-1] if self._running else None
         if around is not None and around.layer is layer:
             return call()
-        self.types.setdefault(path, type(layer).__name__)
+        self.classes.setdefault(path, type(layer))
         self._running.append(_RunningCall(path, layer))
         try:
             with jax.named_scope(f"{_PREFIX}{path}|{next(self._numbers)}"):
@@ -114,54 +115,3 @@ def _list_infos(values: Any) -> tuple[TensorInfo, ...]:
     """Return shape and dtype of every array in a tree of values."""
     arrays = (leaf for leaf in jax.tree.leaves(values) if is_array(leaf))
     return tuple(TensorInfo(tuple(map(int, array.shape)), str(array.dtype)) for array in arrays)
-
-
-# Classes that run __call__ inside the scope of their layer; the user's classes stay -----------------------------------
-
-
-#: The attribute that holds the path of a layer, unless its class does.
-PATH = "_profilerkit_path"
-
-_current: ContextVar[Marks | None] = ContextVar("profilerkit_jax_marks", default=None)
-#: Held weakly: a subclass keeps its base class alive. JAX holds those that it flattens.
-_classes: WeakKeyDictionary[type, WeakValueDictionary[str | None, type]] = WeakKeyDictionary()
-
-
-@contextmanager
-def use_marks(marks: Marks | None) -> Iterator[None]:
-    """Let the marked classes open their scopes in this context."""
-    token = _current.set(marks)
-    try:
-        yield
-    finally:
-        _current.reset(token)
-
-
-def make_marked_class(cls: type, path: str | None = None) -> type:
-    """Return the subclass whose calls open the scope of a layer; ``path`` is that of all its instances, if given.
-
-    It is made once, and calls what ``__call__`` of the layer's class is at the time of the call.
-    """
-    by_path = _classes.setdefault(cls, WeakValueDictionary())
-    marked = by_path.get(path)
-    if marked is None:
-        marked = by_path[path] = _make_class(cls, path)
-    return marked
-
-
-def _make_class(cls: type, path: str | None) -> type:
-    @functools.wraps(cls.__call__)
-    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        marks = _current.get()
-        if marks is None:
-            return cls.__call__(self, *args, **kwargs)
-        where = path if path is not None else getattr(self, PATH)
-        return marks.run(where, self, lambda: cls.__call__(self, *args, **kwargs), (args, kwargs))
-
-    namespace = {
-        "__call__": call,
-        "__doc__": cls.__doc__,
-        "__module__": cls.__module__,
-        "__qualname__": cls.__qualname__,
-    }
-    return type(cls)(cls.__name__, (cls,), namespace)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
 from collections.abc import Callable, Collection, Iterator, Mapping, MappingView, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import islice
-from types import FunctionType, MethodType
+from types import ModuleType
 from typing import Any
 
 import jax
 
 from profilerkit import InputError, WithoutValuesError
-from profilerkit.process.object_facts import list_slots
 
 from .arrays import is_array
 from .scope_names import Marks
@@ -112,7 +111,7 @@ class Subject:
 
 #: The most values that an iterator may yield, and the most objects that are looked into for arrays.
 _MOST_VALUES, _MOST_OBJECTS = 100_000, 10_000
-_PLAIN = (str, bytes, int, float, complex, type, type(None))
+_PLAIN = (str, bytes, int, float, complex, type, type(None), ModuleType)
 
 
 def _make_visible(outputs: Any) -> Any:
@@ -163,27 +162,6 @@ def _find_hidden_arrays(value: Any) -> list[Any]:
 
 
 def _list_parts(value: Any) -> list[Any]:
-    """Return the attributes and elements of an object, and what a function closes over."""
-    if isinstance(value, FunctionType):
-        closed_over = [cell.cell_contents for cell in value.__closure__ or () if _is_filled(cell)]
-        return [*closed_over, *(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values()]
-    if isinstance(value, MethodType):
-        return [value.__self__, value.__func__]
-    parts: list[Any] = []
-    if isinstance(value, partial):
-        parts = [value.func, *value.args, *value.keywords.values()]
-    elif isinstance(value, Mapping):
-        parts = list(value.values())
-    elif isinstance(value, Collection):
-        parts = list(islice(value, _MOST_OBJECTS))
-    names = [slot.__name__ for slot in list_slots(type(value))]
-    slots = [getattr(value, name) for name in names if hasattr(value, name)]
-    return [*parts, *getattr(value, "__dict__", {}).values(), *slots]
-
-
-def _is_filled(cell: Any) -> bool:
-    try:
-        cell.cell_contents  # noqa: B018
-    except ValueError:
-        return False
-    return True
+    """Return what an object leads to: attributes, elements, what a function closes over; not its module."""
+    around = getattr(value, "__globals__", None)
+    return [part for part in gc.get_referents(value) if part is not around]

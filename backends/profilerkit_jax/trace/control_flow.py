@@ -11,11 +11,11 @@ from profilerkit.backend_kit.program_parts import list_counted
 from profilerkit.costs import Cost, Shape
 
 from ..compat import find_source, open_jaxpr, parameters
-from ..costs.activation import activation_cost, is_activation
+from ..costs.whole_functions import find_function_cost, is_whole_function
 from .frames import Context
 from .origins import Loop
 from .turns import WhileLoop, count_turns
-from .values import Executed, PendingChoice, Value, Work
+from .values import Executed, PendingChoice, Value, Work, give_to_last
 from .walk import Handler, Walk
 
 __all__ = ["HANDLERS"]
@@ -204,7 +204,7 @@ _CALLS = {
 
 
 def _walk_call(walk: Walk, equation: Any, inputs: Sequence[Value], context: Context) -> list[Value]:
-    """Go over the jaxpr of a call, which runs once; an activation function of JAX's counts as a whole."""
+    """Go over the jaxpr of a call, which runs once; some functions of JAX's count as a whole."""
     jaxpr = _find_called(equation, len(inputs))
     if jaxpr is None:
         return walk.note_uncounted(equation, inputs, context)
@@ -214,9 +214,15 @@ def _walk_call(walk: Walk, equation: Any, inputs: Sequence[Value], context: Cont
     if len(outputs) != len(equation.outvars):
         return walk.note_uncounted(equation, inputs, context)
     source = find_source(open_jaxpr(jaxpr))
-    if is_activation(name) and not source:
+    if is_whole_function(name) and not source:
         walk.lacking.setdefault(f"this release of JAX does not tell where {name} is written: perhaps it is JAX's own")
-    _count_activation(list_counted(walk.work.parts[start:]), name, source, inputs, outputs)
+    equations = list_counted(walk.work.parts[start:])
+    if outputs and equations and not equations[-1].is_backward:
+        cost = find_function_cost(name, source, [value.dtype for value in inputs], outputs[0].shape)
+        # With further outputs it also computes what its gradient needs: its equations count if they are more.
+        spelled_out = 0 if len(outputs) == 1 else sum(equation.flops for equation in equations)
+        if cost is not None and cost.flops * equations[-1].times > spelled_out:
+            give_to_last(equations, name, cost)
     return outputs
 
 
@@ -229,20 +235,6 @@ def _find_called(equation: Any, inputs: int) -> Any:
         return None
     lacks_constants = inner.constvars and not hasattr(jaxpr, "consts")
     return None if lacks_constants else jaxpr
-
-
-def _count_activation(
-    equations: Sequence[Executed], name: str, source: str, inputs: Sequence[Value], outputs: Sequence[Value]
-) -> None:
-    """Let the last equation of an activation function of JAX take the cost of all, and its name."""
-    cost = activation_cost(name, source, [value.shape for value in inputs], [value.shape for value in outputs])
-    if cost is None or not equations or equations[-1].is_backward:
-        return
-    for equation in equations:
-        equation.leave_work()
-    last = equations[-1]
-    last.operator = name
-    last.flops = cost.flops * last.times
 
 
 def _walk_linear_solve(walk: Walk, equation: Any, inputs: Sequence[Value], context: Context) -> list[Value]:

@@ -30,7 +30,7 @@ from ..model.weights import list_constants, list_weights
 from ..untouched.settings import SETTINGS
 from .control_flow import HANDLERS
 from .frames import Context, Frames
-from .layers import Calls, count_whole_layers, list_calls, order_types
+from .layers import count_whole_layers, list_calls, order_types
 from .values import Executed, Value
 from .walk import Handler, Walk
 
@@ -108,7 +108,7 @@ def make_trace(subject: Subject, traced: Traced, passed: _WalkedPass, training: 
     types = order_types(subject, marks.types, walk.frames.user_scopes)
     # In branches that are not counted layers have a cost too: the ends of a count are compared with it.
     uncounted = [op for choice in work.choices for op in choice.list_uncounted()]
-    count_whole_layers([*work.operators, *uncounted], subject, types, Calls(marks.calls, training))
+    count_whole_layers([*work.operators, *uncounted], subject, marks, training)
     is_keras = subject.kind == "keras"  # it saves variables alone
     constants = list_constants(walk.arrays.values(), first=len(subject.leaves), persistent=not is_keras)
     weights = list_by_layer((*list_weights(subject.leaves, types), *constants))

@@ -15,7 +15,7 @@ from profilerkit.costs import Cost, Shape
 from profilerkit.trace.bounds import Branch, Choice
 from profilerkit.trace.records import TensorInfo
 
-__all__ = ["NO_WORK", "Executed", "PendingChoice", "Value", "Work"]
+__all__ = ["NO_WORK", "Executed", "PendingChoice", "Value", "Work", "give_to_last"]
 
 #: The cost of what only moves or names values.
 NO_WORK = Cost(0, 0)
@@ -107,9 +107,18 @@ class Executed:
     is_backward: bool = False
     sources: dict[int, int] = field(default_factory=dict)
 
-    def leave_work(self) -> None:
-        """Count nothing of it: another equation has the work."""
-        self.macs = self.flops = 0
+
+def give_to_last(equations: Sequence[Executed], name: str, cost: Cost) -> None:
+    """Give the last equation of a function, or of a call of a layer, its name and the cost of each run; others nothing.
+
+    It runs as often as any of the equations.
+    """
+    times = max(equation.times for equation in equations)
+    for equation in equations:
+        equation.macs = equation.flops = 0
+    last = equations[-1]
+    last.operator, last.times = name, times
+    last.macs, last.flops = cost.times(times)
 
 
 class Work(RunningOrder[Executed, "PendingChoice"]):
@@ -120,7 +129,7 @@ class Work(RunningOrder[Executed, "PendingChoice"]):
 class PendingChoice:
     """A branch that only the inputs' values decide: what each side runs; the first one is counted.
 
-    Its work is summed up when the whole pass was gone over: until then `layer_costs` moves work between equations.
+    Its work is summed up when the whole pass was gone over: until then `layers` moves work between equations.
     """
 
     sides: Sequence[Work]

@@ -11,7 +11,7 @@ import jax
 
 from profilerkit.process.restoring import for_each, restored
 
-from ..model.keras_models import save_state
+from ..model.keras_state import save_state
 from ..model.recognition import find_kind
 from ..model.subjects import find_subject
 

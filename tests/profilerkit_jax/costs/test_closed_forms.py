@@ -18,6 +18,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from profilerkit import ModelInputs, ModelTrace
+from profilerkit_jax import JaxModel
 from profilerkit_jax.backend import JaxBackend
 
 S = jax.ShapeDtypeStruct
@@ -338,12 +339,35 @@ def test_a_softmax_takes_five() -> None:
         (jax.nn.softplus, 3),  # exp, add, log
         (jax.nn.mish, 5),  # softplus, tanh, multiply
         (jax.nn.hard_tanh, 2),  # a comparison for each bound
+        (jax.nn.log_sigmoid, 3),  # as of softplus
+        (lambda x: jnp.fmax(x, x), 1),
+        (lambda x: jnp.heaviside(x, 0.5), 1),
     ],
 )
 def test_an_activation_takes_as_much_of_one_element_as_of_each_of_many(
     function: Any, operations: int, shape: tuple[int, ...]
 ) -> None:
     assert trace_function(function, jnp.ones(shape)).flops == operations * prod(shape)
+
+
+@pytest.mark.parametrize("other", [S((), "float32"), S((4,), "float32"), X])
+@pytest.mark.parametrize(
+    ("function", "operations"),
+    [(jax.nn.celu, 4), (jax.nn.elu, 4), (jax.nn.leaky_relu, 2), (jnp.fmax, 1), (jnp.fmin, 1), (jnp.heaviside, 1)],
+)
+def test_a_function_of_two_arrays_takes_as_much_however_one_is_spread(function: Any, operations: int, other: S) -> None:
+    assert trace_function(function, X, other).flops == operations * 12
+
+
+def test_a_function_of_two_arrays_of_integers_is_no_work() -> None:
+    assert trace_function(jnp.fmax, WORDS, WORDS).flops == 0
+
+
+@pytest.mark.parametrize(("function", "operations"), [(jax.nn.elu, 4), (jax.nn.leaky_relu, 2), (jax.nn.hard_tanh, 2)])
+def test_the_forward_pass_of_a_step_has_the_work_of_an_activation(function: Any, operations: int) -> None:
+    model = JaxModel(lambda weight, x: function(weight * x), jnp.ones((3, 4)))
+    step = JaxBackend().trace_training(model, ModelInputs(jnp.ones((3, 4))))
+    assert sum(op.flops for op in step.operators if op.phase == "forward") == 12 + operations * 12
 
 
 def test_a_gelu_takes_five() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -22,7 +22,7 @@ from profilerkit import InputError, ModelInputs, ModelTrace
 from profilerkit.trace.bounds import Bounds
 from profilerkit_jax import JaxModel
 from profilerkit_jax.backend import JaxBackend
-from profilerkit_jax.model.scope_names import make_marked_class
+from profilerkit_jax.model.marked_classes import make_marked_class
 
 WIDTH, HIDDEN, BATCH = 4, 6, 3
 INPUTS = ModelInputs(jnp.ones((BATCH, WIDTH)))
@@ -298,6 +298,90 @@ def test_a_class_that_jax_does_not_hold_is_freed() -> None:
     del Plain
     gc.collect()
     assert reference() is None
+
+
+class NnxRegistered(nnx.Module):
+    made: ClassVar[list[type]] = []
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls.made.append(cls)
+
+
+class EquinoxRegistered(eqx.Module):
+    made: ClassVar[list[type]] = []
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls.made.append(cls)
+
+
+def test_a_register_of_the_users_classes_gets_none_of_ours() -> None:
+    class NnxLayer(NnxRegistered):
+        def __init__(self) -> None:
+            self.inner = nnx.Linear(WIDTH, WIDTH, use_bias=False, rngs=nnx.Rngs(0))
+
+        __call__ = call_inner
+
+    class EquinoxLayer(EquinoxRegistered):
+        inner: Any
+        __call__ = call_inner
+
+    linear = eqx.nn.Linear(WIDTH, WIDTH, use_bias=False, key=jax.random.key(0))
+    for model, x in ((NnxLayer(), jnp.ones((1, WIDTH))), (EquinoxLayer(linear), jnp.ones(WIDTH))):
+        assert trace_module(model, ModelInputs(x)).table["inner"]["own_macs"] == WIDTH**2
+        assert type(model).made == [type(model)]
+
+
+def test_a_layer_in_a_static_field_stays_as_it_is() -> None:
+    """It is no part of the copy that is traced: its work counts for the layer around."""
+
+    class Bend(eqx.Module):
+        def __call__(self, x: Any) -> Any:
+            return jnp.tanh(x)
+
+    class Model(eqx.Module):
+        linear: eqx.nn.Linear
+        bend: Bend = eqx.field(static=True)
+
+        def __call__(self, x: Any) -> Any:
+            return self.bend(self.linear(x))
+
+    model = Model(eqx.nn.Linear(WIDTH, WIDTH, use_bias=False, key=jax.random.key(0)), Bend())
+    rows = {row["path"]: row["own_flops"] for row in trace_module(model, ModelInputs(jnp.ones(WIDTH))).table}
+    assert type(model.bend) is Bend
+    assert (rows[""], rows["linear"]) == (WIDTH, 2 * WIDTH**2)
+
+
+def spell_out(x: Any) -> Any:
+    return jnp.exp(jnp.tanh(x) + 1.0)
+
+
+def test_layers_of_the_users_count_as_they_are_written_whatever_their_names() -> None:
+    """Three operations for each element, where a normalization of the library takes more."""
+
+    class GroupNorm(nnx.Module):
+        def __call__(self, x: Any) -> Any:
+            return spell_out(x)
+
+    class LayerNorm(linen.Module):
+        def __call__(self, x: Any) -> Any:
+            return spell_out(x)
+
+    class RMSNorm(eqx.Module):
+        def __call__(self, x: Any) -> Any:
+            return spell_out(x)
+
+    class Network(linen.Module):
+        @linen.compact
+        def __call__(self, x: Any) -> Any:
+            return LayerNorm()(x)
+
+    class Outer(NnxOuter):
+        __call__ = call_inner
+
+    for model in (Outer(GroupNorm()), EquinoxOuter(RMSNorm()), JaxModel(Network(), {})):
+        assert trace_module(model).flops == 3 * BATCH * WIDTH
 
 
 class Step(linen.Module):

@@ -1,0 +1,72 @@
+"""What a call may change in a Keras model, put back: attributes of layers, containers in them, values of variables."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from operator import is_
+from typing import Any
+
+from profilerkit.backend_kit.keras_layers import (
+    flat_layers,
+    list_own_variables,
+    read_variable_value,
+    set_variable_value,
+)
+from profilerkit.process.restoring import assign_dict, for_each
+
+__all__ = ["list_all_variables", "save_state"]
+
+#: A tuple cannot change; what it holds may.
+_CONTAINERS = (list, dict, set, deque, tuple)
+
+
+def save_state(model: Any) -> Callable[[], None]:
+    """Return what puts a Keras model back."""
+    containers = _list_containers(vars(layer) for layer in flat_layers(model))
+    contents = [(container, _copy(container)) for container in containers]
+    values = [(variable, read_variable_value(variable)) for variable in list_all_variables(model)]
+
+    def restore() -> None:
+        for_each(_refill, contents)
+        for_each(set_variable_value, values)
+
+    return restore
+
+
+def list_all_variables(model: Any) -> list[Any]:
+    """Return every variable of a Keras model once, the states of its random generators among them."""
+    variables = (variable for layer in flat_layers(model) for variable in list_own_variables(layer))
+    return list({id(variable): variable for variable in variables}.values())
+
+
+def _list_containers(values: Iterable[Any]) -> list[Any]:
+    """Return the containers among values, and those inside of them at any depth, each once."""
+    containers: dict[int, Any] = {}
+    waiting = list(values)
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, _CONTAINERS) and id(value) not in containers:
+            containers[id(value)] = value
+            waiting += value.values() if isinstance(value, dict) else value
+    return list(containers.values())
+
+
+def _copy(container: Any) -> Any:
+    """Return what a container holds, in one of Python's own types."""
+    kind: Any = next(kind for kind in _CONTAINERS if isinstance(container, kind))
+    return kind(container)
+
+
+def _refill(container: Any, content: Any) -> None:
+    """Give a container its content back, by the methods of Python's own types: those of Keras note every change."""
+    if isinstance(content, dict):
+        assign_dict(container, content)
+    elif isinstance(content, (list, deque)):
+        if len(container) != len(content) or not all(map(is_, container, content)):
+            kind = type(content)
+            kind.clear(container)
+            kind.extend(container, content)
+    elif isinstance(content, set) and container != content:
+        set.clear(container)
+        set.update(container, content)

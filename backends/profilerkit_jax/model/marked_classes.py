@@ -1,0 +1,90 @@
+"""Classes whose calls open the scope of their layer: those of the layers of a copy; the user's classes stay."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from itertools import pairwise
+from typing import Any
+from weakref import WeakKeyDictionary, WeakValueDictionary
+
+from .scope_names import Marks
+
+__all__ = ["PATH", "make_marked_class", "use_marks"]
+
+#: The attribute that holds the path of a layer, unless its class does.
+PATH = "_profilerkit_path"
+
+_current: ContextVar[Marks | None] = ContextVar("profilerkit_jax_marks", default=None)
+#: Held weakly: a subclass keeps its base class alive. JAX holds those that it flattens.
+_classes: WeakKeyDictionary[type, WeakValueDictionary[str | None, type]] = WeakKeyDictionary()
+
+
+@contextmanager
+def use_marks(marks: Marks | None) -> Iterator[None]:
+    """Let the marked classes open their scopes in this context."""
+    token = _current.set(marks)
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+def make_marked_class(cls: type, path: str | None = None) -> type:
+    """Return the subclass whose calls open the scope of a layer; ``path`` is that of all its instances, if given.
+
+    It is made once, and calls what ``__call__`` of the layer's class is at the time of the call.
+    """
+    by_path = _classes.setdefault(cls, WeakValueDictionary())
+    marked = by_path.get(path)
+    if marked is None:
+        marked = by_path[path] = _make_class(cls, path)
+    return marked
+
+
+class _Unseen:
+    """Stands behind a marked class, so that no ``__init_subclass__`` of the user's, a register as a rule, sees it."""
+
+    __slots__ = ()
+
+    def __init_subclass__(cls) -> None:
+        """Call that of the library, in which `super` finds it: behind the classes of the user's."""
+        for before, base in pairwise(cls.__mro__[1:]):
+            if base is object or base.__module__.partition(".")[0] in ("equinox", "flax"):
+                look_behind: Any = super
+                look_behind(before, cls).__init_subclass__()
+                break
+
+
+def _derive_metaclass(metaclass: type) -> type:
+    """Return a metaclass that puts `_Unseen` behind each class that it makes.
+
+    As one of the bases it would give the class another layout than its layer has, whose class could not be changed.
+    """
+
+    def mro(cls: Any) -> list[type]:
+        first, *others = type.mro(cls)
+        return [first, _Unseen, *others]
+
+    return type(metaclass.__name__, (metaclass,), {"mro": mro})
+
+
+def _make_class(cls: type, path: str | None) -> type:
+    @functools.wraps(cls.__call__)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        marks = _current.get()
+        if marks is None:
+            return cls.__call__(self, *args, **kwargs)
+        where = path if path is not None else getattr(self, PATH)
+        return marks.run(where, self, lambda: cls.__call__(self, *args, **kwargs), (args, kwargs))
+
+    namespace = {
+        "__call__": call,
+        "__doc__": cls.__doc__,
+        "__module__": cls.__module__,
+        "__qualname__": cls.__qualname__,
+    }
+    marked: type = _derive_metaclass(type(cls))(cls.__name__, (cls,), namespace)
+    return marked
