@@ -13,7 +13,7 @@ from profilerkit.backend_kit.numpy_data import as_tensor
 
 __all__ = ["as_tensor", "is_made_up", "is_tensor", "random_tensor", "with_batch_size"]
 
-#: The arrays that stand for inputs of which only the shape was given, by their ids: nothing is decided by their values.
+#: By their ids, the arrays that stand for inputs of which only the shape was given: their values decide no branch.
 _made_up: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
 
 

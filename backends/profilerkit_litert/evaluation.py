@@ -10,6 +10,7 @@ from profilerkit_metrics.evaluation_functions import EvaluationFunctions, GetTop
 from profilerkit_metrics.scoring import Batches
 from profilerkit_metrics.scoring_arrays import ReadyModel, score_opened
 
+from .model.graphs import Graph
 from .model.inputs import fit_inputs
 from .model.quantized import dequantize_outputs
 from .model.reading import LiteRTModel, open_model
@@ -18,19 +19,27 @@ from .running.runs import MODES, make_call
 __all__ = ["EvalLossFunction", "get_accuracy", "get_missclass", "get_topk"]
 
 
-#: Operators whose results are probabilities for sure, or logits.
-_GIVES_PROBABILITIES = {"LOGISTIC": True, "FULLY_CONNECTED": False}
-
-
 def _make_ready(model: LiteRTModel, device: DeviceLike) -> ReadyModel:
-    graph, mode = model.graphs[model.signature.graph], next(iter(MODES))
-    makers = {index: operator.name for operator in graph.operators for index in operator.outputs}
-    last = makers.get(next(iter(graph.outputs), -1), "")
+    mode = next(iter(MODES))
 
     def call(inputs: ModelInputs) -> Any:
         return dequantize_outputs(model, make_call(model, fit_inputs(model, inputs), mode)())
 
-    return ReadyModel(call, _GIVES_PROBABILITIES.get(last))
+    return ReadyModel(call, _gives_probabilities(model.graphs[model.signature.graph]))
+
+
+def _gives_probabilities(graph: Graph) -> bool | None:
+    """Return True for a graph that ends in a sigmoid, False for one that ends in a linear layer; else None.
+
+    A linear layer behind probabilities may be a mean of them.
+    """
+    makers = {index: operator for operator in graph.operators for index in operator.outputs}
+    last = makers.get(next(iter(graph.outputs), -1))
+    if last is None or last.name == "LOGISTIC":
+        return None if last is None else True
+    before = {makers[index].name for index in last.inputs if index in makers}
+    is_layer = last.name == "FULLY_CONNECTED" and before.isdisjoint(("LOGISTIC", "SOFTMAX"))
+    return False if is_layer else None
 
 
 score_batches = score_opened(

@@ -189,8 +189,25 @@ def test_a_state_with_which_a_loop_begins_is_no_parameter() -> None:
     assert trace.macs == 2 * 48
 
 
-def test_a_loop_that_does_not_run_counts_nothing() -> None:
+def test_of_a_loop_that_does_not_run_the_condition_does() -> None:
+    """It makes an exponential of each of 12 numbers, beside a comparison that tells that no turn is taken."""
     assert loop(0).macs == 0
+    graphs = Graphs()
+    main = graphs.main
+
+    def condition(builder: GraphBuilder) -> dict[str, int]:
+        i, x = builder.input("i", (), "int32"), builder.input("x", (-1, 4))
+        builder.add("EXP", [x], (-1, 4))
+        return {"y": builder.add("LESS", [i, builder.constant("none", np.asarray(0, np.int32))], (), dtype="bool")}
+
+    def body(builder: GraphBuilder) -> dict[str, int]:
+        return {"i": builder.input("i", (), "int32"), "x": products(builder, builder.input("x", (-1, 4)), 1)}
+
+    chosen = options("While", condSubgraphIndex=graphs.graph(condition), bodySubgraphIndex=graphs.graph(body))
+    start = main.constant("start", np.asarray(0, np.int32))
+    made = main.add("WHILE", [start, main.input("x", (-1, 4))], (), (-1, 4), options=chosen)
+    trace = graphs.trace(made[1], x=X)
+    assert (trace.macs, trace.flops, trace.missing) == (0, 12, ())
 
 
 def test_a_number_of_turns_that_is_given_is_known() -> None:

@@ -13,7 +13,7 @@ from ai_edge_litert import schema_py_generated as schema
 from litert_architectures import BUILDERS, build_mlp
 from litert_models import GraphBuilder, options, write_model
 
-from profilerkit import ModelInputs, NotOfferedError, compare, profile
+from profilerkit import ModelInputs, NotOfferedError, ProfilerKitWarning, compare, profile
 from profilerkit.backend import RunOptions
 from profilerkit_litert import EvalLossFunction, LiteRTBackend, LiteRTModel, get_accuracy
 
@@ -120,6 +120,17 @@ def test_scores_and_losses_of_a_classifier() -> None:
         get_accuracy(object(), [(samples, targets)])
 
 
+def test_a_linear_layer_gives_logits_unless_it_reads_probabilities() -> None:
+    """A mean of two sigmoids gives 0.2 and 0.8, as the targets say; of logits, both would be above nought."""
+    builder = GraphBuilder()
+    sigmoids = builder.add("LOGISTIC", [builder.input("x", (-1, 2))], (-1, 2))
+    weight = builder.constant("w", np.full((1, 2), 0.5, F))
+    model = write(builder, y=builder.add("FULLY_CONNECTED", [sigmoids, weight, -1], (-1, 1)))
+    odds = np.log(np.array([[0.25, 0.25], [4, 4]], F))
+    with pytest.warns(ProfilerKitWarning, match="not known whether the model's scores are probabilities"):
+        assert get_accuracy(model, [(odds, np.array([0, 1]))]) == 100
+
+
 # Shapes ---------------------------------------------------------------------------------------------------------------
 
 IMAGE, ROWS = (-1, 6, 8, 4), (-1, 5)
@@ -223,6 +234,12 @@ SHAPES: dict[str, Callable[[GraphBuilder], Any]] = {
     "prelu": one("PRELU", IMAGE, np.ones((1, 1, 4), F)),
     "cumulative": one("CUMSUM", ROWS, i32(1)[0], name="Cumsum"),
     "reverse": one("REVERSE_V2", ROWS, i32(1), name="ReverseV2"),
+    "rows by a condition": lambda builder: builder.add(
+        "SELECT", [builder.input("choice", (-1,), "bool"), builder.input("x", ROWS), builder.input("y", ROWS)], (-1, -1)
+    ),
+    "elements by a condition": lambda builder: builder.add(
+        "SELECT", [builder.input("choice", ROWS, "bool"), builder.input("x", ROWS), builder.input("y", ROWS)], (-1, -1)
+    ),
     "leaky": one("LEAKY_RELU", ROWS, name="LeakyRelu", alpha=0.1),
     "squared difference": one("SQUARED_DIFFERENCE", IMAGE, np.ones(4, F), name="SquaredDifference"),
 }

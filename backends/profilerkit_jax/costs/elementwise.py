@@ -41,7 +41,7 @@ OPERATORS.register_unless_neutral("COMPARE", "min", neutral=float("inf"), operan
 @register_op_cost("div")
 def divide(call: PrimitiveCall) -> Cost:
     """A division for each element; none by 1, and none where it ends a mean: the convention does not count that one."""
-    if not call.has_floats or call.divides_sum or call.is_constant(1, 1):
+    if call.divides_sum or call.is_constant(1, 1):
         return Cost(0, 0)
     return elementwise.elementary("DIVIDE")(call.outputs[0].numel)
 
@@ -49,7 +49,7 @@ def divide(call: PrimitiveCall) -> Cost:
 @register_op_cost("integer_pow")
 def integer_power(call: PrimitiveCall) -> Cost:
     """A power for each element; to the power of -1 it is a division, to that of 1 nothing."""
-    if not call.has_floats or call.params["y"] == 1:
+    if call.params["y"] == 1:
         return Cost(0, 0)
     return elementwise.elementary("DIVIDE" if call.params["y"] == -1 else "POWER")(call.outputs[0].numel)
 
@@ -57,8 +57,6 @@ def integer_power(call: PrimitiveCall) -> Cost:
 @register_op_cost("one_minus_square")
 def one_minus_square(call: PrimitiveCall) -> Cost:
     """``(1 + x) * (1 - x)`` for each element, as JAX 0.12 writes it for the gradient of a hyperbolic tangent."""
-    if not call.has_floats:
-        return Cost(0, 0)
     return Cost(0, call.outputs[0].numel * (c.ADD + c.SUBTRACT + c.MULTIPLY))
 
 
@@ -68,8 +66,6 @@ def polynomial(call: PrimitiveCall) -> Cost:
 
     The inputs are x and the coefficients, that of the highest power first.
     """
-    if not call.has_floats:
-        return Cost(0, 0)
     coefficients = len(call.inputs) - 1
     return elementwise.scale_and_shift((coefficients - 1) * call.outputs[0].numel)
 

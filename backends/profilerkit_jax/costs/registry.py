@@ -45,21 +45,14 @@ scoped_costs: Callable[[], AbstractContextManager[None]] = COSTS.scoped
 
 @dataclass(frozen=True)
 class PrimitiveCall(OperatorCall):
-    """One equation of a jaxpr, as formulas see it.
+    """One equation of a jaxpr, as formulas see it. Of its inputs only single numbers have a known ``value``.
 
     Attributes:
-        type: The name of the primitive: ``"dot_general"``.
-        inputs: Shapes of its inputs.
-        outputs: Shapes of its outputs.
-        input_dtypes: Names of the inputs' dtypes: ``"float32"``.
-        output_dtypes: Names of the outputs' dtypes.
         params: The parameters of the equation, by name.
         is_backward: Whether it computes a gradient; what ``jax.checkpoint`` computes again does not.
         divides_sum: Whether it divides a sum by the number of its summands: then it is the division of a mean.
         unpadded: How many elements its first input had before it was padded; 0 if it was not.
         axis_sizes: How many devices each named axis has, inside of a ``shard_map``.
-        value: Returns the value of an input by its index, where it is a single number that is known before the function
-            runs; ``None`` elsewhere.
     """
 
     params: Mapping[str, Any] = field(default_factory=dict)

@@ -37,17 +37,10 @@ def _leave_default(name: str, default: Any = None) -> Any:
 
 @dataclass(frozen=True)
 class LiteRTCall(OperatorCall):
-    """One call of an operator, as formulas see it.
+    """One call of an operator, ``"CONV_2D"`` or a custom one by its own name, as formulas see it.
 
     Attributes:
-        type: The operator: ``"CONV_2D"``; a custom one by its own name.
-        inputs: Shapes of its inputs; reading an unknown one makes the call one that is not counted.
-        outputs: Shapes of its outputs.
-        input_dtypes: Names of the inputs' dtypes: ``"int8"``; empty for an optional input that is left out.
-        output_dtypes: Names of the outputs' dtypes.
         option: Returns an option by its name in the schema's Python classes, ``"strideH"``, or the default given.
-        value: Returns the value of an input by its index, as a numpy array, where it is known before the model runs;
-            ``None`` elsewhere.
     """
 
     option: Callable[..., Any] = _leave_default

@@ -39,6 +39,8 @@ def walk_loop(walk: Walk, visit: Visit) -> list[Value]:
     walk.hold(visit)
     turns = _follow_turns(walk, visit)
     if turns.number == 0:
+        condition, _ = visit.operator.graphs
+        walk.work.add(walk.walk_body(visit, condition, visit.operands).work)
         return visit.operands
     results = _count_turns(walk, visit, turns)
     if turns.number is None:

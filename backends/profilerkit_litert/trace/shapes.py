@@ -63,7 +63,6 @@ _FUNCTIONS: dict[str, Callable[..., Array]] = {
     "NOT_EQUAL": np.not_equal,
     "LOGICAL_AND": np.logical_and,
     "LOGICAL_OR": np.logical_or,
-    "SELECT": np.where,
     "SELECT_V2": np.where,
 }
 #: The same, over axes.
@@ -122,6 +121,16 @@ def _broadcast(call: LiteRTCall) -> Any:
     if arrays is not None and all(map(_is_integer, arrays)):
         return _FUNCTIONS[call.type](*arrays)
     return np.broadcast_shapes(*call.inputs)
+
+
+@_register("SELECT")
+def _select_rows(call: LiteRTCall) -> Any:
+    """A condition of one dimension chooses whole rows; one of the shape of the others, element by element."""
+    arrays = _list_arrays(call)
+    if arrays is None:
+        return call.inputs[1]
+    condition, chosen, other = arrays
+    return np.where(condition.reshape(condition.shape + (1,) * (chosen.ndim - condition.ndim)), chosen, other)
 
 
 # Products and windows -------------------------------------------------------------------------------------------------
