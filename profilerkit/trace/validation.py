@@ -53,11 +53,9 @@ def _find_faults(trace: ModelTrace) -> Iterator[_Fault]:
     yield from _check_failure(trace)
     layers = {layer.path: layer for layer in trace.layers}
     yield from _check_paths(trace.layers, layers)
-    for layer in trace.layers:
-        yield from _check_weights(layer)
-        yield from _check_calls(layer, layers)
-    for index, op in enumerate(trace.operators):
-        yield from _check_operator(index, op, layers)
+    yield from _check_weights(trace.layers)
+    yield from _check_calls(trace.layers, layers)
+    yield from _check_operators(trace.operators, layers)
     yield from _check_memory(trace.memory, trace.operators)
     if trace.operator_macs is not None and not _is_count(trace.operator_macs):
         yield _Fault("", f"operator_macs is {shown(trace.operator_macs)}: give a whole number from 0, or None")
@@ -89,9 +87,14 @@ def _is_count(number: Any) -> bool:
     return hasattr(number, "__index__") and bool(number >= 0)
 
 
-def _check_counts(path: str, numbers: Iterable[tuple[str, Any]], where: str) -> Iterator[_Fault]:
+def _are_counts(numbers: Collection[Any]) -> bool:
+    """Say whether all of some numbers are counts of Python's own, as nearly all are: a trace has very many of them."""
+    return not numbers or (set(map(type, numbers)) == {int} and min(numbers) >= 0)
+
+
+def _check_counts(path: str, names: Iterable[str], numbers: Iterable[Any], where: str) -> Iterator[_Fault]:
     """Yield a fault for each number that is no count; each has its name, and ``where`` says of what they are."""
-    for name, number in numbers:
+    for name, number in zip(names, numbers, strict=True):
         if not _is_count(number):
             yield _Fault(path, f"{name} {where} is {shown(number)}: give a whole number from 0")
 
@@ -114,45 +117,51 @@ def _check_paths(layers: Sequence[LayerRecord], by_path: Mapping[str, LayerRecor
             yield _Fault(path, f"depth is {shown(layer.depth)}: that of this path is {count_depth(path)}")
 
 
-def _check_weights(layer: LayerRecord) -> Iterator[_Fault]:
-    for weight in (*layer.parameters, *layer.buffers):
-        if isinstance(weight, WeightRecord):
-            numbers = (("count", weight.count), ("bytes", weight.bytes))
-            yield from _check_counts(layer.path, numbers, f"of the weight {weight.name!r}")
-        else:
-            yield _Fault(layer.path, f"the weights have {shown(weight)}, which is no WeightRecord")
+def _check_weights(layers: Sequence[LayerRecord]) -> Iterator[_Fault]:
+    weights = [(layer.path, weight) for layer in layers for weight in (*layer.parameters, *layer.buffers)]
+    for path, weight in weights:
+        if not isinstance(weight, WeightRecord):
+            yield _Fault(path, f"the weights have {shown(weight)}, which is no WeightRecord")
+    if not _are_counts([number for _, weight in weights for number in (weight.count, weight.bytes)]):
+        for path, weight in weights:
+            numbers = weight.count, weight.bytes
+            yield from _check_counts(path, ("count", "bytes"), numbers, f"of the weight {weight.name!r}")
 
 
-def _check_calls(layer: LayerRecord, by_path: Mapping[str, LayerRecord]) -> Iterator[_Fault]:
-    for call in layer.calls:
-        if not isinstance(call, LayerCall):
-            yield _Fault(layer.path, f"the calls have {shown(call)}, which is no LayerCall")
-        elif call.caller is not None:
-            path, index = call.caller
-            made = len(by_path[path].calls) if path in by_path else 0
-            if not 0 <= index < made:
-                yield _Fault(
-                    layer.path, f"the caller of a call is call {index} of {path!r}, which was called {made} times"
-                )
+def _check_calls(layers: Sequence[LayerRecord], by_path: Mapping[str, LayerRecord]) -> Iterator[_Fault]:
+    for layer in layers:
+        for call in layer.calls:
+            if not isinstance(call, LayerCall):
+                yield _Fault(layer.path, f"the calls have {shown(call)}, which is no LayerCall")
+            elif call.caller is not None:
+                path, index = call.caller
+                made = len(by_path[path].calls) if path in by_path else 0
+                if not 0 <= index < made:
+                    yield _Fault(
+                        layer.path, f"the caller of a call is call {index} of {path!r}, which was called {made} times"
+                    )
 
 
 # Operators ----------------------------------------------------------------------------------------------------------
 
 
-def _check_operator(index: int, op: OpRecord, paths: Collection[str]) -> Iterator[_Fault]:
-    if op.layer not in paths:
-        yield _Fault(
-            op.layer, f"the operator {op.operator} runs in this path, which is no layer: every operator is in one"
-        )
-    yield from _check_counts(op.layer, zip(_COUNTS, _read_counts(op), strict=True), f"of the operator {op.operator}")
-    if not _is_count(op.call + 1):
-        yield _Fault(op.layer, f"call of the operator {op.operator} is {op.call}: give an index, or -1")
-    if op.phase not in _PHASES:
-        phase = f"phase of the operator {op.operator} is {shown(op.phase)}"
-        yield _Fault(op.layer, f"{phase}: give 'forward' or 'backward'")
-    if not all(type(read) is int and -1 <= read < index for read in op.reads):
-        allowed = f"give places of operators before it (it is at {index}), or -1 for an input"
-        yield _Fault(op.layer, f"reads of the operator {op.operator} is {shown(op.reads)}: {allowed}")
+def _check_operators(operators: Sequence[OpRecord], paths: Collection[str]) -> Iterator[_Fault]:
+    are_counts = _are_counts([number for op in operators for number in _read_counts(op)])
+    for index, op in enumerate(operators):
+        if op.layer not in paths:
+            yield _Fault(
+                op.layer, f"the operator {op.operator} runs in this path, which is no layer: every operator is in one"
+            )
+        if not are_counts:
+            yield from _check_counts(op.layer, _COUNTS, _read_counts(op), f"of the operator {op.operator}")
+        if not _is_count(op.call + 1):
+            yield _Fault(op.layer, f"call of the operator {op.operator} is {op.call}: give an index, or -1")
+        if op.phase not in _PHASES:
+            phase = f"phase of the operator {op.operator} is {shown(op.phase)}"
+            yield _Fault(op.layer, f"{phase}: give 'forward' or 'backward'")
+        if not all(type(read) is int and -1 <= read < index for read in op.reads):
+            allowed = f"give places of operators before it (it is at {index}), or -1 for an input"
+            yield _Fault(op.layer, f"reads of the operator {op.operator} is {shown(op.reads)}: {allowed}")
 
 
 # Memory -------------------------------------------------------------------------------------------------------------
@@ -162,8 +171,10 @@ def _check_memory(memory: MemoryTimeline, operators: Sequence[OpRecord]) -> Iter
     if len(memory.live_bytes) != len(operators):
         count = len(memory.live_bytes)
         yield _Fault("", f"live_bytes has {count} values for {len(operators)} operators: give one for each")
-    parts = [(f"parts[{name!r}]", size) for name, size in memory.parts.items()]
-    numbers = [("weight_bytes", memory.weight_bytes), ("input_bytes", memory.input_bytes), *parts]
-    yield from _check_counts("", numbers, "of the memory")
-    for size, op in zip(memory.live_bytes, operators, strict=True):
-        yield from _check_counts(op.layer, [("live_bytes", size)], f"after the operator {op.operator}")
+    names = ["weight_bytes", "input_bytes", *(f"parts[{name!r}]" for name in memory.parts)]
+    yield from _check_counts(
+        "", names, [memory.weight_bytes, memory.input_bytes, *memory.parts.values()], "of the memory"
+    )
+    if not _are_counts(memory.live_bytes):
+        for size, op in zip(memory.live_bytes, operators, strict=True):
+            yield from _check_counts(op.layer, ["live_bytes"], [size], f"after the operator {op.operator}")
