@@ -23,7 +23,7 @@ from profilerkit_tensorflow.operator_timing.events import (  # noqa: E402
     op_seconds,
     read_profile,
 )
-from profilerkit_tensorflow.operator_timing.node_owners import split_path  # noqa: E402
+from profilerkit_tensorflow.operator_timing.executed_names import split_path  # noqa: E402
 
 
 @pytest.fixture(autouse=True)

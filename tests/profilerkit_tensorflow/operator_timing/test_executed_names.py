@@ -9,7 +9,7 @@ import pytest
 tf = pytest.importorskip("tensorflow")
 
 from profilerkit_tensorflow.operator_timing.events import op_seconds  # noqa: E402
-from profilerkit_tensorflow.operator_timing.node_owners import find_fused, split_path  # noqa: E402
+from profilerkit_tensorflow.operator_timing.executed_names import find_fused, split_path  # noqa: E402
 
 
 @pytest.mark.parametrize(
