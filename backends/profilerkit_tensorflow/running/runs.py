@@ -16,7 +16,6 @@ from profilerkit.trace.observed_runs import ObservedRun
 
 from ..model.calls import compute_outputs
 from ..model.kinds import is_unbuilt, list_layers
-from ..trace.building import as_before_the_call
 from ..trace.messages import explain_failed_pass, explain_failures
 from ..trace.observation import Observation
 from ..trace.program import Program, trace_program
@@ -105,8 +104,7 @@ def _make_variables(model: Any, inputs: ModelInputs) -> None:
     """Build a model, and call it if layers make their variables only then: no timed pass is to make any."""
     build_weightless(model, inputs)
     if is_unbuilt(model):
-        with as_before_the_call(model):
-            compute_outputs(model, inputs)
+        compute_outputs(model, inputs)
 
 
 class _PreparedCall(NamedTuple):

@@ -19,7 +19,7 @@ from profilerkit.process.restoring import restored
 from ..compat.eager_runs import read_number, shows_operators
 from ..model.calls import compute_outputs
 from ..model.kinds import is_unbuilt, list_layers, name_own_weights
-from .building import as_before_the_call
+from .building import call_to_build
 from .departures import Departures
 from .eager_memory import EagerLiveBytes
 from .eager_operators import EagerOperators, watch_operators
@@ -45,8 +45,7 @@ def run_eagerly(
     if not shows_operators():
         raise NotOfferedError("this release of TensorFlow does not show the operators of an eager run")
     if is_unbuilt(model):
-        with as_before_the_call(model):
-            inputs.run(model)
+        call_to_build(model, inputs)
     run = EagerRun(model, inputs, is_traceable)
     if followed is not None:
         followed.append(run.calls)

@@ -15,7 +15,7 @@ from profilerkit import ModelInputs
 from ..model.kinds import is_function, is_unbuilt, list_layers
 from ..model.replicas import as_one_replica, find_strategy
 from ..untouched.preservation import preserve
-from .building import FirstTrace, build_symbolically, list_fed_types, put_back
+from .building import build_symbolically, list_fed_types, put_back
 from .folding import Folding, small_value
 from .layers import LayerCalls
 from .traced_calls import compute_loss_and_gradients, compute_traced_outputs, functions_traced_anew, quietly
@@ -137,12 +137,9 @@ def _follow_call(layers: Sequence[tuple[str, Any]], inputs: ModelInputs, calls: 
     """Return a function of the tensors among the inputs which runs the model, while ``calls`` follow its layers."""
     model = layers[0][1]
     strategy = find_strategy(layers)
-    first = FirstTrace(layers)
 
     def program(*tensors: Any) -> Any:
-        # TensorFlow may trace this twice: each time begins as the first did.
-        calls.restart()
-        first.begin()
+        calls.restart()  # TensorFlow may trace this twice
         model_inputs = put_back(inputs, tensors)
         with as_one_replica(strategy), calls.follow(), functions_traced_anew():
             if calls.training:

@@ -320,3 +320,58 @@ def test_a_trace_logs_nothing_that_the_user_has_switched_off(level: int, inside:
         assert log.level == level
     finally:
         log.setLevel(before)
+
+
+class Narrow(keras.layers.Layer):  # type: ignore[misc]
+    """Multiplies four features by a square matrix for five."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.dense = keras.layers.Dense(4)
+        self.matrix = self.add_weight(shape=(5, 5))
+
+    def call(self, x: Any) -> Any:
+        """Return the product."""
+        return tf.matmul(self.dense(x), self.matrix)
+
+
+class NarrowModule(tf.Module):  # type: ignore[misc]
+    """The same as a module, which TensorFlow rewrites: the error that it raises is another then."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.matrix = tf.Variable(tf.ones((5, 5)))
+
+    def __call__(self, x: Any) -> Any:
+        """Return the product."""
+        return tf.matmul(x, self.matrix)
+
+
+class AroundModule(tf.Module):  # type: ignore[misc]
+    """Has a module inside."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inside = NarrowModule()
+
+    def __call__(self, x: Any) -> Any:
+        """Return what the module inside returns."""
+        return self.inside(x)
+
+
+class AroundLayer(keras.Model):  # type: ignore[misc]
+    """Has a layer inside that is not built."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inside = Narrow()
+
+    def call(self, x: Any) -> Any:
+        """Return what the layer inside returns."""
+        return self.inside(x)
+
+
+@pytest.mark.parametrize("make", [AroundLayer, AroundModule], ids=["unbuilt", "module"])
+def test_the_layer_that_does_not_fit_is_named(make: Any) -> None:
+    (missing,) = profile(make(), tf.ones((2, 4)), metrics=["macs"]).status("macs").missing
+    assert "in layer inside; it was called with" in missing
