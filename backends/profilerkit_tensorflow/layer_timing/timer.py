@@ -16,11 +16,11 @@ from profilerkit.trace.observed_runs import TimedLayers
 from ..model.kinds import type_name
 from ..operator_timing.node_owners import NodePlace, count_graph_runs
 from ..operator_timing.session_passes import TimedPasses, time_model
-from ..trace.graph_access import list_running_operators
+from ..trace.operator_records import BOOKKEEPING
 from ..trace.ownership import Owner
 from ..trace.program import Program
 from ..trace.program_trace import observe_run
-from ..trace.records import BOOKKEEPING
+from ..trace.running_order import list_running_operators
 
 __all__ = ["describe_unrecorded", "layer_times"]
 

@@ -14,8 +14,8 @@ from profilerkit.process.files import obstacle
 from profilerkit.times.operator_times import CalledOperator, KernelTime, OperatorTime, OperatorTimes, OrderedCall
 from profilerkit.trace.observed_runs import ObservedRun
 
+from ..trace.operator_records import BOOKKEEPING
 from ..trace.program_trace import count_program_macs
-from ..trace.records import BOOKKEEPING
 from .node_owners import NodePlace
 from .session_passes import TimedPasses, time_model
 

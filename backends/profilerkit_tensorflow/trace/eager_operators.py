@@ -16,8 +16,9 @@ from profilerkit.process.restoring import restored
 
 from ..compat.eager_runs import add_callback, identify_tensor, remove_callback
 from ..costs import OpCall, Shapes
+from .dilation import CONVOLUTIONS, TO_SPACE
 from .ownership import Owner
-from .pricing import CONVOLUTIONS, GATHERS, HANDING_ON, SUMS, TO_SPACE, count_as_product, make_layer_operator, price
+from .pricing import GATHERS, HANDING_ON, SUMS, count_as_product, make_layer_operator, price
 from .values import Executed, Tensor, static_shape
 
 __all__ = ["VIEWS", "EagerOperators", "is_small", "watch_operators"]
@@ -171,8 +172,8 @@ def is_small(tensor: Any) -> bool:
 
 # Products that TensorFlow runs as several operators -------------------------------------------------------------------
 
-# In a graph, `dilation` and `sparse_products` find them by going from an operator back to those that it reads. A tensor
-# of an eager run does not tell what has made it, so that this is noted here.
+# In a graph, `dilation` and `pricing` find them by going from an operator back to those that it reads. A tensor of an
+# eager run does not tell what has made it, so that this is noted here.
 
 #: Operators whose output is their first input under another name or shape.
 VIEWS = ("Identity", "Reshape", "Squeeze", "ExpandDims", "ReadVariableOp", "StopGradient", "Bitcast", "EnsureShape")

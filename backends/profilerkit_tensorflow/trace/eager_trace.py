@@ -15,10 +15,11 @@ from ..model.saved_packing import read_packing
 from ..untouched.held_state import HeldState
 from ..untouched.preservation import preserve
 from .eager_run import EagerRun, run_eagerly
+from .layer_records import count_weight_bytes, layer_records, trace_layers_alone
 from .layers import LayerCalls
 from .messages import explain_failed_pass, only_in_graphs
+from .operator_records import count_operator_macs, select_shown
 from .pricing import UNKNOWN_SHAPE
-from .records import count_operator_macs, count_weight_bytes, layer_records, select_shown, trace_layers_alone
 
 __all__ = ["complete_eagerly", "trace_eagerly"]
 

@@ -18,8 +18,9 @@ from typing import Any
 from profilerkit.backend_kit.graph_work import Body, Turns, note_apart
 
 from .branches import agree_on_constant, count_one
-from .graph_access import body_named, find_needed_variables
+from .graph_access import body_named
 from .ownership import Owner
+from .running_order import find_needed_variables
 from .turns import advance_counter, count_turns, find_steps, is_loop_counter
 from .values import Scope, Value, Work
 from .walk import Walk

@@ -24,11 +24,11 @@ from ..costs.registry import COSTS
 from ..untouched.preservation import preserve
 from ..untouched.process_state import SETTINGS
 from .eager_trace import complete_eagerly, trace_eagerly
+from .layer_records import trace_layers_alone
 from .layers import LayerCalls
 from .messages import explain_failed_pass, only_in_graphs
 from .program import Program, trace_program
 from .program_trace import trace_of_program
-from .records import trace_layers_alone
 
 __all__ = ["conditions", "trace_model"]
 

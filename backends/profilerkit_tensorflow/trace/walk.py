@@ -15,10 +15,10 @@ from typing import Any, NamedTuple, Self, TypeAlias
 from profilerkit.backend_kit.graph_work import Body, note_apart
 
 from .folding import Folding
-from .graph_access import list_running_operators
 from .known_shapes import Specialized, note_elements, read_shape
 from .ownership import Owner, Ownership
 from .pricing import OperatorPrices, make_layer_operator
+from .running_order import list_running_operators
 from .values import Executed, Scope, Value, Work, count_tensor_bytes, is_more_known, static_shape
 
 __all__ = ["Handler", "Walk"]

@@ -1,0 +1,100 @@
+"""Which operators of a graph run, in an order in which they can: those that an output needs, or a side effect."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+__all__ = ["find_needed_variables", "list_running_operators"]
+
+
+def list_running_operators(graph: Any, outputs: Sequence[Any] | None = None) -> Iterator[Any]:
+    """Yield the operators that these outputs of a function graph (all, if none are given) or a side effect need.
+
+    In the order of their making where that is possible: the inputs of a loop may be made after it, for its gradient.
+    """
+    operators = graph.get_operations()
+    position = {operator.name: index for index, operator in enumerate(operators)}
+    sources = _find_sources(graph, graph.outputs if outputs is None else outputs, position)
+    return (operators[index] for index in _sort_by_sources(sources))
+
+
+def _sort_by_sources(sources: dict[int, set[int]]) -> Iterator[int]:
+    """Yield the operators so that each comes after its sources; of those that can come next, the one made first."""
+    missing = {index: len(before) for index, before in sources.items()}
+    followers: dict[int, list[int]] = {}
+    for index, before in sources.items():
+        for source in before:
+            followers.setdefault(source, []).append(index)
+    ready = [index for index, count in missing.items() if not count]
+    heapq.heapify(ready)
+    while ready:
+        index = heapq.heappop(ready)
+        yield index
+        for follower in followers.get(index, ()):
+            missing[follower] -= 1
+            if not missing[follower]:
+                heapq.heappush(ready, follower)
+
+
+def find_needed_variables(condition: Any, body: Any, used: Iterable[int]) -> set[int]:
+    """Return the indices of the variables of a loop that are needed, where those of ``used`` are used after it.
+
+    Also needed are the variables that the condition reads, and those that the next values of needed ones are made of.
+    The gradient of a loop computes gradients of all that the loop takes, also of weights that are not trained.
+    """
+    needed = set(used) | _find_reached_inputs(condition, condition.outputs)
+    while True:
+        further = _find_reached_inputs(body, [body.outputs[index] for index in sorted(needed)]) - needed
+        if not further:
+            return needed
+        needed |= further
+
+
+def _find_reached_inputs(graph: Any, outputs: Sequence[Any]) -> set[int]:
+    """Return the indices of the inputs of a function graph that these outputs, or a side effect, need."""
+    position = {operator.name: index for index, operator in enumerate(graph.get_operations())}
+    sources = _find_sources(graph, outputs, position)
+    return {number for number, tensor in enumerate(graph.inputs) if position[tensor.op.name] in sources}
+
+
+def _find_sources(graph: Any, outputs: Sequence[Any], position: dict[str, int]) -> dict[int, set[int]]:
+    """Return the operators that are reached back from the outputs and side effects, each with those it runs after.
+
+    Operators are numbers: their positions in the graph.
+    """
+    sources: dict[int, set[int]] = {}
+    visited: set[str] = set()
+    # Operators with the output of theirs that is needed; None where they are to run for a side effect.
+    pending: list[tuple[Any, Any]] = [(tensor.op, tensor) for tensor in outputs]
+    pending += [(operator, None) for operator in graph.control_outputs]
+    while pending:
+        operator, output = pending.pop()
+        # What passes its inputs on is visited once for each output, any other operator once.
+        visit = operator.name if output is None or not _passes_on(operator) else output.name
+        if visit in visited:
+            continue
+        visited.add(visit)
+        inputs, controls = _list_inputs(operator, output), list(operator.control_inputs)
+        pending += [(tensor.op, tensor) for tensor in inputs] + [(control, None) for control in controls]
+        before = [tensor.op for tensor in inputs if not _closes_a_loop(operator, tensor.op)] + controls
+        sources.setdefault(position[operator.name], set()).update(position[source.name] for source in before)
+    return sources
+
+
+def _list_inputs(operator: Any, output: Any) -> list[Any]:
+    """Return the inputs that an operator needs for one of its outputs, or for a side effect alone (None)."""
+    if not _passes_on(operator):
+        return list(operator.inputs)
+    return [] if output is None else [operator.inputs[output.value_index]]
+
+
+def _passes_on(operator: Any) -> bool:
+    """Return whether each output of an operator is one of its inputs, as with the results of a custom gradient."""
+    return bool(operator.type == "IdentityN")
+
+
+def _closes_a_loop(operator: Any, earlier: Any) -> bool:
+    """Return whether one operator takes the value that another made in the run before: a loop of TensorFlow 1."""
+    return operator.type in ("Merge", "RefMerge") and earlier.type in ("NextIteration", "RefNextIteration")
