@@ -335,7 +335,7 @@ class Narrow(keras.layers.Layer):  # type: ignore[misc]
         return tf.matmul(self.dense(x), self.matrix)
 
 
-class NarrowModule(tf.Module):  # type: ignore[misc]
+class NarrowModule(tf.Module):  # type: ignore[misc, name-defined]
     """The same as a module, which TensorFlow rewrites: the error that it raises is another then."""
 
     def __init__(self) -> None:
@@ -347,7 +347,7 @@ class NarrowModule(tf.Module):  # type: ignore[misc]
         return tf.matmul(x, self.matrix)
 
 
-class AroundModule(tf.Module):  # type: ignore[misc]
+class AroundModule(tf.Module):  # type: ignore[misc, name-defined]
     """Has a module inside."""
 
     def __init__(self) -> None:
