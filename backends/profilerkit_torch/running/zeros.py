@@ -26,12 +26,12 @@ from profilerkit.trace.records import OpRecord
 
 from ..compat.modes import TorchDispatchMode
 from ..compat.modules import read_buffers, read_parameters
-from ..compat.operators import read_schema
+from ..compat.operators import FLOAT4, read_schema
 from ..model.inventory import Inventory, is_lazy
 from ..model.keras_layers import adapt_to_keras, holds_keras, list_reported_weights
 from ..model.modules import find_mirrors, list_modules
 from ..model.packed_weights import is_package, unpack
-from ..model.tensors import is_wrapper_class, list_wrapped, storage_key
+from ..model.tensors import count_numbers, is_wrapper_class, list_wrapped, storage_key
 from ..model.weights import identify_weight
 from ..model.wrapped import give_wrapper
 from ..trace.inference_pass import GRAD_MODES, InferencePass, needs_autograd
@@ -69,7 +69,7 @@ def _count_parameters(model: nn.Module) -> Collection[Nonzero]:
         for name, parameter in weights:
             if parameter is not None and (parameter.is_floating_point() or parameter.is_complex()):
                 weight = _apply_mask(module, name, parameter.detach())
-                counts[identify_weight(parameter)] = Nonzero(_count_nonzero(weight), weight.numel())
+                counts[identify_weight(parameter)] = Nonzero(_count_nonzero(weight), count_numbers(weight))
     return counts.values()
 
 
@@ -165,7 +165,10 @@ def count_nonzero(weight: torch.Tensor) -> Nonzero:
     if weight.layout is torch.sparse_coo:
         weight = weight.coalesce()
     values = weight if weight.layout is torch.strided else weight.values()
-    if values.is_floating_point() and values.element_size() == 1:  # torch does not count those
+    if values.dtype is FLOAT4:  # two numbers in a byte, without their signs
+        pairs = values.view(torch.uint8)
+        values = torch.stack((pairs & 0b111, pairs >> 4 & 0b111))
+    elif values.is_floating_point() and values.element_size() == 1:  # torch does not count those
         values = values.float()
     return Nonzero(int(torch.count_nonzero(values)), values.numel())
 

@@ -50,6 +50,23 @@ def test_a_convolution_costs_its_nonzero_weights_at_each_place() -> None:
     assert effective(layer, ones(1, 4, 7, 7)) == 5 * 5 * (6 * 2 * 9 - 30)
 
 
+@pytest.mark.parametrize(
+    ("dtype", "counts"),
+    [  # of eight bits 0x80 is -0
+        ("float8_e4m3fn", (2, 4)),
+        ("float8_e4m3fnuz", (1, 4)),  # which has no -0: 0x80 is no number
+        ("float4_e2m1fn_x2", (7, 8)),  # the 3 in 0x38 is 1.5, each 8 is -0
+    ],
+)
+def test_floats_of_few_bits(dtype: str, counts: tuple[int, int]) -> None:
+    if not hasattr(torch, dtype):
+        pytest.skip(f"this torch has no {dtype}")
+    model = nn.Module()
+    packed = torch.tensor([[0x00, 0x80], [0x38, 0x08]], dtype=torch.uint8)
+    model.weight = nn.Parameter(packed.view(getattr(torch, dtype)), requires_grad=False)
+    assert BACKEND.zero_weights(model) == counts
+
+
 def test_weights_that_share_their_elements_are_counted_once() -> None:
     """As ``total_params`` counts them, also where they are parameters of their own."""
     first, second = make_holes(nn.Linear(4, 4, bias=False), 5), nn.Linear(4, 4, bias=False)
