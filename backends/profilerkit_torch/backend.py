@@ -153,7 +153,7 @@ class TorchBackend(
         See `model.structure`. Tensors count how often they are written to, so that no value is read for it.
         """
         return (
-            read_structure(model, values),
+            read_structure(model, flags=values),
             list(conditions(model)),
             self.non_default_settings,
             list_contents(COSTS.list_added()),

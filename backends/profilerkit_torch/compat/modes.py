@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
@@ -63,66 +63,73 @@ class WatchingMode(TorchDispatchMode):
         return False
 
 
-#: The modes of functions that are on, the innermost last; else they are read one by one.
-list_function_modes: Callable[[], list[Any]] = find_first(
-    "torch.overrides._get_current_function_mode_stack",
-    instead=lambda: [find("torch._C._get_function_stack_at")(index) for index in range(count_function_modes())],
+class ModeStack(NamedTuple):
+    """The modes of one kind that are on: how many, which, the innermost last, and what takes away and adds the last."""
+
+    count: Callable[[], int]
+    list: Callable[[], list[Any]]
+    pop: Callable[[], Any]
+    push: Callable[[Any], None]
+
+    def set(self, modes: Iterable[Any]) -> None:
+        """Have these modes on and no others."""
+        for _ in range(self.count()):
+            self.pop()
+        for mode in modes:
+            self.push(mode)
+
+    @contextmanager
+    def taken_away(self) -> Iterator[None]:
+        """Have no mode on in a block."""
+        modes = self.list()
+        self.set(())
+        try:
+            yield
+        finally:
+            self.set(modes)
+
+
+def _read_each(path: str, stack: Callable[[], ModeStack]) -> list[Any]:
+    read = find(path)
+    return [read(index) for index in range(stack().count())]
+
+
+#: The modes that see functions. Without its name, one of these is told by the others.
+function_modes = ModeStack(
+    find_first("torch._C._len_torch_function_stack", instead=lambda: len(function_modes.list())),
+    find_first(
+        "torch.overrides._get_current_function_mode_stack",
+        instead=lambda: _read_each("torch._C._get_function_stack_at", lambda: function_modes),
+    ),
+    find_first("torch.overrides._pop_mode", "torch._C._pop_torch_function_stack"),
+    find_first("torch.overrides._push_mode", "torch._C._push_on_torch_function_stack"),
 )
-#: How many there are; else the list is measured, which is slower.
-count_function_modes: Callable[[], int] = find_first(
-    "torch._C._len_torch_function_stack", instead=lambda: len(list_function_modes())
+#: The modes that see operators.
+dispatch_modes = ModeStack(
+    find_first("torch._C._len_torch_dispatch_stack", instead=lambda: len(dispatch_modes.list())),
+    find_first(
+        "torch.utils._python_dispatch._get_current_dispatch_mode_stack",
+        instead=lambda: _read_each("torch._C._get_dispatch_stack_at", lambda: dispatch_modes),
+    ),
+    find_first("torch.utils._python_dispatch._pop_mode", "torch._C._pop_torch_dispatch_stack"),
+    find_first("torch.utils._python_dispatch._push_mode", "torch._C._push_on_torch_dispatch_stack"),
 )
+#: Takes all modes that see operators away in a block, those of ``torch.export`` too; else these are left.
+disable_dispatch_modes: Callable[[], AbstractContextManager[Any]] = find_first(
+    "torch.utils._python_dispatch._disable_current_modes", instead=dispatch_modes.taken_away
+)
+
 _are_functions_unseen: Callable[[], bool] = find_first(
     "torch._C._is_torch_function_all_disabled", instead=lambda: False
 )
-#: Whether there is any that sees functions now.
+#: Whether there is any mode that sees functions now.
 is_function_mode_active: Callable[[], bool] = find_first(
     "torch._C._is_torch_function_mode_enabled",
-    instead=lambda: count_function_modes() > 0 and not _are_functions_unseen(),
+    instead=lambda: function_modes.count() > 0 and not _are_functions_unseen(),
 )
-#: Takes the innermost away, and puts it back.
-pop_function_mode: Callable[[], Any] = find_first("torch.overrides._pop_mode", "torch._C._pop_torch_function_stack")
-push_function_mode: Callable[[Any], None] = find_first(
-    "torch.overrides._push_mode", "torch._C._push_on_torch_function_stack"
-)
-#: The same for the modes that see operators.
-list_dispatch_modes: Callable[[], list[Any]] = find_first(
-    "torch.utils._python_dispatch._get_current_dispatch_mode_stack",
-    instead=lambda: [find("torch._C._get_dispatch_stack_at")(index) for index in range(count_dispatch_modes())],
-)
-count_dispatch_modes: Callable[[], int] = find_first(
-    "torch._C._len_torch_dispatch_stack", instead=lambda: len(list_dispatch_modes())
-)
-pop_dispatch_mode: Callable[[], Any] = find_first(
-    "torch.utils._python_dispatch._pop_mode", "torch._C._pop_torch_dispatch_stack"
-)
-_push_dispatch_mode: Callable[[Any], None] = find_first(
-    "torch.utils._python_dispatch._push_mode", "torch._C._push_on_torch_dispatch_stack"
-)
-
-
-@contextmanager
-def _without_modes(count: Callable[[], int], pop: Callable[[], Any], push: Callable[[Any], None]) -> Iterator[None]:
-    modes = [pop() for _ in range(count())]
-    try:
-        yield
-    finally:
-        for mode in reversed(modes):
-            push(mode)
-
-
-#: Takes all modes that see operators away in a block; else they are taken away one by one.
-disable_dispatch_modes: Callable[[], AbstractContextManager[Any]] = find_first(
-    "torch.utils._python_dispatch._disable_current_modes",
-    instead=partial(_without_modes, count_dispatch_modes, pop_dispatch_mode, _push_dispatch_mode),
-)
-#: Takes all modes of functions away in a block.
-without_function_modes: Callable[[], AbstractContextManager[Any]] = partial(
-    _without_modes, count_function_modes, pop_function_mode, push_function_mode
-)
-#: Keeps functions from being seen by modes and subclasses in a block; else by modes alone, taken away one by one.
+#: Keeps functions from being seen by modes and subclasses in a block; else by modes alone.
 unseen_by_functions: Callable[[], AbstractContextManager[Any]] = find_first(
-    "torch._C.DisableTorchFunction", instead=without_function_modes
+    "torch._C.DisableTorchFunction", instead=function_modes.taken_away
 )
 #: Keeps functions from being seen by subclasses in a block; else they are asked too.
 unseen_by_subclasses: Callable[[], AbstractContextManager[Any]] = find_first(
@@ -132,32 +139,25 @@ unseen_by_subclasses: Callable[[], AbstractContextManager[Any]] = find_first(
 are_subclasses_asked: Callable[[], bool] = find_first("torch._C._is_torch_function_enabled", instead=lambda: True)
 
 _dispatch_module: Any = find("torch.utils._python_dispatch")
-#: Torch's notes of whether a dispatch mode is active, which the exit of a mode puts back; a release has some of them.
-_MODE_FLAGS = tuple(
-    name
-    for name in (
-        "_is_in_torch_dispatch_mode",
-        "_is_in_non_infra_torch_dispatch_mode",
-        "_is_in_any_mode_without_ignore_compile_internals",
-    )
-    if hasattr(_dispatch_module, name)
-)
+_FLAG_IN_C_TOO = "_is_in_any_mode_without_ignore_compile_internals"
+#: Torch's notes of whether a dispatch mode is on, of which each release has some.
+_FLAGS = ("_is_in_torch_dispatch_mode", "_is_in_non_infra_torch_dispatch_mode", _FLAG_IN_C_TOO)
 _set_flag_in_c: Callable[[bool], None] | None = find(
     "torch.utils._python_dispatch.set_is_in_mode_without_ignore_compile_internals"
 )
 
 
-def read_mode_flags() -> list[bool]:
-    """Return torch's notes of whether modes are active."""
-    return [getattr(_dispatch_module, name) for name in _MODE_FLAGS]
+def note_mode_flags() -> Callable[[], None]:
+    """Return what puts back torch's notes of whether a dispatch mode is on, which the exit of a mode corrects."""
+    flags = {name: getattr(_dispatch_module, name) for name in _FLAGS if hasattr(_dispatch_module, name)}
 
+    def restore() -> None:
+        for name, is_set in flags.items():
+            setattr(_dispatch_module, name, is_set)
+        if _set_flag_in_c is not None and _FLAG_IN_C_TOO in flags:
+            _set_flag_in_c(flags[_FLAG_IN_C_TOO])
 
-def set_mode_flags(flags: Sequence[bool]) -> None:
-    """Put torch's notes back."""
-    for name, flag in zip(_MODE_FLAGS, flags, strict=True):
-        setattr(_dispatch_module, name, flag)
-    if _set_flag_in_c is not None and flags:
-        _set_flag_in_c(flags[-1])
+    return restore
 
 
 #: Whether autocast is on for any device; else the devices are asked one by one.

@@ -1,4 +1,4 @@
-"""Operators of torch: their classes, their schemas, their tags and their kernels.
+"""Operators of torch: their classes, what is found by name, their schemas and their kernels.
 
 A class that torch does not export is found as the type of an operator, which needs no private name.
 """
@@ -33,6 +33,16 @@ else:
     HigherOrderOperator = find_first("torch._ops.HigherOrderOperator", instead=type("HigherOrderOperator", (), {}))
 
 
+def find_operator(path: str) -> Any:
+    """Return an operator by its path below ``torch.ops``; an object that is no operator if this release has none."""
+    return find_first(f"torch.ops.{path}", instead=object())
+
+
+def find_tag(name: str) -> Any:
+    """Return a tag by its name; an object that tags no operator if this release has no such tag."""
+    return find_first(f"torch.Tag.{name}", instead=object())
+
+
 def _read_schema_by_name(func: Any) -> Any:
     name, _, overload = func.name().partition(".")
     return find("torch._C._get_schema")(name, overload)
@@ -43,45 +53,13 @@ def _read_schema_by_name(func: Any) -> Any:
 read_schema: Callable[[Any], Any] = (
     attrgetter("_schema") if hasattr(torch.ops.aten.add.Tensor, field("_schema")) else _read_schema_by_name
 )
-#: The dispatch key of operators that are made of others. Without it such an operator is not known, unless it has a
-#: formula.
-_COMPOSITE: Any = find("torch._C.DispatchKey.CompositeImplicitAutograd")
-#: Whether an operator of a name has a kernel in C++ for a dispatch key, and what runs it. Without these the kernel in
-#: Python takes it apart, where there is one.
-_has_kernel_for_key: Callable[[str, Any], bool] = find_first(
-    "torch._C._dispatch_has_kernel_for_dispatch_key", instead=lambda name, key: False
-)
-_RUN_BY_KEY = field("_op_dk")
-#: The dispatch keys of kernels for nested tensors alone. Without them an operator comes apart for these as for others.
-_NESTED = find_all("torch._C.DispatchKey.CompositeImplicitAutogradNestedTensor", "torch._C.DispatchKey.NestedTensorCPU")
-#: The dispatch key of the kernel that an operator that takes functions has in Python. Without it what its functions do
-#: is not counted.
-_EXPLICIT: Any = find("torch._C.DispatchKey.CompositeExplicitAutograd")
+
+# Kernels: what computes an operator -----------------------------------------------------------------------------------
+
 #: Returns whether an operator of that name has a kernel at all. Without the function each is taken to have one.
 has_kernel: Callable[[str], bool] = find_first("torch._C._dispatch_has_kernel", instead=lambda name: True)
-
-#: The kernels that are written in Python, as "namespace/name/dispatch key". Without the set, the memory of operators
-#: that have one seems to be that of their results alone.
-_PYTHON_KERNELS: set[str] = find_first("torch.library._impls", instead=set())
-
-
-def find_tag(name: str) -> Any:
-    """Return a tag by its name; an object that tags no operator if this release has no such tag."""
-    return find_first(f"torch.Tag.{name}", instead=object())
-
-
-def find_operator(path: str) -> Any:
-    """Return an operator by its path below ``torch.ops``; an object that is no operator if this release has none."""
-    return find_first(f"torch.ops.{path}", instead=object())
-
-
-def find_dtype(name: str) -> Any:
-    """Return a dtype by its name; an object that no tensor has as its dtype if this release has no such dtype."""
-    return find_first(f"torch.{name}", instead=object())
-
-
-#: The dtype with two numbers in each element, which torch 2.8 and newer have.
-FLOAT4 = find_dtype("float4_e2m1fn_x2")
+#: The key of operators that are made of others. Without it such an operator is not known, unless it has a formula.
+_COMPOSITE: Any = find("torch._C.DispatchKey.CompositeImplicitAutograd")
 
 
 def is_composite(func: Any) -> bool:
@@ -89,12 +67,12 @@ def is_composite(func: Any) -> bool:
     return _COMPOSITE is not None and bool(func.has_kernel_for_dispatch_key(_COMPOSITE))
 
 
-def has_python_kernel(func: Any, device: torch.device) -> bool:
-    """Return whether a kernel in Python computes an operator of someone else's on a device."""
-    if func.namespace in ("aten", "prims"):
-        return False
-    name = func.name().replace("::", "/")
-    return any(f"{name}/{key}" in _PYTHON_KERNELS for key in (device.type.upper(), "CompositeExplicitAutograd"))
+#: Whether an operator of a name has a kernel in C++ for a key, and the method that runs it. Without these the kernel in
+#: Python takes the operator apart, where there is one.
+_has_kernel_for_key: Callable[[str, Any], bool] = find_first(
+    "torch._C._dispatch_has_kernel_for_dispatch_key", instead=lambda name, key: False
+)
+_RUN_BY_KEY = field("_op_dk")
 
 
 def take_apart(func: Any, args: Any, kwargs: Any) -> Any:
@@ -107,16 +85,45 @@ def take_apart(func: Any, args: Any, kwargs: Any) -> Any:
     return func.decompose(*args, **kwargs)
 
 
+#: The keys of kernels for nested tensors alone. Without them an operator comes apart for these as for others.
+_NESTED = find_all("torch._C.DispatchKey.CompositeImplicitAutogradNestedTensor", "torch._C.DispatchKey.NestedTensorCPU")
+
+
 @cache
 def has_nested_kernel(func: Any) -> bool:
     """Return whether an operator has a kernel of its own for nested tensors, in place of other operators."""
     return any(func.has_kernel_for_dispatch_key(key) for key in _NESTED)
 
 
+#: The kernels that are written in Python, as "namespace/name/key". Without the set, the memory of operators that have
+#: one seems to be that of their results alone.
+_PYTHON_KERNELS: set[str] = find_first("torch.library._impls", instead=set())
+
+
+def has_python_kernel(func: Any, device: torch.device) -> bool:
+    """Return whether a kernel in Python computes an operator of someone else's on a device."""
+    if func.namespace in ("aten", "prims"):
+        return False
+    name = func.name().replace("::", "/")
+    return any(f"{name}/{key}" in _PYTHON_KERNELS for key in (device.type.upper(), "CompositeExplicitAutograd"))
+
+
+#: The key of the kernel in Python of an operator that takes functions. Without it what these do is not counted.
+_EXPLICIT: Any = find("torch._C.DispatchKey.CompositeExplicitAutograd")
+
+
 def find_python_kernel(func: HigherOrderOperator) -> Any:
     """Return the kernel in Python of an operator that takes functions; None if it is not known."""
     return getattr(func, "py_kernels", {}).get(_EXPLICIT)
 
+
+def find_triton_kernel(number: int) -> Any:
+    """Return a kernel of Triton by its number; None where that is not known, and it is called "kernel"."""
+    table = find("torch._higher_order_ops.triton_kernel_wrap.kernel_side_table")
+    return None if table is None else table.get_kernel(number)
+
+
+# Single operators -----------------------------------------------------------------------------------------------------
 
 #: Returns the number of the kernel that torch takes for attention; an operator, though its name begins with an
 #: underscore.
@@ -138,9 +145,3 @@ efficient_attention: Callable[..., Any] = find_first(
 def find_scan() -> Any:
     """Return the function that a scan calls for its steps; None where there is none: then a scan is not counted."""
     return find("torch._higher_order_ops.scan.generic_scan")
-
-
-def find_triton_kernel(number: int) -> Any:
-    """Return a kernel of Triton by its number; None where that is not known, and it is called "kernel"."""
-    table = find("torch._higher_order_ops.triton_kernel_wrap.kernel_side_table")
-    return None if table is None else table.get_kernel(number)

@@ -19,6 +19,15 @@ from .names import find_all, find_first, require_class
 TensorBase: Any = find_first("torch._C.TensorBase", instead=torch.Tensor)
 #: ``torch.FloatTensor`` and the like.
 tensor_classes: tuple[Any, ...] = tuple(find_first("torch._tensor_classes", instead=()))
+
+
+def find_dtype(name: str) -> Any:
+    """Return a dtype by its name; an object that no tensor has as its dtype if this release has no such dtype."""
+    return find_first(f"torch.{name}", instead=object())
+
+
+#: The dtype with two numbers in each element, which torch 2.8 and newer have.
+FLOAT4 = find_dtype("float4_e2m1fn_x2")
 #: Functions that tell whether a tensor is a view, which only autograd's kernels know.
 VIEW_QUESTIONS = find_all("torch.Tensor._is_view", "torch.Tensor._base.__get__")
 #: The ``__torch_dispatch__`` of a class that leaves operators to torch.

@@ -10,8 +10,7 @@ import torch
 from profilerkit.costs import Numbers, Shape
 
 from ..compat.modes import disable_dispatch_modes
-from ..compat.operators import FLOAT4
-from ..compat.tensors import FakeTensor
+from ..compat.tensors import FLOAT4, FakeTensor
 
 __all__ = [
     "BooleanShape",

@@ -23,7 +23,7 @@ _LEFT_OUT = OF_STATE_DICTS | {"training"}
 BYTES_OF["torch"] = read_bytes
 
 
-def read_structure(model: nn.Module, flags: bool = True) -> list[Any]:
+def read_structure(model: nn.Module, *, flags: bool = True) -> list[Any]:
     """Return what changes when a model does, to be compared with ``==``.
 
     It has each module's identity and class, the tensors it owns (which, how large, how often written to), its hooks, a
@@ -31,18 +31,17 @@ def read_structure(model: nn.Module, flags: bool = True) -> list[Any]:
     objects. Of each class it has the attributes too, and of functions what they close over and the global variables
     that they name. It is one walk over the attributes, and reads the values of integers and single numbers alone.
 
-    The training flags are part of it with ``flags``, and where they differ: a pass for inference is made without any of
-    them, and one for training with all of them, unless only some are set.
+    The training flags are part of it with ``flags``. Without, they are where they differ: a pass for inference is made
+    without any of them, and one for training with all of them, unless only some are set.
     """
     contents = Contents(_add_special, reads_globals=True)
     training: list[Any] = []
     for module in list_modules(model):
-        kind = type(module)
+        kind, attributes = type(module), module.__dict__
         contents.written += (Identity(module), kind)
         contents.add_class(kind)
-        ignored = keras_bookkeeping(module)
-        attributes = module.__dict__
         training.append(attributes.get("training"))
+        ignored = keras_bookkeeping(module)
         left_out = _LEFT_OUT | ignored if ignored else _LEFT_OUT
         contents.add_attributes({name: attributes[name] for name in attributes if name not in left_out})
     if flags or len(set(training)) > 1:
@@ -63,19 +62,14 @@ def _add_special(value: Any, contents: Contents) -> bool:
 
 def _add_tensor(tensor: torch.Tensor, contents: Contents) -> None:
     """Write down which tensor it is, how large, and how often it was written to; values that the model may go by."""
-    is_lazy = is_unsized(tensor)
+    contents.written += (Identity(tensor), tensor.dtype, tensor.device, tensor.requires_grad)
+    if is_unsized(tensor):
+        return
     has_address = type(tensor) in PLAIN_TYPES and tensor.layout is torch.strided
-    contents.written += (
-        Identity(tensor),
-        None if is_lazy else tensor.shape,
-        tensor.dtype,
-        tensor.device,
-        tensor.requires_grad,
-        tensor.data_ptr() if has_address else 0,  # ``tensor.data = ...`` counts as no write
-        0 if is_lazy or tensor.is_inference() else count_writes(tensor),
-    )
+    address = tensor.data_ptr() if has_address else 0  # ``tensor.data = ...`` counts as no write
+    contents.written += (tensor.shape, address, 0 if tensor.is_inference() else count_writes(tensor))
     is_integer = not (tensor.is_floating_point() or tensor.is_complex())
-    if not is_lazy and (is_integer or tensor.numel() == 1):
+    if is_integer or tensor.numel() == 1:
         contents.add_values(tensor)  # a write to ``tensor.data`` is not counted
     if type(tensor) is torch.Tensor and tensor.__dict__:
         contents.add_attributes(tensor.__dict__)

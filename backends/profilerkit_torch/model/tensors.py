@@ -14,8 +14,7 @@ from torch.nn.parameter import is_lazy as is_unsized
 
 from profilerkit.process.cached import once_for_each
 
-from ..compat.operators import FLOAT4, find_dtype
-from ..compat.tensors import find_storage, is_view, storage_address
+from ..compat.tensors import FLOAT4, find_dtype, find_storage, is_view, storage_address
 
 __all__ = [
     "PLAIN_TYPES",

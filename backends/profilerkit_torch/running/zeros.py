@@ -26,7 +26,8 @@ from profilerkit.trace.records import OpRecord
 
 from ..compat.modes import TorchDispatchMode
 from ..compat.modules import read_buffers, read_parameters
-from ..compat.operators import FLOAT4, read_schema
+from ..compat.operators import read_schema
+from ..compat.tensors import FLOAT4
 from ..model.inventory import Inventory, is_lazy
 from ..model.keras_layers import adapt_to_keras, holds_keras, list_reported_weights
 from ..model.modules import find_mirrors, list_modules

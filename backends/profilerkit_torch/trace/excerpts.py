@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from profilerkit.trace.bounds import Branch, Choice, PeakSpread
 from profilerkit.trace.records import OpRecord
 
-from ..compat.modes import list_dispatch_modes
+from ..compat.modes import dispatch_modes
 
 if TYPE_CHECKING:
     from .pass_record import PassRecord
@@ -115,7 +115,7 @@ def record_call(recorder: Recorder, function: Callable[..., Any], operands: Iter
 
 def record_into(recorder: Recorder) -> AbstractContextManager[Any]:
     """Have a recorder record, where it does not already."""
-    is_active = any(mode is recorder for mode in list_dispatch_modes())
+    is_active = any(mode is recorder for mode in dispatch_modes.list())
     return nullcontext() if is_active else recorder
 
 

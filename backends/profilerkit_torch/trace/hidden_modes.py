@@ -21,7 +21,7 @@ from torch.overrides import TorchFunctionMode
 
 from profilerkit.process.restoring import restored
 
-from ..compat.modes import list_function_modes, unseen_by_functions, without_function_modes
+from ..compat.modes import function_modes, unseen_by_functions
 from ..compat.modules import call_hooks
 from ..compat.tensors import FAKE_NAMESPACE, FakeTensor
 from ..model.inventory import Inventory
@@ -47,10 +47,10 @@ def _ignore_pass_modes(function: Callable[..., bool]) -> Callable[..., bool]:
 
     @wraps(function)
     def answer(*args: Any) -> bool:
-        modes = list_function_modes()
+        modes = function_modes.list()
         if _is_asked_by_torch() or not all(isinstance(mode, PassMode) for mode in modes):
             return function(*args)
-        with without_function_modes():
+        with function_modes.taken_away():
             return function(*args)
 
     return answer
@@ -61,7 +61,7 @@ def _ask_pass_modes(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(function)
     def ask(*args: Any, **kwargs: Any) -> Any:
-        modes: list[Any] = [mode for mode in list_function_modes() if isinstance(mode, PassMode)]
+        modes: list[Any] = [mode for mode in function_modes.list() if isinstance(mode, PassMode)]
         if not modes or _is_asked_by_torch():
             return function(*args, **kwargs)
         with unseen_by_functions():

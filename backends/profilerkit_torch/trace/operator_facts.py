@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import torch
 
-from ..compat.compiler import is_forward_ad_active
 from ..compat.operators import HigherOrderOperator, find_operator, find_tag, read_schema
+from ..compat.recording import is_forward_ad_active
 from ..compat.tensors import FAKE_MODULE
 from ..untouched.write_guard import may_write
 

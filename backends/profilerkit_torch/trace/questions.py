@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import torch
 
 from ..compat.autograd import make_dual
-from ..compat.compiler import find_transform_level
 from ..compat.modes import are_subclasses_asked
 from ..compat.modules import GLOBAL_CALL_HOOKS, call_hooks
+from ..compat.recording import find_transform_level
 from ..compat.tensors import VIEW_QUESTIONS, FakeTensor, stands_in, tensor_classes
 from ..model.inventory import Inventory
 from ..model.tensors import is_wrapper_class

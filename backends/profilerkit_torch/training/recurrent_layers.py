@@ -19,8 +19,8 @@ from profilerkit.costs import Cost, recurrent
 from profilerkit.process.restoring import restored
 
 from ..compat.autograd import is_asked_for
-from ..compat.compiler import find_transform_level
 from ..compat.modes import disable_dispatch_modes, is_any_autocast_enabled, unseen_by_functions
+from ..compat.recording import find_transform_level
 from ..compat.tensors import stands_in
 from ..trace.inference_pass import below_autograd
 from ..trace.meta_outputs import RECURRENT

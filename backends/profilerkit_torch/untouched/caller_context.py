@@ -8,7 +8,7 @@ the caller's function modes back for as long as the user's own code runs: a defa
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from types import TracebackType
 from typing import Any
@@ -18,18 +18,8 @@ import torch
 from profilerkit import TracingError
 from profilerkit.process.restoring import restored
 
-from ..compat.compiler import count_export_modes, find_compiler, find_transform_level, is_fx_tracing, is_making_graph
-from ..compat.modes import (
-    count_dispatch_modes,
-    count_function_modes,
-    disable_dispatch_modes,
-    list_function_modes,
-    pop_dispatch_mode,
-    pop_function_mode,
-    push_function_mode,
-    read_mode_flags,
-    set_mode_flags,
-)
+from ..compat.modes import disable_dispatch_modes, dispatch_modes, function_modes, note_mode_flags
+from ..compat.recording import count_export_modes, find_compiler, find_transform_level, is_fx_tracing, is_making_graph
 from ..compat.settings import read_default_device, set_default_device
 
 __all__ = ["apart", "as_caller", "has_function_modes", "modes_as_they_are", "note_modes", "require_no_tracing"]
@@ -59,8 +49,8 @@ class apart:
     def __enter__(self) -> None:
         """Switch off what the caller has switched on."""
         require_no_tracing()
-        dispatch = count_dispatch_modes() or count_export_modes()
-        in_functions = self._functions and count_function_modes()
+        dispatch = dispatch_modes.count() or count_export_modes()
+        in_functions = self._functions and function_modes.count()
         if not (dispatch or in_functions or torch.is_inference_mode_enabled()):
             return
         with ExitStack() as stack:
@@ -83,25 +73,17 @@ class apart:
 
 @contextmanager
 def _without_function_modes() -> Iterator[None]:
-    modes = list_function_modes()
+    modes = function_modes.list()
     stacks = [*_set_aside.stacks]
 
     def restore() -> None:
         _set_aside.stacks[:] = stacks
-        _set_function_modes(modes)
+        function_modes.set(modes)
 
     with restored(restore, in_child=False):
         _set_aside.stacks.append(modes)
-        _set_function_modes([])
+        function_modes.set([])
         yield
-
-
-def _set_function_modes(modes: Sequence[Any]) -> None:
-    """Have these function modes on and no others, the innermost last."""
-    for _ in range(count_function_modes()):
-        pop_function_mode()
-    for mode in modes:
-        push_function_mode(mode)
 
 
 def has_function_modes() -> bool:
@@ -116,10 +98,10 @@ def as_caller() -> Iterator[None]:
     A default device "meta" is left out: it is for making models, and no model runs on it.
     """
     with modes_as_they_are():
-        if _set_aside.stacks and not count_function_modes():
+        if _set_aside.stacks and not function_modes.count():
             for mode in _set_aside.stacks[-1]:
                 if not _is_for_meta(mode):
-                    push_function_mode(mode)
+                    function_modes.push(mode)
         yield
 
 
@@ -130,17 +112,17 @@ def _is_for_meta(mode: Any) -> bool:
 
 def note_modes() -> Callable[[], None]:
     """Note the modes and the device; return what takes away modes that are left switched on, and puts these back."""
-    dispatch, device = count_dispatch_modes(), read_default_device()
-    functions = list_function_modes() if count_function_modes() else []
-    flags = read_mode_flags()
+    dispatch, device = dispatch_modes.count(), read_default_device()
+    functions = function_modes.list() if function_modes.count() else []
+    restore_flags = note_mode_flags()
 
     def restore() -> None:
-        if count_dispatch_modes() > dispatch:
-            while count_dispatch_modes() > dispatch:
-                pop_dispatch_mode()
-            set_mode_flags(flags)
-        if functions or count_function_modes():
-            _set_function_modes(functions)
+        if dispatch_modes.count() > dispatch:
+            while dispatch_modes.count() > dispatch:
+                dispatch_modes.pop()
+            restore_flags()
+        if functions or function_modes.count():
+            function_modes.set(functions)
         if read_default_device() != device:
             set_default_device(device)
 
