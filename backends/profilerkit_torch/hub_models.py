@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
-from urllib.parse import urlsplit
-from urllib.request import getproxies
 
 import torch
 
@@ -63,13 +60,11 @@ def _find_configuration(transformers: ModuleType, spec: str, name: str, trust: b
     """Return the configuration in a folder, the default one of a type of model, or that of a name on the hub."""
     remote = {"trust_remote_code": trust}
     if Path(name).exists():
-        return _read_folder(
-            spec, lambda: transformers.AutoConfig.from_pretrained(name, local_files_only=True, **remote)
-        )
+        return read_file(spec, lambda: transformers.AutoConfig.from_pretrained(name, local_files_only=True, **remote))
     if name in transformers.CONFIG_MAPPING:
         return transformers.AutoConfig.for_model(name)
     try:
-        return transformers.AutoConfig.from_pretrained(name, local_files_only=_is_without_network(), **remote)
+        return transformers.AutoConfig.from_pretrained(name, **remote)
     except MemoryError:
         raise
     except Exception as error:
@@ -78,34 +73,6 @@ def _find_configuration(transformers: ModuleType, spec: str, name: str, trust: b
             f"{spec!r}: there is no folder {name!r}, no type of model of that name (the nearest are {nearest}), and no "
             f"configuration of it can be had from the hub: {str(error).strip().splitlines()[0]}"
         ) from error
-
-
-def _is_without_network() -> bool:
-    """Return whether the name of the hub leads nowhere: the hub's library would try it again for half a minute."""
-    from huggingface_hub.constants import ENDPOINT
-
-    host = urlsplit(ENDPOINT).hostname
-    if host is None or getproxies():  # a proxy may know the name
-        return False
-    try:
-        socket.getaddrinfo(host, None)
-    except OSError:
-        return True
-    return False
-
-
-def _read_folder(spec: str, read_configuration: Callable[[], Any]) -> Any:
-    """Return the configuration in a folder; raises `InputError` where transformers cannot read it."""
-    try:
-        return read_file(spec, read_configuration)
-    except InputError as error:
-        unknown = error.__cause__
-        if isinstance(unknown, AttributeError) and unknown.obj is torch:  # transformers reads a dtype by its name
-            raise InputError(
-                f"{spec!r}: its config.json names the dtype {unknown.name!r}, which torch does not have; write "
-                "float32, bfloat16 or float16 as dtype, or leave it out for float32"
-            ) from unknown
-        raise
 
 
 def _require_code_of_transformers(spec: str, config: Any) -> None:

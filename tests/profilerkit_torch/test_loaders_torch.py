@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import sys
 import types
 import warnings
@@ -177,30 +176,6 @@ def test_the_type_of_a_model(transformers: Any, monkeypatch: pytest.MonkeyPatch)
         assert all(parameter.is_meta for parameter in loaded.model.parameters())
     whisper = load_model("hf:whisper").input_shape
     assert whisper == {"input_features": ((80, 3000), "float32"), "decoder_input_ids": ((128,), "int64")}
-
-
-def test_the_hub_is_not_asked_without_a_network(transformers: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its library would try again for half a minute; a proxy may know a name that this machine does not."""
-    asked: list[bool] = []
-
-    def give_default(name: str, local_files_only: bool, **options: Any) -> Any:
-        asked.append(local_files_only)
-        return transformers.BertConfig()
-
-    def find_nothing(*arguments: Any) -> Any:
-        raise socket.gaierror("Name or service not known")
-
-    monkeypatch.setattr(transformers.AutoConfig, "from_pretrained", give_default)
-    cases: list[tuple[Any, dict[str, str], bool]] = [
-        (find_nothing, {}, True),
-        (lambda *_: [], {}, False),
-        (find_nothing, {"https": "http://proxy"}, False),
-    ]
-    for find, proxies, is_local in cases:
-        monkeypatch.setattr(socket, "getaddrinfo", find)
-        monkeypatch.setattr("profilerkit_torch.hub_models.getproxies", lambda proxies=proxies: proxies)
-        load_model("hf:someone/bert")
-        assert asked.pop() is is_local
 
 
 def test_a_configuration_that_is_nowhere(transformers: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -59,8 +59,6 @@ is_view: Callable[[torch.Tensor], bool] = find_first("torch.Tensor._is_view", in
 is_zerotensor: Callable[[torch.Tensor], bool] = find_first("torch.Tensor._is_zerotensor", instead=lambda tensor: True)
 #: Returns the address of a storage, by which it is known. Without it, that of its object in Python.
 storage_address: Callable[[Any], int] = attrgetter("_cdata") if find("torch.UntypedStorage._cdata") is not None else id
-#: Returns 0 where no elements of a tensor share memory, 1 where some do, 2 where torch cannot tell. Without it 0.
-_read_overlap: Callable[[torch.Tensor], int] = find_first("torch._debug_has_internal_overlap", instead=lambda tensor: 0)
 #: The class of nested tensors whose values are in one tensor, which they are views of.
 _JaggedTensor: Any = find_first(
     "torch.nested._internal.nested_tensor.NestedTensor", instead=type("NestedTensor", (), {})
@@ -72,11 +70,6 @@ def find_storage(tensor: torch.Tensor) -> Any:
     """Return the storage in which a tensor's elements are; raises RuntimeError where they are in several."""
     values: Any = tensor._values if type(tensor) is _JaggedTensor else tensor
     return values.untyped_storage()
-
-
-def has_shared_elements(tensor: torch.Tensor) -> bool:
-    """Return whether several elements of a tensor surely are one in memory, as after ``expand``."""
-    return _read_overlap(tensor) == 1
 
 
 def count_writes(tensor: torch.Tensor) -> int:

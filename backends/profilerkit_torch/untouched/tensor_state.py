@@ -13,7 +13,7 @@ from profilerkit.process.restoring import Step, call_each, for_each
 
 from ..compat.autograd import set_version
 from ..compat.modules import ACCUMULATION_HOOKS, GRADIENT_HOOKS
-from ..compat.tensors import count_writes, has_shared_elements, is_view
+from ..compat.tensors import count_writes, is_view
 from ..model.tensors import PLAIN_TYPES, SPARSE_PARTS, has_graph, has_storage, identify_elements, list_with_values
 from .snapshots import refill
 
@@ -145,22 +145,12 @@ def write_back_alone(values: Iterable[KeptValue]) -> None:
 
 
 def _copy_to(tensor: torch.Tensor, value: torch.Tensor) -> None:
-    """Copy values to a tensor; where torch refuses to, because elements share their memory, into its storage."""
-    if tensor.layout is not torch.strided or tensor.is_nested or not has_shared_elements(tensor):
-        tensor.copy_(value)
-        return
-    length = tensor.untyped_storage().nbytes() // tensor.element_size()
-    storage = tensor.as_strided((length,), (1,), 0)
-    storage[_list_places(tensor).flatten()] = value.flatten()
-
-
-def _list_places(tensor: torch.Tensor) -> torch.Tensor:
-    """Return where in its storage each element lies, in the shape of the tensor: ``offset + sum(index * stride)``."""
-    places = torch.full(tensor.shape, int(tensor.storage_offset()), dtype=torch.int64, device=tensor.device)
-    for dimension, (size, stride) in enumerate(zip(tensor.shape, tensor.stride(), strict=True)):
-        steps = torch.arange(size, device=tensor.device) * stride
-        places += steps.reshape(-1, *[1] * (tensor.dim() - dimension - 1))
-    return places
+    """Copy values to a tensor; to one of those that ``expand`` has made of one in memory, which torch would refuse."""
+    if tensor.layout is torch.strided and not tensor.is_nested:
+        for dimension, (size, stride) in enumerate(zip(tensor.shape, tensor.stride(), strict=True)):
+            if size > 1 and stride == 0:
+                tensor, value = tensor.narrow(dimension, 0, 1), value.narrow(dimension, 0, 1)
+    tensor.copy_(value)
 
 
 def _is_equal(tensor: torch.Tensor, value: torch.Tensor) -> bool:

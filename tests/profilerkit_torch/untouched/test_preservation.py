@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import itertools
 import random
-import time
 import types
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
@@ -403,6 +402,23 @@ def test_every_part_of_a_storage_that_is_written_is_written_back() -> None:
     assert (model.first.tolist(), model.second.tolist()) == ([0.0] * 4, [0.0] * 4)
 
 
+@pytest.mark.parametrize("run", [run_trace, run_timing, run_evaluation])
+def test_a_buffer_whose_elements_are_one_in_memory_is_written_back(run: Run) -> None:
+    class Expanded(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(4, 4)
+            self.register_buffer("rows", torch.zeros(2, 1).expand(2, 4))
+
+        def forward(self, x: torch.Tensor) -> Any:
+            self.rows[:, :1].numpy()[:] = 3  # type: ignore[index]
+            return self.layer(x)
+
+    model = Expanded()
+    run(model, ones(2, 4))
+    assert model.rows.tolist() == [[0.0] * 4] * 2  # type: ignore[operator,union-attr]
+
+
 def test_evaluation_warns_of_parameters_that_were_changed() -> None:
     with pytest.warns(ModelChangedWarning, match="changed the parameters weight in place"):
         run_evaluation(WritesParameter(), ones(2, 4))
@@ -532,14 +548,6 @@ def test_a_container_that_answers_no_question_comes_back(kind: Any) -> None:
     profile(model, ones(2, 4), metrics=["execution_time"], max_seconds=0.01, strict=True)
     assert model.container is container
     assert (dict(kind.items(container)) if issubclass(kind, dict) else list(kind.__iter__(container))) == content
-
-
-def test_a_big_vocabulary_costs_no_time() -> None:
-    model = nn.Linear(4, 3)
-    model.vocabulary = {str(number): number for number in range(200_000)}  # type: ignore[assignment]
-    start = time.perf_counter()
-    run_trace(model, ones(2, 4))
-    assert time.perf_counter() - start < 2
 
 
 @pytest.mark.parametrize("run", RUNS)
