@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -63,7 +64,8 @@ class WatchingMode(TorchDispatchMode):
         return False
 
 
-class ModeStack(NamedTuple):
+@dataclass(frozen=True)
+class ModeStack:
     """The modes of one kind that are on: how many, which, the innermost last, and what takes away and adds the last."""
 
     count: Callable[[], int]
@@ -95,7 +97,7 @@ def _read_each(path: str, stack: Callable[[], ModeStack]) -> list[Any]:
 
 
 #: The modes that see functions. Without its name, one of these is told by the others.
-function_modes = ModeStack(
+function_modes: ModeStack = ModeStack(
     find_first("torch._C._len_torch_function_stack", instead=lambda: len(function_modes.list())),
     find_first(
         "torch.overrides._get_current_function_mode_stack",
@@ -105,7 +107,7 @@ function_modes = ModeStack(
     find_first("torch.overrides._push_mode", "torch._C._push_on_torch_function_stack"),
 )
 #: The modes that see operators.
-dispatch_modes = ModeStack(
+dispatch_modes: ModeStack = ModeStack(
     find_first("torch._C._len_torch_dispatch_stack", instead=lambda: len(dispatch_modes.list())),
     find_first(
         "torch.utils._python_dispatch._get_current_dispatch_mode_stack",

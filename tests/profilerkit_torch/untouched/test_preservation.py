@@ -416,7 +416,7 @@ def test_a_buffer_whose_elements_are_one_in_memory_is_written_back(run: Run) -> 
 
     model = Expanded()
     run(model, ones(2, 4))
-    assert model.rows.tolist() == [[0.0] * 4] * 2  # type: ignore[operator,union-attr]
+    assert model.rows.tolist() == [[0.0] * 4] * 2  # type: ignore[operator]
 
 
 def test_evaluation_warns_of_parameters_that_were_changed() -> None:
