@@ -12,8 +12,8 @@ from torch.nn import functional as F
 
 from profilerkit.process.cached import cached_property
 
-from ..compat.compiler import find_transform_level
 from ..compat.operators import efficient_attention, flash_attention
+from ..compat.recording import find_transform_level
 from .attention_kernels import choose_kernel
 from .hidden_modes import PassMode
 
