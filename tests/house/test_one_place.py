@@ -29,7 +29,6 @@ EXCEPTIONS = {
     # The profiler of torch opens names alone: it writes to a scratch file, whose content goes the one way.
     ("profilerkit_torch/operator_timing/passes.py", "export_chrome_trace"),
     # What is written to standard error while torch's profiler starts or ends, which goes there a moment later.
-    ("profilerkit_torch/running/profiler_sessions.py", "TemporaryFile"),
     # Descriptors: standard output, the null device, pipes of a process.
     ("profilerkit/process/clean_output.py", "fdopen"),
     ("profilerkit/process/clean_output.py", "open"),
