@@ -37,8 +37,8 @@ from profilerkit.devices import device
 from profilerkit.hooks.backends import backend_named
 from profilerkit.times.sampling import Sampling, measure
 from profilerkit_predict.prediction import Calibration, Network, predict_trace
-from profilerkit_predict.prediction.calibrating import choose_clock
 from profilerkit_predict.prediction.calibration import name_phase
+from profilerkit_predict.prediction.measuring import choose_clock
 
 BATCH_SIZES = (1, 4, 16)
 #: The phases, and whether the network is compiled: plain ones first.

@@ -1,36 +1,29 @@
-"""Calibrates a device of this machine: measures operators, the host and networks, and makes the device of all that."""
+"""Calibrates a device of this machine: has operators, the host and networks measured, and makes the device of all that.
+
+`measuring` does the timing; the file of the device is written by `calibration`.
+"""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from itertools import zip_longest
 from statistics import median_high
-from typing import NamedTuple, TypeVar
 
-import msgspec
-
-from profilerkit.backend import Backend, DeviceLike, RunOptions
+from profilerkit.backend import Backend, DeviceLike
 from profilerkit.count_text import format_count
 from profilerkit.devices.info import DeviceInfo, Figure, dtype_name
 from profilerkit.error_text import error_line
-from profilerkit.errors import InputError, ProfilerKitError
 from profilerkit.process.environment import machine
-from profilerkit.protocols import NamesDevices, Trains, find_capability, require_capability
-from profilerkit.times.run import Run
-from profilerkit.times.sampling import Sampling, measure
-from profilerkit.trace.records import ModelTrace, OpRecord
+from profilerkit.protocols import NamesDevices, require_capability
 
 from ..capabilities import CAPABILITIES, Calibrates
-from .calibration import Calibration, Network, name_phase, write_content
-from .cases import CalibrationCase, CalibrationNetwork, OperatorCall
-from .operators import count_moved_bytes, find_family, find_kind, find_sizes, is_free, plain_name
-from .predicting import predict_trace
-from .tables import EfficiencyTable, Point
+from .calibration import Calibration, write_content
+from .cases import CalibrationCase
+from .measuring import choose_clock, measure_networks, measure_tables
 
-__all__ = ["calibrate", "choose_clock", "describe_left_out", "in_spread_order", "measure_networks", "measure_tables"]
+__all__ = ["calibrate", "describe_left_out"]
 
 #: The shares of the time that the host and the networks have; the operators have the rest.
 _OF_HOST, _OF_NETWORKS = 0.1, 0.35
@@ -177,199 +170,3 @@ def _find_median_spread(calibration: Calibration) -> float:
     """Return the median of the spreads of all points."""
     spreads = (point.spread for table in calibration.tables for point in table.points)
     return float(f"{median_high(spreads):.3g}")
-
-
-#: Shorter calls are timed several at a time, so that the clock is no part of them.
-_SHORTEST_SAMPLE = 200e-6
-#: How often an operator is timed at least, and how often if the time does not suffice.
-_SAMPLES, _FEWEST_SAMPLES = 20, 3
-
-T = TypeVar("T")
-
-
-def choose_clock(device: DeviceInfo, threads: int) -> Callable[[], float]:
-    """Return the clock to measure by: on one thread of a CPU the time of the process, which other programs leave alone.
-
-    It is that of a wall clock if nothing else runs.
-    """
-    return time.process_time if device.kind == "cpu" and threads == 1 else time.perf_counter
-
-
-class _TablePoint(NamedTuple):
-    """A point, and the table that it belongs to: that of a kind or family in a dtype."""
-
-    kind: str
-    dtype: str
-    point: Point
-
-
-def measure_tables(
-    backend: Backend,
-    cases: Iterable[CalibrationCase],
-    seconds: float,
-    clock: Callable[[], float] = time.perf_counter,
-    leave_out: Callable[[CalibrationCase, Exception], object] | None = None,
-) -> tuple[EfficiencyTable, ...]:
-    """Measure operators and return their tables; raises `InputError` if a case is not one operator.
-
-    If the time is over before all are measured, those that are left out are spread over all kinds and sizes. An
-    operator that the device refuses, as some are in some dtypes, goes to ``leave_out``; without that it raises.
-    """
-    listed = in_spread_order(cases, lambda case: case.name.partition(" ")[0])
-    points: dict[tuple[str, str], list[Point]] = {}
-    deadline = time.perf_counter() + seconds
-    for index, case in enumerate(listed):
-        left = deadline - time.perf_counter()
-        if left <= 0 and _has_both(points):
-            break
-        try:
-            measured = _measure_case(backend, case, max(left, 0.0) / (len(listed) - index), clock)
-        except ProfilerKitError:
-            raise
-        except Exception as error:
-            if leave_out is None:
-                raise
-            leave_out(case, error)
-            continue
-        points.setdefault((measured.kind, measured.dtype), []).append(measured.point)
-    if not points:
-        raise InputError(f"the {backend.name} backend provides no operator to measure")
-    return tuple(EfficiencyTable(kind, dtype, tuple(members)) for (kind, dtype), members in points.items())
-
-
-def _measure_case(backend: Backend, case: CalibrationCase, seconds: float, clock: Callable[[], float]) -> _TablePoint:
-    """Measure one case in about so many seconds."""
-    made = case.make()
-    operator = _find_operator(backend, case, made)
-    dtype = operator.outputs[0].dtype
-    moved = max(1.0, count_moved_bytes(operator))
-    taken = _time_call(made.call, seconds, clock)
-    host_seconds = made.host_seconds()  # known now that it was called
-    if case.is_gradient:  # two products, by the weight and by the input
-        name = f"{plain_name(operator.operator)}_backward"
-        operator = msgspec.structs.replace(operator, operator=name, macs=2 * operator.macs, phase="backward")
-    if operator.macs:
-        point = Point(find_sizes(operator), 2.0 * operator.macs, taken.shortest, taken.spread, host_seconds)
-        return _TablePoint(find_kind(operator), dtype, point)
-    point = Point((moved,), moved, taken.shortest, taken.spread, host_seconds)
-    return _TablePoint(find_family(operator), dtype, point)
-
-
-def _find_operator(backend: Backend, case: CalibrationCase, made: OperatorCall) -> OpRecord:
-    """Return the one operator of a case; raises `InputError` if it is none or several."""
-    trace = backend.trace(made.model, made.inputs)
-    operators = [operator for operator in trace.operators if not is_free(operator)]
-    if len(operators) != 1 or not operators[0].outputs:
-        names = ", ".join(operator.operator for operator in operators) or f"none ({trace.failure})"
-        raise InputError(f"the case {case.name!r} of a calibration is not one operator; it runs {names}")
-    return operators[0]
-
-
-def _has_both(points: Mapping[tuple[str, str], Sequence[Point]]) -> bool:
-    """Return whether there are products and traffic: with less there is no peak and no bandwidth."""
-    return {len(members[0].sizes) > 1 for members in points.values()} == {True, False}
-
-
-def in_spread_order(cases: Iterable[T], group_of: Callable[[T], str]) -> list[T]:
-    """Return cases so that any first part of them has some of each group, and of each the ends and the middle.
-
-    >>> in_spread_order(["a1", "a2", "a3", "a4", "b1"], lambda case: case[0])
-    ['a1', 'b1', 'a4', 'a2', 'a3']
-    """
-    groups: dict[str, list[T]] = {}
-    for case in cases:
-        groups.setdefault(group_of(case), []).append(case)
-    ordered = [[group[index] for index in _list_ends_first(len(group))] for group in groups.values()]
-    return [case for row in zip_longest(*ordered) for case in row if case is not None]
-
-
-def _list_ends_first(number: int) -> list[int]:
-    """Return the numbers below a number: both ends, then the middle of each gap that is left."""
-    order = [0] if number == 1 else [0, number - 1]
-    gaps = [(0, number - 1)]
-    while gaps:
-        low, high = gaps.pop(0)
-        if high - low > 1:
-            middle = (low + high) // 2
-            order.append(middle)
-            gaps += [(low, middle), (middle, high)]
-    return order
-
-
-class _CallTime(NamedTuple):
-    """The shortest seconds of a call, and how far the median is above them, as a share."""
-
-    shortest: float
-    spread: float
-
-
-def _time_call(call: Callable[[], object], seconds: float, clock: Callable[[], float]) -> _CallTime:
-    """Time a call in about so many seconds; if they do not suffice for many samples, few are taken.
-
-    The shortest time counts, since other programs make a call longer, never shorter.
-    """
-    run = Run.of(call)
-    has_own_clock = run is call  # and takes care of short calls itself
-    deadline = time.perf_counter() + seconds
-    once = 1.0  # second at the most, and the shortest of four calls
-    for _ in range(4):
-        once = min(once, max(run.seconds(clock), 1e-9))
-        if time.perf_counter() >= deadline:
-            break
-    sample = min(_SHORTEST_SAMPLE, max(seconds, 1e-6) / _FEWEST_SAMPLES)
-    repeats = 1 if has_own_clock else max(1, math.ceil(sample / once))
-
-    def run_several() -> None:
-        for _ in range(repeats):
-            call()
-
-    left = max(deadline - time.perf_counter(), 1e-6)
-    is_short = left < _SAMPLES * repeats * once
-    samples, warmup = (_FEWEST_SAMPLES, 0) if is_short else (_SAMPLES, None)
-    sampling = Sampling(warmup=warmup, max_seconds=left, min_samples=samples, relative_precision=0.003, clock=clock)
-    taken = measure(run if has_own_clock else run_several, sampling)
-    return _CallTime(taken.min / repeats, taken.median / taken.min - 1)
-
-
-def measure_networks(
-    backend: Backend,
-    networks: Iterable[CalibrationNetwork],
-    device: DeviceInfo,
-    seconds: float,
-    num_threads: int | None = None,
-    clock: Callable[[], float] = time.perf_counter,
-    *,
-    compiled: bool = False,
-) -> tuple[Network, ...]:
-    """Predict and run networks, compiled or not, forward and in training steps, and return the ratios of both times.
-
-    The median of the measured times counts, as in the ``execution_time`` that a prediction is of.
-    """
-    listed = list(networks)
-    if not listed:
-        return ()
-    # Without the networks of a calibration before: predictions would be corrected by their ratios already.
-    uncorrected = replace(device, calibration={**(device.calibration or {}), "networks": []})
-    phases = ("forward",) if find_capability(backend, Trains) is None else ("forward", "training")
-    runs = [(network, phase) for network in in_spread_order(listed, lambda item: item.family) for phase in phases]
-    deadline = time.perf_counter() + seconds
-    results: list[Network] = []
-    for index, (network, phase) in enumerate(runs):
-        left = deadline - time.perf_counter()
-        if left <= 0 and index >= len(phases):  # one network in each phase is measured all the same
-            break
-        left = max(left, 1e-6)
-        trace = _trace(backend, network, phase)
-        predicted = predict_trace(trace, uncorrected, compiled=compiled)
-        options = RunOptions(training=phase == "training", compile=compiled, num_threads=num_threads)
-        with backend.run(network.model, network.inputs, options) as run:
-            taken = measure(run, Sampling(max_seconds=left / (len(runs) - index), min_samples=3, clock=clock))
-        ratio = taken.median / predicted.seconds
-        results.append(Network(network.name, network.family, name_phase(phase, compiled), ratio))
-    return tuple(results)
-
-
-def _trace(backend: Backend, network: CalibrationNetwork, phase: str) -> ModelTrace:
-    if phase == "forward":
-        return backend.trace(network.model, network.inputs)
-    return require_capability(backend, Trains).trace_training(network.model, network.inputs)

@@ -21,11 +21,7 @@ from profilerkit_predict.prediction import Calibration, EfficiencyTable, Network
 from profilerkit_predict.prediction.calibrating import (
     _find_peaks,
     calibrate,
-    choose_clock,
     describe_left_out,
-    in_spread_order,
-    measure_networks,
-    measure_tables,
 )
 from profilerkit_predict.prediction.calibration import write_content, write_toml
 from profilerkit_predict.prediction.cases import (
@@ -35,6 +31,7 @@ from profilerkit_predict.prediction.cases import (
     HostSeconds,
     OperatorCall,
 )
+from profilerkit_predict.prediction.measuring import choose_clock, in_spread_order, measure_networks, measure_tables
 from profilerkit_predict.prediction.operators import (
     count_moved_bytes,
     find_family,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from profilerkit_predict.prediction.calibrating import measure_tables
+from profilerkit_predict.prediction.measuring import measure_tables
 from profilerkit_torch.calibration import queued_calls
 from profilerkit_torch.calibration.queued_calls import Busy, QueuedCall
 
