@@ -10,9 +10,10 @@ from msgspec import structs
 
 from profilerkit import ModelTrace
 from profilerkit.trace.records import LayerCall, OpRecord
-from profilerkit_predict.language_models.laws import Passes, find_root_call, find_shapes, find_terms, split_phases
+from profilerkit_predict.language_models.laws import Passes, find_root_call, find_terms, split_phases
 from profilerkit_predict.language_models.model_cache import CacheContents, CacheGrowth
 from profilerkit_predict.language_models.records import LatentAttention, ModelFacts, PassCounts, TracedPasses, Work
+from profilerkit_predict.language_models.step_shapes import find_shapes
 from profilerkit_predict.language_models.weights import (
     count_unrouted_macs,
     list_layer_weights,

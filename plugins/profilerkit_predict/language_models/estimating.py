@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 from profilerkit.trace.dtypes import element_bytes
 
 from .formulas import count_expected_experts, count_macs, count_stored_bytes
-from .laws import StepShapes
 from .records import Law
+from .step_shapes import StepShapes
 
 if TYPE_CHECKING:
     from ..prediction.calibration import Calibration
-    from .laws import AttentionShape, ProductShape, TrafficShape
     from .step_cost import StepCost
+    from .step_shapes import AttentionShape, ProductShape, TrafficShape
     from .steps import Step
 
 __all__ = ["Estimate", "Estimator", "average", "compute_rate"]

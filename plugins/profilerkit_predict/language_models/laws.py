@@ -1,16 +1,18 @@
-"""What two traced passes show, a prefill and a step after it: the laws of their work, and the shapes of a step."""
+"""The laws that the work of a model follows, by two traced passes: a prefill, and a step of one token after it.
+
+Each layer's operators are compared between both: their work grows with each token, the last one, each pair of a query
+and a key, and so on (`Law`). A backend asks with `Passes`; of the terms follows the work of a step of any length.
+"""
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from types import MappingProxyType
 from typing import NamedTuple
 
-from profilerkit.devices.products import find_dtype
 from profilerkit.trace.layer_paths import walk_outwards
 from profilerkit.trace.records import LayerCall, ModelTrace, OpRecord
 
@@ -18,19 +20,7 @@ from .formulas import count_attended_entries
 from .model_cache import is_index
 from .records import Law, Term
 
-__all__ = [
-    "AttentionShape",
-    "Passes",
-    "ProductShape",
-    "StepShapes",
-    "Terms",
-    "TrafficShape",
-    "find_laws",
-    "find_root_call",
-    "find_shapes",
-    "find_terms",
-    "split_phases",
-]
+__all__ = ["Passes", "Terms", "find_laws", "find_root_call", "find_terms", "split_phases"]
 
 
 def split_phases(trace: ModelTrace) -> tuple[tuple[int, ...], ...]:
@@ -190,174 +180,3 @@ def _find_limit(layer: str, passes: Passes) -> int | None:
 def _find_around(layer: str, values: Mapping[str, int | None]) -> int | None:
     """Return the value of a layer, or of the nearest one around it that has one; None for none."""
     return next((values[path] for path in walk_outwards(layer) if path in values), None)
-
-
-@dataclass(frozen=True, slots=True)
-class ProductShape:
-    """Products with weights that are alike.
-
-    Attributes:
-        law: That of all new tokens, or of the last one of each sequence.
-        rows: Rows of the output for one token.
-        columns: Columns of the output.
-        depth: Multiply-accumulates for each element of the output.
-        dtype: The name of their dtype.
-        count: How many there are.
-        is_experts: Whether they are of experts, whose rows are divided over the experts that are chosen.
-    """
-
-    law: Law
-    rows: int
-    columns: int
-    depth: int
-    dtype: str
-    count: int = 1
-    is_experts: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class AttentionShape:
-    """Attention of layers that are alike, which an engine runs as one fused operator each.
-
-    Attributes:
-        pairs: The multiply-accumulates of one layer, which follow pairs of a query and a key.
-        columns: The size of a head's output.
-        dtype: The name of their dtype.
-        count: In how many layers.
-    """
-
-    pairs: Term
-    columns: int
-    dtype: str
-    count: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class TrafficShape:
-    """Operators without products that are alike, after fusion.
-
-    Attributes:
-        family: The family of traffic: "normalization".
-        token_bytes: Bytes that one of them moves for each new token.
-        dtype: The name of their dtype.
-        count: How many there are.
-    """
-
-    family: str
-    token_bytes: float
-    dtype: str
-    count: int = 1
-
-
-@dataclass(frozen=True)
-class StepShapes:
-    """What a step of an engine runs: products with weights, attention, and traffic besides."""
-
-    products: tuple[ProductShape, ...] = ()
-    attention: tuple[AttentionShape, ...] = ()
-    traffic: tuple[TrafficShape, ...] = ()
-
-
-def find_shapes(passes: Passes) -> StepShapes | None:
-    """Return the shapes of a step from two traced passes; None where work follows no law of tokens and pairs.
-
-    Products are those of the step; all attention of a layer is one operator. Traffic is that of the prefill, fused as
-    `profilerkit_predict.prediction` has it: regions that write a square of the prompt are part of fused attention.
-    """
-    laws: dict[tuple[str, str], Term] = {}
-    for key, terms in find_laws(passes).items():
-        if len(terms) != 1 or terms[0].law not in (Law.TOKEN, Law.LAST, Law.PAIR) or terms[0].most_attended:
-            return None
-        laws[key] = terms[0]
-    batch = passes.batch
-    products: Counter[ProductShape] = Counter()
-    pairs: dict[str, list[OpRecord]] = {}
-    for operator in passes.decode:
-        term = laws.get((operator.layer, operator.operator))
-        if not operator.macs or term is None:
-            continue
-        if term.law is Law.PAIR:
-            pairs.setdefault(operator.layer, []).append(operator)
-        else:
-            products[_shape_product(operator, term.law, batch)] += 1
-    attention = Counter(_shape_attention(layer, operators, laws) for layer, operators in pairs.items())
-    return StepShapes(
-        tuple(replace(product, count=count) for product, count in products.items()),
-        tuple(replace(one_layer, count=count) for one_layer, count in attention.items()),
-        tuple(_list_traffic(passes, [key for key, term in laws.items() if term.law is Law.PAIR])),
-    )
-
-
-def _shape_product(operator: OpRecord, law: Law, batch: int) -> ProductShape:
-    """Return the shape of one product of the step, in which each sequence has one token."""
-    from ..prediction.operators import find_sizes
-
-    times, rows, columns, depth = find_sizes(operator)
-    is_experts = "grouped" in operator.operator
-    rows_of_a_token = max(1, times * rows // batch)
-    return ProductShape(law, rows_of_a_token, columns, depth, find_dtype(operator), is_experts=is_experts)
-
-
-def _shape_attention(layer: str, operators: Sequence[OpRecord], laws: Mapping[tuple[str, str], Term]) -> AttentionShape:
-    """Return the shape of the attention of a layer: all of its products over pairs, the last of which makes values."""
-    pairs = [term for key, term in laws.items() if key[0] == layer and term.law is Law.PAIR]
-    last = operators[-1]
-    columns = last.outputs[0].shape[-1] if last.outputs else 1
-    all_pairs = replace(pairs[0], rate=sum(term.rate for term in pairs))
-    return AttentionShape(all_pairs, max(1, columns), find_dtype(last))
-
-
-def _list_traffic(passes: Passes, of_pairs: Container[tuple[str, str]]) -> Iterable[TrafficShape]:
-    """Yield the regions without products that have a value for each token; no part of attention, and no small ones.
-
-    ``of_pairs`` are the layers and operators whose products are of pairs.
-    """
-    from ..prediction.operators import find_family, find_regions
-
-    counts: Counter[TrafficShape] = Counter()
-    tokens, in_step = passes.batch * passes.prompt, _list_step_sizes(passes)
-    for region in find_regions(_leave_attention_out(passes.prefill, of_pairs), fused=True):
-        head = region.head
-        sizes = _read_sizes(head)
-        is_square = _is_square(sizes, passes.prompt, in_step.get((head.layer, head.operator), set()))
-        is_small = math.prod(sizes) < tokens
-        if head.macs or not region.moved_bytes or is_square or is_small:
-            continue
-        dtype = find_dtype(head)
-        if dtype.startswith(("int", "uint", "bool")):  # calibrations have floats alone
-            dtype = "float32"
-        counts[TrafficShape(find_family(head), region.moved_bytes / tokens, dtype)] += 1
-    yield from (replace(shape, count=count) for shape, count in counts.items())
-
-
-def _leave_attention_out(operators: Sequence[OpRecord], of_pairs: Container[tuple[str, str]]) -> Iterator[OpRecord]:
-    """Yield the operators but for those between the products of a layer over pairs: work on scores."""
-    products: dict[str, list[int]] = {}
-    for index, operator in enumerate(operators):
-        if operator.macs and (operator.layer, operator.operator) in of_pairs:
-            products.setdefault(operator.layer, []).append(index)
-    inside = {index for of_layer in products.values() for index in range(of_layer[0] + 1, of_layer[-1])}
-    return (operator for index, operator in enumerate(operators) if index not in inside)
-
-
-def _read_sizes(operator: OpRecord) -> tuple[int, ...]:
-    return operator.outputs[0].shape if operator.outputs else ()
-
-
-def _list_step_sizes(passes: Passes) -> dict[tuple[str, str], set[tuple[int, ...]]]:
-    """Return the sizes of what the operators of each layer make in the step; none if they may be those of a window."""
-    sizes: dict[tuple[str, str], set[tuple[int, ...]]] = {}
-    if passes.prompt not in passes.windows.values():
-        for operator in passes.decode:
-            sizes.setdefault((operator.layer, operator.operator), set()).add(_read_sizes(operator))
-    return sizes
-
-
-def _is_square(sizes: tuple[int, ...], prompt: int, in_step: Set[tuple[int, ...]]) -> bool:
-    """Return whether two dimensions are tokens of the prompt, and not one that happens to have as many elements.
-
-    The step has one token, and in a square, which also has one key more, both dimensions are others than the prompt's.
-    """
-    tokens = [dim for dim, size in enumerate(sizes) if size == prompt]
-    with_one_token = {(*sizes[:dim], 1, *sizes[dim + 1 :]) for dim in tokens}
-    return len(tokens) > 1 and with_one_token.isdisjoint(in_step)

@@ -17,7 +17,7 @@ from .model_cache import CacheGrowth
 if TYPE_CHECKING:
     from profilerkit.trace.records import ModelTrace
 
-    from .laws import StepShapes
+    from .step_shapes import StepShapes
 
 __all__ = [
     "ExecutionModel",

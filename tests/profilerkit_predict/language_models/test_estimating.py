@@ -12,11 +12,11 @@ from profilerkit.devices import DeviceInfo, Figure
 from profilerkit_predict.checkpoints.formats import find_weight_format
 from profilerkit_predict.language_models import StepCost
 from profilerkit_predict.language_models.estimating import Estimate, average, compute_rate
-from profilerkit_predict.language_models.laws import AttentionShape, ProductShape, StepShapes, TrafficShape
 from profilerkit_predict.language_models.layout import Layout
 from profilerkit_predict.language_models.model_cache import CacheLayer
 from profilerkit_predict.language_models.records import LatentAttention, Law, Term
 from profilerkit_predict.language_models.serving import SAMPLED, predict_serving
+from profilerkit_predict.language_models.step_shapes import AttentionShape, ProductShape, StepShapes, TrafficShape
 from profilerkit_predict.prediction import Calibration, EfficiencyTable, Network, Point
 from profilerkit_predict.prediction.calibration import write_content
 from profilerkit_predict.prediction.cases import HostSeconds

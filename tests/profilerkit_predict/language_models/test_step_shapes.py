@@ -7,7 +7,8 @@ from math import prod
 import pytest
 
 from profilerkit.trace.records import OpRecord, TensorInfo
-from profilerkit_predict.language_models.laws import Passes, TrafficShape, find_shapes
+from profilerkit_predict.language_models.laws import Passes
+from profilerkit_predict.language_models.step_shapes import TrafficShape, find_shapes
 
 HIDDEN, HEADS, SIZE = 96, 4, 8
 
