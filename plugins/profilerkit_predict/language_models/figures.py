@@ -18,6 +18,7 @@ from profilerkit_pages.figures.canvas import (
     unit_for,
 )
 
+from .fitting import count_memory
 from .report_tables import list_steps
 from .speculation import NOTHING_DRAFTED
 
@@ -41,13 +42,13 @@ def draw_language_models(reports: Sequence[LanguageModelReport], kind: str) -> A
 
 
 def cache_memory(reports: Sequence[LanguageModelReport]) -> Any:
-    """Return a figure of weights and paged cache against the context, for the largest batch of each report.
+    """Return a figure of the fullest device's weights and cache against the context, for the largest batch of a report.
 
-    Adapters and what drafts are in it. A line across shows the memory of the devices, less the reserve.
+    Adapters and what drafts are in it. A line across shows the memory of the device, less the reserve.
     """
     figure, axis = _make_axes()
     longest = max(report.facts.sizes.longest_context or 8 * (report.prompt + report.new) for report in reports)
-    lines = [_count_memory(report, longest) for report in reports]
+    lines = [_list_memory(report, longest) for report in reports]
     unit, name = unit_for(max(max(line.sizes) for line in lines), "B", Scale.IEC)
     for index, (report, line) in enumerate(zip(reports, lines, strict=True)):
         label = plain(f"{report.title}, batch {report.serving[-1].batch}", 44)
@@ -151,29 +152,30 @@ class _MemoryLine(NamedTuple):
     sizes: list[int]
 
 
-def _count_memory(report: LanguageModelReport, longest: int) -> _MemoryLine:
-    """Return the memory of a report, of its adapters and of what drafts, up to the longest context."""
+def _list_memory(report: LanguageModelReport, longest: int) -> _MemoryLine:
+    """Return what a device keeps of a report between steps, up to the longest context."""
     most = min(report.facts.sizes.longest_context or longest, longest)
     contexts = sorted({max(most * index // (_POINTS - 1), 1) for index in range(_POINTS)})
-    batch = report.serving[-1].batch
-    costs = [report.cost]
-    speculation = report.speculation
-    if speculation is not None and speculation.drafter is not None:
-        costs += [speculation.drafter] * speculation.drafters
-    adapters = 0 if report.cost.adapters is None else report.cost.adapters.total_bytes
-    weights = adapters + sum(cost.stored_weight_bytes for cost in costs)
-    sizes = [weights + sum(cost.cache_bytes(context, batch) for cost in costs) for context in contexts]
+    batch, cost = report.serving[-1].batch, report.cost
+    sizes = [
+        count_memory(cost, batch, context, 1, 0.0, cost.layout, report.speculation).resident for context in contexts
+    ]
     return _MemoryLine(contexts, sizes)
 
 
 def _list_capacities(reports: Sequence[LanguageModelReport]) -> dict[str, float]:
-    """Return the memory of the devices of each report, less the reserve, by a name."""
+    """Return the memory of one device of each report, less the reserve, by the name of the device."""
     capacities = {}
     for report in reports:
         for fit in report.fits[:1]:
-            memory, count = fit.memory, report.cost.devices
+            memory = fit.memory
             if memory.capacity is not None and report.device is not None:
-                capacities[f"{count} x {report.device.name}"] = float(count * (memory.capacity - memory.reserve))
+                name = (
+                    f"each of {report.cost.devices} {report.device.name}"
+                    if report.cost.devices > 1
+                    else report.device.name
+                )
+                capacities[name] = float(memory.capacity - memory.reserve)
     return capacities
 
 

@@ -42,10 +42,14 @@ class Memory:
     drafter: int = 0
 
     @property
+    def resident(self) -> int:
+        """The bytes that stay between steps."""
+        return self.weights + self.adapters + self.drafter + self.cache
+
+    @property
     def total(self) -> int:
         """The bytes that are needed."""
-        kept = self.weights + self.adapters + self.drafter + self.cache
-        return kept + (self.activations or 0) + self.reserve
+        return self.resident + (self.activations or 0) + self.reserve
 
     @property
     def fits(self) -> bool | None:

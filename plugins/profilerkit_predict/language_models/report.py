@@ -1,10 +1,13 @@
-"""The report of a language model on a device: plain data, how it is made, its text, its JSON and its figures."""
+"""The report of a language model on a device: plain data, and how it is made.
+
+Its tables are in `report_tables`, its notes in `notes`, its JSON in `report_json`, its figures in `figures`.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,14 +18,15 @@ from profilerkit.process.files import write_text
 
 from .fitting import Fit, fit
 from .model_cache import CacheBytes
-from .notes import ASSUMPTIONS, general_notes, report_notes
+from .notes import general_notes, report_notes
 from .queueing import Arrivals, predict_arrivals, predict_burst
-from .records import GeneratedTokens, ModelFacts, PassCounts
-from .report_tables import is_traced_pass, list_tables
+from .records import GeneratedTokens, ModelFacts
+from .report_json import write_report
+from .report_tables import list_tables
 from .serving import Serving, average_later_token, predict_serving
 from .speculation import Speculation
 from .step_cost import StepCost
-from .steps import Piece, Step
+from .steps import Piece
 from .text_table import draw_table, wrap_lines
 
 if TYPE_CHECKING:
@@ -122,73 +126,7 @@ class LanguageModelReport:
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it as values that JSON can hold, in base units: counts, bytes, seconds."""
-        facts = self.facts
-        return {
-            "kind": "language model",
-            "name": self.name,
-            "parameters": facts.parameters,
-            "dtype": facts.dtype,
-            "weights": self.weights,
-            "weight_parts": [asdict(part) for part in facts.weights],
-            "longest_context": facts.sizes.longest_context,
-            "prompt": self.prompt,
-            "new": self.new,
-            "as_written": {
-                "execution": asdict(facts.execution),
-                "prefill": None if facts.traced is None else _write_counts(facts.traced.prefill),
-                "decode": None if facts.traced is None else _write_counts(facts.traced.decode),
-                "cache": [
-                    {
-                        "context": contents.context,
-                        "batch": contents.batch,
-                        "logical_bytes": contents.logical_bytes,
-                        "allocated_bytes": contents.allocated_bytes,
-                    }
-                    for contents in facts.cache.contents
-                ],
-            },
-            "engine": {
-                "device": self.device.name if self.device else None,
-                "tier": self.device.tier if self.device else None,
-                "devices": self.cost.devices,
-                "layout": str(self.cost.layout),
-                "name": self.cost.engine.name,
-                "block_size": self.cost.block_size,
-                "rate": self.rate,
-                "inputs": [
-                    {
-                        "kind": encoder.kind,
-                        "count": number,
-                        "size": encoder.size,
-                        "tokens": encoder.tokens,
-                        "macs": encoder.macs,
-                        "notes": list(encoder.notes),
-                    }
-                    for encoder, number in self.cost.inputs
-                ],
-                "shared_prefix": self.cost.shared_prefix,
-                "adapters": None
-                if self.cost.adapters is None
-                else asdict(self.cost.adapters) | {"parameters": self.cost.adapters.parameters},
-                "cache_dtype": self.cost.cache_format.name if self.cost.cache_format else self.facts.dtype,
-                "speculation": None if self.speculation is None else _write_speculation(self.speculation),
-                "assumptions": list(ASSUMPTIONS),
-                "serving": [_write_serving(serving) for serving in self.serving],
-                "estimates": self.reason_without_estimates or "by a calibration",
-                "fits": [asdict(fit) for fit in self.fits],
-            },
-            "measured": None if self.measured is None else _write_measured(self.measured) | self._beside_measured(),
-            "notes": [*facts.notes, *(() if self.cost.inputs else facts.notes_on_text)],
-        }
-
-    def _beside_measured(self) -> dict[str, Any]:
-        """Return the prediction of the code that was measured, where it is of the same batch and prompt."""
-        both = self.as_written() if is_traced_pass(self) else None
-        if both is None:
-            return {"predicted_as_written": None}
-        names = ("estimate", "low", "high", "tier")
-        first, later = ({name: getattr(pair, name) for name in names} for pair in both)
-        return {"predicted_as_written": {"time_to_first_token": first, "time_per_output_token": later}}
+        return write_report(self)
 
     def to_text(self) -> str:
         """Return the report as text: its tables and notes."""
@@ -289,46 +227,3 @@ def _name_weights(cost: StepCost) -> str:
     if cost.weights is not None:
         return cost.weights.name
     return " + ".join(name for name in cost.facts.storage_formats if name != cost.facts.dtype) or cost.facts.dtype
-
-
-# Parts of the JSON ---------------------------------------------------------------------------------------------------
-
-
-def _write_counts(counts: PassCounts) -> dict[str, Any]:
-    return asdict(counts) | {"uncounted": dict(counts.uncounted)}
-
-
-#: What a step tells besides its fields.
-_OF_STEPS = ("bytes", "compute_seconds", "memory_seconds", "link_seconds", "seconds", "bound_by")
-
-
-def _write_serving(serving: Serving) -> dict[str, Any]:
-    values = asdict(serving)
-    for name in ("prefill", "decode", "draft"):
-        step: Step | None = getattr(serving, name)
-        if step is not None:
-            values[name] |= {key: getattr(step, key) for key in _OF_STEPS}
-    return values
-
-
-def _write_speculation(speculation: Speculation) -> dict[str, Any]:
-    drafter = speculation.drafter
-    return {
-        "draft_tokens": speculation.draft_tokens,
-        "acceptance": speculation.acceptance,
-        "tokens_per_step": speculation.tokens_per_step,
-        "drafter": None
-        if drafter is None
-        else {"name": drafter.facts.name, "parameters": drafter.facts.parameters, "count": speculation.drafters},
-    }
-
-
-def _write_measured(tokens: GeneratedTokens) -> dict[str, Any]:
-    first, later = tokens.time_to_first_token, tokens.time_per_output_token
-    return {
-        **{name: getattr(tokens, name) for name in ("prompt", "batch", "device", "dtype", "cache_bytes")},
-        "seconds_of_tokens": [list(run) for run in tokens.runs],
-        "time_to_first_token": {"median": first.median, "interval": list(first.interval)},
-        "time_per_output_token": {"median": later.median, "interval": list(later.interval)},
-        "environment": dict(tokens.environment),
-    }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +12,8 @@ from profilerkit import ArgumentError
 from profilerkit_predict.language_models import LanguageModelComparison, LanguageModelReport, Speculation, StepCost
 from profilerkit_predict.language_models.adapters import read_adapters
 from profilerkit_predict.language_models.fitting import fit
+from profilerkit_predict.language_models.layout import Layout
+from profilerkit_predict.language_models.model_cache import CacheGrowth, CacheLayer
 from profilerkit_predict.language_models.records import MatrixShape
 from profilerkit_predict.language_models.serving import predict_serving
 
@@ -31,6 +34,19 @@ def test_memory_is_weights_and_cache_against_the_context() -> None:
     # 2,600 bytes of weights, and 8 sequences of 4,096 tokens of 8 bytes, in KiB.
     assert values[-1] == pytest.approx((2600 + 8 * 4096 * 8) / 1024)
     assert roof.get_ydata()[0] == pytest.approx(900_000 / 1024)
+
+
+def test_memory_is_that_of_one_device() -> None:
+    """Four replicas have all weights and two of eight sequences each; of three devices one has three of eight heads."""
+    cache = CacheGrowth((CacheLayer("layers.0", 8, heads=8),))
+    for layout, expected in ((Layout(data=4), 2600 + 2 * 4096 * 8), (Layout(3), 2600 / 3 + 8 * 4096 * 3)):
+        cost = StepCost(replace(toy_facts(), cache=cache), DEVICE, layout=layout)
+        rows, fits = (predict_serving(cost, 8, 16, 4),), (fit(cost, 8, 20, 64, 0.1),)
+        shared = LanguageModelReport("Toy", cost.facts, cost, 16, 4, "bfloat16", rows, fits)
+        line, roof = shared.plot("cache_memory").axes[0].lines
+        assert line.get_ydata()[-1] == pytest.approx(expected / 1024, rel=1e-4)
+        assert roof.get_ydata()[0] == pytest.approx(900_000 / 1024)
+        assert roof.get_label() == f"each of {layout.devices} toy"
 
 
 def test_a_line_that_lies_on_another_one_is_dotted() -> None:

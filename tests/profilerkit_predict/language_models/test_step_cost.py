@@ -12,7 +12,7 @@ from toy_language_model import DEVICE, EXPERTS, toy_facts
 from profilerkit import ArgumentError, InputError
 from profilerkit.devices import DeviceInfo, Figure
 from profilerkit_predict.checkpoints.formats import WeightKind, find_weight_format
-from profilerkit_predict.language_models import StepCost
+from profilerkit_predict.language_models import LanguageModelReport, StepCost
 from profilerkit_predict.language_models.fitting import count_memory, fit
 from profilerkit_predict.language_models.formulas import engine_macs
 from profilerkit_predict.language_models.layout import Layout, read_layout
@@ -226,6 +226,15 @@ def test_the_link_binds_where_it_takes_longest() -> None:
     assert (bound.link_seconds, bound.bound_by) == (4 * 10**6 * 2 / 1e9, "link")
     assert bound.seconds == bound.link_seconds
     assert StepCost(toy_facts(width=10**6, layers=2), DEVICE, layout=layout)(1, 1, 20).link_seconds == 0
+
+
+def test_the_dictionary_has_the_notes_of_the_text() -> None:
+    """A device without a link: what is sent is in no time, which both say."""
+    cost = StepCost(toy_facts(width=10**6, layers=2), DEVICE, layout=read_layout(1, "tp2"))
+    report = LanguageModelReport("Toy", cost.facts, cost, 16, 4, "bfloat16", (predict_serving(cost, 1, 16, 4),))
+    notes = [*report.to_dict()["engine"]["assumptions"], *report.to_dict()["notes"]]
+    assert any("the rate of the link between them is not known" in note for note in notes)
+    assert " ".join(report.to_text().split()).endswith(" ".join(f"- {note}" for note in notes))
 
 
 def test_memory_of_a_layout() -> None:
