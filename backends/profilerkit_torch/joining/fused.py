@@ -14,8 +14,8 @@ from profilerkit import ModelTrace
 from profilerkit.trace.layer_paths import walk_outwards
 from profilerkit.trace.records import OpRecord
 
+from ..operator_timing.events import EventKind, Frame
 from ..operator_timing.operators import find_profiled_name
-from .trace_events import Frame, Kind
 
 __all__ = ["explain_whole_layers", "follow_profile"]
 
@@ -54,7 +54,7 @@ def follow_profile(trace: ModelTrace, frames: Sequence[Frame]) -> ModelTrace:
     call of such a layer is one in the profile. A product that the profile does not have by its own name has the name
     that compilers give it.
     """
-    profiled = Counter(frame.event.name for frame in frames if frame.event.kind is Kind.OPERATOR)
+    profiled = Counter(frame.event.name for frame in frames if frame.event.kind is EventKind.OPERATOR)
     operators: Sequence[OpRecord] = trace.operators
     for whole in _WHOLE_LAYERS:
         if profiled[whole.operator]:
@@ -65,7 +65,7 @@ def follow_profile(trace: ModelTrace, frames: Sequence[Frame]) -> ModelTrace:
 
 def explain_whole_layers(frames: Iterable[Frame]) -> Iterator[str]:
     """Yield a note where a profile runs a layer together with the layers inside of it; the outermost kind is named."""
-    names = {frame.event.name for frame in frames if frame.event.kind is Kind.OPERATOR}
+    names = {frame.event.name for frame in frames if frame.event.kind is EventKind.OPERATOR}
     for whole in _WHOLE_LAYERS:
         if whole.holds_layers and whole.operator in names:
             yield (

@@ -14,12 +14,12 @@ from profilerkit.count_text import format_count
 from profilerkit.errors import by_likeness
 from profilerkit.trace.records import OpRecord
 
-from ..operator_timing.ledger import NodeMakers
+from ..operator_timing.events import EventKind, Frame
+from ..operator_timing.node_layers import NodeMakers
 from .fused import follow_profile
 from .module_calls import assign_layers_by_modules
 from .sequence import assign_layers_by_order
 from .shapes import Match, require_equal_shapes
-from .trace_events import Frame, Kind
 from .windows import Window, common_name, find_common_name, find_passes, has_steps, split_by_products
 
 __all__ = ["assign_layers"]
@@ -31,11 +31,11 @@ def assign_layers(frames: Sequence[Frame], trace: ModelTrace) -> tuple[list[Wind
     Raises `ProfileFileError` for a profile of another model.
     """
     kinds = {frame.event.kind for frame in frames}
-    if Kind.LAYER in kinds:
+    if EventKind.LAYER in kinds:
         _assign_by_ranges(frames, trace)
         by = "ranges that name the layers"
         windows = _check_layers(frames, trace)
-    elif Kind.MODULE in kinds:
+    elif EventKind.MODULE in kinds:
         left = assign_layers_by_modules(frames, trace)
         by = "calls of modules" + (f", of which {left} have no layer in the model" if left else "")
         windows = _check_layers(frames, trace)
@@ -50,7 +50,7 @@ def _assign_by_ranges(frames: Sequence[Frame], trace: ModelTrace) -> None:
     names = frozenset(layer.path for layer in trace.layers)
     strangers: dict[str, None] = {}
     for frame in frames:
-        if frame.event.kind is Kind.LAYER:
+        if frame.event.kind is EventKind.LAYER:
             if frame.event.name in names:
                 frame.layer = frame.event.name
             else:
@@ -114,14 +114,14 @@ def _assign_unnamed(frames: Sequence[Frame], trace: ModelTrace) -> list[Window]:
 
 def _begin_with(first: Frame, window: Window) -> Window:
     """Return a window that begins with the outermost operator around a frame, if that is in it."""
-    start = min(frame.event.start for frame in first.around if frame.event.kind is Kind.OPERATOR)
+    start = min(frame.event.start for frame in first.around if frame.event.kind is EventKind.OPERATOR)
     return window._replace(start=start) if start < window.end else window
 
 
 def _inherit(frames: Sequence[Frame]) -> None:
     """Give frames the layer of what they run in, outer ones first; not what runs in a node of the gradient's graph."""
     for frame in frames:
-        if frame.layer is None and frame.outer is not None and frame.event.kind is not Kind.NODE:
+        if frame.layer is None and frame.outer is not None and frame.event.kind is not EventKind.NODE:
             frame.layer = frame.outer.layer
 
 
@@ -133,19 +133,13 @@ def _assign_backward(frames: Sequence[Frame]) -> None:
     makers = NodeMakers()
     layers_of_last_nodes: dict[Any, str | None] = {}  # by thread
     for frame in frames:
-        number = _read_number(frame)
-        if frame.event.kind is Kind.NODE:
-            if number is not None:
+        number = frame.event.number
+        if frame.event.kind is EventKind.NODE:
+            if number >= 0:
                 layers_of_last_nodes[frame.event.thread] = makers.find_layer(number)
             frame.layer = layers_of_last_nodes.get(frame.event.thread)
         elif frame.is_backward:
             if frame.layer is None and frame.outer is not None:
                 frame.layer = frame.outer.layer
-        elif frame.event.kind is Kind.OPERATOR and number is not None:
+        elif frame.event.kind is EventKind.OPERATOR and number >= 0:
             makers.add(number, frame.layer)
-
-
-def _read_number(frame: Frame) -> int | None:
-    """Return where the graph's sequence was when an event began, or the number of a node; None if it has none."""
-    number = frame.event.args.get("Sequence number")
-    return number if isinstance(number, int) and number >= 0 else None

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from profilerkit import ModelTrace, ProfileFileError
 from profilerkit.trace.layer_paths import walk_outwards
 
-from .trace_events import Frame, Kind
+from ..operator_timing.events import EventKind, Frame
 
 __all__ = ["assign_layers_by_modules"]
 
@@ -23,7 +23,7 @@ def assign_layers_by_modules(frames: Sequence[Frame], trace: ModelTrace) -> int:
     """
     root_type = trace.layers[0].type
     instances = _Instances(trace)
-    calls = [frame for frame in frames if frame.event.kind is Kind.MODULE]
+    calls = [frame for frame in frames if frame.event.kind is EventKind.MODULE]
     left = 0
     for call in calls:
         caller = _find_caller(call)

@@ -14,9 +14,10 @@ from profilerkit.piping.quantity import Scale, scale_value
 from profilerkit_predict.joining.reading import ProfileFile, require_passes
 from profilerkit_predict.joining.records import KernelTimes, RecordedKernel, Recording, measure_extent, sum_covered
 
+from ..operator_timing.events import EventKind, Frame, make_frames
 from .fused import explain_whole_layers
 from .layers import assign_layers
-from .trace_events import DeviceEvent, Frame, Kind, make_frames, split_events
+from .trace_events import DeviceEvent, split_events
 from .windows import Window
 
 __all__ = ["read_recording"]
@@ -30,7 +31,7 @@ def read_recording(profile: ProfileFile, trace: ModelTrace, skip: int = 0) -> Re
     profile.require_kind("torch", "PyTorch")
     paths = frozenset(layer.path for layer in trace.layers)
     host, device = split_events(profile, paths)
-    if not any(event.kind in (Kind.OPERATOR, Kind.NODE) for event in host):
+    if not any(event.kind in (EventKind.OPERATOR, EventKind.NODE) for event in host):
         what = f"{len(device)} kernels" if device else "no kernels"
         raise ProfileFileError(
             f"{profile.path} has no operator, and {what}; profile with activities=[ProfilerActivity.CPU, ...], for it "
@@ -64,7 +65,7 @@ class _Launches:
         self._operators: dict[Any, Frame] = {}
         for frame in frames:
             args = frame.event.args
-            if frame.event.kind is Kind.DRIVER:
+            if frame.event.kind is EventKind.DRIVER:
                 self._calls[args.get("correlation")] = frame
             elif frame.is_work:
                 self._operators[args.get("External id", args.get("external id"))] = frame
@@ -161,8 +162,8 @@ class _Sums:
 
 def _note_missing_numbers(frames: Sequence[Frame]) -> list[str]:
     """Return a note where the nodes of gradients have no numbers, by which they would have layers."""
-    nodes = [frame for frame in frames if frame.event.kind is Kind.NODE]
-    if not nodes or any(isinstance(frame.event.args.get("Sequence number"), int) for frame in nodes):
+    nodes = [frame for frame in frames if frame.event.kind is EventKind.NODE]
+    if not nodes or any(frame.event.number >= 0 for frame in nodes):
         return []
     return [
         f"the {len(nodes)} nodes of gradients have no sequence numbers, as in profiles of torch 1.8: their layers are "
@@ -172,8 +173,8 @@ def _note_missing_numbers(frames: Sequence[Frame]) -> list[str]:
 
 def _find_surroundings(frame: Frame) -> str:
     """Return the outermost range, else operator, that a kernel without a layer ran in."""
-    around = [outer.event for outer in frame.around if outer.event.kind is not Kind.PASS]
-    ranges = [event.name for event in around if event.kind is Kind.RANGE]
+    around = [outer.event for outer in frame.around if outer.event.kind is not EventKind.PASS]
+    ranges = [event.name for event in around if event.kind is EventKind.RANGE]
     return ranges[-1] if ranges else around[-1].name
 
 

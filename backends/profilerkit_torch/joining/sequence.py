@@ -10,8 +10,8 @@ from typing import NamedTuple
 from profilerkit import ModelTrace, ProfileFileError
 from profilerkit.trace.records import OpRecord
 
+from ..operator_timing.events import EventKind, Frame
 from .shapes import Match
-from .trace_events import Frame, Kind
 from .windows import Window, common_name, find_common_name
 
 __all__ = ["assign_layers_by_order"]
@@ -81,7 +81,7 @@ def _list_outer_operators(frames: Sequence[Frame], names: Container[str]) -> lis
     around_matchable = {outer for frame in matchable for outer in frame.outer_frames}
     outermost: dict[Frame, None] = {}  # in order of time
     for frame in frames:
-        if frame.event.kind is Kind.OPERATOR and not frame.is_backward:
+        if frame.event.kind is EventKind.OPERATOR and not frame.is_backward:
             is_inside = any(outer in outermost for outer in frame.outer_frames)
             if not is_inside and (frame in matchable or frame not in around_matchable):
                 outermost[frame] = None
@@ -127,7 +127,7 @@ def _assign_around(layers: Mapping[Frame, str]) -> None:
     inside: defaultdict[Frame, set[str]] = defaultdict(set)
     for frame, layer in layers.items():
         for outer in frame.around:
-            if outer.event.kind is Kind.OPERATOR and outer.layer is None:
+            if outer.event.kind is EventKind.OPERATOR and outer.layer is None:
                 inside[outer].add(layer)
     for outer, layers_inside in inside.items():
         if len(layers_inside) == 1:

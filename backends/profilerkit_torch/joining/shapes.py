@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from profilerkit import ProfileFileError
 from profilerkit.trace.records import OpRecord
 
-from .trace_events import Frame, HostEvent
+from ..operator_timing.events import Event, Frame
 
 __all__ = ["Match", "require_equal_shapes"]
 
@@ -40,7 +40,7 @@ def require_equal_shapes(matches: Iterable[Match]) -> None:
             )
 
 
-def _find_output_shape(product: HostEvent) -> tuple[int, ...] | None:
+def _find_output_shape(product: Event) -> tuple[int, ...] | None:
     """Return the first sizes of what a product makes, by those of its two factors; None if they do not tell.
 
     For example, ``mm`` of (8, 3) and (3, 5) makes (8, 5).
@@ -64,7 +64,7 @@ def _find_output_shape(product: HostEvent) -> tuple[int, ...] | None:
     return None
 
 
-def _find_image_size(convolution: HostEvent, image: list[int], kernel: list[int]) -> tuple[int, ...]:
+def _find_image_size(convolution: Event, image: list[int], kernel: list[int]) -> tuple[int, ...]:
     """Return the size of the image that a convolution makes; nothing if its profile does not tell its steps.
 
     For example, a kernel of 3 makes an image of (9 + 2 * 1 - 2 * (3 - 1) - 1) // 2 + 1 = 4 of one of 9, with a stride
@@ -87,7 +87,7 @@ def _read_numbers(text: object) -> list[int]:
     return [int(number) for number in text[1:-1].split(",")]
 
 
-def _read_input_sizes(event: HostEvent) -> list[list[int]]:
+def _read_input_sizes(event: Event) -> list[list[int]]:
     """Return the sizes of an operator's inputs; nothing for an input that is no tensor, as for a scalar."""
     dims: Any = event.args.get("Input Dims", event.args.get("Input dims"))  # the latter by older versions of torch
     if not isinstance(dims, list):

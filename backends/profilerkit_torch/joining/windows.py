@@ -13,8 +13,9 @@ from typing import NamedTuple
 from profilerkit import ModelTrace
 from profilerkit.trace.records import OpRecord
 
+from ..operator_timing.events import Event, EventKind, Frame
 from ..operator_timing.operators import find_profiled_name
-from .trace_events import STEP_RANGE, Frame, HostEvent, Kind
+from .trace_events import STEP_RANGE
 
 __all__ = ["Window", "common_name", "find_common_name", "find_passes", "has_steps", "split_by_products"]
 
@@ -35,7 +36,7 @@ class Window(NamedTuple):
 
 def has_steps(frames: Sequence[Frame]) -> bool:
     """Return whether a profile marks its passes by ranges."""
-    return any(frame.event.kind is Kind.PASS for frame in frames)
+    return any(frame.event.kind is EventKind.PASS for frame in frames)
 
 
 def find_passes(frames: Sequence[Frame]) -> list[Window]:
@@ -43,7 +44,7 @@ def find_passes(frames: Sequence[Frame]) -> list[Window]:
 
     A profile with neither is one window.
     """
-    ranges = [frame.event for frame in frames if frame.event.kind is Kind.PASS]
+    ranges = [frame.event for frame in frames if frame.event.kind is EventKind.PASS]
     if ranges:
         return _list_marked(ranges)
     calls = [frame for frame in frames if frame.layer == ""]  # of the whole model, whose path is empty
@@ -54,7 +55,7 @@ def find_passes(frames: Sequence[Frame]) -> list[Window]:
     return list(starmap(Window, pairwise([*starts, last + _AFTER])))
 
 
-def _list_marked(ranges: Sequence[HostEvent]) -> list[Window]:
+def _list_marked(ranges: Sequence[Event]) -> list[Window]:
     """Return the windows of ranges that mark passes; of ranges inside each other the innermost.
 
     A profile may have steps of the profiler's schedule, and the ranges of the script of ``profilerkit trace-script``.
@@ -99,7 +100,7 @@ def split_by_products(whole: Window, frames: Sequence[Frame], trace: ModelTrace)
 
 def _list_outer_operators(frames: Sequence[Frame], names: frozenset[str]) -> list[Frame]:
     """Return the operators of the forward pass with these names, of nested ones the outermost."""
-    operators = [frame for frame in frames if frame.event.kind is Kind.OPERATOR and not frame.is_backward]
+    operators = [frame for frame in frames if frame.event.kind is EventKind.OPERATOR and not frame.is_backward]
     named = [frame for frame in operators if common_name(frame.event.name) in names]
     return [frame for frame in named if not any(common_name(outer.event.name) in names for outer in frame.outer_frames)]
 

@@ -1,39 +1,43 @@
-"""The events of torch's profiler, as operators are timed by them, and the row of one operator in one layer.
+"""The events of torch's profiler, as operators are timed and profiles joined by them, each in what it ran in.
 
 What the profiler gives, found out with torch 2.13: an event for each operator with those it called inside it in time,
 on the thread that ran it; an event for each node of the gradient's graph, around which lies the engine's own; and the
-ranges that the user or we have opened. A node has the number that the graph's sequence had when the operator began
-that made it: its layer is where that one ran. A node that adds to a parameter's gradient has no number and runs right
-after the one that gave it the gradient, whose layer it gets. Nothing here needs torch.
+ranges that the user or we have opened. Nothing here needs torch.
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from enum import Enum
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
-from profilerkit.times.operator_times import KernelTime, OperatorTime, OrderedCall
-
-__all__ = ["ENGINE_PREFIX", "LAYER_RANGE", "PASS_RANGE", "Event", "EventKind", "Kernel", "Row"]
+__all__ = ["ENGINE_PREFIX", "LAYER_RANGE", "PASS_RANGE", "Event", "EventKind", "Frame", "Kernel", "make_frames"]
 
 #: What our ranges are called around the call of a layer, whose path follows, and around a pass. The script of
 #: ``profilerkit trace-script`` has both once more, for it runs where profilerkit is not installed.
 LAYER_RANGE, PASS_RANGE = "profilerkit layer: ", "profilerkit pass"
 #: What the names of the engine's events around nodes begin with.
 ENGINE_PREFIX = "autograd::engine::evaluate_function: "
+#: Seconds by which the sum of a begin and a duration may miss what it is.
+_ROUNDING = 5e-10
 
 
 class EventKind(Enum):
-    """What an event is."""
+    """What an event of the host is."""
 
-    PASS = "a pass, as we marked it"
+    PASS = "a pass"
     LAYER = "a call of a layer, whose path is the name"
-    RANGE = "a range of the user's"
+    MODULE = "a call of a module, with its class and number as the name"
+    RANGE = "a range of the user's, or another that takes no time of its own"
     NODE = "a node of the gradient's graph, or the engine's work around one"
     OPERATOR = "an operator"
+    DRIVER = "a call of the device's driver"
+
+
+#: What takes no time of its own: that is of the event around it.
+_RANGES = (EventKind.RANGE, EventKind.PASS)
 
 
 class Kernel(NamedTuple):
@@ -44,58 +48,95 @@ class Kernel(NamedTuple):
 
 
 class Event(NamedTuple):
-    """One event: where it began and ended in seconds, and the kernels that it started itself on a device."""
+    """One event of the host: where it began and ended in seconds.
+
+    Attributes:
+        number: Of an operator what the graph's sequence had come to when it began, of a node its number; -1 for none.
+        forward_thread: Of a node the thread in which it was made.
+        kernels: What it started itself on a device.
+        args: What else a file tells of it.
+    """
 
     kind: EventKind
     name: str
-    thread: int
+    thread: Hashable
     start: float
     end: float
     number: int = -1
-    forward_thread: int = 0
+    forward_thread: Hashable = 0
     kernels: tuple[Kernel, ...] = ()
-
-
-#: Makes seconds by the number of the pass.
-_by_pass: Callable[[], defaultdict[int, float]] = lambda: defaultdict(float)  # noqa: E731
+    args: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(eq=False)
-class Row:
-    """One operator in one layer over the passes."""
+class Frame:
+    """An event, in what was under way in its thread when it began.
 
-    seconds: defaultdict[int, float] = field(default_factory=_by_pass)
-    kernels: defaultdict[str, defaultdict[int, float]] = field(default_factory=lambda: defaultdict(_by_pass))
-    #: Of the last pass alone, with the order in which they began.
-    kernel_calls: Counter[str] = field(default_factory=Counter)
-    called: list[OrderedCall] = field(default_factory=list)
+    Attributes:
+        event: The event.
+        outer: What it ran in; None for an outermost one.
+        inside: The seconds of the events inside it, without what ranges take themselves.
+        layer: The path of the layer that it works for; None if that is not known, or there is none.
+    """
 
-    def charge(self, number: int, kernel: Kernel, *, is_call: bool) -> None:
-        """Add what a kernel took in a pass, or what the operator took itself; ``is_call`` unless it was counted."""
-        self.seconds[number] += kernel.seconds
-        self.kernels[kernel.name][number] += kernel.seconds
-        self.kernel_calls[kernel.name] += is_call
+    event: Event
+    outer: Frame | None
+    inside: float = 0.0
+    layer: str | None = None
 
-    def forget_calls(self) -> None:
-        """Forget the calls of the pass before."""
-        self.kernel_calls.clear()
-        self.called.clear()
+    @property
+    def around(self) -> Iterator[Frame]:
+        """The frame itself and those around it, the innermost first."""
+        frame: Frame | None = self
+        while frame is not None:
+            yield frame
+            frame = frame.outer
 
-    def sum_up(self, operator: str, layer: str, phase: str, passes: int) -> OperatorTime:
-        """Return what was added up over so many passes."""
-        return OperatorTime(
-            operator=operator,
-            layer=layer,
-            phase=phase,
-            calls=len(self.called),
-            seconds=_list_passes(self.seconds, passes),
-            kernels=tuple(
-                KernelTime(name, self.kernel_calls[name], _list_passes(seconds, passes))
-                for name, seconds in self.kernels.items()
-            ),
-            called=tuple(sorted(self.called, key=lambda call: call.order)),
-        )
+    @property
+    def outer_frames(self) -> Iterable[Frame]:
+        """The frames around it, the innermost first."""
+        return () if self.outer is None else self.outer.around
+
+    @property
+    def is_backward(self) -> bool:
+        """Whether it runs in a node of the gradient's graph."""
+        return any(frame.event.kind is EventKind.NODE for frame in self.around)
+
+    @property
+    def is_work(self) -> bool:
+        """Whether its time is that of an operator."""
+        return self.event.kind in (EventKind.OPERATOR, EventKind.NODE, EventKind.DRIVER)
+
+    @property
+    def seconds(self) -> float:
+        """Its own seconds, without those of what it called."""
+        return max(self.event.end - self.event.start - self.inside, 0.0)
+
+    @property
+    def caller(self) -> Frame | None:
+        """What it ran in, or the first around that which is no range."""
+        return next((frame for frame in self.outer_frames if frame.event.kind not in _RANGES), None)
+
+    @property
+    def is_inner_node(self) -> bool:
+        """Whether it is a node that lies in the engine's work around it."""
+        if self.event.kind is not EventKind.NODE or self.caller is None:
+            return False
+        return self.caller.event.kind is EventKind.NODE and self.caller.event.name == self.event.name
 
 
-def _list_passes(seconds: defaultdict[int, float], passes: int) -> tuple[float, ...]:
-    return tuple(seconds.get(number, 0.0) for number in range(passes))
+def make_frames(events: Iterable[Event]) -> list[Frame]:
+    """Return a frame for each event, in order of time: an event is inside of those of its thread that lie around it."""
+    stacks: dict[Hashable, list[Frame]] = {}
+    frames = []
+    for event in sorted(events, key=lambda event: (event.start, -event.end, event.kind is not EventKind.PASS)):
+        stack = stacks.setdefault(event.thread, [])
+        while stack and stack[-1].event.end <= event.start + _ROUNDING:
+            stack.pop()
+        frame = Frame(event, stack[-1] if stack else None)
+        frames.append(frame)
+        stack.append(frame)
+        caller = frame.caller
+        if caller is not None and event.kind not in _RANGES:
+            caller.inside += event.end - event.start
+    return frames

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from profilerkit.times.operator_times import CalledOperator, OperatorTimes, OrderedCall
+from profilerkit.times.operator_times import CalledOperator, KernelTime, OperatorTime, OperatorTimes, OrderedCall
 
-from .events import Event, EventKind, Kernel, Row
+from .events import Event, EventKind, Frame, Kernel, make_frames
+from .node_layers import assign_layers
 
-__all__ = ["NodeMakers", "OperatorLedger"]
+__all__ = ["OperatorLedger", "Row"]
 
 
 class OperatorLedger:
@@ -39,7 +39,7 @@ class OperatorLedger:
         passes = [event for event in events if event.kind is EventKind.PASS]
         for window in sorted(passes, key=lambda event: event.start):
             inside = [event for event in events if window.start <= event.start < window.end and event is not window]
-            self._add_pass(window, sorted(inside, key=lambda event: (event.start, -event.end)))
+            self._add_pass(window, inside)
 
     def times(self) -> OperatorTimes:
         """Return what was added up so far."""
@@ -55,39 +55,69 @@ class OperatorLedger:
     def _add_pass(self, window: Event, events: Sequence[Event]) -> None:
         for row in self._rows.values():
             row.forget_calls()
-        self._layers.clear()
-        number = len(self._whole)
-        for closed in EventWalk(window.thread, self._find_row).close(events):
-            self._charge(closed, number)
-            if closed.event.kind is EventKind.LAYER:
-                self._layers[closed.event.name] += 1
+        frames = make_frames(events)
+        # In another thread nothing runs but the model; in this one what is in no layer is not of the model.
+        assign_layers(frames, outside=lambda thread: None if thread == window.thread else "")
+        self._layers = Counter(frame.event.name for frame in frames if frame.event.kind is EventKind.LAYER)
+        rows = {frame: found for frame in frames if (found := self._find_row(frame)) is not None}
+        for frame, row in rows.items():
+            self._charge(frame, row)
+        self._note_calls(frames, rows)
         self._whole.append(_measure_backward(events) if self.phase == "backward" else window.end - window.start)
 
-    def _find_row(self, name: str, layer: str | None, is_backward: bool) -> Row | None:
-        """Return the row of an operator; None outside of the model, and for an operator of the other phase."""
-        if layer is None or is_backward != (self.phase == "backward"):
-            return None
-        return self._rows.setdefault((name, layer), Row())
+    def _find_row(self, frame: Frame) -> Row | None:
+        """Return the row of what the outermost operator around a frame is, or a node.
 
-    def _charge(self, closed: OpenEvent, number: int) -> None:
-        """Give what an event took itself to its row, and its name to the operator around it."""
-        event, row, outer = closed.event, closed.row, closed.outer
-        if row is None or event.kind not in (EventKind.NODE, EventKind.OPERATOR):
-            return
-        is_node = event.kind is EventKind.NODE
+        None outside of the model, and for an operator of the other phase.
+        """
+        if frame.event.kind not in (EventKind.NODE, EventKind.OPERATOR):
+            return None
+        outermost = frame
+        while (operator := _find_operator_around(outermost)) is not None:
+            outermost = operator
+        if outermost.layer is None or outermost.is_backward != (self.phase == "backward"):
+            return None
+        return self._rows.setdefault((outermost.event.name, outermost.layer), Row())
+
+    def _charge(self, frame: Frame, row: Row) -> None:
+        """Give what an event took itself to its row."""
+        event, number = frame.event, len(self._whole)
         if self._on_device:
             for kernel in event.kernels:
                 row.charge(number, kernel, is_call=True)
         else:  # a node lies in the engine's work around it: both are one call
-            own_seconds = event.end - event.start - closed.inside
-            row.charge(number, Kernel(event.name, own_seconds), is_call=not is_node or outer is None)
-        operator = CalledOperator(event.name, tuple(closed.called), is_node or self._is_free(event.name))
-        if outer is None:
-            row.called.append(OrderedCall(closed.order, operator))
-        elif "::" in event.name:
-            outer.called.append(operator)
-        else:  # a call of the device's driver, or the node inside the engine's work around it
-            outer.called += closed.called
+            is_call = event.kind is not EventKind.NODE or _find_operator_around(frame) is None
+            row.charge(number, Kernel(event.name, frame.seconds), is_call=is_call)
+
+    def _note_calls(self, frames: Sequence[Frame], rows: Mapping[Frame, Row]) -> None:
+        """Note in each row its outermost calls, with the operators that these called."""
+        called: defaultdict[Frame, list[CalledOperator]] = defaultdict(list)  # the last first
+        for order, frame in reversed(list(enumerate(frames))):  # inner ones before those around them
+            if frame not in rows:
+                continue
+            name, around = frame.event.name, _find_operator_around(frame)
+            inside = called.pop(frame, [])
+            is_free = frame.event.kind is EventKind.NODE or self._is_free(name)
+            operator = CalledOperator(name, tuple(reversed(inside)), is_free)
+            if around is None:
+                rows[frame].called.append(OrderedCall(order, operator))
+            elif "::" in name:
+                called[around].append(operator)
+            else:  # a call of the device's driver, or the node inside the engine's work around it
+                called[around] += inside
+
+
+def _find_operator_around(frame: Frame) -> Frame | None:
+    """Return the operator that called an operator, or the engine's work around a node; None for an outermost one.
+
+    What a node runs has rows of its own.
+    """
+    caller = frame.caller
+    if caller is None:
+        return None
+    if frame.event.kind is EventKind.NODE:
+        return caller if frame.is_inner_node else None
+    return caller if caller.event.kind is EventKind.OPERATOR else None
 
 
 def _measure_backward(events: Sequence[Event]) -> float:
@@ -96,132 +126,49 @@ def _measure_backward(events: Sequence[Event]) -> float:
     return max(node.end for node in nodes) - min(node.start for node in nodes) if nodes else 0.0
 
 
-# The events of a pass in the order of time, with the layer and the row of each ----------------------------------------
+# The row of an operator -----------------------------------------------------------------------------------------------
+
+
+#: Makes seconds by the number of the pass.
+_by_pass: Callable[[], defaultdict[int, float]] = lambda: defaultdict(float)  # noqa: E731
 
 
 @dataclass(eq=False)
-class OpenEvent:
-    """An event under way, and where what happens inside it belongs.
+class Row:
+    """One operator in one layer over the passes."""
 
-    Attributes:
-        event: The event.
-        order: Which one it is in the order of time.
-        layer: The layer; None for what runs outside of all.
-        is_backward: Whether it runs in a node of the gradient's graph.
-        row: The row that its seconds belong to; None if they belong to none.
-        outer: The event around it that has the same row; None for an outermost one.
-        inside: The seconds of the events inside it, without what ranges take themselves.
-        called: The operators that it called.
-    """
+    seconds: defaultdict[int, float] = field(default_factory=_by_pass)
+    kernels: defaultdict[str, defaultdict[int, float]] = field(default_factory=lambda: defaultdict(_by_pass))
+    #: Of the last pass alone, with the order in which they began.
+    kernel_calls: Counter[str] = field(default_factory=Counter)
+    called: list[OrderedCall] = field(default_factory=list)
 
-    event: Event
-    order: int
-    layer: str | None
-    is_backward: bool
-    row: Row | None = None
-    outer: OpenEvent | None = None
-    inside: float = 0.0
-    called: list[CalledOperator] = field(default_factory=list)
+    def charge(self, number: int, kernel: Kernel, *, is_call: bool) -> None:
+        """Add what a kernel took in a pass, or what the operator took itself; ``is_call`` unless it was counted."""
+        self.seconds[number] += kernel.seconds
+        self.kernels[kernel.name][number] += kernel.seconds
+        self.kernel_calls[kernel.name] += is_call
 
+    def forget_calls(self) -> None:
+        """Forget the calls of the pass before."""
+        self.kernel_calls.clear()
+        self.called.clear()
 
-class EventWalk:
-    """Knows what is under way in each thread.
-
-    Args:
-        thread: The thread in which the pass ran.
-        find_row: Returns the row of an operator by its name, its layer, and whether it runs on the way back.
-    """
-
-    def __init__(self, thread: int, find_row: Callable[[str, str | None, bool], Row | None]) -> None:
-        self._main = thread
-        self._find_row = find_row
-        self._stacks: defaultdict[int, list[OpenEvent]] = defaultdict(list)
-        self._makers: defaultdict[int, NodeMakers] = defaultdict(NodeMakers)
-        #: By thread, the layer of the last node.
-        self._last_node: dict[int, str] = {}
-
-    def close(self, events: Sequence[Event]) -> Iterator[OpenEvent]:
-        """Yield the events as they end, inner ones before those around them."""
-        for order, event in enumerate(events):
-            stack = self._stacks[event.thread]
-            while stack and stack[-1].event.end <= event.start:
-                yield _close_innermost(stack)
-            stack.append(self._open(event, order, stack[-1] if stack else None))
-        for stack in self._stacks.values():
-            while stack:
-                yield _close_innermost(stack)
-
-    def _open(self, event: Event, order: int, around: OpenEvent | None) -> OpenEvent:
-        if event.kind is EventKind.NODE:
-            return self._open_node(event, order, around)
-        is_backward = around is not None and around.is_backward
-        if event.kind is EventKind.LAYER:
-            return OpenEvent(event, order, event.name, is_backward)
-        layer = self._find_layer(event, around)
-        outer = _find_owner(around)
-        if event.kind is EventKind.RANGE:
-            return OpenEvent(event, order, layer, is_backward, outer.row if outer else None, outer)
-        if event.number >= 0:
-            self._makers[event.thread].add(event.number, layer)
-        row = outer.row if outer is not None else self._find_row(event.name, layer, is_backward)
-        return OpenEvent(event, order, layer, is_backward, row, _find_nearest_operator(outer))
-
-    def _find_layer(self, event: Event, around: OpenEvent | None) -> str | None:
-        """Return the layer of what is around an event; in another thread nothing runs but the model."""
-        if around is not None:
-            return around.layer
-        return None if event.thread == self._main else ""
-
-    def _open_node(self, event: Event, order: int, around: OpenEvent | None) -> OpenEvent:
-        if around is not None and around.event.kind is EventKind.NODE and around.event.name == event.name:
-            return OpenEvent(event, order, around.layer, True, around.row, around)  # in the engine's event around it
-        if event.number >= 0:
-            self._last_node[event.thread] = self._makers[event.forward_thread].find_layer(event.number) or ""
-        layer = self._last_node.setdefault(event.thread, "")
-        return OpenEvent(event, order, layer, True, self._find_row(event.name, layer, True))
+    def sum_up(self, operator: str, layer: str, phase: str, passes: int) -> OperatorTime:
+        """Return what was added up over so many passes."""
+        return OperatorTime(
+            operator=operator,
+            layer=layer,
+            phase=phase,
+            calls=len(self.called),
+            seconds=_list_passes(self.seconds, passes),
+            kernels=tuple(
+                KernelTime(name, self.kernel_calls[name], _list_passes(seconds, passes))
+                for name, seconds in self.kernels.items()
+            ),
+            called=tuple(sorted(self.called, key=lambda call: call.order)),
+        )
 
 
-class NodeMakers:
-    """The layers whose operators made the nodes of the gradient's graph, by the numbers of the graph's sequence."""
-
-    def __init__(self) -> None:
-        self._numbers: list[int] = []
-        self._layers: list[str | None] = []
-
-    def add(self, number: int, layer: str | None) -> None:
-        """Note that an operator in a layer began when the sequence had come to a number; a later one replaces it."""
-        if self._numbers and self._numbers[-1] >= number:
-            self._layers[-1] = layer
-        else:
-            self._numbers.append(number)
-            self._layers.append(layer)
-
-    def find_layer(self, number: int) -> str | None:
-        """Return the layer of the operator that made a node; None where that is not known."""
-        index = bisect_right(self._numbers, number) - 1
-        return self._layers[index] if index >= 0 else None
-
-
-def _close_innermost(stack: list[OpenEvent]) -> OpenEvent:
-    closed = stack.pop()
-    if stack:
-        is_range = closed.event.kind is EventKind.RANGE  # what it takes itself is of the event around it
-        stack[-1].inside += closed.inside if is_range else closed.event.end - closed.event.start
-    return closed
-
-
-def _find_owner(around: OpenEvent | None) -> OpenEvent | None:
-    """Return what is around an event if that has its row: an operator, or a range in one.
-
-    A node has a row too, but what it runs has rows of its own.
-    """
-    if around is None or around.row is None or around.event.kind is EventKind.NODE:
-        return None
-    return around
-
-
-def _find_nearest_operator(opened: OpenEvent | None) -> OpenEvent | None:
-    """Return an event, or the first around it that is no range."""
-    while opened is not None and opened.event.kind is EventKind.RANGE:
-        opened = opened.outer
-    return opened
+def _list_passes(seconds: defaultdict[int, float], passes: int) -> tuple[float, ...]:
+    return tuple(seconds.get(number, 0.0) for number in range(passes))

@@ -171,6 +171,16 @@ def test_operators_of_the_host_take_their_own_time(tmp_path: Path) -> None:
     assert result.pass_seconds == pytest.approx(42e-6)  # from 11 to 53
 
 
+def test_an_operator_that_calls_a_layer_has_nothing_of_its_time(tmp_path: Path) -> None:
+    """As a checkpoint does: of 40 µs the layer has 25, and the operator in it 10."""
+    trace = ChromeTrace()
+    trace.layer("", 0, 99)
+    trace.operator("CheckpointFunction", 10, 50)
+    trace.layer("0", 15, 40)
+    trace.operator("aten::linear", 20, 30)
+    assert seconds(join_trace(trace, tmp_path)) == {"": 15, "0": 10, "1": 0, "2": 0}
+
+
 def test_layers_by_calls_of_modules(tmp_path: Path) -> None:
     trace = ChromeTrace()
     for begin in (0, 100):
@@ -261,23 +271,20 @@ def test_kernels_of_no_operator_in_passes_that_are_left_out_are_left_out_too(tmp
     assert measure_lost(skip=1) == pytest.approx(4e-6)
 
 
-def test_a_slow_pass_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("slow", "note"),
+    [
+        (3, "pass 3 of 3 took 12.0 times the median of all passes: something may have interrupted it"),
+        (1, "pass 1 of 3 took 12.0 times the median of all passes: if it was a warm-up pass, leave it out with"),
+    ],
+)
+def test_a_slow_pass_is_named(tmp_path: Path, slow: int, note: str) -> None:
     trace = ChromeTrace()
-    for begin in (1000, 2000, 3000):
-        cuda_pass(trace, begin)
-    trace.events[-1]["dur"] = 500
-    slow = "pass 3 of 3 took 12.0 times the median of all passes: something may have interrupted it"
-    assert any(note.startswith(slow) for note in join_trace(trace, tmp_path).notes)
-
-
-def test_a_slow_first_pass_may_be_a_warm_up(tmp_path: Path) -> None:
-    trace = ChromeTrace()
-    cuda_pass(trace, 1000)
-    trace.events[-1]["dur"] = 500
-    for begin in (2000, 3000):
-        cuda_pass(trace, begin)
-    advice = "pass 1 of 3 took 12.0 times the median of all passes: if it was a warm-up pass, leave it out with"
-    assert any(note.startswith(advice) for note in join_trace(trace, tmp_path).notes)
+    for number in (1, 2, 3):
+        cuda_pass(trace, 1000 * number)
+        if number == slow:
+            trace.events[-1]["dur"] = 500
+    assert any(text.startswith(note) for text in join_trace(trace, tmp_path).notes)
 
 
 def test_other_models_are_refused(tmp_path: Path) -> None:

@@ -19,8 +19,8 @@ from torch.utils.checkpoint import checkpoint
 from profilerkit import ModelFailedError, ModelInputs, NotOfferedError, ProfilerBusyError, profile
 from profilerkit.times.operator_times import OperatorTimeTable
 from profilerkit_torch import TorchBackend
-from profilerkit_torch.operator_timing.events import Event, Row
-from profilerkit_torch.operator_timing.ledger import OperatorLedger
+from profilerkit_torch.operator_timing.events import Event, Frame
+from profilerkit_torch.operator_timing.ledger import OperatorLedger, Row
 from profilerkit_torch.operator_timing.operators import is_free
 from profilerkit_torch.operator_timing.passes import choose_activities, measure_operator_times
 
@@ -212,7 +212,7 @@ def test_a_trace_file_of_a_model_without_gradients_is_that_of_a_forward_pass(tmp
     assert "aten::linear" in (tmp_path / "t").read_text()
 
 
-KINDS = (FunctionEvent, EventList, Event, Row)
+KINDS = (FunctionEvent, EventList, Event, Frame, Row)
 
 
 def test_many_passes_keep_no_events(monkeypatch: pytest.MonkeyPatch) -> None:
