@@ -342,7 +342,8 @@ class TorchBackend(
 
     def find_prompt_length(self, model: Any) -> int | None:
         """Return the positions of the encoder of a model of sound, such as Whisper; None for others."""
-        from .language_models.configurations import find_sound_positions, is_configuration
+        from .language_models.configurations import is_configuration
+        from .language_models.generating import find_sound_positions
 
         config = model if is_configuration(model) else getattr(model, "config", None)
         return find_sound_positions(config) if is_configuration(config) else None

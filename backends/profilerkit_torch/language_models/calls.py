@@ -12,7 +12,7 @@ from profilerkit import InputError
 from profilerkit_predict.language_models.model_cache import CacheContents
 
 from .caches import list_contents, list_layer_windows
-from .configurations import is_encoder_decoder, require_decoder
+from .generating import is_encoder_decoder, require_decoder
 
 __all__ = ["Calls", "decode", "find_cache", "prefill"]
 

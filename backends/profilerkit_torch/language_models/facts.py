@@ -23,8 +23,9 @@ from profilerkit_predict.language_models.weights import (
 
 from .caches import count_repeats, find_latent_attention, find_limits, find_windows
 from .checkpoints import find_dtype, find_storage
-from .configurations import describe_execution, find_routing, find_sizes, has_chunks, require_decoder
+from .configurations import describe_execution, find_routing, find_sizes, has_chunks
 from .following import FollowedPrompt, follow_prompt
+from .generating import require_decoder
 from .models import make_language_model
 from .mtp_layer import add_mtp_layer
 from .notes import list_notes, list_notes_on_text, list_notes_on_trace

@@ -23,13 +23,8 @@ from ..untouched.preservation import preserve
 from .caches import list_contents
 from .calls import decode, find_cache, prefill
 from .checkpoints import find_dtype
-from .configurations import (
-    find_longest_context,
-    find_sound_positions,
-    find_text_configuration,
-    is_configuration,
-    require_decoder,
-)
+from .configurations import find_longest_context, find_text_configuration, is_configuration
+from .generating import find_sound_positions, require_decoder
 
 __all__ = ["generate"]
 

@@ -15,8 +15,9 @@ from profilerkit_predict.language_models.records import ReadIn
 from profilerkit_predict.language_models.weights import find_passes
 
 from ..model.weights import note_quantization
-from .configurations import find_longest_context, is_encoder_decoder
+from .configurations import find_longest_context
 from .following import follow
+from .generating import is_encoder_decoder
 
 __all__ = ["list_notes", "list_notes_on_text", "list_notes_on_trace"]
 

@@ -18,7 +18,8 @@ from profilerkit.backend_kit.call_stack import CallStack
 
 from .clocks import EventClock, HostClock
 from .moments import Moments
-from .timed_calls import Accumulation, Call, Change, Node, Overhead, Span, TimedRun
+from .node_calls import Accumulation, Change, Node, Span
+from .timed_calls import Call, Overhead, TimedRun
 
 __all__ = ["Event", "Kind", "Timeline"]
 

@@ -53,15 +53,18 @@ class OperatorLedger:
         return dict(self._layers)
 
     def _add_pass(self, window: Event, events: Sequence[Event]) -> None:
-        for row in self._rows.values():
-            row.forget_calls()
+        for earlier_row in self._rows.values():
+            earlier_row.forget_calls()
         frames = make_frames(events)
         # In another thread nothing runs but the model; in this one what is in no layer is not of the model.
         assign_layers(frames, outside=lambda thread: None if thread == window.thread else "")
         self._layers = Counter(frame.event.name for frame in frames if frame.event.kind is EventKind.LAYER)
-        rows = {frame: found for frame in frames if (found := self._find_row(frame)) is not None}
-        for frame, row in rows.items():
-            self._charge(frame, row)
+        rows: dict[Frame, Row] = {}
+        for frame in frames:
+            row = self._find_row(frame)
+            if row is not None:
+                rows[frame] = row
+                self._charge(frame, row)
         self._note_calls(frames, rows)
         self._whole.append(_measure_backward(events) if self.phase == "backward" else window.end - window.start)
 

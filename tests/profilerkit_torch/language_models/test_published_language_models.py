@@ -60,10 +60,6 @@ def test_the_cache_of_a_token_is_the_hand_count(name: str) -> None:
     assert cache.paged == 3 * 112 * MODELS[name].cache  # seven blocks of sixteen tokens
 
 
-def test_llama_3_8b_has_131072_bytes_a_token() -> None:
-    assert MODELS["meta-llama/Meta-Llama-3-8B"].cache == 131_072
-
-
 @pytest.mark.slow
 def test_deepseek_v3_caches_latents_in_this_version_and_expanded_heads_in_older_ones() -> None:
     """transformers 5.23 caches 61 * (512 + 64) numbers a token, 5.0 caches 61 * 128 * (192 + 128) of them."""
@@ -85,15 +81,6 @@ def test_a_window_limits_the_cache_and_a_view_keeps_the_whole_prompt() -> None:
     assert cache.logical == 4095 * per_token
     assert cache.allocated == 5000 * per_token  # a view of the prompt's keys and values
     assert cache.paged == 4096 * per_token
-
-
-@pytest.mark.slow
-def test_gemma_3_has_windows_in_22_of_26_layers() -> None:
-    """Each layer has 2 * 256 numbers a token: 1,024 bytes. Beyond the window of 512 only four layers grow."""
-    config = MODELS["google/gemma-3-1b-pt"].build()
-    assert kv_bytes_per_token(config, 100, dtype="bf16") == 26 * 1024
-    assert kv_bytes_per_token(config, 700, dtype="bf16") == 4 * 1024
-    assert kv_bytes(config, 700, dtype="bf16").logical == 4 * 1024 * 700 + 22 * 1024 * 511
 
 
 #: Gemma 3's sizes: layers, heads of keys and values, their size, and the window, which is 512 up to 1B and 1,024 from
