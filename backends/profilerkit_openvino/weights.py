@@ -111,9 +111,9 @@ def _find_weights(nodes: Sequence[Any], holder: str = "") -> Iterator[_Weight]:
             yield from _find_weights(inner.get_ordered_ops(), holder or node.get_name())
         if node.get_type_name() == "Constant":
             uses = list(_trace_uses(node, is_constant, lambda use: True))
-            # Of a reshaped constant the first input has its elements; another input has the shape.
-            with_elements = _trace_uses(node, is_constant, lambda use: use.position == 0)
-            role = _find_role(node, uses, any(_is_factor(use) and not is_constant[use.reader] for use in with_elements))
+            # The elements of a constant go through the first input of what converts or reshapes it.
+            of_elements = _trace_uses(node, is_constant, lambda use: use.position == 0)
+            role = _find_role(node, uses, [use for use in of_elements if not is_constant[use.reader]])
             if role is not _Role.NUMBER:
                 users = [use.reader for use in uses if not is_constant[use.reader]]
                 yield _Weight(node, role, [holder] if holder and users else users)
@@ -134,8 +134,8 @@ def _trace_uses(node: Any, is_constant: dict[str, bool], goes_on: Callable[[_Use
                 waiting.append(use.node)
 
 
-def _find_role(node: Any, uses: Sequence[_Use], is_factor: bool) -> _Role:
-    """Return what a constant is; ``is_factor`` says whether a product that runs multiplies its elements.
+def _find_role(node: Any, uses: Sequence[_Use], of_elements: Sequence[_Use]) -> _Role:
+    """Return what a constant is; ``of_elements`` are the nodes that run and read its elements, converted or not.
 
     The first of these rules that fits counts.
 
@@ -150,7 +150,7 @@ def _find_role(node: Any, uses: Sequence[_Use], is_factor: bool) -> _Role:
     shape, dtype = node.get_output_shape(0), dtype_name(node.get_output_element_type(0))
     has_several = prod(shape) > 1
     number_or_buffer = _Role.BUFFER if has_several else _Role.NUMBER
-    first = uses[0]
+    is_factor = any(map(_is_factor, of_elements))
     if any(map(_is_scale, uses)):
         return _Role.BUFFER
     if dtype.startswith(_NARROW) and any(use.kind in ("Convert", "Gather") for use in uses):
@@ -161,9 +161,8 @@ def _find_role(node: Any, uses: Sequence[_Use], is_factor: bool) -> _Role:
         return _Role.BUFFER
     if any(map(_is_recurrent_bias, uses)) and not np.any(read_constant(node)):
         return number_or_buffer
-    is_matrix = first.kind in _PRODUCTS and len(shape) > 1
-    is_single = first.position in _SINGLE.get(first.kind, ())
-    return _Role.PARAMETER if has_several or is_matrix or is_single or _is_bias(first) else _Role.NUMBER
+    is_matrix = is_factor and len(shape) > 1
+    return _Role.PARAMETER if has_several or is_matrix or any(map(_is_single, of_elements)) else _Role.NUMBER
 
 
 def _is_factor(use: _Use) -> bool:
@@ -176,9 +175,10 @@ def _is_recurrent_bias(use: _Use) -> bool:
     return use.kind in RECURRENT and use.position == RECURRENT[use.kind].biases
 
 
-def _is_bias(use: _Use) -> bool:
-    """Return whether a value is added to the result of a product."""
-    return use.kind == "Add" and use.other_input.get_type_name() in _PRODUCTS
+def _is_single(use: _Use) -> bool:
+    """Return whether a value is a weight by its place, even if it is a single number: a bias, or one of `_SINGLE`."""
+    is_bias = use.kind == "Add" and use.other_input.get_type_name() in _PRODUCTS
+    return is_bias or use.position in _SINGLE.get(use.kind, ())
 
 
 def _is_scale(use: _Use) -> bool:

@@ -114,13 +114,19 @@ def test_the_shape_of_what_a_transposed_convolution_makes_is_no_weight() -> None
     assert (report["total_params"], report["model_size"], report["macs"]) == (60, 4 * 60 + 16, 48 * 20)
 
 
-def test_a_weight_may_be_a_single_number() -> None:
-    """A slope for all channels, and scale and shift of one channel; an epsilon is none."""
-    given, one = ops.parameter([2, 1, 8], np.float32), np.ones(1, np.float32)
-    bent = ops.prelu(given, ops.constant(0.25 * one))
-    normal = ops.group_normalization(bent, ops.constant(2 * one), ops.constant(3 * one), 1, 1e-5)
-    report = profile(model(ops.add(normal, ops.constant(1e-3 * one)), given), metrics=COUNTS)
-    assert (report["total_params"], report["model_size"]) == (3, 12)
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_a_weight_may_be_a_single_number(dtype: Any) -> None:
+    """A matrix, its bias, a slope, a scale and a shift; an epsilon is none. They may be stored in half precision."""
+    given = ops.parameter([2, 1, 1], np.float32)
+
+    def one(*shape: int) -> Any:
+        constant = ops.constant(np.full(shape, 0.25, dtype))
+        return constant if dtype is np.float32 else ops.convert(constant, np.float32)
+
+    bent = ops.prelu(ops.add(linear(given, one(1, 1)), one(1)), one(1))
+    normal = ops.group_normalization(bent, one(1), one(1), 1, 1e-5)
+    report = profile(model(ops.add(normal, one(1)), given), metrics=COUNTS)
+    assert (report["total_params"], report["model_size"]) == (5, 5 * np.dtype(dtype).itemsize)
 
 
 def test_a_quantized_table_may_be_converted_after_its_rows_are_looked_up() -> None:
