@@ -28,6 +28,8 @@ __all__ = ["RECURRENT", "SIZES", "without_running"]
 def without_running(func: Any, args: Any, kwargs: Any) -> Any:
     """Return what an operator makes of stand-ins where its shape is known beforehand; None for any that must run."""
     tensor = args[0] if args else None
+    if isinstance(tensor, (list, tuple)) and tensor:  # tensors that are joined
+        tensor = tensor[0]
     if not isinstance(tensor, torch.Tensor) or not stands_in(tensor) or not tensor.is_floating_point():
         return None
     schema = read_schema(func)
@@ -71,9 +73,20 @@ def _make_loss(
 
 
 def _make_alike(tensor: torch.Tensor) -> torch.Tensor:
-    if type(tensor) is torch.Tensor and tensor.is_contiguous():  # torch.empty_like is written in Python there, too
-        return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device)
-    return torch.empty_like(tensor)
+    """Return what ``torch.empty_like`` does, which is written in Python for such tensors, too."""
+    if type(tensor) is not torch.Tensor or 0 in tensor.stride():
+        return torch.empty_like(tensor)
+    strides = tensor.stride() if tensor.is_contiguous() else _order_strides(tensor)
+    return torch.empty_strided(tensor.shape, strides, dtype=tensor.dtype, device=tensor.device)
+
+
+def _order_strides(tensor: torch.Tensor) -> Sequence[int]:
+    """Return the strides of a tensor without gaps whose dimensions lie in memory in the same order."""
+    strides, next_stride = [1] * tensor.dim(), 1
+    for _, size, dim in sorted(zip(tensor.stride(), tensor.shape, range(tensor.dim()), strict=True)):
+        strides[dim] = next_stride
+        next_stride *= size
+    return strides
 
 
 def make_attention_output(
@@ -100,8 +113,8 @@ def make_attention_output(
     if attn_mask is not None and (is_causal or not _can_expand(attn_mask.shape, (batch, heads, queries, keys))):
         return None
     if query.stride(-1) != 1:  # its kernels do not take that: attention is spelled out
-        return torch.empty_like(query, memory_format=torch.contiguous_format)
-    return torch.empty_like(query)
+        return torch.empty(query.shape, dtype=query.dtype, device=query.device)
+    return _make_alike(query)
 
 
 def _can_expand(shape: Sequence[int], target: Sequence[int]) -> bool:
@@ -129,18 +142,34 @@ def _multiply_groups(
 # them are written in Python and slow, and nothing about such arguments could fail.
 
 
-def _has_two_alike(args: Any) -> bool:
-    """Return whether two tensors have one shape, dtype and layout: nothing is broadcast and nothing promoted."""
+def _keeps_first(args: Any) -> bool:
+    """Return whether the result is like the first operand: the second is a number, is alike, or is broadcast to it."""
     x, y = args[:2]
-    if not isinstance(y, torch.Tensor) or x.device != y.device:
-        return False
-    return bool(x.shape == y.shape and x.stride() == y.stride() and x.dtype == y.dtype)
+    if not isinstance(y, torch.Tensor):
+        return type(y) in (int, float) and x.is_contiguous()
+    if x.shape == y.shape and x.stride() == y.stride() and x.dtype == y.dtype and x.device == y.device:
+        return True
+    return _are_plain(x, y) and x.is_contiguous() and y.dim() > 0 and _can_expand(y.shape, x.shape)
+
+
+def _has_dimension(args: Any) -> bool:
+    """Return whether a softmax, to no other dtype, is over a dimension of a contiguous tensor."""
+    x, *options = args
+    return len(options) == 1 and -x.dim() <= options[0] < x.dim() and x.is_contiguous()
 
 
 def _normalizes_channels(args: Any) -> bool:
     """Return whether a batch norm is of a contiguous tensor, with statistics, and an element for each channel."""
     x, *weights, is_training = args[:6]
     if x.dim() < 2 or is_training or not x.is_contiguous():
+        return False
+    return all(weight is None or weight.shape == x.shape[1:2] for weight in weights)
+
+
+def _normalizes_groups(args: Any) -> bool:
+    """Return whether a group norm is of a contiguous tensor, and weights have an element for each channel."""
+    x, groups, *weights = args[:4]
+    if x.dim() < 2 or 0 in x.shape or groups < 1 or x.shape[1] % groups or not x.is_contiguous():
         return False
     return all(weight is None or weight.shape == x.shape[1:2] for weight in weights)
 
@@ -155,32 +184,40 @@ def _normalizes_last(args: Any) -> bool:
 
 
 _ELEMENT_WISE = (
-    *("relu", "relu6", "hardtanh", "leaky_relu", "elu"),
-    *("sigmoid", "tanh", "exp", "silu", "gelu", "mish", "softplus", "hardsigmoid", "hardswish"),
+    *("relu", "relu6", "hardtanh", "leaky_relu", "elu", "silu", "gelu", "mish", "softplus", "hardsigmoid", "hardswish"),
+    *("sigmoid", "tanh", "exp", "log", "sqrt", "rsqrt", "reciprocal", "neg", "abs", "sin", "cos", "erf"),
 )
 _KEEPS_SHAPE: dict[str, Callable[[Any], bool]] = {
     **{f"aten::{name}{suffix}.": lambda args: True for name in _ELEMENT_WISE for suffix in ("", "_")},
-    **{f"aten::{name}{suffix}.Tensor": _has_two_alike for name in ("add", "sub", "mul") for suffix in ("", "_")},
+    **{f"aten::{name}{suffix}.Tensor": _keeps_first for name in ("add", "sub", "mul", "div") for suffix in ("", "_")},
+    "aten::pow.Tensor_Scalar": _keeps_first,
+    **dict.fromkeys(("aten::softmax.int", "aten::log_softmax.int"), _has_dimension),
     "aten::batch_norm.": _normalizes_channels,
+    "aten::group_norm.": _normalizes_groups,
     "aten::layer_norm.": _normalizes_last,
 }
 
 
-# Sizes of what products, convolutions and means make of contiguous meta tensors ---------------------------------------
+# Sizes of what products, convolutions, reductions and others make of meta tensors -------------------------------------
 
 
-def _are_alike(first: torch.Tensor, *others: Any) -> bool:
-    """Return whether all are plain contiguous tensors on the meta device and of one dtype; None is left out."""
+def _are_plain(first: torch.Tensor, *others: Any) -> bool:
+    """Return whether all are plain tensors on the meta device and of one dtype; None is left out."""
     return all(
-        type(tensor) in PLAIN_TYPES and tensor.is_meta and tensor.dtype is first.dtype and tensor.is_contiguous()
+        type(tensor) in PLAIN_TYPES and tensor.is_meta and tensor.dtype is first.dtype
         for tensor in (first, *others)
         if tensor is not None
     )
 
 
+def _are_alike(*tensors: Any) -> bool:
+    """Return whether all are contiguous, too."""
+    return _are_plain(*tensors) and all(tensor.is_contiguous() for tensor in tensors if tensor is not None)
+
+
 def _size_linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> Sequence[int] | None:
     """Return the size of rows of ``x`` times the transposed weight."""
-    if not _are_alike(x, weight, bias) or x.dim() < 2 or weight.dim() != 2 or x.shape[-1] != weight.shape[1]:
+    if not _are_plain(x, weight, bias) or x.dim() < 2 or weight.dim() != 2 or x.shape[-1] != weight.shape[1]:
         return None
     features = weight.shape[0]
     if bias is not None and bias.shape != (features,):
@@ -195,6 +232,32 @@ def _size_addmm(bias: torch.Tensor, x: torch.Tensor, weight: torch.Tensor, **sca
     if x.shape[1] != weight.shape[0] or bias.shape != weight.shape[1:]:
         return None
     return x.shape[0], weight.shape[1]
+
+
+def _size_product(a: torch.Tensor, b: torch.Tensor) -> Sequence[int] | None:
+    """Return the size of a product of two matrices, or of each two of a batch."""
+    if not _are_plain(a, b) or a.dim() != b.dim() or a.shape[:-2] != b.shape[:-2] or a.shape[-1] != b.shape[-2]:
+        return None
+    return (*a.shape[:-1], b.shape[-1])
+
+
+def _size_joined(tensors: Sequence[torch.Tensor], dim: int = 0) -> Sequence[int] | None:
+    """Return the size of tensors that are joined along a dimension, in which alone they differ."""
+    first = tensors[0]
+    has_layout = first.dim() > 3 and not _are_alike(*tensors)  # of images the output may have that of the inputs
+    if has_layout or not _are_plain(*tensors) or not -first.dim() <= dim < first.dim():
+        return None
+    dim %= first.dim()
+    others = {(*tensor.shape[:dim], -1, *tensor.shape[dim + 1 :]) for tensor in tensors}
+    return (
+        None if len(others) > 1 else (*first.shape[:dim], sum(x.shape[dim] for x in tensors), *first.shape[dim + 1 :])
+    )
+
+
+def _size_embedding(weight: torch.Tensor, indices: torch.Tensor, *_: Any) -> Sequence[int] | None:
+    """Return the size of a row of the weight for each index."""
+    is_index = indices.is_meta and indices.dtype in (torch.int64, torch.int32)
+    return (*indices.shape, weight.shape[1]) if is_index and _are_plain(weight) and weight.dim() == 2 else None
 
 
 def _size_convolution(
@@ -236,16 +299,38 @@ def _count_windows(size: int, kernel: int, stride: int, padding: int, dilation: 
     return (size + 2 * padding - window) // stride + 1
 
 
-def _size_mean(x: torch.Tensor, dims: Any, keepdim: bool = False, **options: Any) -> Sequence[int] | None:
-    """Return the size of means over some dimensions."""
+def _size_max_pooling(
+    x: torch.Tensor,
+    kernel: Sequence[int],
+    stride: Sequence[int] = (),
+    padding: Sequence[int] = (0,),
+    dilation: Sequence[int] = (1,),
+    is_ceiled: bool = False,
+) -> Sequence[int] | None:
+    """Return the size of the largest elements of all windows of a batch of images."""
+    if is_ceiled or x.dim() != 4 or 0 in x.shape or not _are_alike(x):
+        return None
+    kernels, strides, paddings, dilations = (
+        _repeat(value, 2) for value in (kernel, stride or kernel, padding, dilation)
+    )
+    if min((*kernels, *strides, *dilations)) < 1 or any(
+        2 * pad > size for pad, size in zip(paddings, kernels, strict=True)
+    ):
+        return None
+    windows = list(map(_count_windows, x.shape[2:], kernels, strides, paddings, dilations))
+    return (*x.shape[:2], *windows) if min(windows) > 0 else None
+
+
+def _size_reduced(x: torch.Tensor, dims: Any, keepdim: bool = False, **options: Any) -> Sequence[int] | None:
+    """Return the size of means or sums over some dimensions."""
     if options or not dims or not _are_alike(x) or not all(-x.dim() <= dim < x.dim() for dim in dims):
         return None
-    averaged = {dim % x.dim() for dim in dims}
-    if len(averaged) < len(dims):  # torch refuses a dimension that is given twice
+    reduced = {dim % x.dim() for dim in dims}
+    if len(reduced) < len(dims):  # torch refuses a dimension that is given twice
         return None
     if keepdim:
-        return [1 if dim in averaged else size for dim, size in enumerate(x.shape)]
-    return [size for dim, size in enumerate(x.shape) if dim not in averaged]
+        return [1 if dim in reduced else size for dim, size in enumerate(x.shape)]
+    return [size for dim, size in enumerate(x.shape) if dim not in reduced]
 
 
 def _size_adaptive_pooling(x: torch.Tensor, size: Sequence[int]) -> Sequence[int] | None:
@@ -259,7 +344,11 @@ def _size_adaptive_pooling(x: torch.Tensor, size: Sequence[int]) -> Sequence[int
 SIZES: dict[str, Callable[..., Sequence[int] | None]] = {
     "aten::linear.": _size_linear,
     "aten::addmm.": _size_addmm,
-    "aten::mean.dim": _size_mean,
+    **dict.fromkeys(("aten::mm.", "aten::bmm."), _size_product),
+    "aten::cat.": _size_joined,
+    "aten::embedding.": _size_embedding,
+    **dict.fromkeys(("aten::mean.dim", "aten::sum.dim_IntList"), _size_reduced),
+    "aten::max_pool2d.": _size_max_pooling,
     "aten::adaptive_avg_pool2d.": _size_adaptive_pooling,
     **{f"aten::conv{dims}d.": _size_convolution for dims in (1, 2, 3)},
 }

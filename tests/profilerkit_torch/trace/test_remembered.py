@@ -193,10 +193,32 @@ def test_what_is_written_beside_the_weights_comes_back() -> None:
 SIZED: list[tuple[str, tuple[Any, ...], dict[str, Any], tuple[int, ...]]] = [
     ("linear", ((2, 5, 3), (4, 3), (4,)), {}, (2, 5, 4)),
     ("linear", ((7, 3), (4, 3)), {}, (7, 4)),
+    ("linear", (torch.empty(5, 2, 3, device=META).transpose(0, 1), (4, 3), (4,)), {}, (2, 5, 4)),
+    ("linear", (torch.empty(3, 5, 2, device=META).permute(2, 1, 0), torch.empty(3, 4, device=META).t()), {}, (2, 5, 4)),
     ("addmm", ((4,), (7, 3), (3, 4)), {}, (7, 4)),
+    ("group_norm", ((2, 6, 4), 3, (6,), (6,)), {}, (2, 6, 4)),
     ("conv1d", ((2, 4, 10), (6, 2, 3), None, [2], [1], [1], 2), {}, (2, 6, 5)),
     ("conv2d", ((2, 3, 9, 8), (5, 3, 3, 2), (5,), [2, 1], [1, 0], [1, 2], 1), {}, (2, 5, 5, 6)),
     ("conv3d", ((1, 2, 4, 4, 4), (3, 2, 3, 3, 3), (3,), [1], [1], [1], 1), {}, (1, 3, 4, 4, 4)),
+    ("mm", ((7, 3), (3, 4)), {}, (7, 4)),
+    ("mm", (torch.empty(3, 7, device=META).t(), (3, 4)), {}, (7, 4)),
+    ("bmm", ((2, 7, 3), torch.empty(2, 4, 3, device=META).mT), {}, (2, 7, 4)),
+    ("cat", ([(2, 3), (2, 4)], -1), {}, (2, 7)),
+    ("cat", ([(2, 1, 5), torch.empty(2, 5, 3, device=META).mT], 1), {}, (2, 4, 5)),
+    ("cat", ([(2, 3, 4, 5), (1, 3, 4, 5)],), {}, (3, 3, 4, 5)),
+    ("embedding", ((9, 4), torch.empty(2, 3, dtype=torch.int64, device=META)), {}, (2, 3, 4)),
+    ("embedding", ((9, 4), torch.empty(5, dtype=torch.int32, device=META), 0), {}, (5, 4)),
+    ("max_pool2d", ((2, 3, 9, 8), [3, 2]), {}, (2, 3, 3, 4)),
+    ("max_pool2d", ((2, 3, 9, 8), [3], [2], [1]), {}, (2, 3, 5, 4)),
+    ("max_pool2d", ((2, 3, 9, 8), [3, 3], [1, 2], [0, 1], [2, 1]), {}, (2, 3, 5, 4)),
+    ("softmax.int", ((2, 3, 5), -2), {}, (2, 3, 5)),
+    ("log_softmax.int", ((2, 3), 1), {}, (2, 3)),
+    ("add.Tensor", ((2, 3, 5), (3, 1)), {}, (2, 3, 5)),
+    ("add.Tensor", ((2, 3, 5), torch.empty(5, 3, 2, device=META).permute(2, 1, 0)), {}, (2, 3, 5)),
+    ("div.Tensor", ((2, 3), 2.5), {}, (2, 3)),
+    ("pow.Tensor_Scalar", ((2, 3), 2), {}, (2, 3)),
+    ("rsqrt", ((2, 3),), {}, (2, 3)),
+    ("sum.dim_IntList", ((2, 3, 5, 7), [-1, 2]), {}, (2, 3)),
     ("mean.dim", ((2, 3, 5, 7), [-1, 2]), {}, (2, 3)),
     ("mean.dim", ((2, 3, 5, 7), [-1, -2], True), {}, (2, 3, 1, 1)),
     ("adaptive_avg_pool2d", ((2, 3, 9, 8), [1, 1]), {}, (2, 3, 1, 1)),
@@ -212,6 +234,8 @@ SIZED: list[tuple[str, tuple[Any, ...], dict[str, Any], tuple[int, ...]]] = [
 
 
 def _on_meta(value: Any) -> Any:
+    if isinstance(value, list) and not all(isinstance(item, int) for item in value):
+        return list(map(_on_meta, value))
     return torch.empty(value, device=META) if isinstance(value, tuple) else value
 
 
@@ -236,15 +260,35 @@ def test_the_size_of_what_is_not_run(
 LEFT_TO_TORCH: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
     ("linear", ((2, 3), (4, 5)), {}),
     ("linear", ((2, 3), (4, 3), (5,)), {}),
-    ("linear", (torch.empty(3, 2, device=META).t(), (4, 3)), {}),
     ("linear", (torch.empty(2, 3, device=META, dtype=torch.float16), (4, 3)), {}),
     ("addmm", ((4,), (7, 3), (5, 4)), {}),
+    ("group_norm", ((2, 6, 4), 4), {}),
+    ("group_norm", ((2, 6, 4), 3, (4,)), {}),
     ("addmm", ((4,), (7, 3), (3, 4)), {"beta": 2}),
     ("conv2d", ((1, 3, 8, 8), (4, 2, 3, 3)), {}),
     ("conv2d", ((1, 3, 2, 2), (4, 3, 3, 3)), {}),
     ("conv2d", ((1, 3, 8, 8), (4, 3, 3, 3), (5,)), {}),
     ("conv2d", ((1, 3, 8, 8), (4, 3, 3, 3), None, [1, 1, 1]), {}),
     ("conv2d", ((3, 8, 8), (4, 3, 3, 3)), {}),
+    ("mm", ((7, 3), (4, 3)), {}),
+    ("bmm", ((2, 7, 3), (3, 3, 4)), {}),
+    ("cat", ([(2, 3), (3, 4)], 1), {}),
+    ("cat", ([(2, 3), (0,)],), {}),
+    ("cat", ([(2, 3)], 2), {}),
+    ("cat", ([(2, 3), torch.empty(2, 3, device=META, dtype=torch.float16)],), {}),
+    ("cat", ([torch.empty(1, 4, 5, 3, device=META).permute(0, 3, 1, 2)] * 2,), {}),
+    ("embedding", ((9, 4, 2), torch.empty(2, dtype=torch.int64, device=META)), {}),
+    ("embedding", ((9, 4), torch.zeros(2, dtype=torch.int64)), {}),
+    ("max_pool2d", ((2, 3, 9, 8), [3, 2], [2, 2], [2, 1]), {}),
+    ("max_pool2d", ((2, 3, 2, 2), [3, 3]), {}),
+    ("max_pool2d", ((2, 3, 9, 8), [2], [2], [0], [1], True), {}),
+    ("softmax.int", ((2, 3), 2), {}),
+    ("softmax.int", ((2, 3), 1, torch.float64), {}),
+    ("add.Tensor", ((3, 1), (2, 3, 5)), {}),
+    ("add.Tensor", ((2, 3), 1j), {}),
+    ("add.Tensor", ((2, 3), torch.empty((), device=META)), {}),
+    ("add.Tensor", ((2, 3), (3,)), {"alpha": 2}),
+    ("mul.Tensor", ((2, 3), torch.empty(3, device=META, dtype=torch.float64)), {}),
     ("mean.dim", ((2, 3, 5), [0, -3]), {}),
     ("mean.dim", ((2, 3, 5), [3]), {}),
     ("mean.dim", ((2, 3, 5), []), {}),
@@ -262,6 +306,16 @@ LEFT_TO_TORCH: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
 @pytest.mark.parametrize(("name", "given", "named"), LEFT_TO_TORCH)
 def test_what_is_left_to_torch(name: str, given: tuple[Any, ...], named: dict[str, Any]) -> None:
     assert without_running(_find_overload(name), tuple(map(_on_meta, given)), named) is None
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (0, 2, 1, 3), (3, 1, 0, 2), (2, 3, 1, 0)])
+@pytest.mark.parametrize("part", [slice(None), slice(1, None), slice(None, None, 2)])
+def test_the_layout_of_what_is_not_run(order: tuple[int, ...], part: slice) -> None:
+    """A tensor, or a part of it, in any order: as torch's own kernels for it, strides and all."""
+    x = torch.empty(2, 3, 4, 6, device=META).permute(order)[..., part, :]
+    for name, args in (("exp", (x,)), ("silu", (x,)), ("add.Tensor", (x, x))):
+        output = without_running(_find_overload(name), args, {})
+        assert output.stride() == torch.empty_like(x).stride() == _find_overload(name)(*args).stride()
 
 
 def test_a_model_that_torch_refuses_is_refused() -> None:
