@@ -8,16 +8,14 @@ from operator import add, attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from .bounds import WORK, list_layer_bounds
-from .layer_paths import add_outer, order_as_tree, parent_path
+from .layer_paths import order_as_tree, parent_path
+from .layer_weights import sum_weights
 
 if TYPE_CHECKING:
-    from .records import LayerCall, LayerRecord, ModelTrace, OpRecord, TensorInfo, WeightRecord
+    from .records import LayerCall, LayerRecord, ModelTrace, OpRecord, TensorInfo
 
 __all__ = [
     "TRAFFIC",
-    "InnerWeights",
-    "WeightTotals",
-    "find_shared_weights",
     "list_call_rows",
     "list_layer_rows",
     "list_operator_rows",
@@ -78,7 +76,7 @@ def list_layer_rows(trace: ModelTrace) -> Iterator[Mapping[str, Any]]:
     nested = _list_inner_first(trace.layers)
     own_work = _sum_own_work(trace, columns)
     work = _add_inner_work(own_work, nested)
-    weights = _sum_weights(trace, nested)
+    weights = sum_weights(trace, nested)
     bounds = {}
     if trace.choices or trace.uncounted:
         bounds = list_layer_bounds(trace, {path: columns.label(numbers) for path, numbers in work.items()})
@@ -88,7 +86,7 @@ def list_layer_rows(trace: ModelTrace) -> Iterator[Mapping[str, Any]]:
     is_configured = any(layer.configuration for layer in trace.layers)
     layers = {layer.path: layer for layer in trace.layers}
     for path in order_as_tree(layers):
-        layer, inside = layers[path], weights[path].inside
+        layer, inside = layers[path], weights[path]
         counts = columns.label(work[path], is_known=did_run)
         yield {
             "path": path,
@@ -98,7 +96,7 @@ def list_layer_rows(trace: ModelTrace) -> Iterator[Mapping[str, Any]]:
             "calls": sum(call.times for call in layer.calls) if did_run or layer.calls else None,
             "params": inside.params,
             **counts,
-            "own_params": weights[path].own_params,
+            "own_params": inside.own_params,
             **columns.label(own_work[path], "own_", is_known=did_run),
             "params_share": _divide(inside.params, total_params),
             "macs_share": _divide(counts["macs"], trace.macs),
@@ -138,35 +136,6 @@ def _add_inner_work(own_work: Mapping[str, tuple[int, ...]], nested: Iterable[_N
     for path, parent in nested:
         work[parent] = _add(work[parent], work[path])
     return work
-
-
-class _Weights(NamedTuple):
-    """The number of a layer's own parameters, None if it is not known yet, and all numbers of the weights inside."""
-
-    own_params: int | None
-    inside: WeightTotals
-
-
-def _sum_weights(trace: ModelTrace, nested: Iterable[_Nested]) -> dict[str, _Weights]:
-    """Return the numbers of the weights of each layer, by its path.
-
-    If only the first call makes some weights, the numbers of a layer without weights, and of all layers around it, are
-    not known.
-    """
-    shared = find_shared_weights(trace.layers)
-    weights = {layer.path: InnerWeights(layer, shared) for layer in trace.layers}
-    own_params = {path: own_weights.totals().params for path, own_weights in weights.items()}
-    for path, parent in nested:
-        weights[parent].add(weights[path])
-    empty = [path for path, params in own_params.items() if not params] if trace.unmade_weights else []
-    lacking = add_outer(empty) if empty else set()
-    numbers = {}
-    for path, inner in weights.items():
-        if path in lacking:
-            numbers[path] = _Weights(own_params[path] or None, inner.totals().without_sums())
-        else:
-            numbers[path] = _Weights(own_params[path], inner.totals())
-    return numbers
 
 
 #: A call of a layer: its path, and the index of the call.
@@ -239,79 +208,6 @@ def _describe_tensors(call: LayerCall | None) -> dict[str, Any]:
         "input_dtypes": tuple(tensor.dtype for tensor in inputs),
         "output_dtypes": tuple(tensor.dtype for tensor in outputs),
     }
-
-
-def find_shared_weights(layers: Sequence[LayerRecord]) -> set[int]:
-    """Return the identities of weights that layers own together, or one layer under several names."""
-    owners = Counter(weight.identity for layer in layers for weight in (*layer.parameters, *layer.buffers))
-    return {identity for identity, times in owners.items() if times > 1}
-
-
-class WeightTotals(NamedTuple):
-    """The columns that tell of the weights inside a layer; a number that is not known is None."""
-
-    params: int | None
-    trainable_params: int | None
-    params_by_dtype: dict[str, int]
-    weight_bytes: int | None
-
-    def without_sums(self) -> WeightTotals:
-        """Return what is known of a layer that may get further weights."""
-        return WeightTotals(None, None, self.params_by_dtype, None)
-
-
-class InnerWeights:
-    """The weights inside a layer: sums of those with one owner, and those with several by their identity."""
-
-    __slots__ = ("by_dtype", "saved_bytes", "shared", "shared_saved", "trainable")
-
-    def __init__(self, layer: LayerRecord, shared: set[int]) -> None:
-        self.by_dtype: dict[str, int] = {}
-        self.trainable: int | None = 0
-        self.saved_bytes = 0
-        self.shared: dict[int, WeightRecord] = {}
-        self.shared_saved: dict[int, WeightRecord] = {}
-        for weight in layer.parameters:
-            if weight.identity in shared:
-                self.shared[weight.identity] = weight
-            else:
-                self.by_dtype[weight.dtype] = self.by_dtype.get(weight.dtype, 0) + weight.count
-                self.trainable = _add_known(self.trainable, _count_trainable(weight))
-        for weight in (*layer.buffers, *layer.parameters):  # what is a parameter too is that
-            if weight.persistent and weight.identity in shared:
-                self.shared_saved[weight.identity] = weight
-            elif weight.persistent:
-                self.saved_bytes += weight.bytes
-
-    def add(self, inner: InnerWeights) -> None:
-        """Add the weights of a layer inside."""
-        for dtype, count in inner.by_dtype.items():
-            self.by_dtype[dtype] = self.by_dtype.get(dtype, 0) + count
-        self.trainable = _add_known(self.trainable, inner.trainable)
-        self.saved_bytes += inner.saved_bytes
-        self.shared.update(inner.shared)
-        self.shared_saved.update(inner.shared_saved)
-
-    def totals(self) -> WeightTotals:
-        """Return the numbers of all the weights."""
-        by_dtype, trainable, saved_bytes = dict(self.by_dtype), self.trainable, self.saved_bytes
-        for weight in self.shared.values():
-            by_dtype[weight.dtype] = by_dtype.get(weight.dtype, 0) + weight.count
-            trainable = _add_known(trainable, _count_trainable(weight))
-        for weight in self.shared_saved.values():
-            saved_bytes += weight.bytes
-        return WeightTotals(sum(by_dtype.values()), trainable, by_dtype, saved_bytes)
-
-
-def _count_trainable(weight: WeightRecord) -> int | None:
-    """Return the elements of a weight that training changes; None where that is not known."""
-    if weight.trainable is None:
-        return None
-    return weight.count if weight.trainable else 0
-
-
-def _add_known(one: int | None, other: int | None) -> int | None:
-    return None if one is None or other is None else one + other
 
 
 _COLUMNS = ("operator", "layer", "call", "phase", *WORK, *TRAFFIC)

@@ -23,7 +23,7 @@ from profilerkit.testing import ARCHITECTURES
 from profilerkit_onnx import optimize
 from profilerkit_onnx.operator_timing.passes import time_nodes
 from profilerkit_onnx.running import profiled
-from profilerkit_onnx.running.optimized import Origin, find_origins
+from profilerkit_onnx.running.node_origins import Origin, find_origins
 
 needs_arena = pytest.mark.skipif(
     as_numbers(version("onnxruntime")) < (1, 23), reason="the profiler of this onnxruntime does not tell of its arena"

@@ -17,7 +17,8 @@ from profilerkit.times.operator_times import CalledOperator
 
 from ..model.nodes import name_operator
 from ..model.scopes import find_scopes
-from ..running.optimized import Rewritten, main_node, rewrite
+from ..running.node_origins import main_node
+from ..running.optimized import Rewritten, rewrite
 from ..running.profiled import ProfiledPass, profile_passes, switch_profiler_on
 from ..running.runs import make_feeds
 from ..running.sessions import make_options
