@@ -57,8 +57,8 @@ from .layer_timing.timer import layer_times
 from .model import programs
 from .model.inventory import Inventory
 from .model.modules import set_inference_flags
-from .model.programs import type_name
 from .model.rank_shares import rank_share
+from .model.scripts import type_name
 from .model.structure import read_structure
 from .model.wrapped import find_inner_model
 from .operator_timing.passes import measure_operator_times

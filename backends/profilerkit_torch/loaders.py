@@ -17,7 +17,8 @@ from profilerkit.hooks.infos import make_refusal
 from profilerkit.models.loaded_files import find_namespace
 from profilerkit.process.files import require_whole
 
-from .model.file_checks import join_imported_names, refuse_code, require_harmless_program
+from .model.file_checks import require_harmless_program
+from .model.pickles import join_imported_names, refuse_code
 
 __all__ = ["load_file", "read_file"]
 

@@ -28,7 +28,6 @@ EXCEPTIONS = {
     *(("profilerkit_torch/joining/script.py", called) for called in ("copyfile", "export_chrome_trace", "open")),
     # The profiler of torch opens names alone: it writes to a scratch file, whose content goes the one way.
     ("profilerkit_torch/operator_timing/passes.py", "export_chrome_trace"),
-    # What is written to standard error while torch's profiler starts or ends, which goes there a moment later.
     # Descriptors: standard output, the null device, pipes of a process.
     ("profilerkit/process/clean_output.py", "fdopen"),
     ("profilerkit/process/clean_output.py", "open"),

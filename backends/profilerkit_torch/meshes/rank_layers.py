@@ -22,7 +22,7 @@ from profilerkit_predict.meshes.records import Purpose
 from ..compat.modules import read_buffers, read_parameters, unsaved_buffers
 from ..compat.tensors import storage_address
 from ..model.inventory import Inventory
-from ..model.programs import type_name
+from ..model.scripts import type_name
 from ..model.weights import weight_record
 from ..training.training_recorder import TrainedLayers
 

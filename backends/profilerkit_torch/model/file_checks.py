@@ -1,36 +1,31 @@
-"""Files of torch, looked through before torch reads them: reading one would run code.
+"""Exported programs, looked through before torch reads them: reading one would run code.
 
 ``torch.export.load`` unpickles without limits where a safe reading fails, loads machine code, and runs much of the
 program as Python: it evaluates the sizes as Python expressions, writes the names of nodes into Python code that it
 runs, calls any function below ``torch`` that a node names, and imports modules for the structure of inputs. So all of
 it is compared with what an export writes. `require_harmless` goes through a program, which is JSON; above it stands a
-check for each kind of text. Of other files tensors are read without running code.
+check for each kind of text.
 """
 
 from __future__ import annotations
 
 import ast
-import io
 import json
 import os
-import pickletools
 import re
 import zipfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from functools import partial
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from profilerkit import InputError
 from profilerkit.hooks.infos import make_refusal
-from profilerkit.process.restoring import for_each, restored
 
-from ..compat.files import PICKLED_NAMES, FileReader, list_symbolic_functions, schemas_by_name
+from ..compat.files import FileReader, list_symbolic_functions, schemas_by_name
+from .pickles import join_imported_names, require_tensors
 
-__all__ = ["Finding", "join_imported_names", "refuse_code", "require_harmless_program", "require_operator"]
+__all__ = ["Finding", "require_harmless_program", "require_operator"]
 
 #: The tensors of a program, in files of torch before 2.8.
 _TENSOR_MEMBERS = ("serialized_state_dict.json", "serialized_constants.json")
@@ -294,66 +289,3 @@ def require_harmless(value: Any, key: str = "") -> None:
             require_harmless(part, key)
     elif isinstance(value, str) and key not in _FREE:
         _CHECKS.get(key, _require_no_code)(value)
-
-
-_FORCED, _FORBIDDEN = "TORCH_FORCE_WEIGHTS_ONLY_LOAD", "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"
-
-
-# Pickles: tensors read without running code, and the names that a pickle would import ---------------------------------
-
-
-@contextmanager
-def refuse_code() -> Iterator[None]:
-    """Have torch unpickle nothing but tensors and plain values inside, whatever arguments ``torch.load`` gets.
-
-    Torch reads that from the environment of the process, which is as it was afterwards.
-    """
-    before = [(name, os.environ.get(name)) for name in (_FORCED, _FORBIDDEN)]
-    with restored(partial(for_each, _set_variable, before)):
-        for_each(_set_variable, [(_FORCED, "1"), (_FORBIDDEN, None)])
-        yield
-
-
-def _set_variable(name: str, value: str | None) -> None:
-    if value is None:
-        os.environ.pop(name, None)
-    else:
-        os.environ[name] = value
-
-
-def require_tensors(data: bytes) -> None:
-    """Raise whatever error torch raises where what ``torch.save`` wrote has more than tensors and plain values."""
-    with refuse_code():
-        torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
-
-
-def join_imported_names(data: bytes) -> str:
-    """Return the functions and classes that what ``torch.save`` wrote imports, beyond those of tensors, as one text.
-
-    The text is for messages alone: what is refused is torch's decision, in `require_tensors`.
-    """
-    names = [name for pickle in _list_pickles(data) for name in _list_names(pickle)]
-    return ", ".join(dict.fromkeys(name for name in names if not name.startswith(PICKLED_NAMES)))
-
-
-def _list_pickles(data: bytes) -> list[bytes]:
-    """Return the pickles in what ``torch.save`` wrote: an archive since torch 1.6, one pickle before."""
-    if not zipfile.is_zipfile(io.BytesIO(data)):
-        return [data]
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        return [archive.read(name) for name in archive.namelist() if name.endswith(".pkl")]
-
-
-def _list_names(pickle: bytes) -> list[str]:
-    """Return the dotted names that a pickle imports; of one that is cut off, those before the cut."""
-    names: list[str] = []
-    strings: list[str] = []  # those written out in the pickle; one that it takes from its memo is missed
-    with suppress(Exception):  # not a pickle, or one that is cut off
-        for code, value, _ in pickletools.genops(pickle):
-            if code.name in ("GLOBAL", "INST"):
-                names.append(str(value).replace(" ", "."))
-            elif code.name == "STACK_GLOBAL":  # it takes module and name, the last two strings
-                names.append(".".join(strings[-2:]))
-            elif isinstance(value, str):
-                strings.append(value)
-    return names

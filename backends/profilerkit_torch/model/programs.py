@@ -1,13 +1,9 @@
-"""Programs of torch: those that ``torch.export`` made, as modules with the layers of their model, and scripts.
-
-Scripted and traced modules run in torch's own interpreter instead of Python. Their operators are recorded, but not the
-inner modules that they belong to.
-"""
+"""Programs of ``torch.export`` as modules with the layers of their model; what they were exported for, and nodes."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -25,12 +21,9 @@ from ..compat.names import VERSION
 from ..compat.operators import find_operator
 
 __all__ = [
-    "frozen_weights",
     "is_program",
     "make_layered",
-    "notes_on_scripts",
     "read_declared_inputs",
-    "type_name",
     "with_nodes",
 ]
 
@@ -160,42 +153,3 @@ def _declare_leaf(name: Any, value: Any) -> Any:
         return value
     shape = tuple(size if isinstance(size, int) else None for size in value.shape)
     return DeclaredInput(str(name), shape, str(value.dtype).removeprefix("torch."))
-
-
-# Scripted and traced modules ------------------------------------------------------------------------------------------
-
-
-def notes_on_scripts(scripts: Sequence[torch.jit.ScriptModule]) -> Iterator[str]:
-    """Yield a note on the modules inside which layers cannot be followed."""
-    inner = {id(child) for script in scripts for child in script.children()}
-    hiding = {type_name(script) for script in scripts if id(script) not in inner and any(script.children())}
-    if hiding:
-        yield (
-            f"scripted modules ({', '.join(sorted(hiding))}) run outside Python: the work of the layers inside them is "
-            "counted as their own"
-        )
-
-
-def frozen_weights(scripts: Sequence[torch.jit.ScriptModule]) -> str:
-    """Return which scripts have weights that cannot be counted, for `ModelTrace.unmade_weights`; empty for none.
-
-    ``torch.jit.freeze`` makes them constants of the code, and takes the attribute ``training`` away.
-    """
-    frozen = {type_name(script) for script in scripts if not hasattr(script, "training")}
-    if not frozen:
-        return ""
-    return (
-        f"the weights of frozen scripts ({', '.join(sorted(frozen))}), which are constants of their code: give the "
-        "model as it was before torch.jit.freeze()"
-    )
-
-
-def type_name(module: nn.Module) -> str:
-    """Return the name of a module's class: of a scripted or exported one, that of the class it was made from."""
-    kind = type(module)
-    if isinstance(module, torch.jit.ScriptModule):
-        return str(getattr(module, "original_name", kind.__name__))
-    if kind.__module__ == "torch.export.unflatten":
-        recorded_name = getattr(kind, "type_name", None)
-        return str((recorded_name and recorded_name(module)) or kind.__name__).rpartition(".")[2]
-    return kind.__name__

@@ -23,7 +23,7 @@ from ..costs import replace_by_shapes
 from ..model.inventory import Inventory
 from ..model.keras_layers import find_trained_ids, list_reported_weights
 from ..model.packed_weights import list_own_weights, list_packed_weights
-from ..model.programs import type_name
+from ..model.scripts import type_name
 from ..model.tensors import PLAIN_TYPES
 from ..model.weights import weight_record
 

@@ -2,18 +2,13 @@
 
 Every operator of the backward pass belongs to the layer whose forward pass made its node of the autograd graph. What is
 computed again there, by activation checkpointing, belongs to the layer that computes it.
-
-Some functions run in a way of their own, so that a step costs what it does on any device. On meta tensors torch spells
-attention out, and keeps every score for the backward pass; a fused kernel keeps none. Conditions and loops give no
-gradients to weights that their functions find in the model: see `is_control_flow`. An LSTM on the CPU has a kernel of
-oneDNN's, whose backward pass makes gradients that the step does not need.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from contextvars import copy_context
 from copy import copy
 from functools import partial
@@ -36,8 +31,6 @@ from ..model.modules import list_layers, list_named_parameters, list_parameters
 from ..model.rank_shares import count_bucket_bytes
 from ..model.tensors import is_wrapper_class
 from ..running.training_steps import list_differentiated, set_training_flags, without_hooks_once_accumulated
-from ..trace.fused_attention import FusedAttention
-from ..trace.higher_order import is_control_flow, run_higher_order
 from ..trace.inference_pass import InferencePass
 from ..trace.layers import LayerStack
 from ..trace.pass_errors import PassError, Refusal
@@ -47,7 +40,7 @@ from ..untouched.caller_context import apart, as_caller
 from ..untouched.preservation import substitute
 from ..untouched.snapshots import refill
 from .differentiation import NO_BACKWARD_PASS, follow_gradients, make_loss, note_unused
-from .recurrent_layers import RECURRENT_FUNCTIONS, run_recurrent, without_onednn
+from .step_functions import StepFunctions
 from .training_recorder import TrainedLayers, TrainingRecorder
 
 __all__ = ["trace_training"]
@@ -221,68 +214,3 @@ def _without_global_backward_hooks() -> Iterator[None]:
         for mapping in GLOBAL_GRADIENT_HOOKS:
             mapping.clear()
         yield
-
-
-# Functions that a step runs in a way of its own -----------------------------------------------------------------------
-
-
-_onednn: Any = torch.backends.mkldnn
-
-
-class StepFunctions(FusedAttention):
-    """While it is active, attention over meta tensors runs by the kernel of the device, as in `FusedAttention`.
-
-    An LSTM runs without oneDNN, also in a step on real tensors; conditions and loops are taken apart into what they do.
-    """
-
-    def __init__(self, device: torch.device, recorder: TrainingRecorder, *, takes_layers_apart: bool = False) -> None:
-        super().__init__(device)
-        self._recorder = recorder
-        self._takes_layers_apart = takes_layers_apart
-
-    def __torch_function__(self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Run a function in the way of a step, if it has one; otherwise as `FusedAttention` does."""
-        kwargs = kwargs or {}
-        if func is torch.lstm:
-            if self._device.type == "cpu" and _has_onednn_kernel(*args[:2]):
-                self._recorder.unsized["the workspace of lstm"] += 1
-            with without_onednn():
-                return self._run_recurrent(func, args, kwargs)
-        if func in RECURRENT_FUNCTIONS:
-            return self._run_recurrent(func, args, kwargs)
-        if is_control_flow(func):
-            with self:  # torch takes a mode off while it handles a function: attention in a branch is handled too
-                return run_higher_order(self._recorder, func, args, kwargs)
-        return super().__torch_function__(func, types, args, kwargs)
-
-    def _run_recurrent(self, func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-        """Run recurrent layers, each as one operator where that is known."""
-        is_whole = not (kwargs or self._takes_layers_apart)
-        result = run_recurrent(self._recorder, RECURRENT_FUNCTIONS[func], *args) if is_whole else None
-        return func(*args, **kwargs) if result is None else result
-
-    def _attend(
-        self,
-        query: torch.Tensor,
-        key: torch.Tensor,
-        value: torch.Tensor,
-        attn_mask: torch.Tensor | None = None,
-        *args: Any,
-        **kwargs: Any,
-    ) -> torch.Tensor:
-        """Run attention; a mask of booleans chooses scores, and costs nothing, although torch adds it as numbers."""
-        is_boolean = attn_mask is not None and attn_mask.dtype is torch.bool
-        scores = query.shape[:-1].numel() * key.shape[-2]
-        with self._recorder.leave_out_mask(scores) if is_boolean else nullcontext():
-            return super()._attend(query, key, value, attn_mask, *args, **kwargs)
-
-
-def _has_onednn_kernel(x: torch.Tensor, states: Any) -> bool:
-    """Return whether a step on the CPU runs an LSTM by oneDNN, which keeps more for the backward pass, and copies.
-
-    Packed samples come with their sizes in the place of the states, and projected states are not as wide as the cells.
-    """
-    if not (_onednn.enabled and _onednn.is_available()) or isinstance(states, torch.Tensor):
-        return False
-    hidden, cells = states
-    return x.dtype in (torch.float32, torch.bfloat16) and hidden.shape == cells.shape

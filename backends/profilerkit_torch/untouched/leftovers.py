@@ -28,7 +28,8 @@ from ..compat.tensors import TensorBase
 from ..model.attributes import CONTAINERS, list_reachable
 from ..model.inventory import Inventory
 from ..model.tensors import storage_key
-from .surroundings import FUNCTION_CACHE, Holder, Surroundings
+from .holders import FUNCTION_CACHE, Holder
+from .surroundings import Surroundings
 
 __all__ = [
     "clear_frames",

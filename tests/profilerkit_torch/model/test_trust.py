@@ -29,7 +29,8 @@ from profilerkit import InputError, profile
 from profilerkit.cli import cli
 from profilerkit.models.loaders import load_model
 from profilerkit.process.restoring import restored
-from profilerkit_torch.model.file_checks import Finding, refuse_code, require_operator
+from profilerkit_torch.model.file_checks import Finding, require_operator
+from profilerkit_torch.model.pickles import refuse_code
 
 WAYS = [
     "example inputs",

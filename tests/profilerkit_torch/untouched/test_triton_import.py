@@ -9,7 +9,7 @@ from types import ModuleType, SimpleNamespace
 import pytest
 from time_limits import run_python
 
-from profilerkit_torch.untouched import temporary_settings
+from profilerkit_torch.untouched import triton_import
 
 PROFILE = """
 import tensorflow
@@ -33,7 +33,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
             answers.append(True)
         return answers[-1]
 
-    monkeypatch.setattr(temporary_settings, "find_triton_question", lambda: has_triton_package)
+    monkeypatch.setattr(triton_import, "find_triton_question", lambda: has_triton_package)
     monkeypatch.setitem(sys.modules, "tensorflow", ModuleType("tensorflow"))
     monkeypatch.setattr(sys, "platform", "linux")
     for name in ("torch._dynamo", "triton"):
@@ -48,14 +48,14 @@ def offer(monkeypatch: pytest.MonkeyPatch, *symbols: str) -> None:
 
 def test_torch_notes_that_there_is_no_triton(monkeypatch: pytest.MonkeyPatch, asked: list[bool]) -> None:
     offer(monkeypatch, "LLVMContextCreate")
-    temporary_settings.answer_for_triton()
+    triton_import.answer_for_triton()
     assert asked == [False]
     assert "triton" not in sys.modules
 
 
 def test_without_a_visible_llvm_torch_asks_itself(monkeypatch: pytest.MonkeyPatch, asked: list[bool]) -> None:
     offer(monkeypatch)
-    temporary_settings.answer_for_triton()
+    triton_import.answer_for_triton()
     assert asked == []
 
 
@@ -65,9 +65,9 @@ def test_an_interrupt_leaves_triton_to_be_imported(monkeypatch: pytest.MonkeyPat
         raise KeyboardInterrupt
 
     offer(monkeypatch, "LLVMContextCreate")
-    monkeypatch.setattr(temporary_settings, "find_triton_question", lambda: interrupt)
+    monkeypatch.setattr(triton_import, "find_triton_question", lambda: interrupt)
     with pytest.raises(KeyboardInterrupt):
-        temporary_settings.answer_for_triton()
+        triton_import.answer_for_triton()
     assert "triton" not in sys.modules
 
 
@@ -75,7 +75,7 @@ def test_an_interrupt_leaves_triton_to_be_imported(monkeypatch: pytest.MonkeyPat
 def test_what_is_imported_stays(loaded: str, monkeypatch: pytest.MonkeyPatch, asked: list[bool]) -> None:
     offer(monkeypatch, "LLVMContextCreate")
     monkeypatch.setitem(sys.modules, loaded, ModuleType(loaded))
-    temporary_settings.answer_for_triton()
+    triton_import.answer_for_triton()
     assert asked == []
     assert loaded in sys.modules
 
@@ -83,7 +83,7 @@ def test_what_is_imported_stays(loaded: str, monkeypatch: pytest.MonkeyPatch, as
 def test_without_tensorflow_nothing_is_done(monkeypatch: pytest.MonkeyPatch, asked: list[bool]) -> None:
     offer(monkeypatch, "LLVMContextCreate")
     monkeypatch.delitem(sys.modules, "tensorflow")
-    temporary_settings.answer_for_triton()
+    triton_import.answer_for_triton()
     assert asked == []
 
 

@@ -1,0 +1,195 @@
+"""Where tensors may be left outside of a model: what each place had before a pass, has now, and how it is put back."""
+
+from __future__ import annotations
+
+import functools
+import gc
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from types import CellType
+from typing import Any
+
+from profilerkit.process.object_facts import copy_content, list_slots
+
+from ..model.attributes import EMPTY
+from .snapshots import SlotsSnapshot, refill
+
+__all__ = ["FUNCTION_CACHE", "Cell", "Container", "FunctionCache", "Holder", "Namespace", "Slots", "read_cell"]
+
+#: The class of functions that remember their results.
+FUNCTION_CACHE: Any = functools._lru_cache_wrapper
+
+
+class Holder(ABC):
+    """A holder, with what it had when it was noted."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        #: What messages call it.
+        self.name = name
+
+    @abstractmethod
+    def list_changes(self) -> Iterator[tuple[Any, Any]]:
+        """Yield what it has now that it had not before, by name or index."""
+
+    @abstractmethod
+    def restore(self) -> None:
+        """Put back what it had."""
+
+    def list_names(self, keys: Iterable[Any]) -> Iterator[str]:
+        """Yield what messages call the changes with these names or indices."""
+        yield self.name
+
+
+class FunctionCache(Holder):
+    """A function that remembers its results.
+
+    It forgets those that are new. From a cache of limited length Python takes no single result away: it is emptied, and
+    computes again what it had.
+    """
+
+    __slots__ = ("_before", "_function")
+
+    def __init__(self, function: Any) -> None:
+        super().__init__("")
+        self._function = function
+        self._before = function.cache_info()
+
+    def list_changes(self) -> Iterator[tuple[Any, Any]]:
+        """Yield all results, if some were computed."""
+        if self._function.cache_info().misses != self._before.misses:
+            yield "", gc.get_referents(self._function)
+
+    def restore(self) -> None:
+        """Forget the new results, or all."""
+        results = self._find_results()
+        if results is None or self._function.cache_info().misses < self._before.misses:  # it was emptied meanwhile
+            self._function.cache_clear()
+            return
+        for key in [*islice(results, self._before.currsize, None)]:  # a dict has them in the order of their making
+            results.pop(key, None)
+
+    def _find_results(self) -> dict[Any, Any] | None:
+        """Return Python's own dict of the results, of a cache without a limit; None of any other, and if not found."""
+        if self._before.maxsize is not None:
+            return None
+        dicts = [value for value in gc.get_referents(self._function) if type(value) is dict]
+        return next((results for results in dicts if results is not vars(self._function)), None)
+
+    def list_names(self, keys: Iterable[Any]) -> Iterator[str]:
+        """Yield nothing: nobody misses what is computed again."""
+        return iter(())
+
+
+class Cell(Holder):
+    """A variable of a closure."""
+
+    __slots__ = ("_before", "_cell")
+
+    def __init__(self, cell: CellType, name: str, content: Any) -> None:
+        super().__init__(name)
+        self._cell, self._before = cell, content
+
+    def list_changes(self) -> Iterator[tuple[Any, Any]]:
+        """Yield the content, if it is another one."""
+        content = read_cell(self._cell)
+        if content is not self._before:
+            yield "", content
+
+    def restore(self) -> None:
+        """Put the content back."""
+        if self._before is EMPTY:
+            del self._cell.cell_contents
+        else:
+            self._cell.cell_contents = self._before
+
+
+def read_cell(cell: CellType) -> Any:
+    """Return what a variable of a closure holds; `EMPTY` for nothing."""
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return EMPTY
+
+
+class Namespace(Holder):
+    """The globals of a module, of which those are noted that code of the model uses."""
+
+    __slots__ = ("_namespace", "before")
+
+    def __init__(self, namespace: dict[str, Any], module: str) -> None:
+        super().__init__(module)
+        self._namespace = namespace
+        #: By name what it stood for; `EMPTY` for nothing.
+        self.before: dict[str, Any] = {}
+
+    def note(self, name: str) -> Any:
+        """Note what a name stands for, and return it."""
+        value = self.before[name] = self._namespace.get(name, EMPTY)
+        return value
+
+    def list_changes(self) -> Iterator[tuple[Any, Any]]:
+        """Yield the noted names that stand for something else."""
+        for name, value in list(self.before.items()):
+            current = self._namespace.get(name, EMPTY)
+            if current is not value:
+                yield name, current
+
+    def restore(self) -> None:
+        """Have the noted names stand for what they stood for."""
+        for name, value in self.before.items():
+            if value is EMPTY:
+                self._namespace.pop(name, None)
+            elif self._namespace.get(name, EMPTY) is not value:
+                self._namespace[name] = value
+
+    def list_names(self, keys: Iterable[Any]) -> Iterator[str]:
+        """Yield the names with that of the module before them."""
+        return (f"{self.name}.{key}" for key in keys)
+
+
+class Container(Holder):
+    """A dict, list, set or deque."""
+
+    __slots__ = ("_before", "_container")
+
+    def __init__(self, container: Any, name: str) -> None:
+        super().__init__(name)
+        self._container, self._before = container, copy_content(container)
+
+    def list_changes(self) -> Iterator[tuple[Any, Any]]:
+        """Yield the values that are new, of a dict those under another key too."""
+        current = copy_content(self._container)
+        if isinstance(current, dict):
+            yield from ((key, value) for key, value in current.items() if self._before.get(key, EMPTY) is not value)
+        else:
+            previous = set(map(id, self._before))
+            yield from ((index, value) for index, value in enumerate(current) if id(value) not in previous)
+
+    def restore(self) -> None:
+        """Put the content back."""
+        refill(self._container, self._before)
+
+
+class Slots(Holder):
+    """An object whose class has ``__slots__``."""
+
+    __slots__ = ("_before", "_owner")
+
+    def __init__(self, owner: Any, name: str) -> None:
+        super().__init__(name)
+        self._owner = owner
+        self._before = SlotsSnapshot(owner, list_slots(type(owner)))
+
+    def list_changes(self) -> Iterator[tuple[Any, Any]]:
+        """Yield the slots that have something else in them."""
+        before = dict(self._before.values)
+        for slot, value in SlotsSnapshot(self._owner, before).values:
+            if before[slot] is not value:
+                yield slot, value
+
+    def restore(self) -> None:
+        """Put back what was in the slots."""
+        self._before.restore()
