@@ -72,11 +72,23 @@ def copy_values(
     filled = fit(_replace_tensors(inputs, [make_tensor(np.array(value)) for value in fitted]))
     tensors = []
     for value, target in zip(_list_call_arrays(filled), targets, strict=True):
-        cast = np.array(value, target.dtype)
+        cast = _cast(value, target.dtype)
         is_own = np.array_equal(cast, target)  # then the model's own tensor stays
         tensors.append(None if is_own else make_tensor(cast))
     has_moved = any(value.shape != target.shape for value, target in zip(values, targets, strict=True))
     return CopiedInputs(_replace_tensors(inputs, tensors), has_moved)
+
+
+def _cast(value: Array, dtype: Any) -> Array:
+    """Return an array in another dtype; raises `InputError` if integers would lose what the values are."""
+    with np.errstate(invalid="ignore"):
+        cast = np.array(value, dtype)
+    if cast.dtype.kind in "iu" and not np.array_equal(cast, value):
+        raise InputError(
+            f"the values of the reference's inputs are no {cast.dtype}, which this model takes: give both inputs of "
+            "integers"
+        )
+    return cast
 
 
 def _replace_tensors(inputs: ModelInputs, tensors: Iterable[Any]) -> ModelInputs:

@@ -169,3 +169,13 @@ def test_inputs_keep_structure_dtype_and_layout() -> None:
     assert np.array_equal(copied.args[0], np.moveaxis(image, 1, -1))
     with pytest.raises(InputError, match=r"called with \[1, 2, 3, 4\], and this model with \[5\]: give both the same"):
         copy_values(ModelInputs(image), ModelInputs(np.zeros(5)), lambda array: array)
+
+
+@pytest.mark.parametrize("value", [0.5, 300.0, -1.0, math.nan])
+def test_values_that_the_integers_of_a_model_cannot_hold_are_not_cut(value: float) -> None:
+    """What is compared then would not be what the reference was called with."""
+    own = ModelInputs(np.zeros(2, np.uint8))
+    copied = copy_values(ModelInputs(np.array([7.0, 255.0])), own, lambda array: array)
+    assert copied.inputs.args[0].tolist() == [7, 255]
+    with pytest.raises(InputError, match="the values of the reference's inputs are no uint8, which this model takes"):
+        copy_values(ModelInputs(np.array([7.0, value])), own, lambda array: array)
