@@ -35,8 +35,11 @@ def shapes_of_text(texts: Iterable[str]) -> Any:
             raise ArgumentError(f"{shown(text)} is no shape; {_suggest_shape(text)}") from None
         if "=" in name:
             raise ArgumentError(f"{shown(text)} has several names; give each input as a text of its own")
-        if name.strip():
-            named[name.strip()] = spec
+        name = name.strip()
+        if name in named:
+            raise ArgumentError(f"the input {name!r} is given twice; give it once")
+        if name:
+            named[name] = spec
         else:
             positional.append(spec)
     if positional and named:

@@ -434,6 +434,7 @@ def test_layers(model_file: str) -> None:
         (["FILE:build", "--batch-size", "1,99999999999"], "99999999999: give at most 2,147,483,647"),
         (["FILE:build", "--input-shpae", "1,4"], "Did you mean "),
         (["FILE:build", "--input-shape", "a=4", "--input-shape", "4"], "name all inputs or none of them"),
+        (["FILE:build", "--input-shape", "a=4", "--input-shape", "a=8"], "the input 'a' is given twice; give it once"),
         (["FILE:build", "--input-shape", "a=4,b=4"], "'a=4,b=4' has several names; give each input as a text of its"),
         (["FILE:build", "--batch-size", "0"], "--batch-size': 0: give a whole number from 1"),
         (["FILE:build", "--batch-size", "1x"], "'1x': give a whole number from 1, or several: 1,8,32"),
