@@ -8,7 +8,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from .hooks.manager import announce
-from .piping.computation import Computation, measure_jointly
+from .piping.computation import Computation
+from .piping.joint_measuring import measure_jointly
 from .piping.requests import read_request
 from .process.restoring import whole_call
 from .protocols import suspend_modes
