@@ -10,9 +10,11 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
+from profilerkit import ArgumentError
 from profilerkit.arguments.checks import Check, at_least, several, to_call
 from profilerkit.backend import DeviceLike
 from profilerkit.backend_kit.batch_reader import Transform
+from profilerkit.error_text import shown
 from profilerkit.process.restoring import whole_call
 
 from .scoring import Batches, accuracy, mean_loss, missclass, topk_hits
@@ -23,7 +25,8 @@ __all__ = ["EvaluationFunctions", "GetTopk", "LossEvaluation", "ScoreFunction"]
 class LossEvaluation:
     """Evaluates a loss: the mean over samples of what ``loss_fn(output, target)`` returns for each batch.
 
-    A loss of several values counts as their mean, a dict of parts as their sum.
+    A loss of several values counts as their mean, a dict of parts as their sum. Raises `ArgumentError` for one that
+    says, by ``reduction="sum"``, that it adds the samples of a batch up.
 
     Attributes:
         batches: How a backend runs a model over a loader: a static method of the backend's class.
@@ -34,6 +37,8 @@ class LossEvaluation:
 
     def __init__(self, loss_fn: Callable[[Any, Any], Any]) -> None:
         self.loss_fn: Callable[[Any, Any], Any] = to_call("a function of outputs and targets")("loss_fn", loss_fn)
+        if getattr(loss_fn, "reduction", None) == "sum":
+            raise ArgumentError(f"loss_fn={shown(loss_fn)} adds the samples up; give one that returns their mean")
         self.__name__: str = f"EvalLossFunction({getattr(loss_fn, '__name__', type(loss_fn).__name__)})"
 
     @whole_call

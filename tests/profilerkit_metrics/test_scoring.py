@@ -247,3 +247,18 @@ def test_a_one_hot_row_of_several_classes_or_of_none_is_no_class() -> None:
         assert accuracy([found]) == 50
         assert topk_hits([found], [1, 3]) == {"top-1": 50, "top-3": 50}
     assert [text.partition(" are")[0] for text in notes] == ["2 of 4 targets"]
+
+
+def test_a_loss_that_adds_the_samples_up_is_refused() -> None:
+    """Weighted by the samples, as means are, a sum over each batch would be no loss of anything."""
+
+    class Loss:
+        def __init__(self, reduction: str) -> None:
+            self.reduction = reduction
+
+        def __call__(self, output: Any, target: Any) -> float:
+            return 0.0
+
+    assert LossEvaluation(Loss("mean")).loss(1, 1) == 0
+    with pytest.raises(ArgumentError, match="adds the samples up; give one that returns their mean"):
+        LossEvaluation(Loss("sum"))
