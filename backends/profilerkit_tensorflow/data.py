@@ -12,13 +12,9 @@ import tensorflow as tf
 from profilerkit import DataLoader, ForwardPass, InputError, TensorSpec
 from profilerkit.arguments.structures import map_leaves
 
-from .compat.datasets import find_previous_dataset, read_batch_size
 from .model.kinds import keras_variable_classes
 
 __all__ = ["TFDataLoader", "TFForwardPass", "as_tensor", "is_tensor", "random_tensor", "with_batch_size"]
-
-#: Data sets that return the batches of the data set before them unchanged, by the names of TensorFlow's classes.
-_SAME_BATCHES = ("Cache", "Options", "Prefetch", "Repeat", "Shuffle", "Skip", "Take")
 
 
 class TFForwardPass(ForwardPass):
@@ -90,12 +86,11 @@ class TFDataLoader(DataLoader):
 
     @property
     def batch_size(self) -> int | None:
-        """The batch size that the native loader declares, else None."""
+        """The batch size that the native loader declares, else None: one with a smaller last batch declares none."""
         if not isinstance(self.native_dl, tf.data.Dataset):
             return super().batch_size
         lengths = {shape[0] for shape in _list_shapes(self.native_dl) if shape.rank}
-        length = lengths.pop() if len(lengths) == 1 else None
-        return length if length is not None else _find_batch_size(self.native_dl)
+        return lengths.pop() if len(lengths) == 1 else None
 
 
 def is_tensor(value: Any) -> bool:
@@ -189,14 +184,3 @@ def _require_batches(dataset: tf.data.Dataset) -> None:
             f"the data set gives single samples, not batches: its tensors have the shapes {listed}; give "
             "dataset.batch(32), or a ForwardPass of your own that takes its elements apart"
         )
-
-
-def _find_batch_size(dataset: Any) -> int | None:
-    """Return the argument of ``.batch()``, if the data sets after it leave the batches unchanged."""
-    while dataset is not None:
-        declared = read_batch_size(dataset)
-        if declared is not None:
-            return int(declared)
-        has_same_batches = type(dataset).__name__.strip("_").removesuffix("Dataset") in _SAME_BATCHES
-        dataset = find_previous_dataset(dataset) if has_same_batches else None
-    return None

@@ -18,9 +18,10 @@ from profilerkit.backend_kit.keras_layers import read_keras_attribute
 from profilerkit.process.locks import Lock
 from profilerkit.process.restoring import call_each, for_each, restored
 
+from ..compat.process_state import list_module_state
 from ..compat.tapes import is_recorded, is_recording_stopped
 from .held_state import HeldState
-from .process_state import process_roots, record_process
+from .process_state import record_process
 
 __all__ = ["preserve", "require_plain_context"]
 
@@ -46,7 +47,7 @@ def preserve(model: Any, variable_values: bool = False) -> Iterator[None]:
     """
     require_plain_context()
     with _one_at_a_time.block():
-        reached = HeldState(model, *process_roots())
+        reached = HeldState(model, *(state.value for state in list_module_state()))
         values = _read_values(reached.variables, all_of_them=variable_values)
         process = record_process()
         restore_model = partial(call_each, [snapshot.restore for snapshot in reached.snapshots])

@@ -29,7 +29,7 @@ from ..compat.process_state import (
     stop_being_deterministic,
 )
 
-__all__ = ["SETTINGS", "process_roots", "put_graph_options", "record_process"]
+__all__ = ["SETTINGS", "put_graph_options", "record_process"]
 
 #: Settings of Python that a model's code may change, beside those of TensorFlow and Keras.
 _HOOKS = ((sys, "excepthook"), (sys, "unraisablehook"), (threading, "excepthook"))
@@ -45,11 +45,6 @@ class _RecordedProcess(NamedTuple):
 
     change: Step
     steps: list[Step]
-
-
-def process_roots() -> list[Any]:
-    """Return the objects that hold the state of Keras and TensorFlow, which are restored as a model is."""
-    return [state.value for state in list_module_state()]
 
 
 def record_process() -> _RecordedProcess:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -16,6 +17,7 @@ pytest.importorskip("tf_keras")
 import keras
 import tensorflow as tf
 import tf_keras
+from tensorflow.python.autograph.utils import ag_logging
 
 from profilerkit import ModelInputs, Profiler, TracingError, compare, profile
 from profilerkit_tensorflow import EvalLossFunction, TFBackend, get_accuracy, get_topk
@@ -198,12 +200,34 @@ SETTINGS: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
         lambda: tf.config.optimizer.set_experimental_options({"constant_folding": False}),
         tf.config.optimizer.get_experimental_options,
     ),
+    "functions": (lambda: tf.config.run_functions_eagerly(True), tf.config.functions_run_eagerly),
     "numpy's errors": (lambda: np.seterr(over="raise"), np.geterr),
+    "what numpy calls": (lambda: np.seterrcall(lambda *error: None), np.geterrcall),
+    "recursion": (lambda: sys.setrecursionlimit(sys.getrecursionlimit() + 1), sys.getrecursionlimit),
+    "AutoGraph's words": (lambda: tf.autograph.set_verbosity(1), lambda: ag_logging.verbosity_level),
+    "tracebacks": (tf.debugging.disable_traceback_filtering, tf.debugging.is_traceback_filtering_enabled),
+    "exceptions": (lambda: setattr(sys, "excepthook", repr), lambda: sys.excepthook),
+    "exceptions of threads": (lambda: setattr(threading, "excepthook", repr), lambda: threading.excepthook),
+    "exceptions that are lost": (lambda: setattr(sys, "unraisablehook", repr), lambda: sys.unraisablehook),
+    "mixed precision": (
+        lambda: keras.config.set_dtype_policy("mixed_bfloat16"),
+        lambda: keras.config.dtype_policy().name,
+    ),
+    "legacy mixed precision": (
+        lambda: tf_keras.mixed_precision.set_global_policy("mixed_bfloat16"),
+        lambda: tf_keras.mixed_precision.global_policy().name,
+    ),
     "custom objects": (
         lambda: keras.saving.register_keras_serializable("tests")(type("Registered", (), {"get_config": None})),
         lambda: sorted(keras.saving.get_custom_objects()),
     ),
 }
+for package in (keras, tf_keras):
+    backend, name = package.backend, package.__name__
+    SETTINGS[f"floats of {name}"] = functools.partial(backend.set_floatx, "float16"), backend.floatx
+    SETTINGS[f"epsilon of {name}"] = functools.partial(backend.set_epsilon, 0.5), backend.epsilon
+    channels_first = functools.partial(backend.set_image_data_format, "channels_first")
+    SETTINGS[f"layout of {name}"] = channels_first, backend.image_data_format
 if hasattr(keras.config, "max_epochs"):  # Keras 3.12
     SETTINGS["epochs"] = (lambda: keras.config.set_max_epochs(3)), keras.config.max_epochs
 if hasattr(keras.config, "disable_flash_attention"):  # Keras 3.8

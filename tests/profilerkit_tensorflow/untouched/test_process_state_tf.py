@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import random
-import sys
-import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
@@ -20,7 +18,6 @@ import tensorflow as tf
 import tf_keras
 from keras_runs import call, train, use_keras
 from keras_subjects import X, build
-from tensorflow.python.autograph.utils import ag_logging
 
 from profilerkit_tensorflow.untouched.preservation import preserve
 
@@ -101,41 +98,6 @@ def test_layers_are_named_as_they_would_have_been(package: Any) -> None:
             package.layers.Dense(1).build((None, 2))
         package.layers.Conv2D(1, 1)
     assert package.layers.Dense(1).name == f"dense_{number + 2}"
-
-
-def test_settings_of_the_process_come_back() -> None:
-    def settings() -> list[Any]:
-        return [
-            (package.backend.floatx(), package.backend.epsilon(), package.backend.image_data_format())
-            for package in (keras, tf_keras)
-        ] + [
-            keras.config.dtype_policy().name,
-            tf_keras.mixed_precision.global_policy().name,
-            tf.config.functions_run_eagerly(),
-            keras.layers.Dense.__call__,
-            (sys.excepthook, sys.unraisablehook, threading.excepthook),
-            (np.geterr(), np.geterrcall(), sys.getrecursionlimit()),
-            (ag_logging.verbosity_level, ag_logging.echo_log_to_stdout),
-            tf.debugging.is_traceback_filtering_enabled(),
-        ]
-
-    before, keras_call = settings(), keras.layers.Dense.__call__
-    with preserve(keras.layers.Dense(1)):
-        for package in (keras, tf_keras):
-            package.backend.set_floatx("float16")
-            package.backend.set_epsilon(0.5)
-            package.backend.set_image_data_format("channels_first")
-            package.mixed_precision.set_global_policy("mixed_bfloat16")
-        tf.config.run_functions_eagerly(True)
-        ignored: Any = repr
-        sys.excepthook = sys.unraisablehook = threading.excepthook = ignored
-        np.seterr(all="call")
-        np.seterrcall(ignored)
-        sys.setrecursionlimit(sys.getrecursionlimit() + 1)
-        tf.autograph.set_verbosity(1, alsologtostdout=True)
-        tf.debugging.disable_traceback_filtering()
-        assert all(now != then for now, then in zip(settings(), before, strict=True) if then is not keras_call)
-    assert settings() == before
 
 
 def test_without_values_only_small_states_come_back() -> None:
