@@ -23,8 +23,8 @@ from ..compat.modes import disable_dispatch_modes, is_any_autocast_enabled, unse
 from ..compat.recording import find_transform_level
 from ..compat.tensors import stands_in
 from ..trace.inference_pass import below_autograd
-from ..trace.meta_outputs import RECURRENT
 from ..trace.pass_errors import Refusal
+from ..trace.recurrent_outputs import RECURRENT
 from .training_recorder import TrainingRecorder
 
 __all__ = ["RECURRENT_FUNCTIONS", "run_recurrent", "without_onednn"]
