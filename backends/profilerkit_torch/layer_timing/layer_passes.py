@@ -35,7 +35,7 @@ def measure_layer_times(
     if passes < 1:
         raise InputError(f"passes={passes}: at least one pass is needed to time anything")
     timer = _time(model, inputs, passes, RunOptions(device=device))
-    forward = timer.check_runs()
+    forward = timer.runs()
     without_gradients = [None] * passes
     if not backward:
         return timer.sum_times(forward, without_gradients)
@@ -49,7 +49,7 @@ def measure_layer_times(
 def _time_steps(model: nn.Module, inputs: ModelInputs, passes: int, device: DeviceLike) -> list[TimedRun] | None:
     """Return the passes of training steps; None where no output needs a gradient."""
     try:
-        return _time(model, inputs, passes, RunOptions(training=True, device=device)).check_runs()
+        return _time(model, inputs, passes, RunOptions(training=True, device=device)).runs()
     except NothingTrainedError:
         return None
     except ModelFailedError as error:

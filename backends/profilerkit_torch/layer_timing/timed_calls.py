@@ -34,12 +34,6 @@ class Overhead:
     outside: float = 0.0
     hook: float = 0.0
 
-    def lower_to(self, other: Overhead) -> None:
-        """Take each figure of another calibration that is smaller: a disturbance only makes them larger."""
-        self.inside = min(self.inside, other.inside)
-        self.outside = min(self.outside, other.outside)
-        self.hook = min(self.hook, other.hook)
-
 
 @dataclass(eq=False, slots=True)
 class Elapsed:
@@ -114,11 +108,6 @@ class Call:
         while call.outer is not None:
             call = call.outer
         return call
-
-    @property
-    def is_doubtful(self) -> bool:
-        """Whether by its calibration measuring added as much as the call took, or more."""
-        return self.forward.is_doubtful or self.backward.is_doubtful
 
     def direction(self, is_backward: bool) -> Elapsed:
         """Return its own seconds on the way back, or forward."""

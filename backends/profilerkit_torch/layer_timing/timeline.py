@@ -67,7 +67,7 @@ class Timeline:
 
     Args:
         layers: Every layer under every path it has, the root first; an event names a layer by its index here.
-        overhead: What measuring adds; the times follow where it is changed.
+        overhead: What measuring adds; None where it adds nothing to the clock's time.
         clock: What has read the moments.
         keep: How many passes are kept: the last ones.
     """

@@ -30,8 +30,6 @@ __all__ = ["TorchLayerTimer", "layer_times"]
 
 #: More events than these are worked off before the times are read.
 _MANY = 200_000
-#: How often, at most, a calibration is made again by which measuring took longer than a call did.
-_CALIBRATIONS = 3
 
 
 def layer_times(model: nn.Module, keep: int = 100) -> TorchLayerTimer:
@@ -79,8 +77,7 @@ class TorchLayerTimer(LayerTimer):
         self._modules: Mapping[int, nn.Module] = {index: self.layers[index][1] for index in indices.values()}
         self._unseen = find_unseen_layers(model)
         self.clock: HostClock | EventClock = clock or choose_clock(tensor.device for tensor in Inventory(model).tensors)
-        self._calibrates = overhead is None and clock is None
-        self._overhead = self._calibrate() if self._calibrates else overhead
+        self._overhead = self._calibrate() if overhead is None and clock is None else overhead
         self._recorder = CallRecorder(self.clock, self._forget_failed_passes, self._hook_graph)
         self._timeline = Timeline(self.layers, self._overhead, self.clock, keep)
         self._hooks = GraphHooks(self._recorder.events.append, self.clock.read, self._timeline.is_followed)
@@ -112,7 +109,7 @@ class TorchLayerTimer(LayerTimer):
 
     def times(self) -> Sequence[LayerTime]:
         """Return the time of each layer in each pass so far that got through."""
-        runs = self.check_runs()
+        runs = self.runs()
         backward = [run if run.has_backward else None for run in runs]
         note = "" if any(backward) else "no backward pass came through it"
         return self.sum_times(runs, backward, note) if runs else []
@@ -135,20 +132,6 @@ class TorchLayerTimer(LayerTimer):
         self._work_off()
         self._timeline.settle()
         return [run for run in self._timeline.runs if run.calls and not run.failed]
-
-    def check_runs(self) -> list[TimedRun]:
-        """Return the passes so far that got through.
-
-        What measuring adds is measured again if it is more than one of their calls took: it was disturbed.
-        """
-        runs = self.runs()
-        for _ in range(_CALIBRATIONS if self._calibrates else 0):
-            if not any(call.is_doubtful for run in runs for call in run.calls):
-                break
-            again = self._calibrate()
-            if self._overhead is not None and again is not None:
-                self._overhead.lower_to(again)
-        return runs
 
     def _calibrate(self) -> Overhead | None:
         with apart():

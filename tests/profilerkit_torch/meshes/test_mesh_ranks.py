@@ -626,19 +626,17 @@ def test_gradients_of_three_passes_are_scattered_once(steps: dict[str, RankTrace
 
 
 @pytest.mark.slow
-def test_gradients_of_three_passes_are_reduced_once(steps: dict[str, RankTrace]) -> None:
-    assert list_totals(steps["ddp of three passes"]) == list_totals(steps["ddp"])
-    assert steps["ddp of three passes"].trace.macs == 3 * steps["ddp"].trace.macs
-
-
-@pytest.mark.slow
-def test_all_gradients_of_three_passes_wait_in_stage_1(steps: dict[str, RankTrace]) -> None:
-    """They are added up whole in the weights, and reduced as those of one pass."""
-    step, one = steps["zero1 of three passes"], steps["zero1"]
-    assert list_totals(step) == list_totals(one)
+@pytest.mark.parametrize(("name", "times"), [("ddp", 1), ("zero1", 1), ("tp", 3)])
+def test_gradients_of_three_passes_are_reduced_once_and_tensors_in_each(
+    steps: dict[str, RankTrace], name: str, times: int
+) -> None:
+    """In stage 1 they are added up whole in the weights, and reduced as those of one pass."""
+    step, one = steps[f"{name} of three passes"], steps[name]
+    assert list_totals(step) == [
+        (*key, times * calls, times * size, times * sent) for *key, calls, size, sent in list_totals(one)
+    ]
     assert step.trace.macs == 3 * one.trace.macs
-    assert step.gradient_bytes == one.gradient_bytes
-    assert sum_parts(step.left)["gradients"] == step.gradient_bytes
+    assert sum_parts(step.left)["gradients"] == step.gradient_bytes == one.gradient_bytes
 
 
 @pytest.mark.slow
@@ -678,12 +676,6 @@ def test_kept_gradients_are_added_up(steps: dict[str, RankTrace], name: str, sin
     flops = [sum(operator.flops for operator in steps[key].trace.operators) for key in (name, single)]
     assert flops[0] - 3 * flops[1] == 2 * steps[name].gradient_bytes // BYTE
     assert steps[name].gradient_bytes == steps[single].gradient_bytes
-
-
-@pytest.mark.slow
-def test_tensor_parallel_layers_are_reduced_in_each_pass(steps: dict[str, RankTrace]) -> None:
-    three = [(*key, 3 * calls, 3 * size, 3 * sent) for *key, calls, size, sent in list_totals(steps["tp"])]
-    assert list_totals(steps["tp of three passes"]) == three
 
 
 # Positions and experts ------------------------------------------------------------------------------------------------

@@ -62,12 +62,6 @@ def test_seconds_are_those_of_an_operator_with_what_it_called() -> None:
     assert times.layers == {"forward": frozenset({"", "fc"})}
 
 
-def test_every_second_of_an_operator_is_somebodys_once() -> None:
-    found = add_up("forward", FORWARD).operators
-    assert sum(row.seconds[0] for row in found) == 40
-    assert sum(kernel.seconds[0] for row in found for kernel in row.kernels) == 40
-
-
 STEP = [
     *(event._replace(end=400) if event.kind is EventKind.PASS else event for event in FORWARD),
     node("ReluBackward0", 200, 230, number=7),  # the engine's work around it
@@ -238,13 +232,3 @@ def test_passes_are_told_apart_and_what_one_lacks_is_zero_there() -> None:
     assert found["aten::relu", ""].seconds == (0, 1, 0)
     assert (found["aten::mm", ""].calls, found["aten::relu", ""].calls) == (2, 0)  # of the last pass
     assert times.whole == {"forward": (50, 50, 50)}
-
-
-def test_no_event_is_kept() -> None:
-    ledger = OperatorLedger("forward", is_free=FREE.__contains__)
-    ledger.add(FORWARD)
-    sizes = []
-    for _ in range(3):
-        ledger.add(FORWARD)
-        sizes.append(sum(len(row.called) + len(row.kernel_calls) for row in ledger._rows.values()))
-    assert sizes == [6, 6, 6]  # two outermost calls, and four names of kernels
