@@ -12,7 +12,7 @@ from ..arguments.checks import at_least, positive
 from ..error_text import shown
 from ..errors import ArgumentError
 
-__all__ = ["Limits", "format_bytes", "parse_memory", "parse_timeout"]
+__all__ = ["Limits", "parse_bytes", "parse_memory", "parse_timeout"]
 
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?|\.\d+)\s*(?:([kmgt])(i?)(b?)|(b|bytes?))?\s*", re.IGNORECASE)
 _POWERS = {"k": 1, "m": 2, "g": 3, "t": 4}
@@ -85,15 +85,3 @@ def parse_bytes(value: Any) -> int | None:
     if prefix:
         factor = (1000 if unit and not binary else 1024) ** _POWERS[prefix.lower()]
     return int(float(number) * factor)
-
-
-def format_bytes(size: float) -> str:
-    """Return a number of bytes as text for people.
-
-    >>> format_bytes(4 * 2**30), format_bytes(700)
-    ('4 GiB', '700 B')
-    """
-    power = 0
-    while abs(size) >= 1000 and power < 4:
-        size, power = size / 1024, power + 1
-    return f"{size:.3g} {('B', 'KiB', 'MiB', 'GiB', 'TiB')[power]}"

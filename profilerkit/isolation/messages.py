@@ -12,12 +12,12 @@ import msgspec
 from .. import errors
 from ..errors import FailureCode, ModelFailedError, ProfilerKitWarning, UnknownStatusError
 from ..job import NoModelError
+from ..piping.quantity import format_bytes
 from ..process.user_lines import find_stack_level
 from ..results.report import Report
 from ..results.saving import parse, require_sealed
 from ..times.sampling import Sampling
 from .channel import REPORT, ChannelError
-from .limits import format_bytes
 
 __all__ = ["BoundedOutput", "Plan", "Progress"]
 

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from ..count_text import list_some
 from ..errors import FailureCode
-from .limits import Limits, format_bytes
+from ..piping.quantity import format_bytes
+from .limits import Limits
 from .supervisor import Ending
 
 __all__ = ["Reason", "describe_limits", "find_reason"]

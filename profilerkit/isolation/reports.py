@@ -10,11 +10,12 @@ from ..errors import UnknownStatusError
 from ..hooks.any_backend import list_default_metrics, register_for_any_backend
 from ..piping.function import Need
 from ..piping.outcome import Completeness, Outcome
+from ..piping.quantity import format_bytes
 from ..piping.registry import Registry
 from ..piping.status import Metric
 from ..process.environment import machine
 from ..results.report import Report, StatusRecord
-from .limits import Limits, format_bytes
+from .limits import Limits
 from .reasons import Reason, describe_limits
 from .supervisor import Ending
 

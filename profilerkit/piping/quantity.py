@@ -17,6 +17,7 @@ __all__ = [
     "MeasuredText",
     "Quantity",
     "Scale",
+    "format_bytes",
     "format_known",
     "format_number",
     "scale_value",
@@ -76,6 +77,11 @@ def scale_value(value: float, unit: str = "", scale: Scale = Scale.NONE) -> Quan
     """
     factor, prefix = _factor(value, scale)
     return Quantity(value / factor, f"{prefix}{unit}", factor)
+
+
+def format_bytes(size: float) -> str:
+    """Write a number of bytes: "97.49 MiB"."""
+    return str(scale_value(size, "B", Scale.IEC))
 
 
 @lru_cache(maxsize=1024)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from ..piping.quantity import Scale, format_number, scale_value
+from ..piping.quantity import Scale, format_bytes, format_number, scale_value
 from ..times.batch_sweep import BatchSweep
 from ..times.conditions import Conditions
 from ..times.measurement import PERCENTILES, Measurement
@@ -36,7 +36,7 @@ def _draw_sweep(title: str, sweep: BatchSweep) -> Grid:
         interval = _write_interval(time)
         throughput = f"{format_number(row['throughput'])} samples/s"
         memory = row["memory_footprint"]
-        footprint = "-" if memory is None else str(scale_value(memory, "B", Scale.IEC))
+        footprint = "-" if memory is None else format_bytes(memory)
         rows.append((size, _write_seconds(time.median), interval, throughput, footprint))
     return Grid(title, titles, tuple(rows), frozenset(range(len(titles))))
 
@@ -76,7 +76,7 @@ def environment_facts(report: Report) -> dict[str, str]:
     facts: dict[str, str] = {}
     for name, value in report.environment.items():
         if name.endswith("_bytes") and value.isdecimal():
-            name, value = name.removesuffix("_bytes"), str(scale_value(int(value), "B", Scale.IEC))
+            name, value = name.removesuffix("_bytes"), format_bytes(int(value))
         facts[name.replace("_", " ")] = value
     return facts
 

@@ -146,7 +146,7 @@ def test_a_flood_on_standard_output_is_bounded_and_harms_nothing(
     assert shown.out == ""
     assert len(shown.err) < 300_000
     dropped = mebibytes - 2 / 16
-    assert f"[profilerkit: {dropped:.3g} MiB of the model's standard output are left out here]" in shown.err
+    assert f"[profilerkit: {dropped:.4g} MiB of the model's standard output are left out here]" in shown.err
 
 
 def read_pids(notes: Path) -> list[int]:
