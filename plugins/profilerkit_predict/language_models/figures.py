@@ -170,12 +170,7 @@ def _list_capacities(reports: Sequence[LanguageModelReport]) -> dict[str, float]
         for fit in report.fits[:1]:
             memory = fit.memory
             if memory.capacity is not None and report.device is not None:
-                name = (
-                    f"each of {report.cost.devices} {report.device.name}"
-                    if report.cost.devices > 1
-                    else report.device.name
-                )
-                capacities[name] = float(memory.capacity - memory.reserve)
+                capacities[f"1 x {report.device.name}"] = float(memory.capacity - memory.reserve)
     return capacities
 
 

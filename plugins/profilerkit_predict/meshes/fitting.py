@@ -12,7 +12,7 @@ from profilerkit.errors import ArgumentError
 from profilerkit.results.report import Report
 
 from ..rank_metrics import RankPeakMemory
-from .layout import MESH
+from .layout import OPEN_MESH
 
 __all__ = ["find_mesh"]
 
@@ -21,7 +21,12 @@ _MOST_RANKS = 4096
 
 
 def find_mesh(
-    build: Any, inputs: Any = None, *, mesh: Mapping[str, int | None], fits: DeviceInfoLike | float, **arguments: Any
+    build: Any,
+    inputs: Any = None,
+    *,
+    mesh: Mapping[str, int | None] | str,
+    fits: DeviceInfoLike | float,
+    **arguments: Any,
 ) -> Report:
     """Return the report of a rank of the smallest mesh on which a training step fits, with the optimizer's state.
 
@@ -30,7 +35,7 @@ def find_mesh(
     Args:
         build: The function that builds the model; see `profilerkit.profile` for this and for the inputs.
         inputs: What each rank gets.
-        mesh: Names and sizes of the dimensions, one of them None: ``{"dp_shard": None, "tp": 8}``.
+        mesh: Names and sizes of the dimensions, one of them None: ``{"dp_shard": None, "tp": 8}`` or "dp_shard=?,tp=8".
         fits: The device, whose memory counts: a name, a `DeviceInfo`, the path of a file; or a number of bytes.
         arguments: Further arguments of `profilerkit.profile`: ``parallelize``, ``optimizer``, ``input_shape``.
 
@@ -38,18 +43,19 @@ def find_mesh(
         ArgumentError: Not one size is None, the device's memory is not known, or no mesh suffices.
     """
     limit = _read_limit(fits)
-    looked_for = [name for name, size in mesh.items() if size is None]
+    sizes = OPEN_MESH("mesh", mesh)
+    looked_for = [name for name, size in sizes.items() if size is None]
     if len(looked_for) != 1:
-        raise ArgumentError(f"mesh={dict(mesh)!r}: one size must be None, which is looked for: {{'dp_shard': None}}")
+        raise ArgumentError(f"mesh={sizes!r}: one size must be None, which is looked for: {{'dp_shard': None}}")
     name = looked_for[0]
-    ranks = prod(MESH("mesh", {**mesh, name: 1}).values())
+    ranks = prod(size for size in sizes.values() if size is not None)
     strictly = {**arguments, "metrics": [RankPeakMemory.NAME], "static": False, "strict": True}
     peaks: dict[int, int] = {}
     size = 1
     while size * ranks <= max(_MOST_RANKS, ranks) and not _grows(peaks):
-        peaks[size] = profile(build, inputs, mesh={**mesh, name: size}, **strictly)[RankPeakMemory.NAME]
+        peaks[size] = profile(build, inputs, mesh={**sizes, name: size}, **strictly)[RankPeakMemory.NAME]
         if peaks[size] <= limit:
-            return profile(build, inputs, mesh={**mesh, name: size}, **{"static": True, **arguments})
+            return profile(build, inputs, mesh={**sizes, name: size}, **{"static": True, **arguments})
         size *= 2
     best = min(peaks, key=lambda tried: peaks[tried])
     raise ArgumentError(

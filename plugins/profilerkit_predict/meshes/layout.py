@@ -77,10 +77,7 @@ class RankModel:
 def _read_mesh(value: Any) -> dict[str, int]:
     """Return the sizes of a mesh; raises `ValueError` for what is none, which `MESH` says in words."""
     if isinstance(value, str):
-        pairs = [part.partition("=")[::2] for part in value.split(",")]
-        value = {name.strip(): int(size) for name, size in pairs}
-        if len(value) < len(pairs):
-            raise ValueError
+        value = {name: int(size) for name, size in _read_pairs(value).items()}
     if not isinstance(value, Mapping) or not value:
         raise ValueError
     if not all(isinstance(name, str) and name.isidentifier() for name in value):
@@ -92,14 +89,26 @@ def _read_mesh(value: Any) -> dict[str, int]:
 
 
 def _read_open_mesh(value: Any) -> dict[str, int | None]:
-    """Return sizes of which some may be looked for: ``?`` in a text."""
-    pairs = [part.partition("=")[::2] for part in str(value).split(",")]
-    sizes = _read_mesh(",".join(f"{name}={1 if size.strip() == '?' else size}" for name, size in pairs))
-    return {name.strip(): None if size.strip() == "?" else sizes[name.strip()] for name, size in pairs}
+    """Return sizes of which some may be looked for: None, or ``?`` in a text."""
+    if isinstance(value, str):
+        value = {name: None if size == "?" else int(size) for name, size in _read_pairs(value).items()}
+    if not isinstance(value, Mapping):
+        raise ValueError
+    sizes = _read_mesh({name: 1 if size is None else size for name, size in value.items()})
+    return {name: None if value[name] is None else size for name, size in sizes.items()}
+
+
+def _read_pairs(text: str) -> dict[str, str]:
+    """Return names and sizes of a text; raises `ValueError` for a name that is there twice."""
+    pairs = [part.partition("=")[::2] for part in text.split(",")]
+    sizes = {name.strip(): size.strip() for name, size in pairs}
+    if len(sizes) < len(pairs):
+        raise ValueError
+    return sizes
 
 
 MESH: Check = Check(_EXPECTED, _read_mesh)
-#: The text of a mesh of which one size is looked for: ``dp_shard=?,tp=8``.
+#: A mesh of which sizes are looked for: ``dp_shard=?,tp=8``.
 OPEN_MESH: Check = Check("names and sizes of its dimensions: dp_shard=64,tp=8", _read_open_mesh)
 
 

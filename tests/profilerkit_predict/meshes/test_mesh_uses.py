@@ -13,7 +13,7 @@ pytest.importorskip("torch.distributed.fsdp", reason="this torch has no fully_sh
 import mesh_networks as networks
 from click.testing import CliRunner, Result
 
-from profilerkit import Comparison, Report, audit, profile
+from profilerkit import ArgumentError, Comparison, Report, audit, find_mesh, profile
 from profilerkit.cli import cli
 from profilerkit.results.comparison import side_by_side
 from profilerkit_audits.plan import Plan
@@ -143,7 +143,14 @@ def test_command_that_cannot_be(arguments: list[str], message: str) -> None:
 
 
 def test_mesh_with_an_open_size() -> None:
-    assert OPEN_MESH("mesh", "dp_shard=?, tp=8") == {"dp_shard": None, "tp": 8}
+    sizes = {"dp_shard": None, "tp": 8}
+    assert OPEN_MESH("mesh", "dp_shard=?, tp=8") == OPEN_MESH("mesh", sizes) == sizes
+
+
+@pytest.mark.parametrize("mesh", [8, "dp=?,dp=2", "dp=x", {"dp": 0, "tp": None}, {}])
+def test_a_mesh_that_cannot_be_looked_for_is_an_error(mesh: Any) -> None:
+    with pytest.raises(ArgumentError, match="mesh=|dp=0: give"):
+        find_mesh(networks.Net, mesh=mesh, fits=1e9)
 
 
 @pytest.mark.parametrize(
