@@ -83,13 +83,16 @@ def predict_serving(
     prefill = cost.run_together([Piece(batch, prompt - shared, shared, has_inputs=True)])
     cycles = list(decoding.list_cycles())
     later = decoding.average_seconds(cycles)
-    first_token = cost.estimate(batch, prompt - shared, shared)
+    first_token = cost.estimate_step(prefill, batch, prompt - shared, shared)
     per_token = decoding.estimate(later)
+    times = [(first_token, 1), (per_token, new - 1)]
     total = prefill.seconds
     if total is not None and cycles:
         drafting = decoding.drafted.draft_prompts(batch, prompt - shared, shared)
-        draft_seconds = 0.0 if drafting is None else drafting.seconds or 0.0
-        total = None if later is None else total + draft_seconds + later * len(cycles)
+        draft_seconds = None if drafting is None else drafting.seconds
+        if draft_seconds is not None:
+            times.append((Estimate(None, draft_seconds, None, cost.tier), 1))
+        total = None if later is None else total + (draft_seconds or 0.0) + later * len(cycles)
     uniform = None
     if cost.facts.has_experts:
         uniformly = decoding._replace(cost=replace(cost, has_uniform_routing=True))
@@ -109,7 +112,7 @@ def predict_serving(
         first_token=first_token,
         per_token=per_token,
         decode_rate=compute_rate(batch, (per_token, 1)),
-        rate=compute_rate(batch * new, (first_token, 1), (per_token, new - 1)),
+        rate=compute_rate(batch * new, *times),
         uniform_time_per_output_token=uniform,
     )
 
@@ -167,10 +170,8 @@ class _Decoding(NamedTuple):
         """Return the mean seconds of a token between two ends; by a data sheet, or with speculation, the bound."""
         if bound is None:
             return None
-        if self.cost.estimator is None:
-            return Estimate(None, bound, None, "data sheet")
-        if self.drafted.draft_tokens:
-            return Estimate(None, bound, None, "calibrated")
+        if self.cost.estimator is None or self.drafted.draft_tokens:
+            return Estimate(None, bound, None, self.cost.tier)
         estimates = [self.cost.estimate(self.batch, 1, self.prompt + index) for index in _spread_indices(self.new - 1)]
         return average(estimate for estimate in estimates if estimate is not None)
 

@@ -226,12 +226,20 @@ class StepCost:
 
         The arguments are those of the call. None if the bound is not known.
         """
-        step = self(batch, new_tokens, cached)
+        return self.estimate_step(self(batch, new_tokens, cached), batch, new_tokens, cached)
+
+    def estimate_step(self, step: Step, batch: int, new_tokens: int, cached: int) -> Estimate | None:
+        """Return the same of a step whose counts are known; it may encode images or sound besides."""
         if step.seconds is None:
             return None
         if self.estimator is None:
-            return Estimate(None, step.seconds, None, "data sheet")
+            return Estimate(None, step.seconds, None, self.tier)
         return self.estimator.estimate(step, batch, new_tokens, cached)
+
+    @property
+    def tier(self) -> str:
+        """What times are predicted by: "data sheet" or "calibrated"."""
+        return "data sheet" if self.estimator is None else "calibrated"
 
     @cached_property
     def estimator(self) -> Estimator | None:

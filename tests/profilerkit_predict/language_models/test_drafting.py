@@ -57,6 +57,8 @@ def test_tokens_are_drafted_one_after_the_other_before_they_are_checked() -> Non
     drafter_prefill = StepCost(SMALL, DEVICE)(2, 100).seconds or 0.0
     first, later = row.time_to_first_token or 0.0, row.time_per_output_token or 0.0
     assert row.tokens_per_second == pytest.approx(2 * 3 / (first + drafter_prefill + 2 * later))
+    assert row.rate is not None
+    assert row.rate.high == pytest.approx(row.tokens_per_second)
 
 
 def test_layers_of_its_own_take_turns() -> None:

@@ -31,6 +31,8 @@ def test_a_prefill_runs_the_encoder_once_for_each_image() -> None:
     amounts = {term.name: term.amount for term in row.prefill.terms}
     assert (amounts["products of the encoder"], amounts["encoder"]) == (42000, 1000)
     assert not any("encoder" in term.name for term in row.decode.terms)
+    assert row.first_token is not None and row.rate is not None
+    assert (row.first_token.low, row.rate.high) == (row.time_to_first_token, row.tokens_per_second)
 
 
 def test_a_prompt_in_chunks_runs_the_encoder_with_its_first() -> None:
