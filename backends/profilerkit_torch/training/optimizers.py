@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
@@ -30,10 +29,6 @@ _READ_VALUE = find_operator("aten._local_scalar_dense.default")
 _DEVICE = "_profilerkit_device"
 
 
-class _StepFailedError(Exception):
-    """A copy of an optimizer could not be made, or did not step on meta tensors; its text has the error."""
-
-
 def optimizer_bytes(optimizer: Any, weights: Sequence[WeightRecord]) -> OptimizerBytes | str:
     """Return the bytes of an optimizer's state, and of what an update takes besides; a reason where they are unknown.
 
@@ -45,53 +40,27 @@ def optimizer_bytes(optimizer: Any, weights: Sequence[WeightRecord]) -> Optimize
     name = optimizer.__name__ if is_class else type(optimizer).__name__
     if not _is_optimizer(optimizer):
         return f"the state of {name}, which is no torch.optim.Optimizer; give one, or the name of one"
-    if not is_class and optimizer.state:
-        return _count_after_steps(optimizer)
+    has_stepped = not is_class and bool(optimizer.state)
     try:
-        with _explain_failure():
-            return _step_twice(optimizer(_make_weights(weights)) if is_class else _copy_onto_meta(optimizer))
-    except _StepFailedError as error:
-        return (
-            f"the state of {name}, which did not step on meta tensors ({error}); give an optimizer that has stepped, "
-            "or the name of one"
-        )
+        copy = optimizer(_make_weights(weights)) if is_class else _copy_onto_meta(optimizer)
+        if not has_stepped:
+            _measure_step(copy)  # which makes the state; an update is a step that finds it
+        update_bytes = _measure_step(copy)
+    except MemoryError:
+        raise
+    except Exception as error:  # whatever the optimizer raises
+        reason = f"did not step on meta tensors ({type(error).__name__}: {error_line(error)})"
+        if not has_stepped:
+            return f"the state of {name}, which {reason}; give an optimizer that has stepped, or the name of one"
+        missing = f"what an update of {name} takes: a copy of it {reason}"
+        return OptimizerBytes(_count_bytes(optimizer), missing=missing)
+    return OptimizerBytes(_count_bytes(optimizer if has_stepped else copy), update_bytes)
 
 
 def _is_optimizer(value: Any) -> bool:
     """Return whether a value is an optimizer of torch's, or a class of one."""
     kind = torch.optim.Optimizer
     return issubclass(value, kind) if isinstance(value, type) else isinstance(value, kind)
-
-
-def _count_after_steps(optimizer: torch.optim.Optimizer) -> OptimizerBytes:
-    """Return the bytes of an optimizer that has its state; those of an update are missing where its copy fails."""
-    state_bytes = _count_bytes(optimizer)
-    try:
-        with _explain_failure():
-            return OptimizerBytes(state_bytes, _measure_step(_copy_onto_meta(optimizer)))
-    except _StepFailedError as error:
-        name = type(optimizer).__name__
-        return OptimizerBytes(
-            state_bytes, missing=f"what an update of {name} takes: a copy of it did not step on meta tensors ({error})"
-        )
-
-
-def _step_twice(optimizer: Any) -> OptimizerBytes:
-    """Step on meta tensors once, which makes the state, and once more to see what a step takes that has it."""
-    _measure_step(optimizer)
-    update_bytes = _measure_step(optimizer)
-    return OptimizerBytes(_count_bytes(optimizer), update_bytes)
-
-
-@contextmanager
-def _explain_failure() -> Iterator[None]:
-    """Raise `_StepFailedError` for whatever the optimizer raises; a `MemoryError` is ours, and goes on as it is."""
-    try:
-        yield
-    except MemoryError:
-        raise
-    except Exception as error:
-        raise _StepFailedError(f"{type(error).__name__}: {error_line(error)}") from error
 
 
 def _measure_step(optimizer: Any) -> int:

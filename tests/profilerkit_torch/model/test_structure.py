@@ -315,6 +315,24 @@ def test_training_flags_count_where_they_differ() -> None:
     assert read_structure(net, flags=False) != before
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda norm: norm.weight.requires_grad_(False),
+        lambda norm: norm.weight.detach().zero_(),
+        lambda norm: setattr(norm.weight, "data", norm.weight.data.clone()),  # which counts as no write
+        lambda norm: norm.num_batches_tracked.data.add_(1),  # nor does this, and a model may go by its integers
+        lambda norm: norm.double(),
+    ],
+)
+def test_what_is_done_to_a_tensor_is_noticed(change: Callable[[nn.Module], Any]) -> None:
+    norm = nn.BatchNorm1d(4)
+    before = read_structure(norm)
+    assert read_structure(norm) == before
+    change(norm)
+    assert read_structure(norm) != before
+
+
 def test_a_structure_is_one_walk() -> None:
     """Counted in values written down: linear in the modules, and no more than some dozens for each."""
     lengths = [len(read_structure(nn.Sequential(*(nn.Conv2d(3, 3, 3) for _ in range(n))))) for n in (100, 200, 400)]

@@ -242,19 +242,6 @@ def test_a_scripted_layer_without_layers_inside_needs_no_note() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_a_scripted_model_comes_back_untouched_and_can_be_timed() -> None:
-    model = torch.jit.script(nn.Sequential(nn.Linear(8, 8), nn.BatchNorm1d(8)))
-    before = {name: value.clone() for name, value in model.state_dict().items()}
-    optimised = torch._C._get_graph_executor_optimize()
-    report = profile(model, x(), num_iters=6, warmup=0)
-    assert report["execution_time"].median > 0
-    assert report["total_params"] == 8 * 8 + 8 + 16
-    assert model.training
-    assert torch._C._get_graph_executor_optimize() == optimised
-    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
-
-
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_frozen_script_is_counted_and_says_that_its_weights_cannot_be() -> None:
     frozen = torch.jit.freeze(torch.jit.script(nn.Sequential(nn.Linear(8, 8, bias=False), nn.ReLU()).eval()))
     report = profile(frozen, x(), num_iters=6, warmup=0)

@@ -120,6 +120,8 @@ def process() -> list[Fact]:
         ("inference mode", torch.is_inference_mode_enabled()),
         ("cudnn", [getattr(torch.backends.cudnn, name) for name in ("enabled", "benchmark", "deterministic")]),
         ("fast path", torch.backends.mha.get_fastpath_enabled()),
+        ("fusing in scripts", torch._C._get_graph_executor_optimize()),
+        ("profiler", torch.autograd.profiler._is_profiler_enabled),
         ("hooks", (dict(hooks._global_forward_hooks), dict(hooks._global_forward_pre_hooks))),
         ("always", dict(hooks._global_forward_hooks_always_called)),
         (
@@ -158,8 +160,12 @@ def run_evaluation(model: nn.Module, x: torch.Tensor) -> None:
     profiler.compute_network_status()
 
 
+def run_memory(model: nn.Module, x: torch.Tensor) -> None:
+    BACKEND.measure_memory(model, ModelInputs(x))
+
+
 Run = Callable[[nn.Module, torch.Tensor], None]
-RUNS: list[Run] = [run_trace, run_profile, run_timing, run_evaluation]
+RUNS: list[Run] = [run_trace, run_profile, run_timing, run_evaluation, run_memory]
 
 
 @pytest.mark.parametrize("run", RUNS)
@@ -454,8 +460,9 @@ def test_a_hook_that_the_user_registered_for_all_modules_stays(run: Run) -> None
 def test_a_scripted_model_comes_back_as_it_was(run: Run) -> None:
     model = torch.jit.script(nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3)))
     before = copy.deepcopy(model.state_dict())
-    pointers = [tensor.data_ptr() for tensor in model.state_dict().values()]
-    run(model, torch.randn(2, 4))
+    pointers, process_before = [tensor.data_ptr() for tensor in model.state_dict().values()], process()
+    run(model, ones(2, 4))
+    assert process() == process_before
     assert [tensor.data_ptr() for tensor in model.state_dict().values()] == pointers
     assert all(torch.equal(value, before[key]) for key, value in model.state_dict().items())
     assert model.training
@@ -482,6 +489,7 @@ def test_a_trained_step_is_the_same_with_profiling_in_between() -> None:
             loss = model(torch.randn(8, 4)).sum()
             if measured:
                 run_profile(model, ones(2, 4))
+                assert BACKEND.trace_training(model, ModelInputs(ones(2, 4))).failure is None
             loss.backward()
             optimizer.step()
         return [parameter.sum().item() for parameter in model.parameters()]

@@ -101,16 +101,6 @@ def test_a_cache_of_the_class(run: Callable[[nn.Module], None]) -> None:
     assert Custom.cache == {}
 
 
-def test_a_timed_model_can_be_trained_on() -> None:
-    kept: dict[int, torch.Tensor] = {}
-    model = Custom(lambda self: kept.setdefault(0, self.weight.new_ones(2)))
-    time_model(model)
-    assert kept == {}, "what holds tensors outside the model is put back"
-    model(torch.ones(2))
-    (model.weight * kept[0]).sum().backward()
-    assert model.weight.grad is not None
-
-
 def test_two_threads_with_one_model() -> None:
     model = nn.Sequential(*(nn.Linear(8, 8) for _ in range(20))).train()
     before = [parameter.clone() for parameter in model.parameters()]
@@ -131,18 +121,6 @@ def test_two_threads_with_one_model() -> None:
     assert not failed
     assert all(torch.equal(parameter, value) for parameter, value in zip(model.parameters(), before, strict=True))
     assert model.training
-
-
-def test_a_changed_model_is_computed_anew() -> None:
-    profiler = TorchProfiler(nn.Linear(2, 3), inputs=X).register_defaults()
-    assert profiler.compute_status("trainable_params") == 9
-    profiler.model.requires_grad_(False)
-    assert profiler.compute_status("trainable_params") == 0
-    before = TorchBackend().fingerprint(profiler.model)
-    assert TorchBackend().fingerprint(profiler.model) == before
-    with torch.no_grad():
-        profiler.model.weight.zero_()
-    assert TorchBackend().fingerprint(profiler.model) != before
 
 
 @pytest.mark.slow
