@@ -50,11 +50,11 @@ class _Unseen:
     __slots__ = ()
 
     def __init_subclass__(cls) -> None:
-        """Call that of the library, in which `super` finds it: behind the classes of the user's."""
+        """Call that of the library, which comes behind the classes of the user's."""
         for before, base in pairwise(cls.__mro__[1:]):
             if base is object or base.__module__.partition(".")[0] in ("equinox", "flax"):
-                look_behind: Any = super
-                look_behind(before, cls).__init_subclass__()
+                find_behind: Any = super
+                find_behind(before, cls).__init_subclass__()
                 break
 
 

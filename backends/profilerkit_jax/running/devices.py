@@ -19,7 +19,7 @@ from profilerkit.devices.info import DeviceInfo
 
 from ..model.subject import Subject
 
-__all__ = ["device_info", "device_named", "devices_here", "find_bound_devices", "list_host_devices", "resolve_device"]
+__all__ = ["device_info", "devices_here", "find_bound_devices", "list_host_devices", "resolve_device"]
 
 #: A platform, and a number.
 _NAME = re.compile(r"([a-z][a-z0-9_]*)(?::(\d+))?", re.IGNORECASE)
@@ -89,14 +89,9 @@ def _find_device(subject: Subject | None) -> Any:
     return chosen if hasattr(chosen, "platform") else jax.local_devices()[0]
 
 
-def device_named(name: str) -> Any:
-    """Return JAX's device of a short name."""
-    return devices_here()[name]
-
-
 def device_info(name: str) -> DeviceInfo:
     """Return what is known of the device of a short name, by the kind that JAX reports."""
-    device = device_named(name)
+    device = devices_here()[name]
     if device.platform == "cpu":
         return processor()
     return describe_device(str(device.device_kind), "tpu" if device.platform == "tpu" else "gpu")

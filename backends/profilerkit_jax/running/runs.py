@@ -15,7 +15,7 @@ from profilerkit.backend_kit.failures import explain_failure
 from ..model.arrays import is_array
 from ..model.calls import Function, bind_call, list_arrays, make_step
 from ..model.subject import Pass, Subject
-from .devices import device_named, find_bound_devices
+from .devices import devices_here, find_bound_devices
 
 __all__ = ["CompiledCall", "prepare_run"]
 
@@ -69,7 +69,7 @@ class CompiledCall:
                 "give arrays"
             )
         self._inputs = inputs
-        self._device = _find_common_device(subject.values, arrays) if device is None else device_named(device)
+        self._device = _find_common_device(subject.values, arrays) if device is None else devices_here()[device]
         self._weights = jax.device_put(subject.values, self._device)
         self._arrays = jax.device_put(arrays, self._device)
         call = bind_call(subject, inputs, Pass(training))

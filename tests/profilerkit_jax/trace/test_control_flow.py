@@ -101,7 +101,6 @@ def test_scans_inside_scans_multiply() -> None:
         (0, 1, lambda i: i <= 7, 8),
         (7, -1, lambda i: i > 0, 7),
         (7, -2, lambda i: i >= 0, 4),
-        (0, 1, lambda i: i < 7, 7),
         (0, 7, lambda i: i != 21, 3),
         (9, 1, lambda i: i < 7, 0),
     ],
