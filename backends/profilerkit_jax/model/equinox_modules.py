@@ -7,6 +7,7 @@ from dataclasses import fields
 from typing import Any
 
 import equinox as eqx
+import jax
 
 from profilerkit.backend_kit.call_stack import list_layers
 
@@ -27,15 +28,23 @@ def _list_children(layer: Any) -> Iterator[tuple[str, Any]]:
         items = [(field.name, getattr(layer, field.name)) for field in fields(layer) if hasattr(layer, field.name)]
     for name, value in items:
         if isinstance(value, eqx.Module):
-            is_child = not isinstance(value, eqx.nn.StateIndex)  # a key to a state, and no layer
+            is_child = not _is_state(value)
         else:
             is_child = isinstance(value, (Mapping, list, tuple)) and any(True for _ in _list_children(value))
         if is_child:
             yield name.replace(".", "_"), value
 
 
+def _is_state(value: Any) -> bool:
+    """Return whether a value is the key to a state, which may hold the first one; it is no layer."""
+    return isinstance(value, eqx.nn.StateIndex)
+
+
 def equinox_subject(model: Any) -> Subject:
-    """Return the subject of a module of Equinox: float arrays are parameters, all other arrays buffers."""
+    """Return the subject of a module of Equinox: float arrays are parameters, all other arrays buffers.
+
+    So are states with which layers begin, such as statistics, where the user has left them in the module.
+    """
     arrays = ArrayTree(model)
     layers: dict[str, Any] = dict(list_layers(model, _list_children))
     users_own = {id(layer) for layer in layers.values()}
@@ -47,7 +56,9 @@ def equinox_subject(model: Any) -> Subject:
                 _mark_layers(copy, users_own)
             return how.call(copy, args, kwargs), ()
 
-    leaves = [Leaf(path, value, is_float(value)) for path, value in arrays.arrays]
+    keys_of_states = [leaf for leaf in jax.tree.leaves(model, is_leaf=_is_state) if _is_state(leaf)]
+    states = {id(array) for array in jax.tree.leaves(keys_of_states)}
+    leaves = [Leaf(path, value, is_float(value) and id(value) not in states) for path, value in arrays.arrays]
     types = {path: type(layer).__name__ for path, layer in layers.items()}
     return Subject("equinox", type(model).__name__, leaves, call, types, layers)
 

@@ -474,6 +474,29 @@ def test_models_are_counted_in_inference_mode_and_stay_in_theirs() -> None:
     assert type(model.norm) is nnx.BatchNorm
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")  # of Equinox, about the mode of a batch norm
+def test_a_state_with_which_a_layer_of_equinox_begins_is_no_parameter() -> None:
+    """Of the norm a mean, a variance and a counter; of the linear layer two vectors. All else is trained."""
+
+    class Network(eqx.Module):
+        norm: eqx.nn.BatchNorm
+        linear: eqx.nn.SpectralNorm[Any]
+
+        def __init__(self) -> None:
+            keys = jax.random.split(jax.random.key(0))
+            self.norm = eqx.nn.BatchNorm(WIDTH, axis_name="batch", mode="batch")
+            self.linear = eqx.nn.SpectralNorm(eqx.nn.Linear(WIDTH, HIDDEN, key=keys[0]), "weight", key=keys[1])
+
+        def __call__(self, x: Any, state: Any) -> Any:
+            return self.linear(*self.norm(x, state))
+
+    made: Any = eqx.nn.make_with_state(Network)
+    for model, states in ((Network(), [1, WIDTH, WIDTH, WIDTH, HIDDEN]), (made()[0], [])):
+        trace = JaxBackend().trace(model, None)
+        assert trace.total_params == 2 * WIDTH + WIDTH * HIDDEN + HIDDEN
+        assert sorted(weight.count for weight in trace.buffers) == states
+
+
 def test_evaluation_mode_ends_with_the_call() -> None:
     model = Normalized()
     modes = JaxBackend().evaluate(model, lambda: (model.dropout.deterministic, model.norm.use_running_average))
