@@ -77,7 +77,7 @@ class ComputeLayerTimes(ProfilerFunction):
             max_seconds: Most seconds to spend: as many passes are made as fit, and one at least.
         """
         if watched is not None:
-            reason = watched.without_calls or watched.reasons["forward"]
+            reason = watched.without_calls or watched.explain_absence("forward")
             return layer_time_table(watched.layers) if watched.layers else Unavailable(reason)
         timer, model_inputs = require_capability(backend, TimesLayers), ModelInputs.of(inputs)
 

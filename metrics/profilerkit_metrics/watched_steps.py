@@ -156,11 +156,11 @@ class ComputeWatchedSteps(ProfilerFunction):
         values = {
             StepTime.NAME: _add_notes([step.seconds for step in steps], watched),
             OtherTime.NAME: Measurement(tuple(step.other for step in steps)),
-            StepMemory.NAME: dict(steps[-1].memory) or Unavailable(watched.reasons["memory"]),
+            StepMemory.NAME: dict(steps[-1].memory) or Unavailable(watched.explain_absence("memory")),
         }
         for key, part in ((ForwardTime, "forward"), (BackwardTime, "backward"), (OptimizerTime, "optimizer")):
             seconds = [getattr(step, part) for step in steps if getattr(step, part) is not None]
-            values[key.NAME] = Measurement(tuple(seconds)) if seconds else Unavailable(watched.reasons[part])
+            values[key.NAME] = Measurement(tuple(seconds)) if seconds else Unavailable(watched.explain_absence(part))
         return values
 
 

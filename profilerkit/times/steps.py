@@ -81,6 +81,10 @@ class WatchedSteps:
         is_idle = all(step.calls == 0 for step in self.steps.values())
         return "the model was not called in the steps that were measured" if is_idle else ""
 
+    def explain_absence(self, part: str) -> str:
+        """Return why "forward", "backward", "optimizer" or "memory" was not measured, also where nobody has said it."""
+        return self.reasons.get(part, f"the backend has measured nothing of {part!r} in these steps")
+
 
 def _read_steps(value: Any) -> tuple[int, ...]:
     """Return step numbers in ascending order, each once."""

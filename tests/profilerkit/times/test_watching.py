@@ -13,7 +13,7 @@ from profilerkit.testing.fakes import FakeBackend, FakeLayer, FakeModel, FakeTen
 from profilerkit.times.layer_times import LayerTime
 from profilerkit.times.steps import StepRecord, StepRecorder, WatchedSteps
 from profilerkit.times.watching import Watch
-from profilerkit_metrics import ComputeWatchedSteps
+from profilerkit_metrics import ComputeLayerTimes, ComputeWatchedSteps
 
 REASONS = {name: f"no {name}" for name in ("forward", "backward", "optimizer", "memory")}
 
@@ -199,6 +199,17 @@ def test_parts_that_no_step_had_say_why() -> None:
     report = run_loop(1, 0, with_memory).report(["step_memory"])
     assert report["step_memory"] == {"forward_end": 2048, "step_end": 1024}
     assert report.statuses["step_memory"].shown == "2 KiB"
+
+
+def test_parts_of_a_recorder_that_gives_no_reasons_are_unavailable_too() -> None:
+    """They need not be given: `StepRecorder.reasons` is empty unless it is overridden."""
+    steps = WatchedSteps((0,), {0: StepRecord(10.0)}, 1)
+    found = ComputeWatchedSteps()(steps)
+    assert found["step_time"].value.median == 10
+    for key, part in (("forward_time", "forward"), ("optimizer_time", "optimizer"), ("step_memory", "memory")):
+        assert found[key].reason == f"the backend has measured nothing of {part!r} in these steps"
+    layers = ComputeLayerTimes()(None, FakeBackend(), None, watched=steps)
+    assert layers.reason == "the backend has measured nothing of 'forward' in these steps"
 
 
 def test_without_a_watched_loop_there_is_nothing_to_tell() -> None:
