@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -12,6 +13,7 @@ from torch import nn
 
 from profilerkit import InputError, ModelInputs, ModelTrace
 from profilerkit.error_text import error_line
+from profilerkit_predict.language_models.laws import split_phases
 from profilerkit_predict.language_models.model_cache import CacheContents, CacheLayer, find_growth, needs_third_length
 
 from ..trace.inference_pass import GRAD_MODES, InferencePass
@@ -26,13 +28,21 @@ __all__ = ["FollowedPrompt", "follow", "follow_prompt", "list_cache_contents"]
 
 #: The fewest tokens of a prompt that tell one law from another.
 _FEWEST = 4
-#: The tokens that recurrent layers are traced with: their reference code runs a loop over the tokens.
+#: The tokens that recurrent layers are traced with: their reference code may run a loop over the tokens.
 _RECURRENT = 16
+#: Where it computes chunks of them, it is traced with one that is full: of so many tokens at most.
+_LARGEST_CHUNK = 1024
 #: A third length of a cache: so many times the first and one less, long enough to tell a stride of 128 tokens from
 #: others.
 _THIRD = 32
 #: The third length for recurrent layers.
 _THIRD_RECURRENT = 2 * _RECURRENT + 1
+_TELLING = "traced with a prompt of {count:,} tokens, which tells work that grows with the cache from other work"
+_CHUNK = "traced with a prompt of {count:,} tokens, which recurrent layers compute at once; others follow from its laws"
+_LOOPING = (
+    f"traced with a prompt of {_RECURRENT} tokens, for its recurrent layers loop over them; longer ones follow from "
+    "its laws"
+)
 #: What configurations call the sizes of recurrent states.
 _RECURRENT_SIZES = ("state_size", "ssm_state_size", "mamba_d_state", "attention_hidden_size")
 
@@ -120,12 +130,8 @@ def _choose_length(model: Any, prompt: int) -> tuple[int, list[str]]:
                 f"{prompt:,} tokens of prompt were requested; leave out prompt (prompt=, --prompt)"
             )
         return sound, [f"the prompt is sound: {sound:,} positions of the encoder, whatever is said in it"]
-    if _is_recurrent(model) and prompt > _RECURRENT:
-        note = (
-            f"traced with a prompt of {_RECURRENT} tokens, for its recurrent layers loop over them; longer ones follow "
-            "from its laws"
-        )
-        return _RECURRENT, [note]
+    if prompt > _RECURRENT and _is_recurrent(model):
+        return _RECURRENT, [_LOOPING]
     if prompt < _FEWEST:
         return _FEWEST, [f"traced with a prompt of {_FEWEST} tokens; shorter ones follow from its laws"]
     return prompt, []
@@ -150,9 +156,6 @@ def _is_recurrent(model: Any) -> bool:
 
 
 # A prompt whose work tells what it grows with -------------------------------------------------------------------------
-
-
-_TELLING = "traced with a prompt of {count:,} tokens, which tells work that grows with the cache from other work"
 
 
 class FollowedPrompt(NamedTuple):
@@ -187,12 +190,41 @@ def follow_prompt(model: Any, prompt: int, batch: int) -> FollowedPrompt:
     length, notes = _choose_length(model, prompt)
     trace, calls = follow(model, length, batch, 1)
     cache = _find_cache_growth(model, calls.contents)
+    chunk = _find_chunk(model, trace, batch) if _is_recurrent(model) else _RECURRENT
+    if chunk > _RECURRENT:
+        length, notes = chunk, [_CHUNK.format(count=chunk)]
+        trace, calls = follow(model, length, batch, 1)
     strides = sorted(({part.stride for part in cache if not part.waits} | {find_index_stride(model.config)}) - {1})
     telling = _find_telling_length(strides, calls.windows.values(), length)
     if telling != length and telling < (find_longest_context(model.config) or telling + 1):
         length, notes = telling, [_TELLING.format(count=telling)]
         trace, calls = follow(model, length, batch, 1)
     return FollowedPrompt(model, trace, calls, length, cache, tuple(strides), notes)
+
+
+def _find_chunk(model: Any, trace: ModelTrace, batch: int) -> int:
+    """Return the tokens of a chunk that recurrent layers compute at once, however short the prompt is.
+
+    Twice the tokens take no more work in such a layer, as long as they are in one chunk. ``trace`` is one of a prompt
+    and a step. The usual number is returned where no layer computes chunks of more.
+    """
+    step = _count_macs(trace, 1)
+    limit = min(_LARGEST_CHUNK, (find_longest_context(model.config) or _LARGEST_CHUNK) - 1)
+    chunk, work = _RECURRENT, _count_macs(follow(model, _RECURRENT, batch, 0).trace, 0)
+    while 2 * chunk <= limit:
+        later = _count_macs(follow(model, 2 * chunk, batch, 0).trace, 0)
+        if not any(macs > step[layer] and 2 * later[layer] < 3 * macs for layer, macs in work.items()):
+            break  # the work of each layer grows with the tokens
+        chunk, work = 2 * chunk, later
+    return chunk
+
+
+def _count_macs(trace: ModelTrace, number: int) -> Counter[str]:
+    """Return the multiply-accumulates of each layer in one of the passes of a trace."""
+    macs: Counter[str] = Counter()
+    for index in split_phases(trace)[number]:
+        macs[trace.operators[index].layer] += trace.operators[index].macs
+    return macs
 
 
 def _find_telling_length(strides: Iterable[int], windows: Container[int], length: int) -> int:

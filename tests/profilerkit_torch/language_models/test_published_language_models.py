@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import torch
 from published_language_models import MODELS
 from tiny_language_models import skip_where_experts_ask_for_addresses
+from torch.utils.flop_counter import FlopCounterMode
 
 from profilerkit import kv_bytes, kv_bytes_per_token, llm
+from profilerkit_torch.language_models.calls import prefill
 
 transformers = pytest.importorskip("transformers")
 LARGE = ("meta-llama/Llama-3.1-405B", "meta-llama/Meta-Llama-3-70B", "deepseek-ai/DeepSeek-V3", "Qwen/Qwen3-30B-A3B")
@@ -132,6 +135,19 @@ def test_mamba_has_a_state_of_constant_size() -> None:
     state = 2 * 1536 * (4 * 2 + 16 * 4)
     assert [kv_bytes(config, n, dtype="bf16").logical for n in (5, 20)] == [state, state]
     assert kv_bytes(config, 5, batch=2, dtype="bf16").logical == 2 * state
+
+
+@pytest.mark.parametrize("prompt", [8, 512])
+def test_layers_that_compute_chunks_are_followed_through_a_full_one(prompt: int) -> None:
+    """Mamba 2 takes as much for 16 tokens as for 256; torch's own counter has 512, which are two chunks."""
+    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "vocab_size": 50, "num_heads": 8, "head_dim": 8}
+    config = transformers.Mamba2Config(**sizes, n_groups=1, state_size=16)
+    model = transformers.Mamba2ForCausalLM(config).eval()
+    with torch.no_grad(), FlopCounterMode(display=False) as counter:
+        prefill(model, torch.ones(1, 512, dtype=torch.long))
+    report: Any = llm(config, prompt=prompt, new=2, dtype="bf16")
+    assert report.cost(1, 512, 0).macs == pytest.approx(counter.get_total_flops() / 2, rel=0.001)
+    assert "traced with a prompt of 256 tokens, which recurrent layers compute at once" in report.facts.notes[0]
 
 
 def test_t5_has_cross_attention_in_its_cache() -> None:
