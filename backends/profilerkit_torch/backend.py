@@ -64,6 +64,7 @@ from .model.wrapped import find_inner_model
 from .operator_timing.passes import measure_operator_times
 from .running import ceilings, devices, zeros
 from .running.measured_memory import measure_peak
+from .running.nonzero_trace import trace_nonzero
 from .running.runs import prepare_run
 from .trace.conditions import conditions
 from .trace.samples import count_samples
@@ -249,7 +250,7 @@ class TorchBackend(
 
     def trace_nonzero(self, model: torch.nn.Module, inputs: ModelInputs) -> ModelTrace:
         """Trace a real run, each operator's work in the proportion of the nonzero elements among its weights."""
-        return zeros.trace_nonzero(model, inputs.map(data.as_tensor))
+        return trace_nonzero(model, inputs.map(data.as_tensor))
 
     def optimizer_bytes(self, optimizer: Any, weights: Sequence[WeightRecord]) -> OptimizerBytes | str:
         """Return what a ``torch.optim.Optimizer`` keeps, or would after its first step, and takes for an update."""
