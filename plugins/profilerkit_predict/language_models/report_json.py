@@ -9,6 +9,7 @@ from .notes import general_notes, report_notes
 from .report_tables import is_traced_pass
 
 if TYPE_CHECKING:
+    from .fitting import Fit
     from .records import GeneratedTokens, PassCounts
     from .report import LanguageModelReport
     from .serving import Serving
@@ -73,7 +74,7 @@ def write_report(report: LanguageModelReport) -> dict[str, Any]:
             "assumptions": list(general_notes([report])),
             "serving": [_write_serving(serving) for serving in report.serving],
             "estimates": report.reason_without_estimates or "by a calibration",
-            "fits": [asdict(fit) for fit in report.fits],
+            "fits": [_write_fit(fit) for fit in report.fits],
         },
         "measured": None if report.measured is None else _write_measured(report, report.measured),
         "notes": list(report_notes(report)),
@@ -94,6 +95,12 @@ def _write_serving(serving: Serving) -> dict[str, Any]:
         step: Step | None = getattr(serving, name)
         if step is not None:
             values[name] |= {key: getattr(step, key) for key in _OF_STEPS}
+    return values
+
+
+def _write_fit(fit: Fit) -> dict[str, Any]:
+    values = asdict(fit)
+    values["memory"] |= {"total": fit.memory.total, "fits": fit.memory.fits}
     return values
 
 

@@ -231,7 +231,10 @@ def test_the_link_binds_where_it_takes_longest() -> None:
 def test_the_dictionary_has_the_notes_of_the_text() -> None:
     """A device without a link: what is sent is in no time, which both say."""
     cost = StepCost(toy_facts(width=10**6, layers=2), DEVICE, layout=read_layout(1, "tp2"))
-    report = LanguageModelReport("Toy", cost.facts, cost, 16, 4, "bfloat16", (predict_serving(cost, 1, 16, 4),))
+    rows, fits = (predict_serving(cost, 1, 16, 4),), (fit(cost, 1, 20, 64, 0.0),)
+    report = LanguageModelReport("Toy", cost.facts, cost, 16, 4, "bfloat16", rows, fits)
+    memory = report.to_dict()["engine"]["fits"][0]["memory"]
+    assert (memory["total"], memory["fits"]) == (2600 // 2 + 32 * 8 // 2 + 2000, True)
     notes = [*report.to_dict()["engine"]["assumptions"], *report.to_dict()["notes"]]
     assert any("the rate of the link between them is not known" in note for note in notes)
     assert " ".join(report.to_text().split()).endswith(" ".join(f"- {note}" for note in notes))
