@@ -20,6 +20,7 @@ from ..untouched.held_state import HeldState, Visit
 from .kinds import (
     find_id,
     find_stored_variable,
+    holds_random_state,
     is_function,
     keras_variable_classes,
     list_layers,
@@ -62,14 +63,9 @@ def list_weights(model: Any) -> list[Any]:
     weights = {find_id(variable): variable for variable in of_layers}
     no_weights = {find_id(variable) for holder in parts.without_weights for variable in _list_variables(holder)}
     for variable in parts.variables_beside:
-        if find_id(variable) not in no_weights and not _is_seed_state(variable):
+        if find_id(variable) not in no_weights and not holds_random_state(variable):
             weights.setdefault(find_id(variable), variable)
     return list(weights.values())
-
-
-def _is_seed_state(variable: Any) -> bool:
-    """Return whether a variable has the name that seed generators of Keras give theirs, which saving keeps."""
-    return str(variable.name).partition(":")[0].endswith("seed_generator_state")
 
 
 def _list_variables(holder: Any) -> list[Any]:

@@ -16,12 +16,12 @@ from ..model.kinds import is_function, is_unbuilt, list_layers
 from ..model.replicas import as_one_replica, find_strategy
 from ..untouched.preservation import preserve
 from .building import build_symbolically, list_fed_types, put_back
-from .folding import Folding, small_value
+from .folding import small_value
 from .layers import LayerCalls
 from .traced_calls import compute_loss_and_gradients, compute_traced_outputs, functions_traced_anew, quietly
-from .values import PartialShape, Value, count_tensor_bytes, static_shape
+from .values import PartialShape, static_shape
 
-__all__ = ["Argument", "Program", "ProgramInput", "list_arguments", "trace_program"]
+__all__ = ["Program", "ProgramInput", "trace_program"]
 
 #: Operators that call functions, whose graphs would have to be compared as well, by the ends of their names.
 _CALLS = ("Call", "While", "If", "Case")
@@ -171,50 +171,3 @@ def _make_key(layers: Sequence[tuple[str, Any]], inputs: ModelInputs) -> Any:
 
 def _write_setting(value: Any) -> Any:
     return value if isinstance(value, (bool, int, float, str, bytes, type(None))) else id(value)
-
-
-# What a program is called with ----------------------------------------------------------------------------------------
-
-
-#: The most bytes of a captured tensor whose numbers are read: a larger one limits no loop.
-_MOST_BYTES_READ = 64
-
-
-class Argument(NamedTuple):
-    """What one input of a program's graph gets.
-
-    Attributes:
-        value: Its value, of the shape that it has in the call. Each part of a sparse or ragged tensor is an argument:
-            a sparse one of 1000 x 1000 that stores 5 values has values of shape (5,) and indices of shape (5, 2).
-        bytes: The bytes of the value.
-        is_captured: Whether the function holds it, and the caller does not give it.
-    """
-
-    value: Value
-    bytes: int
-    is_captured: bool
-
-
-def list_arguments(program: Program, folding: Folding) -> list[Argument]:
-    """Return the arguments of a call of a program, in the order of its graph's inputs; ``folding`` makes the values."""
-    arguments = []
-    captures = {placeholder.name: tensor for tensor, placeholder in program.graph.captures}
-    inputs = iter(program.inputs)  # in the order of the placeholders
-    for placeholder in program.graph.inputs:
-        is_captured = placeholder.name in captures
-        source = _describe_captured(captures[placeholder.name], placeholder) if is_captured else next(inputs)
-        value = folding.new_value(source.shape, placeholder.dtype.name, placeholder)
-        if is_captured:
-            value.constant = source.numbers  # the same in each call
-        else:  # what they decide holds for this call alone
-            folding.give_input(value, source.numbers)
-        arguments.append(Argument(value, count_tensor_bytes(value.shape, value.dtype), is_captured))
-    return arguments
-
-
-def _describe_captured(tensor: Any, placeholder: Any) -> ProgramInput:
-    """Return shape and numbers of a tensor that a function holds: a small one may limit a loop."""
-    shape = static_shape(placeholder)
-    size = count_tensor_bytes(shape, placeholder.dtype.name)  # 0 where it is not known
-    is_readable = 0 < size <= _MOST_BYTES_READ and hasattr(tensor, "numpy")  # a tensor of an outer graph has no numbers
-    return ProgramInput(shape, tensor.numpy() if is_readable else None)

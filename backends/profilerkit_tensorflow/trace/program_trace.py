@@ -17,12 +17,13 @@ from ..model.kinds import is_variable
 from ..model.replicas import describe_replicas, find_strategy
 from ..model.saved_packing import SavedPacking, read_packing
 from ..model.weights import count_bytes, identify
+from .arguments import Argument, list_arguments
 from .control_flow import HANDLERS
 from .layer_records import count_weight_bytes, layer_records
 from .memory import count_constant_bytes, find_unsized_tensors, write_steps
 from .observation import sum_macs
 from .operator_records import count_operator_macs, select_shown
-from .program import Argument, Program, list_arguments
+from .program import Program
 from .values import Executed, Tensor, Value
 from .walk import Walk
 
