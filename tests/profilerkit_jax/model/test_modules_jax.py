@@ -520,6 +520,21 @@ def test_what_a_block_does_to_a_module_is_put_back() -> None:
     np.testing.assert_array_equal(model.norm.mean[...], before)
 
 
+@pytest.mark.parametrize("width", [1, WIDTH])
+def test_a_normalization_of_linen_has_its_scale_and_shift_whatever_its_width(width: int) -> None:
+    """Five operations for each element, and one each for scale and shift."""
+    x = jnp.ones((BATCH, width))
+    for module, operations in (
+        (linen.LayerNorm(), 7),
+        (linen.GroupNorm(1), 7),
+        (linen.BatchNorm(use_running_average=False), 7),
+        (linen.LayerNorm(use_bias=False), 6),
+        (linen.LayerNorm(use_bias=False, use_scale=False), 5),
+    ):
+        model = JaxModel(module, module.init(jax.random.key(0), x))
+        assert trace_module(model, ModelInputs(x)).flops == operations * BATCH * width
+
+
 class Statistics(linen.Module):
     @linen.compact
     def __call__(self, x: Any, train: bool = False) -> Any:
