@@ -1,16 +1,16 @@
 """The weights of a model: which constants are parameters, how many elements they stand for, which layer holds them.
 
-ONNX keeps parameters, statistics, tables and the constants of shapes in one list. What a constant is follows from the
-place where it is used: the weight of a convolution is a parameter, the mean of a batch norm is a buffer, a shape is
-one too. A floating-point constant with dimensions that is used anywhere else is a parameter; a ``Constant`` node only
-if the file has its weights in such nodes, because others hold what the exporter has computed. Single numbers, such as
-the bounds of a clip, are neither.
+ONNX keeps parameters, statistics, tables and the constants of shapes in one list. What a constant is follows from what
+torch's exporter says of it, if it does, and from the place where it is used: the weight of a convolution is a
+parameter, the mean of a batch norm is a buffer, a shape is one too. A floating-point constant with dimensions that is
+used anywhere else is a parameter; a ``Constant`` node only if the file has its weights in such nodes, because others
+hold what the exporter has computed. Single numbers, such as the bounds of a clip, are neither.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from onnx import ModelProto
 
@@ -42,6 +42,7 @@ _PARAMETERS = {
     "MatMulBnb4": (1,),
     "MatMulIntegerToFloat": (0, 1, 6),
     "MatMulNBits": (1,),
+    "PRelu": (1,),
     "QAttention": (1, 2),
     "QGemm": (0, 3, 6),
     "QLinearAdd": (0, 3),
@@ -95,21 +96,30 @@ _SCALED = {"Add": (0, 1), "Gather": (0,), "Mul": (0, 1), "Sub": (0,)}
 _PACKED = {"GatherBlockQuantized": (0,), "MatMulBnb4": (1,), "MatMulNBits": (1,), "QMoE": (2, 5, 8)}
 #: Operators that take bits out of integers.
 _TAKES_BITS = ("BitShift", "BitwiseAnd")
-#: Names that torch's exporter gives to constants which it has computed.
+#: Names that torch's exporter gives to constants which it has computed, maybe of a parameter.
 _COMPUTED = re.compile(r"val_\d+|.*lifted_tensor.*|_tensor_constant\d+|scalar_tensor.*")
+#: Names of results of operators of torch which only move the elements of a parameter, or give it another shape.
+_MOVED = re.compile(r"(clone|expand|flatten|permute|reshape|select|slice|squeeze|t|transpose|unsqueeze|view)(_\d+)?")
+#: The key of what torch's exporter writes of the tensors of a module, a line of it, and how the names of weights begin
+#: which its quantization has put in the place of parameters.
+_SIGNATURE = "pkg.torch.export.ExportedProgram.graph_signature"
+_TENSOR, _FROZEN = re.compile(r"^\w+: (PARAMETER|BUFFER) target='([^']+)'", re.MULTILINE), "_frozen_param"
+#: The key of what the exporter writes of the operator of torch that a node is a part of, and how this names parameters:
+#: "%group_norm = call_function[target=torch.ops.aten.group_norm.default](args = (%x, 2, %p_0_weight, %p_0_bias))".
+_TORCH_OPERATOR, _TORCH_PARAMETER = "pkg.torch.onnx.fx_node", "%p_"
 
 
-def list_weights(constants: Sequence[Constant]) -> Iterator[PlacedWeight]:
-    """Yield the parameters and buffers among constants: a weight belongs to the layer whose nodes use it.
+def list_weights(model: ModelProto, constants: Sequence[Constant]) -> Iterator[PlacedWeight]:
+    """Yield the parameters and buffers among a model's constants: a weight belongs to the layer whose nodes use it.
 
     One that several layers use belongs to each of them, and is one weight: its identity is its place among the
     constants. Unused ones belong to the model. Packed weights hold several elements in one: their record has no shape.
     """
-    nodes_are_weights = _has_weights_in_nodes(constants)
+    nodes_are_weights, kinds = _has_weights_in_nodes(constants), _read_kinds(model)
     for identity, constant in enumerate(constants):
         name, uses = constant.name, constant.uses
         dtype = dtype_name(constant.values.data_type)
-        is_parameter = _is_parameter(constant, dtype, nodes_are_weights)
+        is_parameter = _is_parameter(constant, dtype, kinds, nodes_are_weights)
         if constant.shape.numel <= 1 and not is_parameter:
             continue  # a number in the graph, such as a bound or a scale
         elements, shape = constant.shape.numel, tuple(constant.shape)
@@ -167,18 +177,44 @@ def _is_weight(uses: Sequence[Use]) -> bool:
     return any(use.input in _PARAMETERS.get(use.node.op_type, ()) for use in uses)
 
 
-def _is_parameter(constant: Constant, dtype: str, nodes_are_weights: bool) -> bool:
-    """Return whether a constant is a weight that is trained: by the operators that use it, else by its dtype."""
-    uses = constant.uses
+def _read_kinds(model: ModelProto) -> dict[str, str]:
+    """Return by name which tensors of a module of torch are "PARAMETER" and "BUFFER", where the exporter tells it."""
+    texts = [entry.value for entry in model.metadata_props if entry.key == _SIGNATURE]
+    texts += [entry.value for entry in model.graph.metadata_props if entry.key == _SIGNATURE]
+    return {name: kind for text in texts for kind, name in _TENSOR.findall(text)}
+
+
+def _is_parameter(constant: Constant, dtype: str, kinds: Mapping[str, str], nodes_are_weights: bool) -> bool:
+    """Return whether a constant is a weight that is trained: by the exporter, the operators that use it, or its dtype.
+
+    ``kinds`` are those of `_read_kinds`. Integers are weights although a module that was quantized has them as buffers.
+    """
+    uses, kind = constant.uses, kinds.get(constant.name)
+    if kind is not None and is_float(dtype) and not constant.name.startswith(_FROZEN):
+        return kind == "PARAMETER"
     if _is_weight(uses):
         return True
     if dtype in _NARROW and any(use.input in _SCALED.get(use.node.op_type, ()) for use in uses):
         return constant.shape.numel > 1
-    if (constant.is_node and not nodes_are_weights) or _COMPUTED.fullmatch(constant.name) or not constant.shape:
+    if (constant.is_node and not nodes_are_weights) or not constant.shape:
+        return False
+    is_computed = bool(_COMPUTED.fullmatch(constant.name))
+    if kinds and kind is None and constant.name.isidentifier():  # that of an operator's result: "sin", "zeros_1"
+        is_computed = is_computed or not _MOVED.fullmatch(constant.name)
+    if is_computed and not any(map(_works_with_parameter, uses)):
         return False
     if uses and all(use.input in _BUFFERS.get(use.node.op_type, ()) for use in uses):
         return False
     return is_float(dtype)
+
+
+def _works_with_parameter(use: Use) -> bool:
+    """Return whether a node is a part of an operator of torch which reads a parameter, and scales or shifts by it.
+
+    Such is the affine part of a group norm: the exporter has added dimensions to its weights.
+    """
+    texts = (entry.value for entry in use.node.metadata_props if entry.key == _TORCH_OPERATOR)
+    return use.node.op_type in ("Add", "Mul") and any(_TORCH_PARAMETER in text for text in texts)
 
 
 def _count_packed(stored: int, dtype: str, uses: Sequence[Use]) -> int | None:

@@ -21,7 +21,9 @@ def zero_weights(model: ModelProto, read: Callable[[TensorProto], Any]) -> tuple
     """
     constants = list_constants(model, find_scopes(model).paths)
     parameters = {
-        int(weight.record.identity): weight.record.dtype for weight in list_weights(constants) if weight.is_parameter
+        int(weight.record.identity): weight.record.dtype
+        for weight in list_weights(model, constants)
+        if weight.is_parameter
     }
     zeros = total = 0
     for identity, dtype in parameters.items():

@@ -47,7 +47,7 @@ def trace_model(model: ModelProto, inputs: ModelInputs | None, make_walk: Callab
     """
     scopes = find_scopes(model)
     constants = list_constants(model, scopes.paths)
-    weights = list_by_layer(list_weights(constants))
+    weights = list_by_layer(list_weights(model, constants))
     trace = _trace_call(model, inputs, scopes, weights, make_walk)
     return replace(trace, unmade_weights=describe_uncounted(model, constants))
 

@@ -285,3 +285,34 @@ def test_branches_may_choose_among_weights() -> None:
     weights = {**{f"w_{name}": np.ones((3, 4), np.int8) for name in ("then", "else")}, "s": np.asarray(1, F)}
     condition = np.asarray(True)
     assert count(make_model(nodes, {"x": X, "c": condition}, weights), x=X, c=condition) == (24, 24)
+
+
+#: What torch's exporter writes of a module with a parameter `g` and a buffer `table`.
+SIGNATURE = "\n# inputs\np_g: PARAMETER target='g'\nb_table: BUFFER target='table' persistent=True\nx: USER_INPUT\n"
+
+
+@pytest.mark.parametrize("op", ["Add", "Mul"])
+@pytest.mark.parametrize(
+    ("name", "params"),
+    [("g", 3), ("table", 0), ("zeros_1", 0), ("linear", 0), ("unsqueeze", 3), ("val_7", 0)],
+)
+def test_what_the_exporter_says_of_tensors_tells_parameters(name: str, params: int, op: str) -> None:
+    """Its names for the results of operators tell what it has computed, and what is a parameter of another shape."""
+    model = make_model([helper.make_node(op, ["x", name], ["y"])], {"x": X}, {name: np.full(3, 2, F)})
+    assert count(model, x=X) == (0 if name == "val_7" else 3, 12), "by its dtype alone, unless the name tells"
+    model.metadata_props.add(key="pkg.torch.export.ExportedProgram.graph_signature", value=SIGNATURE)
+    assert count(model, x=X) == (params, 12)
+
+
+@pytest.mark.parametrize(("read", "params"), [("%p_norm_weight, %p_norm_bias", 3), ("%sin", 0)])
+def test_a_parameter_that_the_exporter_has_given_dimensions_is_one(read: str, params: int) -> None:
+    """So is the affine part of a group norm: the operator that the node is a part of reads parameters."""
+    node = helper.make_node("Mul", ["x", "val_21"], ["y"])
+    call = f"%group_norm : call_function[target=torch.ops.aten.group_norm.default](args = (%x, 2, {read}))"
+    node.metadata_props.add(key="pkg.torch.onnx.fx_node", value=call)
+    assert count(make_model([node], {"x": X}, {"val_21": np.full((1, 3), 2, F)}), x=X) == (params, 12)
+
+
+def test_the_slopes_of_a_prelu_are_parameters_whatever_their_name() -> None:
+    model = make_model([helper.make_node("PRelu", ["x", "val_1"], ["y"])], {"x": X}, {"val_1": np.full((1, 1), 0.2, F)})
+    assert count(model, x=X) == (1, 4)
