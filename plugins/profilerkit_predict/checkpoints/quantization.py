@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -57,9 +58,11 @@ def read_formats(config: _Config | None) -> Formats:
 def _find_format(rules: list[_Rule], path: str, kind: WeightKind) -> WeightFormat | None:
     """Return the format of the first rule that fits; experts that a library joins are also known by one of them.
 
-    A head that a rule names is converted too, whatever its format is for.
+    A head, whose layer is the table where both are one weight, is known by its own name too. One that a rule names is
+    converted, whatever the format is for.
     """
-    names = (path, f"{path}.0.gate_proj") if kind is WeightKind.EXPERTS else (path,)
+    others = {WeightKind.EXPERTS: (f"{path}.0.gate_proj",), WeightKind.HEAD: ("lm_head",)}
+    names = (path, *others.get(kind, ()))
     for rule in rules:
         is_named = rule.pattern is not None and any(rule.pattern.search(name) for name in names)
         is_for_kind = rule.format is None or kind in rule.format.kinds or (kind is WeightKind.HEAD and is_named)
@@ -195,7 +198,8 @@ def _list_compressed(config: _Config) -> Iterator[_Rule]:
                 of_classes.append(form)
     if len(set(of_classes)) > 1:
         raise ValueError(f"{len(set(of_classes))} formats for layers that only their class tells apart")
-    yield from (_Rule(None, form) for form in set(of_classes))
+    for form in set(of_classes):  # a head is a linear layer too: configurations name it where it is left out
+        yield _Rule(None, None if form is None else replace(form, kinds=(*MULTIPLIED, WeightKind.HEAD)))
 
 
 def _read_compressed(weights: _Config) -> WeightFormat:

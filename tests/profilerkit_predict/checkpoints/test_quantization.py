@@ -211,11 +211,17 @@ def test_tables_norms_and_the_head_keep_their_dtype() -> None:
         ({"quant_method": "gptq", **GROUPED}, None),
         ({"quant_method": "gptq", **GROUPED, "lm_head": True}, 4.625),
         ({"quant_method": "auto-round", **GROUPED, "extra_config": {"lm_head": {"bits": 8}}}, fraction(8, 16 + 8, 32)),
-        (describe_compressed(COMPRESSED), None),
+        (describe_compressed(COMPRESSED), 4.5),
+        (describe_compressed(COMPRESSED, ignore=["lm_head"]), None),
+        ({"quant_method": "fp8", "modules_to_not_convert": None}, None),
     ],
 )
-def test_a_head_that_is_named_is_converted(config: dict[str, Any], bits: float | None) -> None:
-    assert count_bits(config, "lm_head", WeightKind.HEAD) == bits
+@pytest.mark.parametrize("path", ["lm_head", "model.embed_tokens"])
+def test_a_head_is_converted_where_a_configuration_says_so(
+    config: dict[str, Any], bits: float | None, path: str
+) -> None:
+    """Named alone, or as one of all linear layers that are not left out; it may be one weight with the table."""
+    assert count_bits(config, path, WeightKind.HEAD) == bits
 
 
 def test_a_layer_with_a_counter_is_not_packed() -> None:
