@@ -164,11 +164,14 @@ _WITH_LISTS = ("cuda", "mtia", "xpu")
 def _choose_lists(group: dict[str, Any]) -> dict[str, bool]:
     """Return the setting ``foreach`` that torch would choose by the device of a group's weights; nothing if it is set.
 
-    With a tensor as learning rate torch updates them one by one all the same, unless the step can be captured.
+    With a tensor as learning rate torch updates them one by one all the same, unless the step can be captured; and
+    so it does with weights that wrap others.
     """
     is_open = group.get("foreach", False) is None and not (group.get("fused") or group.get("differentiable"))
     takes_rate = group.get("capturable") or not isinstance(group.get("lr"), torch.Tensor)
-    has_lists = all(weight.device.type in _WITH_LISTS for weight in group["params"])
+    has_lists = all(
+        weight.device.type in _WITH_LISTS and not hasattr(weight, "__tensor_flatten__") for weight in group["params"]
+    )
     return {"foreach": True} if is_open and takes_rate and has_lists else {}
 
 
