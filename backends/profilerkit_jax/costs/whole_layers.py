@@ -1,4 +1,4 @@
-"""Normalization layers of Flax and Equinox, counted as a whole.
+"""Normalization layers of Flax and Equinox, counted as a whole; dropout and PReLU too.
 
 JAX has no primitive for a normalization, and libraries spell it out in several ways: with the mean of the squares, or
 of the squared differences. The convention counts all of them alike, so a layer costs the same in every framework.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from profilerkit.costs import Cost, activation, normalization
+from profilerkit.costs import Cost, activation, elementwise, normalization
 
 __all__ = ["LayerCost", "LayerRun", "find_layer_cost"]
 
@@ -65,8 +65,15 @@ def batch_norm(run: LayerRun) -> Cost:
 
 
 def rms_norm(run: LayerRun) -> Cost:
-    """Return the normalization by the mean square; its means are left out."""
-    return normalization.rms_norm(run.elements, means=0, scale=_find_affine(run.layer, run.weights).scale)
+    """Return the normalization by the mean square, its means left out; that of Equinox may have a shift too."""
+    cost = normalization.rms_norm(run.elements, means=0, scale=_find_affine(run.layer, run.weights).scale)
+    has_shift = getattr(run.layer, "use_bias", False)
+    return cost.plus(elementwise.elementary("ADD")(run.elements)) if has_shift else cost
+
+
+def prelu(run: LayerRun) -> Cost:
+    """Return a product with the slope, and the comparison that JAX writes as a choice."""
+    return activation.leaky_relu(run.elements)
 
 
 def dropout(run: LayerRun) -> Cost:
@@ -81,6 +88,7 @@ _FORMULAS: Mapping[str, LayerCost] = {
     "GroupNorm": normalization_layer,
     "InstanceNorm": normalization_layer,
     "LayerNorm": normalization_layer,
+    "PReLU": prelu,
     "RMSNorm": rms_norm,
 }
 

@@ -535,6 +535,21 @@ def test_a_normalization_of_linen_has_its_scale_and_shift_whatever_its_width(wid
         assert trace_module(model, ModelInputs(x)).flops == operations * BATCH * width
 
 
+@pytest.mark.parametrize(
+    ("layer", "operations"),
+    [
+        (eqx.nn.RMSNorm(WIDTH), 3 + 2),  # scale and shift
+        (eqx.nn.RMSNorm(WIDTH, use_bias=False), 3 + 1),
+        (eqx.nn.RMSNorm(WIDTH, use_weight=False, use_bias=False), 3),
+        (nnx.RMSNorm(WIDTH, rngs=nnx.Rngs(0)), 3 + 1),
+        (eqx.nn.PReLU(), 2),  # a comparison and a product
+        (nnx.PReLU(), 2),
+    ],
+)
+def test_what_else_counts_as_a_whole(layer: Any, operations: int) -> None:
+    assert trace_module(layer, ModelInputs(jnp.ones(WIDTH))).flops == operations * WIDTH
+
+
 class Statistics(linen.Module):
     @linen.compact
     def __call__(self, x: Any, train: bool = False) -> Any:
