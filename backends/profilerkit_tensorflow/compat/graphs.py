@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import tensorflow as tf
+
 from profilerkit.backend_kit.private_names import field, find
 
 from .names import make_refusal
@@ -24,6 +26,8 @@ _GET_FUNCTION = field("_get_function")
 _CREATE_OPERATOR = field("_create_op_internal")
 #: Gives the copy of a resource the shapes of what it holds. Without it likewise.
 _copy_handle_data: Any = find("tensorflow.python.ops.handle_data_util.copy_handle_data")
+#: What is known of the variable behind a handle. Without it what a lookup reads of a table is not among its bytes.
+_get_handle_data: Any = find("tensorflow.python.ops.handle_data_util.get_handle_data")
 #: The graph that a loop's or a branch's gradient is taken of. Without it such a gradient is the calling layer's.
 _FORWARD_GRAPH = field("_forward_graph")
 #: What a ``tf.function`` was made with. Without one of them its layers are not seen: their work is the caller's.
@@ -102,6 +106,15 @@ def copy_handle_data(source: Any, target: Any) -> None:
     """Give the copy of a resource what is known of the shapes behind it."""
     if _copy_handle_data is not None:
         _copy_handle_data(source, target)
+
+
+def count_held_bytes(handle: Any) -> int:
+    """Return the bytes of the variable behind a handle, of a graph or an eager one; 0 where they are not known."""
+    data = None if _get_handle_data is None else _get_handle_data(handle)
+    if data is None or not data.shape_and_type:
+        return 0
+    variable = data.shape_and_type[0]
+    return int(tf.TensorShape(variable.shape).num_elements() or 0) * int(tf.as_dtype(variable.dtype).size)
 
 
 def list_traces(function: Any) -> list[Any] | None:

@@ -15,11 +15,12 @@ from profilerkit.costs import Shape
 from profilerkit.process.restoring import restored
 
 from ..compat.eager_runs import add_callback, identify_tensor, remove_callback
+from ..compat.graphs import count_held_bytes
 from ..costs import OpCall, Shapes
 from .dilation import CONVOLUTIONS, TO_SPACE
 from .ownership import Owner
 from .pricing import GATHERS, HANDING_ON, SUMS, count_as_product, make_layer_operator, price
-from .values import Executed, Tensor, static_shape
+from .values import LOOKUPS, Executed, Tensor, static_shape
 
 __all__ = ["VIEWS", "EagerOperators", "is_small", "watch_operators"]
 
@@ -71,6 +72,7 @@ class EagerOperators:
             are_given: Which of its inputs are no constants in the model's code; none are unless it is said.
         """
         read = list(map(_describe_tensor, inputs))
+        looked_up = count_held_bytes(inputs[0]) if kind in LOOKUPS else 0
         executed = Executed(
             type=kind,
             name=kind,
@@ -78,7 +80,7 @@ class EagerOperators:
             outputs=tuple(map(_describe_tensor, outputs)),
             times=1,
             owner=owner,
-            input_bytes=sum(tensor.bytes for tensor in read),
+            input_bytes=looked_up + sum(tensor.bytes for tensor in read),
             input_dtypes=tuple(tensor.dtype for tensor in read[:2]),
         )
         self._ran.append(_Ran(executed, _make_call(kind, inputs, attributes, outputs, are_given), live_bytes))

@@ -24,6 +24,7 @@ from .departures import Departures
 from .eager_memory import EagerLiveBytes
 from .eager_operators import EagerOperators, watch_operators
 from .layers import LayerCalls
+from .values import LOOKUPS
 
 __all__ = ["EagerRun", "run_eagerly"]
 
@@ -108,7 +109,7 @@ class EagerRun(EagerOperators):
 
     def _record_operator(self, kind: str, ins: list[Any], attributes: Any, outs: list[Any]) -> None:
         """Record one operator, after it ran."""
-        if kind in ("ReadVariableOp", "ResourceGather"):
+        if kind == "ReadVariableOp" or kind in LOOKUPS:
             self.read_handles[id(ins[0])] = ins[0]
         self._live.note(kind, ins, outs)
         if not self._is_traceable:

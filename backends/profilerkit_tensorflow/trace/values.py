@@ -17,6 +17,7 @@ from profilerkit.trace.bounds import Branch, Choice
 from .ownership import Owner
 
 __all__ = [
+    "LOOKUPS",
     "NOT_FOLDED",
     "Executed",
     "PartialShape",
@@ -73,6 +74,10 @@ def count_tensor_bytes(shape: PartialShape, dtype: str) -> int:
 def _count_element_bytes(dtype: str) -> int:
     """Return the bytes of an element in memory: of a text those of its object, of 2 or 4 bits a whole byte."""
     return 24 if dtype == "string" else int(tf.as_dtype(dtype).size)
+
+
+#: Operators that read a variable by its handle, whose bytes are the variable's.
+LOOKUPS = ("ResourceGather", "ResourceGatherNd")
 
 
 def common_shape(one: PartialShape, other: PartialShape) -> PartialShape:

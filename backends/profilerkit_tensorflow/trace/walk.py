@@ -14,12 +14,13 @@ from typing import Any, NamedTuple, Self, TypeAlias
 
 from profilerkit.backend_kit.graph_work import Body, note_apart
 
+from ..compat.graphs import count_held_bytes
 from .folding import Folding
 from .known_shapes import Specialized, note_elements, read_shape
 from .ownership import Owner, Ownership
 from .pricing import OperatorPrices, make_layer_operator
 from .running_order import list_running_operators
-from .values import Executed, Scope, Value, Work, count_tensor_bytes, is_more_known, static_shape
+from .values import LOOKUPS, Executed, Scope, Value, Work, count_tensor_bytes, is_more_known, static_shape
 
 __all__ = ["Handler", "Walk"]
 
@@ -176,6 +177,7 @@ class Walk:
 
     def _note(self, operator: Any, inputs: Sequence[Value], outputs: Sequence[Value], scope: Scope) -> Executed:
         """Add an operator, without its cost, to the work."""
+        looked_up = count_held_bytes(operator.inputs[0]) if operator.type in LOOKUPS else 0
         done = Executed(
             type=operator.type,
             name=operator.name,
@@ -183,7 +185,7 @@ class Walk:
             outputs=tuple(value.describe() for value in outputs),
             times=scope.times,
             owner=self.find_owner(operator, scope),
-            input_bytes=sum(count_tensor_bytes(value.shape, value.dtype) for value in inputs),
+            input_bytes=looked_up + sum(count_tensor_bytes(value.shape, value.dtype) for value in inputs),
             input_dtypes=tuple(value.dtype for value in inputs[:2]),
             equation=operator.get_attr("equation").decode() if operator.type == "Einsum" else "",
             is_backward=self.is_backward(operator, scope),

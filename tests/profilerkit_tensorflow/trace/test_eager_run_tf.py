@@ -244,6 +244,28 @@ def test_only_a_constant_of_the_code_makes_a_product_free(run: Any, factor: Any,
     assert run(lambda x, given: x * factor(given, held), tf.ones((2, 3)), tf.ones(())).flops == flops
 
 
+@pytest.mark.parametrize(
+    ("lookup", "kind"),
+    [
+        (tf.nn.embedding_lookup, "ResourceGather"),
+        (lambda table, words: tf.gather_nd(table, words[:, None]), "ResourceGatherNd"),
+    ],
+)
+@pytest.mark.parametrize("is_eager", [True, False])
+def test_what_looks_words_up_reads_the_table(lookup: Any, kind: str, is_eager: bool) -> None:
+    """As in PyTorch, and where the table is read before: the bytes of what it is given, and of the whole table."""
+    table, words = tf.Variable(tf.ones((100, 8))), tf.zeros((5,), tf.int64)
+
+    def model(given: Any) -> Any:
+        assert tf.executing_eagerly() or not is_eager
+        return lookup(table, given)
+
+    found = TFBackend().trace(model, ModelInputs(words))
+    (read,) = [op.bytes_read for op in found.operators if op.operator == kind]
+    assert (found.method == "an eager run", read) == (is_eager, 100 * 8 * 4 + 5 * 8)
+    assert found.total_params == 100 * 8
+
+
 def test_of_a_sparse_input_what_is_stored_takes_memory() -> None:
     matrix = tf.sparse.from_dense(tf.eye(100))
 
