@@ -46,13 +46,6 @@ class _ReadyModel(NamedTuple):
     device: torch.device
 
 
-class _Steps(NamedTuple):
-    """The steps that may run a model: the usual one, and for inference one for a model that computes gradients."""
-
-    usual: Step
-    with_gradients: Step | None
-
-
 @contextmanager
 def prepare_run(model: nn.Module, inputs: ModelInputs, options: RunOptions = AS_IT_IS) -> Iterator[Pass]:
     """Yield a `Pass` of the model with these options, whose call returns when every device is done.
@@ -99,8 +92,9 @@ def _prepare_passes(ready: _ReadyModel, inputs: ModelInputs, options: RunOptions
     fed = on_device(adapt_to_keras(model, inputs, options.training), device, views=not options.training)
     autocast = make_autocast(options.autocast, device)
     first = _FirstPass(inventory, fed, autocast)
-    with first.restore_at_end(), _prepare_steps(model, options) as steps:
-        step = first.choose_step(steps)
+    usual = prepare_training_step(model) if options.training else nullcontext(forward_pass)
+    with first.restore_at_end(), usual as usual_step:
+        step = first.choose_step(usual_step, None if options.training else forward_pass_with_gradients)
         with (
             watch_parameters(inventory, is_watched=first.guard.guards),
             use_compiled(model, options.compile) if options.compile else nullcontext(model) as called,
@@ -115,15 +109,6 @@ def _prepare_passes(ready: _ReadyModel, inputs: ModelInputs, options: RunOptions
                 _compile(run, options)
             with modes_as_they_are():
                 yield run
-
-
-@contextmanager
-def _prepare_steps(model: nn.Module, options: RunOptions) -> Iterator[_Steps]:
-    if options.training:
-        with prepare_training_step(model) as step:
-            yield _Steps(step, None)
-    else:
-        yield _Steps(forward_pass, forward_pass_with_gradients)
 
 
 def _set_mode(inventory: Inventory, options: RunOptions) -> Inventory:
@@ -199,19 +184,19 @@ class _FirstPass:
         with self.guard.restore_at_end(), self.objects.restore_at_end():
             yield
 
-    def choose_step(self, steps: _Steps) -> Step:
+    def choose_step(self, usual: Step, with_gradients: Step | None) -> Step:
         """Run once by the usual step and return it, or the other one for a model that needs gradients while it runs."""
         self.guard.keep([*self._inventory.buffers, *self._gradients, *self._list_unseen()])
         try:
-            self._run(steps.usual)
+            self._run(usual)
         except ModelFailedError as error:
-            if steps.with_gradients is None or not needs_autograd(error.__cause__):
+            if with_gradients is None or not needs_autograd(error.__cause__):
                 raise
             with suppress(ModelFailedError):  # then the error of the usual step says more
-                self._run(steps.with_gradients)
-                return steps.with_gradients
+                self._run(with_gradients)
+                return with_gradients
             raise
-        return steps.usual
+        return usual
 
     def _list_unseen(self) -> Iterator[torch.Tensor]:
         """Yield the inputs and the plain attributes that numpy can write to, which no operator would show."""
