@@ -11,17 +11,17 @@ refuse them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import torch
 
-from ..compat.operators import find_operator, read_schema
+from ..compat.operators import find_operator, find_tag, read_schema
 from ..compat.tensors import stands_in
-from .output_sizes import SIZES, are_plain, can_expand
+from .output_sizes import SIZES, can_expand
 from .recurrent_outputs import RECURRENT
 
-__all__ = ["without_running"]
+__all__ = ["is_element_wise", "without_running"]
 
 
 def without_running(func: Any, args: Any, kwargs: Any) -> Any:
@@ -38,9 +38,13 @@ def without_running(func: Any, args: Any, kwargs: Any) -> Any:
     if name in SIZES:
         shape = SIZES[name](*args, **kwargs)
         return None if shape is None else torch.empty(shape, dtype=tensor.dtype, device=tensor.device)
-    if name in _KEEPS_SHAPE and not kwargs and _KEEPS_SHAPE[name](args):
-        return tensor if schema.is_mutable else _make_alike(tensor)
-    return None
+    if name in _KEEPS_SHAPE:
+        is_like_first = not kwargs and _KEEPS_SHAPE[name](args)
+    else:
+        is_like_first = is_element_wise(func) and _are_operands(*args, *kwargs.values())
+    if not is_like_first:
+        return None
+    return tensor if schema.is_mutable else _make_alike(tensor)
 
 
 # What is made otherwise than by its size alone ------------------------------------------------------------------------
@@ -137,18 +141,43 @@ _MAKERS: dict[str, Callable[..., Any]] = {
 }
 
 
-# Operators that keep their input's shape and dtype where a function accepts the arguments: torch's meta kernels for
-# them are written in Python and slow, and nothing about such arguments could fail.
+# What is like the first tensor: nothing about such arguments could fail ----------------------------------------------
 
 
-def _keeps_first(args: Any) -> bool:
-    """Return whether the result is like the first operand: the second is a number, is alike, or is broadcast to it."""
-    x, y = args[:2]
-    if not isinstance(y, torch.Tensor):
-        return type(y) in (int, float) and x.is_contiguous()
-    if x.shape == y.shape and x.stride() == y.stride() and x.dtype == y.dtype and x.device == y.device:
+_POINTWISE = find_tag("pointwise")
+#: Element-wise operators without that tag, in each or in older releases.
+_UNTAGGED = frozenset(("hardswish", "leaky_relu", "_prelu_kernel"))
+#: Those whose result has another dtype or layout than their first operand, or that take no floats there.
+_OF_ANOTHER_DTYPE = frozenset(
+    (
+        *("eq", "ne", "lt", "le", "gt", "ge", "isnan", "isinf", "isfinite", "isposinf", "isneginf", "signbit"),
+        *("logical_and", "logical_or", "logical_xor", "logical_not", "float_power", "polar", "complex", "where", "mvlgamma"),
+    )
+)
+#: Types of operands that are no tensors, and do not change a dtype of floats.
+_NUMBERS = (int, float, bool, str, type(None))
+
+
+@cache
+def is_element_wise(func: Any) -> bool:
+    """Return whether an operator of torch's makes of an element of each operand one of the same dtype."""
+    schema = read_schema(func)
+    name = str(schema.name).partition("::")[2].removesuffix("_")
+    returns = [str(returned.type) for returned in schema.returns]
+    is_tagged = (_POINTWISE in func.tags or name in _UNTAGGED) and not name.startswith("__")  # which shift integers
+    return func.namespace == "aten" and is_tagged and returns == ["Tensor"] and name not in _OF_ANOTHER_DTYPE
+
+
+def _are_operands(x: torch.Tensor, *others: Any) -> bool:
+    """Return whether the others are numbers, or tensors that are laid out like the first, or broadcast to it."""
+    tensors = [value for value in others if isinstance(value, torch.Tensor)]
+    if not all(isinstance(value, torch.Tensor) or type(value) in _NUMBERS for value in others):
+        return False
+    if any(tensor.dtype not in (x.dtype, torch.bool) or tensor.device != x.device for tensor in tensors):
+        return False
+    if all(tensor.shape == x.shape and tensor.stride() == x.stride() for tensor in tensors):
         return True
-    return are_plain(x, y) and x.is_contiguous() and y.dim() > 0 and can_expand(y.shape, x.shape)
+    return x.is_contiguous() and all(can_expand(tensor.shape, x.shape) for tensor in tensors)
 
 
 def _has_dimension(args: Any) -> bool:
@@ -182,14 +211,7 @@ def _normalizes_last(args: Any) -> bool:
     return all(weight is None or weight.shape == shape for weight in weights)
 
 
-_ELEMENT_WISE = (
-    *("relu", "relu6", "hardtanh", "leaky_relu", "elu", "silu", "gelu", "mish", "softplus", "hardsigmoid", "hardswish"),
-    *("sigmoid", "tanh", "exp", "log", "sqrt", "rsqrt", "reciprocal", "neg", "abs", "sin", "cos", "erf"),
-)
 _KEEPS_SHAPE: dict[str, Callable[[Any], bool]] = {
-    **{f"aten::{name}{suffix}.": lambda args: True for name in _ELEMENT_WISE for suffix in ("", "_")},
-    **{f"aten::{name}{suffix}.Tensor": _keeps_first for name in ("add", "sub", "mul", "div") for suffix in ("", "_")},
-    "aten::pow.Tensor_Scalar": _keeps_first,
     **dict.fromkeys(("aten::softmax.int", "aten::log_softmax.int"), _has_dimension),
     "aten::batch_norm.": _normalizes_channels,
     "aten::group_norm.": _normalizes_groups,

@@ -12,7 +12,7 @@ import torch
 
 from ..model.tensors import PLAIN_TYPES
 
-__all__ = ["SIZES", "are_plain", "can_expand"]
+__all__ = ["SIZES", "can_expand"]
 
 
 def can_expand(shape: Sequence[int], target: Sequence[int]) -> bool:
@@ -21,7 +21,7 @@ def can_expand(shape: Sequence[int], target: Sequence[int]) -> bool:
     return missing >= 0 and all(size in (1, goal) for size, goal in zip(shape, target[missing:], strict=True))
 
 
-def are_plain(first: torch.Tensor, *others: Any) -> bool:
+def _are_plain(first: torch.Tensor, *others: Any) -> bool:
     """Return whether all are plain tensors on the meta device and of one dtype; None is left out."""
     return all(
         type(tensor) in PLAIN_TYPES and tensor.is_meta and tensor.dtype is first.dtype
@@ -32,12 +32,12 @@ def are_plain(first: torch.Tensor, *others: Any) -> bool:
 
 def _are_alike(*tensors: Any) -> bool:
     """Return whether all are contiguous, too."""
-    return are_plain(*tensors) and all(tensor.is_contiguous() for tensor in tensors if tensor is not None)
+    return _are_plain(*tensors) and all(tensor.is_contiguous() for tensor in tensors if tensor is not None)
 
 
 def _size_linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> Sequence[int] | None:
     """Return the size of rows of ``x`` times the transposed weight."""
-    if not are_plain(x, weight, bias) or x.dim() < 2 or weight.dim() != 2 or x.shape[-1] != weight.shape[1]:
+    if not _are_plain(x, weight, bias) or x.dim() < 2 or weight.dim() != 2 or x.shape[-1] != weight.shape[1]:
         return None
     features = weight.shape[0]
     if bias is not None and bias.shape != (features,):
@@ -56,7 +56,7 @@ def _size_addmm(bias: torch.Tensor, x: torch.Tensor, weight: torch.Tensor, **sca
 
 def _size_product(a: torch.Tensor, b: torch.Tensor) -> Sequence[int] | None:
     """Return the size of a product of two matrices, or of each two of a batch."""
-    if not are_plain(a, b) or a.dim() != b.dim() or a.shape[:-2] != b.shape[:-2] or a.shape[-1] != b.shape[-2]:
+    if not _are_plain(a, b) or a.dim() != b.dim() or a.shape[:-2] != b.shape[:-2] or a.shape[-1] != b.shape[-2]:
         return None
     return (*a.shape[:-1], b.shape[-1])
 
@@ -65,7 +65,7 @@ def _size_joined(tensors: Sequence[torch.Tensor], dim: int = 0) -> Sequence[int]
     """Return the size of tensors that are joined along a dimension, in which alone they differ."""
     first = tensors[0]
     has_layout = first.dim() > 3 and not _are_alike(*tensors)  # of images the output may have that of the inputs
-    if has_layout or not are_plain(*tensors) or not -first.dim() <= dim < first.dim():
+    if has_layout or not _are_plain(*tensors) or not -first.dim() <= dim < first.dim():
         return None
     dim %= first.dim()
     others = {(*tensor.shape[:dim], -1, *tensor.shape[dim + 1 :]) for tensor in tensors}
@@ -77,7 +77,7 @@ def _size_joined(tensors: Sequence[torch.Tensor], dim: int = 0) -> Sequence[int]
 def _size_embedding(weight: torch.Tensor, indices: torch.Tensor, *_: Any) -> Sequence[int] | None:
     """Return the size of a row of the weight for each index."""
     is_index = indices.is_meta and indices.dtype in (torch.int64, torch.int32)
-    return (*indices.shape, weight.shape[1]) if is_index and are_plain(weight) and weight.dim() == 2 else None
+    return (*indices.shape, weight.shape[1]) if is_index and _are_plain(weight) and weight.dim() == 2 else None
 
 
 def _size_convolution(

@@ -15,7 +15,7 @@ from torch import nn
 from profilerkit_torch.costs import Cost, override
 from profilerkit_torch.model.inventory import Inventory, is_lazy
 from profilerkit_torch.trace import plans, recorder
-from profilerkit_torch.trace.meta_outputs import without_running
+from profilerkit_torch.trace.meta_outputs import is_element_wise, without_running
 from profilerkit_torch.trace.plans import make_plan
 
 META = torch.device("meta")
@@ -215,6 +215,10 @@ SIZED: list[tuple[str, tuple[Any, ...], dict[str, Any], tuple[int, ...]]] = [
     ("log_softmax.int", ((2, 3), 1), {}, (2, 3)),
     ("add.Tensor", ((2, 3, 5), (3, 1)), {}, (2, 3, 5)),
     ("add.Tensor", ((2, 3, 5), torch.empty(5, 3, 2, device=META).permute(2, 1, 0)), {}, (2, 3, 5)),
+    ("add.Tensor", ((2, 3), torch.empty((), device=META)), {"alpha": 2}, (2, 3)),
+    ("masked_fill.Scalar", ((2, 3), torch.empty(3, device=META, dtype=torch.bool), 0.5), {}, (2, 3)),
+    ("clamp", ((2, 3), None, 1), {}, (2, 3)),
+    ("gelu", ((2, 3),), {"approximate": "tanh"}, (2, 3)),
     ("div.Tensor", ((2, 3), 2.5), {}, (2, 3)),
     ("pow.Tensor_Scalar", ((2, 3), 2), {}, (2, 3)),
     ("rsqrt", ((2, 3),), {}, (2, 3)),
@@ -286,8 +290,6 @@ LEFT_TO_TORCH: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
     ("softmax.int", ((2, 3), 1, torch.float64), {}),
     ("add.Tensor", ((3, 1), (2, 3, 5)), {}),
     ("add.Tensor", ((2, 3), 1j), {}),
-    ("add.Tensor", ((2, 3), torch.empty((), device=META)), {}),
-    ("add.Tensor", ((2, 3), (3,)), {"alpha": 2}),
     ("mul.Tensor", ((2, 3), torch.empty(3, device=META, dtype=torch.float64)), {}),
     ("mean.dim", ((2, 3, 5), [0, -3]), {}),
     ("mean.dim", ((2, 3, 5), [3]), {}),
@@ -306,6 +308,44 @@ LEFT_TO_TORCH: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
 @pytest.mark.parametrize(("name", "given", "named"), LEFT_TO_TORCH)
 def test_what_is_left_to_torch(name: str, given: tuple[Any, ...], named: dict[str, Any]) -> None:
     assert without_running(_find_overload(name), tuple(map(_on_meta, given)), named) is None
+
+
+def list_element_wise() -> Iterator[Any]:
+    """Yield the element-wise operators of torch, but those that write into a tensor that is given by name."""
+    for name in torch._C._dispatch_get_all_op_names():
+        operator, _, overload = name.removeprefix("aten::").partition(".")
+        found = _find_overload(f"{operator}.{overload}") if name.startswith("aten::") else None
+        if found is not None and is_element_wise(found) and not any(map(is_needed_by_name, found._schema.arguments)):
+            yield found
+
+
+def is_needed_by_name(argument: Any) -> bool:
+    return bool(argument.kwarg_only and not argument.has_default_value())
+
+
+def make_operand(argument: Any) -> Any:
+    """Return what an argument of an operator may be: a tensor, its default, or a number."""
+    kind = str(argument.type)
+    if "Tensor" in kind:
+        return torch.empty(2, 3, device=META, dtype=torch.bool if argument.name == "mask" else torch.float32)
+    default = argument.default_value if argument.has_default_value() else None
+    return NUMBERS.get(kind) if default is None else default
+
+
+#: By the kind of an argument: a number that it may be.
+NUMBERS = {"number": 1, "Optional[number]": 1, "int": 1, "float": 1.0}
+
+
+def test_every_element_wise_operator_keeps_shape_and_dtype() -> None:
+    others, seen = {}, 0
+    for operator in list_element_wise():
+        args = [make_operand(argument) for argument in operator._schema.arguments if not argument.kwarg_only]
+        known = without_running(operator, args, {})
+        if known is not None:
+            made, seen = operator(*args), seen + 1
+            if (known.shape, known.dtype) != (made.shape, made.dtype):
+                others[str(operator)] = made.dtype
+    assert (others, seen > 100) == ({}, True)
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2, 3), (0, 2, 1, 3), (3, 1, 0, 2), (2, 3, 1, 0)])
