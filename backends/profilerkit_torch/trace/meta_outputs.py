@@ -151,7 +151,8 @@ _UNTAGGED = frozenset(("hardswish", "leaky_relu", "_prelu_kernel"))
 _OF_ANOTHER_DTYPE = frozenset(
     (
         *("eq", "ne", "lt", "le", "gt", "ge", "isnan", "isinf", "isfinite", "isposinf", "isneginf", "signbit"),
-        *("logical_and", "logical_or", "logical_xor", "logical_not", "float_power", "polar", "complex", "where", "mvlgamma"),
+        *("logical_and", "logical_or", "logical_xor", "logical_not"),
+        *("float_power", "polar", "complex", "where", "mvlgamma"),
     )
 )
 #: Types of operands that are no tensors, and do not change a dtype of floats.
@@ -211,9 +212,17 @@ def _normalizes_last(args: Any) -> bool:
     return all(weight is None or weight.shape == shape for weight in weights)
 
 
+def _normalizes_by_squares(args: Any) -> bool:
+    """Return whether an RMS norm is over the last dimensions of a contiguous tensor, and its weight is like them."""
+    x, shape, *options = args
+    weight = options[0] if options else None
+    return _normalizes_last((x, shape, weight)) and (weight is None or weight.dtype is x.dtype)
+
+
 _KEEPS_SHAPE: dict[str, Callable[[Any], bool]] = {
     **dict.fromkeys(("aten::softmax.int", "aten::log_softmax.int"), _has_dimension),
     "aten::batch_norm.": _normalizes_channels,
     "aten::group_norm.": _normalizes_groups,
     "aten::layer_norm.": _normalizes_last,
+    "aten::rms_norm.": _normalizes_by_squares,
 }

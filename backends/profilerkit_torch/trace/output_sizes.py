@@ -141,6 +141,18 @@ def _size_max_pooling(
     return (*x.shape[:2], *windows) if min(windows) > 0 else None
 
 
+def _size_average_pooling(
+    x: torch.Tensor,
+    kernel: Sequence[int],
+    stride: Sequence[int] = (),
+    padding: Sequence[int] = (0,),
+    is_ceiled: bool = False,
+    *_: Any,
+) -> Sequence[int] | None:
+    """Return the size of the means of all windows of a batch of images."""
+    return _size_max_pooling(x, kernel, stride, padding, (1,), is_ceiled)
+
+
 def _size_reduced(x: torch.Tensor, dims: Any, keepdim: bool = False, **options: Any) -> Sequence[int] | None:
     """Return the size of means or sums over some dimensions."""
     if options or not dims or not _are_alike(x) or not all(-x.dim() <= dim < x.dim() for dim in dims):
@@ -168,7 +180,9 @@ SIZES: dict[str, Callable[..., Sequence[int] | None]] = {
     "aten::cat.": _size_joined,
     "aten::embedding.": _size_embedding,
     **dict.fromkeys(("aten::mean.dim", "aten::sum.dim_IntList"), _size_reduced),
+    **dict.fromkeys(("aten::mean.", "aten::sum."), lambda x, **options: None if options else ()),
     "aten::max_pool2d.": _size_max_pooling,
+    "aten::avg_pool2d.": _size_average_pooling,
     "aten::adaptive_avg_pool2d.": _size_adaptive_pooling,
     **{f"aten::conv{dims}d.": _size_convolution for dims in (1, 2, 3)},
 }
