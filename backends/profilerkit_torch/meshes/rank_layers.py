@@ -24,7 +24,7 @@ from ..compat.tensors import storage_address
 from ..model.inventory import Inventory
 from ..model.scripts import type_name
 from ..model.weights import weight_record
-from ..training.training_recorder import TrainedLayers
+from ..training.trained_layers import TrainedLayers
 
 __all__ = ["RankLayers"]
 

@@ -41,7 +41,8 @@ from ..untouched.preservation import substitute
 from ..untouched.snapshots import refill
 from .differentiation import NO_BACKWARD_PASS, follow_gradients, make_loss, note_unused
 from .step_functions import StepFunctions
-from .training_recorder import TrainedLayers, TrainingRecorder
+from .trained_layers import TrainedLayers
+from .training_recorder import TrainingRecorder
 
 __all__ = ["trace_training"]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,7 +13,7 @@ from torch import nn
 
 from profilerkit.backend_kit.keras_kinds import is_shipped
 from profilerkit.trace.layer_operators import name_layer_operator
-from profilerkit.trace.records import LayerCall, MemoryTimeline, OpRecord
+from profilerkit.trace.records import MemoryTimeline, OpRecord
 
 from ..compat.autograd import (
     count_references,
@@ -29,14 +28,14 @@ from ..compat.operators import find_operator
 from ..costs import Cost, is_plain, module_cost
 from ..costs.attention import without_mask
 from ..costs.matmul import is_gradient_product, price_gradient_product
-from ..model.inventory import Inventory
 from ..model.tensors import count_stored_bytes
-from ..trace.layers import EndedCall, LayerStack
+from ..trace.layers import EndedCall
 from ..trace.operator_facts import tensors_in
 from ..trace.plans import Plan
 from ..trace.recorder import Recorder
+from .trained_layers import TrainedLayers
 
-__all__ = ["TrainedLayers", "TrainingRecorder"]
+__all__ = ["TrainingRecorder"]
 
 _DETACH = find_operator("aten.detach.default")
 _CLONE = find_operator("aten.clone.default")
@@ -61,51 +60,6 @@ _MOST_TENSORS = {
     ("ProdBackward1", find_operator("aten.cumprod.default")): (1, 2.25),
     ("CumprodBackward0", find_operator("aten.mul.Tensor")): (1, 4.25),
 }
-
-
-class TrainedLayers(LayerStack):
-    """Follows the layers, and knows which call of which layer made a node of the autograd graph.
-
-    Torch numbers the nodes as they are made, so it is enough to note the number whenever a layer begins or ends.
-    """
-
-    def __init__(self, model: Any, inventory: Inventory | None = None) -> None:
-        super().__init__(model, inventory)
-        self._numbers = [0]
-        self._calls_by_number = [(self.current, self.current_call)]
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether no layer runs."""
-        return not self._stack
-
-    def begin(self, layer: Any) -> None:
-        """Note that a layer of the model begins."""
-        super().begin(layer)
-        self._mark()
-
-    def end(self) -> None:
-        """Note that the innermost layer ends."""
-        super().end()
-        self._mark()
-
-    def _mark(self) -> None:
-        self._numbers.append(read_next_node_number())
-        self._calls_by_number.append((self.current, self.current_call))
-
-    def find_maker(self, node: Any) -> tuple[str, int]:
-        """Return the path of the layer that made a node, and which of its calls."""
-        return self._calls_by_number[bisect_right(self._numbers, read_node_number(node)) - 1]
-
-    @contextmanager
-    def apart(self) -> Iterator[None]:
-        """Keep the calls made inside apart from those before, whose work they repeat."""
-        calls = self.calls
-        self.calls: dict[str, list[LayerCall]] = {}
-        try:
-            yield
-        finally:
-            self.calls = calls
 
 
 class TrainingRecorder(Recorder):

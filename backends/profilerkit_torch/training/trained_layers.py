@@ -1,0 +1,61 @@
+"""Which call of which layer made a node of the autograd graph, so that the work of the node belongs to that layer."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from profilerkit.trace.records import LayerCall
+
+from ..compat.autograd import read_next_node_number, read_node_number
+from ..model.inventory import Inventory
+from ..trace.layers import LayerStack
+
+__all__ = ["TrainedLayers"]
+
+
+class TrainedLayers(LayerStack):
+    """Follows the layers, and knows which call of which layer made a node of the autograd graph.
+
+    Torch numbers the nodes as they are made, so it is enough to note the number whenever a layer begins or ends.
+    """
+
+    def __init__(self, model: Any, inventory: Inventory | None = None) -> None:
+        super().__init__(model, inventory)
+        self._numbers = [0]
+        self._calls_by_number = [(self.current, self.current_call)]
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no layer runs."""
+        return not self._stack
+
+    def begin(self, layer: Any) -> None:
+        """Note that a layer of the model begins."""
+        super().begin(layer)
+        self._mark()
+
+    def end(self) -> None:
+        """Note that the innermost layer ends."""
+        super().end()
+        self._mark()
+
+    def _mark(self) -> None:
+        self._numbers.append(read_next_node_number())
+        self._calls_by_number.append((self.current, self.current_call))
+
+    def find_maker(self, node: Any) -> tuple[str, int]:
+        """Return the path of the layer that made a node, and which of its calls."""
+        return self._calls_by_number[bisect_right(self._numbers, read_node_number(node)) - 1]
+
+    @contextmanager
+    def apart(self) -> Iterator[None]:
+        """Keep the calls made inside apart from those before, whose work they repeat."""
+        calls = self.calls
+        self.calls: dict[str, list[LayerCall]] = {}
+        try:
+            yield
+        finally:
+            self.calls = calls
