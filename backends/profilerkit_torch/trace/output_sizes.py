@@ -108,6 +108,36 @@ def _size_convolution(
     return (samples, channels, *windows) if min(windows) > 0 else None
 
 
+def _size_transposed_convolution(
+    x: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor | None = None,
+    stride: Sequence[int] = (1,),
+    padding: Sequence[int] = (0,),
+    added: Sequence[int] = (0,),
+    groups: int = 1,
+    dilation: Sequence[int] = (1,),
+) -> Sequence[int] | None:
+    """Return the size of a transposed convolution of a batch, with ``added`` elements at the end of each dimension."""
+    dims = x.dim() - 2
+    if not _are_alike(x, weight, bias) or weight.dim() != x.dim() or dims < 1 or 0 in (*x.shape, *weight.shape):
+        return None
+    channels = weight.shape[1] * groups
+    if groups < 1 or x.shape[1] % groups or x.shape[1] != weight.shape[0]:
+        return None
+    if bias is not None and bias.shape != (channels,):
+        return None
+    settings = [_repeat(argument, dims) for argument in (stride, padding, added, dilation)]
+    if any(len(setting) != dims for setting in settings):
+        return None
+    sizes = []
+    for size, kernel, step, pad, more, gap in zip(x.shape[2:], weight.shape[2:], *settings, strict=True):
+        if step < 1 or gap < 1 or pad < 0 or not 0 <= more < max(step, gap):
+            return None
+        sizes.append((size - 1) * step - 2 * pad + gap * (kernel - 1) + more + 1)
+    return (x.shape[0], channels, *sizes) if min(sizes) > 0 else None
+
+
 def _repeat(argument: Sequence[int], dims: int) -> Sequence[int]:
     """Return an argument for each dimension: a single number is that of all."""
     return tuple(argument) * dims if len(argument) == 1 else argument
@@ -185,4 +215,6 @@ SIZES: dict[str, Callable[..., Sequence[int] | None]] = {
     "aten::avg_pool2d.": _size_average_pooling,
     "aten::adaptive_avg_pool2d.": _size_adaptive_pooling,
     **{f"aten::conv{dims}d.": _size_convolution for dims in (1, 2, 3)},
+    "aten::conv_transpose1d.": _size_transposed_convolution,
+    **{f"aten::conv_transpose{dims}d.input": _size_transposed_convolution for dims in (2, 3)},
 }
