@@ -38,13 +38,15 @@ from .named_layers import LayersAround
 
 __all__ = ["ScopedNode", "find_keras_layers", "find_keras_name"]
 
-#: Scopes that functions of TensorFlow open, where the scopes of layers have no numbers.
+#: Scopes that functions of TensorFlow open.
 _FUNCTIONS = re.compile(
     r"(zeros|ones|moments|batchnorm|while|cond|Repeat|Tensordot|einsum|stack|unstack|split|Shape|Reshape"
     r"|strided_slice|transpose|map|Cast|truediv|assert_\w+|dropout)(_like)?(_\d+)?"
 )
 #: What the converter puts before the names of nodes that it takes from the body of a loop.
 _INLINED = re.compile(r".*_frozen_\d+_")
+#: Those among them whose names layers inside of others have too.
+_LAYERS_TOO = re.compile(r"(stack|split|transpose|map|dropout)_\d+")
 _NUMBERED = re.compile(r"(.+)_(\d+)")
 _PRODUCTS = ("Conv", "ConvTranspose", "MatMul", "Gemm")
 _RECURRENT = ("LSTM", "GRU", "RNN")
@@ -151,8 +153,12 @@ class _Naming:
     def _is_function(self, scopes: Chain) -> bool:
         """Return whether a function has opened the last of these scopes, and no layer."""
         *outer, scope = scopes
+        is_named_so = bool(_FUNCTIONS.fullmatch(scope))
         if not self.is_numbered:
-            return bool(_FUNCTIONS.fullmatch(scope))
+            return is_named_so
+        # "zeros_1" in a layer of Keras: the converter has folded "zeros". Layers of the model itself have any name.
+        if is_named_so and len(outer) > 1 and not _LAYERS_TOO.fullmatch(scope):
+            return True
         match = _NUMBERED.fullmatch(scope)
         if match is None:  # "mix": the call of a layer has a number
             return True

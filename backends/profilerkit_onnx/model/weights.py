@@ -179,9 +179,11 @@ def _is_weight(uses: Sequence[Use]) -> bool:
 
 def _read_kinds(model: ModelProto) -> dict[str, str]:
     """Return by name which tensors of a module of torch are "PARAMETER" and "BUFFER", where the exporter tells it."""
-    texts = [entry.value for entry in model.metadata_props if entry.key == _SIGNATURE]
-    texts += [entry.value for entry in model.graph.metadata_props if entry.key == _SIGNATURE]
-    return {name: kind for text in texts for kind, name in _TENSOR.findall(text)}
+    kinds: dict[str, str] = {}
+    for entry in (*model.metadata_props, *model.graph.metadata_props):
+        if entry.key == _SIGNATURE:
+            kinds.update((name, kind) for kind, name in _TENSOR.findall(entry.value))
+    return kinds
 
 
 def _is_parameter(constant: Constant, dtype: str, kinds: Mapping[str, str], nodes_are_weights: bool) -> bool:

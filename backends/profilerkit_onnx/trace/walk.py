@@ -179,7 +179,7 @@ class Walk:
     def note(self, visit: Visit, outputs: Sequence[Value], cost: Cost, missing: str) -> None:
         """Note an operator that runs; ``cost`` is that of all its runs, and ``missing`` says what is not counted."""
         node, inputs = visit.node, visit.inputs
-        read = tuple(value for value in inputs if value is not None)
+        read = tuple(filter(None, inputs))
         made = tuple(value for name, value in zip(node.output, outputs, strict=True) if name)
         if visit.operator in RECURRENT and cost.flops:
             self._note_lengths(visit, cost)

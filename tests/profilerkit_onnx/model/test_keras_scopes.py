@@ -122,6 +122,13 @@ def test_a_layer_may_have_the_name_of_a_function(scopes: str, around: str) -> No
     assert found[around.rstrip(".")] == (1, 3 * ONE)
 
 
+def test_a_function_in_a_layer_is_none_also_where_the_converter_has_folded_its_first_call() -> None:
+    """Recorded names of an LSTM of Keras 3: the zeros that its first state is made of."""
+    nodes = [node("MatMul", "net_1/lstm_1/zeros_1/MatMul", "x", "w")]
+    nodes.append(node("MatMul", "net_1/lstm_1/MatMul", "net_1/lstm_1/zeros_1/MatMul:0", "w"))
+    assert table(trace_nodes(*nodes)) == {"": (1, 2 * ONE), "lstm": (1, 2 * ONE)}
+
+
 def test_scopes_without_numbers_are_taken_as_they_are() -> None:
     trace = trace_nodes(
         node("MatMul", "model/dense_1/MatMul", "x", "w"),
