@@ -88,9 +88,22 @@ def _name(output: Any) -> str:
 
 def _wrap(array: Any, declared: Any) -> Any:
     """Return an array, or a tensor of OpenVINO's for a dtype that numpy lacks."""
-    if np.asarray(array).dtype.isbuiltin == 1:  # one of numpy's own dtypes; those of ml_dtypes have 2
-        return np.ascontiguousarray(array)
-    return openvino.Tensor(array.view(f"u{array.dtype.itemsize}"), array.shape, declared.get_element_type())
+    array = np.asarray(array, order="C")
+    if array.dtype.isbuiltin != 2:  # 2: a dtype of ml_dtypes
+        return array
+    element = declared.get_element_type()
+    return openvino.Tensor(_pack(array.view(f"u{array.dtype.itemsize}"), element.bitwidth), array.shape, element)
+
+
+def _pack(codes: Any, bits: int) -> Any:
+    """Return the bits of numbers as OpenVINO holds them: several of less than a byte share one, the first lowest."""
+    if bits >= 8:
+        return codes
+    shared_by = 8 // bits
+    padded = np.zeros((-(-codes.size // shared_by), shared_by), np.uint8)
+    padded.flat[: codes.size] = codes.flat
+    places = np.arange(shared_by, dtype=np.uint8) * bits
+    return np.bitwise_or.reduce((padded & (2**bits - 1)) << places, axis=1, dtype=np.uint8)
 
 
 @contextmanager

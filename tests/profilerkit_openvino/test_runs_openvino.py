@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 pytest.importorskip("openvino")
+import ml_dtypes
 import numpy as np
 import openvino
 from openvino import opset16 as ops
@@ -47,6 +49,39 @@ def test_a_run_returns_what_the_model_does() -> None:
     x = np.array([[1, 2, 3]], np.float32)
     with BACKEND.run(identity(), ModelInputs(x)) as run:
         assert np.array_equal(run(), x)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "element"),
+    [
+        ("float32", "f32"),
+        ("bfloat16", "bf16"),
+        ("float8_e5m2", "f8e5m2"),
+        ("int4", "i4"),
+        ("uint4", "u4"),
+        ("uint2", "u2"),
+    ],
+)
+@pytest.mark.parametrize(
+    "arrange",
+    [
+        lambda x: x,
+        lambda x: x[0, 0],
+        lambda x: np.asarray(x[0, 0]),
+        lambda x: x.T,
+        lambda x: x[:, ::2],
+        lambda x: x[:, ::-1],
+        lambda x: x[:1, :1],
+        lambda x: np.broadcast_to(x[:1], (4, 3)),
+    ],
+    ids=["plain", "number", "scalar", "transposed", "strided", "backwards", "one", "repeated"],
+)
+def test_a_model_gets_the_numbers_of_its_input(dtype: str, element: str, arrange: Callable[[Any], Any]) -> None:
+    """Whatever the dtype, also one of which several numbers share a byte, and however the array lies in memory."""
+    values = arrange(np.array([[1, 2, 3], [0, 1, 2], [3, 3, 0]]).astype(getattr(ml_dtypes, dtype, dtype)))
+    x = ops.parameter(list(values.shape), getattr(openvino.Type, element), name="x")
+    with BACKEND.run(openvino.Model([ops.convert(x, "f32")], [x], "net"), ModelInputs(values)) as run:
+        assert np.array_equal(run(), values.astype(np.float32))
 
 
 def test_several_outputs_have_their_names() -> None:
