@@ -324,6 +324,14 @@ def test_a_loop_of_unknown_length_is_named() -> None:
     assert trace.missing == ("Loop of an unknown number of turns (1 call)",)
 
 
+@pytest.mark.parametrize("goes_on", [ALWAYS, BY_VALUES])
+def test_the_limit_that_converters_write_for_while_is_none(goes_on: list[Any]) -> None:
+    """It is the largest int64; no loop runs so often."""
+    trace = trace_by_shapes(conditional(goes_on, True, 2**63 - 1), x=X)
+    assert (trace.macs, trace.bounds("macs")) == (18, Bounds(0, None))
+    assert trace.missing == ("Loop of an unknown number of turns (1 call)",)
+
+
 def test_a_scan_runs_once_for_each_slice() -> None:
     body = make_graph(
         [helper.make_node("Add", ["state", "slice"], ["next"]), helper.make_node("Exp", ["next"], ["seen"])],

@@ -24,6 +24,8 @@ from .walk import Visit, Walk
 
 __all__ = ["walk_loop"]
 
+#: The largest int64, which converters write as the limit of ``while``.
+_NO_LIMIT = 2**63 - 1
 _MAY_STOP = "the Loop {!r} may stop before its limit: it is counted up to that"
 _MAY_NOT_RUN = "the Loop {!r}, whose number of turns is not known, may not run at all: it is counted once"
 
@@ -76,8 +78,7 @@ def walk_loop(walk: Walk, visit: Visit) -> list[Value]:
 
 def _find_turns(walk: Walk, graph: GraphProto, read: _LoopInputs, values: Values) -> Turns:
     """Return how often a loop runs, as far as its inputs and its condition tell before its body is gone over."""
-    condition = read.condition
-    limit = None if read.limit is None or read.limit.array is None else max(int(read.limit.array.item()), 0)
+    condition, limit = read.condition, _read_limit(read.limit)
     if condition is None:  # the condition that the body makes is ignored then
         return Turns(limit or 0, limit)
     if limit == 0 or (condition.array is not None and not condition.is_true):
@@ -86,6 +87,14 @@ def _find_turns(walk: Walk, graph: GraphProto, read: _LoopInputs, values: Values
         return Turns(0, limit)
     counted = count_turns(graph, limit, read.begins, walk.add_initializers(graph, values), walk.declared.opsets)
     return Turns(0, limit) if counted is None else Turns(counted, counted)
+
+
+def _read_limit(limit: Value | None) -> int | None:
+    """Return how often a loop runs at most; None where that is not known, or there is no limit."""
+    if limit is None or limit.array is None:
+        return None
+    number = int(limit.array.item())
+    return None if number == _NO_LIMIT else max(number, 0)
 
 
 def _settle_turns(turns: Turns, read: _LoopInputs, turn: _AnyTurn) -> Turns:
