@@ -160,6 +160,8 @@ def engine_terms(work: Work) -> tuple[Term, ...]:
     The expansion of latents is a term for each cached token where the cache holds latents, and a part of that for each
     new token where the library expands them before they are cached. What an indexer does for each pair stays. Experts
     that a token is not sent to are left out, also where the library runs all of them.
+
+    A law may have several terms: what is left out is taken once, of the first one that is as large.
     """
     left_out = {Law.TOKEN: work.unrouted_macs, Law.KEY: 0, Law.PAIR: 0}
     latent = work.latent
@@ -170,8 +172,10 @@ def engine_terms(work: Work) -> tuple[Term, ...]:
         left_out[Law.PAIR] = latent.layers * latent.heads * (latent.nope + latent.rope + latent.value)
     terms = []
     for term in work.terms:
-        less = left_out.get(term.law, 0) if term.window is None else 0  # latent attention has no windows
-        rate = term.rate - less if term.rate >= less else term.rate
+        rate, less = term.rate, left_out.get(term.law, 0)
+        if less and rate >= less and term.window is None:  # latent attention has no windows
+            rate -= less
+            left_out[term.law] = 0
         if rate or term.prefill_rate:
             terms.append(replace(term, rate=rate))
     return tuple(terms)

@@ -17,7 +17,7 @@ from profilerkit_predict.language_models.fitting import count_memory, fit
 from profilerkit_predict.language_models.formulas import engine_macs
 from profilerkit_predict.language_models.layout import Layout, read_layout
 from profilerkit_predict.language_models.model_cache import CacheGrowth, CacheLayer
-from profilerkit_predict.language_models.records import LatentAttention, Law, Term, WeightPart
+from profilerkit_predict.language_models.records import LatentAttention, Law, Term, WeightPart, Work
 from profilerkit_predict.language_models.serving import predict_serving
 from profilerkit_predict.language_models.speculation import read_speculation
 from profilerkit_predict.language_models.steps import Piece
@@ -338,6 +338,21 @@ def test_latent_attention_is_absorbed_whether_the_library_caches_latents_or_not(
         # A prefill expands: each token once, and half the square of pairs.
         assert engine_macs(facts.work, 1, 10, 0) == 10 * 1000 + 10 * expansion + core * 55
         assert StepCost(facts, DEVICE).cache_bytes(16) == 16 * 2 * (16 + 2) * 2
+
+
+@pytest.mark.parametrize("parts", [(4000,), (3000, 1000), (1000, 3000), (2000, 1500, 500)])
+def test_what_an_engine_does_otherwise_is_left_out_once(parts: tuple[int, ...]) -> None:
+    """A layer for further tokens has a second product for each token, whose work is in a term of its own.
+
+    Of one layer of one head, with latents of 16: the expansion takes 16 * (3 + 5), a pair 3 + 2 + 5; 50 are of experts
+    that a token is not sent to. All others are as many, however many terms they are.
+    """
+    latent = LatentAttention(1, 1, 16, 2, 3, 5)
+    expansion, core = 16 * (3 + 5), 3 + 2 + 5
+    first, *others = (Term(Law.TOKEN, part) for part in parts)
+    terms = (replace(first, rate=first.rate + expansion + 50), Term(Law.PAIR, core), *others)
+    # A prefill of ten tokens expands: each token once, and half the square of pairs.
+    assert engine_macs(Work(terms, latent, 50), 1, 10, 0) == 10 * 4000 + 10 * expansion + core * 55
 
 
 def test_serving_adds_up_the_steps() -> None:
