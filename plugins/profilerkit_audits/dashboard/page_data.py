@@ -6,11 +6,9 @@ a small file. Texts go through `profilerkit_audits.hiding` unless the page is pr
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -19,16 +17,16 @@ from profilerkit.foreign_text import visible
 from profilerkit.piping.comparative import Comparative
 from profilerkit.piping.outcome import Completeness
 from profilerkit.piping.quantity import Scale, scale_value, write_title
-from profilerkit.results.report import Report
+from profilerkit.results.report import Report, StatusRecord
 from profilerkit_pages.page_parts import pack
 
 from ..hiding import hide_text
 from ..machines import shorten_commit, shorten_moment
 from ..rows import Row
-from ..series import group_by_case, join_rows
 from ..summary import find_differing_settings
+from .subjects import Subject
 
-__all__ = ["Subject", "group_rows", "make_page_data"]
+__all__ = ["make_page_data"]
 
 Text = Callable[[str], str]
 
@@ -48,27 +46,31 @@ def make_page_data(
     """
     context = _Context(machines, private)
     newest = [subject.newest for subject in subjects]
-    metrics = dict.fromkeys(name for subject in subjects for row in subject.rows for name in row.values)
-    columns = {name: pack([read(row) for row in newest]) for name, read in context.readers().items()}
-    differing = find_differing_settings(newest)
-    columns["differing"] = pack(
-        [
-            context.text(_describe_settings({name: row.settings[name] for name in differing if name in row.settings}))
-            for row in newest
-        ]
-    )
-    columns["seconds"] = [row.seconds for row in newest]
-    columns["peak_bytes"] = [row.peak_bytes for row in newest]
-    columns["busy"] = [row.conditions.get("busy") for row in newest]
+    names = list(dict.fromkeys(name for subject in subjects for row in subject.rows for name in row.values))
+    records = _find_records(names, subjects, find_report)
+    columns = _list_columns(newest, context)
     histories = {
         number: context.describe_history(subject) for number, subject in enumerate(subjects) if len(subject.rows) > 1
     }
     return {
         "ids": [subject.id for subject in subjects],
         "columns": columns,
-        "metrics": [_describe_metric(name, newest, find_report, context.text) for name in metrics],
+        "metrics": [_describe_metric(name, newest, records.get(name), context.text) for name in names],
         "histories": histories,
         "versions": [json.loads(text) for text in context.versions],  # last: columns and histories number them
+    }
+
+
+def _list_columns(rows: Sequence[Row], context: _Context) -> dict[str, Any]:
+    """Return what the table shows beside the metrics, column by column."""
+    differing = find_differing_settings(rows)
+    settings = [{name: row.settings[name] for name in differing if name in row.settings} for row in rows]
+    return {
+        **{name: pack([read(row) for row in rows]) for name, read in context.readers().items()},
+        "differing": pack([context.text(_describe_settings(chosen)) for chosen in settings]),
+        "seconds": [row.seconds for row in rows],
+        "peak_bytes": [row.peak_bytes for row in rows],
+        "busy": [row.conditions.get("busy") for row in rows],
     }
 
 
@@ -152,25 +154,33 @@ def _describe_machine(facts: Mapping[str, str]) -> str:
     return ", ".join(words)
 
 
-def _find_kind(
-    name: str, rows: Sequence[Row], find_report: Callable[[Row], Report | None]
-) -> tuple[Scale | None, Comparative]:
-    """Return how a metric is scaled and compared, as the report of the first row with a value has it."""
-    row = next((row for row in rows if name in row.values and row.values[name].value is not None), None)
-    report = None
-    with suppress(StoreError):  # of a report that is damaged
-        report = None if row is None else find_report(row)
-    if report is None or name not in report.statuses:
-        return None, Comparative.NONE
-    record = report.statuses[name]
-    return record.scale, record.comparative
+def _find_records(
+    names: Iterable[str], subjects: Iterable[Subject], find_report: Callable[[Row], Report | None]
+) -> dict[str, StatusRecord]:
+    """Return a report's record of each metric, by name: it knows how the metric is scaled and compared.
+
+    Reports are read until there is a record of each metric; one that is damaged is passed over. They are those of the
+    rows as measured: a row that is joined of several names the report of one of them, which lacks metrics of others.
+    """
+    wanted, records = set(names), dict[str, StatusRecord]()
+    for row in (row for subject in subjects for row in reversed(subject.measured)):
+        if not any(name in row.values and row.values[name].value is not None for name in wanted):
+            continue
+        report = None
+        with suppress(StoreError):
+            report = find_report(row)
+        if report is not None:
+            records |= {name: report.statuses[name] for name in wanted if name in report.statuses}
+            wanted -= records.keys()
+    return records
 
 
-def _describe_metric(
-    name: str, rows: Sequence[Row], find_report: Callable[[Row], Report | None], text: Text
-) -> dict[str, Any]:
-    """Return a metric with its value in each row, and what is said of values that are not complete."""
-    scale, comparative = _find_kind(name, rows, find_report)
+def _describe_metric(name: str, rows: Sequence[Row], record: StatusRecord | None, text: Text) -> dict[str, Any]:
+    """Return a metric with its value in each row, and what is said of values that are not complete.
+
+    ``record`` is one of the metric in any report; None if there is none.
+    """
+    scale, comparative = (None, Comparative.NONE) if record is None else (record.scale, record.comparative)
     values = [row.values.get(name) for row in rows]
     present = {number: value for number, value in enumerate(values) if value is not None}
     unit = next((value.unit for value in present.values() if value.unit), "")
@@ -208,74 +218,3 @@ def _list_values(subject: Subject) -> dict[str, Any]:
         values = [row.values[name].value if name in row.values else None for row in subject.rows]
         columns[name] = values[0] if len(set(values)) == 1 else values
     return columns
-
-
-@dataclass(frozen=True)
-class Subject:
-    """One model with one setting; of times on one kind of machine, since others are not compared.
-
-    Args:
-        id: A digest by which links to the page name it: it stays when versions or the model's code change.
-        rows: Its rows, the oldest first.
-    """
-
-    id: str
-    rows: tuple[Row, ...]
-
-    @property
-    def newest(self) -> Row:
-        """The row that the table shows."""
-        return self.rows[-1]
-
-
-def group_rows(
-    rows: Iterable[Row], list_members: Callable[[str], Container[int | None]] = lambda run: (), run: str = ""
-) -> list[Subject]:
-    """Return the subjects of rows, in the order in which each was first measured.
-
-    Rows of a subject that one run measured are one row. The newest one has also what that run reused.
-
-    Args:
-        rows: Rows of a store.
-        list_members: Returns the ids of the rows that a run consists of, measured or reused; by default none.
-        run: Only the subjects of this run, without what was measured after it; "" for all.
-    """
-    members_by_run = lru_cache(maxsize=None)(list_members)
-    subjects = []
-    for case, series in group_by_case(rows).items():
-        for machine, measured in _split_by_machine(series).items():
-            members = members_by_run(run or measured[-1].run)
-            current = [row for row in measured if row.id in members]
-            if run:  # without what was measured later; without anything if the run has no row of the subject
-                measured = measured[: measured.index(current[-1]) + 1] if current else []
-            points = _join_runs(measured)
-            if current:
-                points[-1] = join_rows(current)  # the last point, with what its run reused
-            if points:
-                digest = hashlib.sha256(f"{case.spec}{case.settings}{machine}".encode()).hexdigest()[:12]
-                subjects.append(Subject(digest, tuple(points)))
-    return subjects
-
-
-def _split_by_machine(rows: Sequence[Row]) -> dict[str, list[Row]]:
-    """Return the rows of a case by their machine. Without times all are equal wherever they ran, and are under ""."""
-    if not any(value.is_measured for row in rows for value in row.values.values()):
-        return {"": list(rows)}
-    by_machine: dict[str, list[Row]] = {}
-    for row in rows:
-        by_machine.setdefault(row.machine, []).append(row)
-    return by_machine
-
-
-def _join_runs(rows: Iterable[Row]) -> list[Row]:
-    """Return a row for each run, made of those that measure different metrics; a further attempt has its own."""
-    groups: list[list[Row]] = []
-    for row in rows:
-        group = groups[-1] if groups else []
-        is_of_same_run = any(earlier.run == row.run for earlier in group)
-        is_attempted_again = any(earlier.key == row.key for earlier in group)
-        if is_of_same_run and not is_attempted_again:
-            group.append(row)
-        else:
-            groups.append([row])
-    return [join_rows(group) for group in groups]

@@ -24,7 +24,8 @@ from ..machines import shorten_moment
 from ..rows import Row
 from ..series import find_run
 from ..store import Run, Store
-from .page_data import Subject, group_rows, make_page_data
+from .page_data import make_page_data
+from .subjects import Subject, group_rows
 
 __all__ = ["Output", "render", "write"]
 

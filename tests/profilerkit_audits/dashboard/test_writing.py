@@ -14,10 +14,11 @@ import pytest
 from audit_rows import fill, make_rows
 from msgspec.structs import replace
 
-from profilerkit import ArgumentError, Completeness, profile
+from profilerkit import ArgumentError, Completeness, Report, StoreError, profile
 from profilerkit_audits import FailureCode, Row, RowStatus, Run, Store, Value
 from profilerkit_audits.dashboard import render, write
-from profilerkit_audits.dashboard.page_data import group_rows, make_page_data
+from profilerkit_audits.dashboard.page_data import make_page_data
+from profilerkit_audits.dashboard.subjects import group_rows
 from profilerkit_metrics import ComputeEvalMetric
 from profilerkit_numpy.layers import Sequential, dense
 from profilerkit_pages.html import render as to_html
@@ -256,6 +257,36 @@ def test_the_metric_itself_says_whether_more_is_better(store: Store) -> None:
     )
     metrics = {metric["name"]: metric["more"] for metric in read_data(render(store))["metrics"]}
     assert metrics == {"eval_metric": True, "loss": False, "drift": False, "macs": False}
+
+
+@pytest.mark.parametrize("first", ["evaluated", "counted"])
+def test_whether_more_is_better_is_asked_of_the_report_that_has_the_metric(first: str) -> None:
+    """Two entries of a plan measure one case, each with its own report; the report of another model is damaged."""
+    values = {"evaluated": {"eval_metric": Value(0.5)}, "counted": {"macs": Value(8, "MACs")}}
+    function = ComputeEvalMetric(lambda model, data: {"accuracy": 0.5}, key="accuracy", better="higher")
+    model = Sequential(dense(4, 2))
+    reports = {
+        "evaluated": profile(
+            model, input_shape=(4,), functions=[function], metrics=["eval_metric"], data_splits={"test": []}
+        ),
+        "counted": profile(model, input_shape=(4,), metrics=["macs"]),
+    }
+    entries = [first, *(values.keys() - {first})]
+    damaged = Row("a", "d", RowStatus.COMPLETE, values=values["evaluated"], run="r", checksum="damaged", id=0)
+    joined = [
+        Row("b", name, RowStatus.COMPLETE, values=values[name], run="r", checksum=name, created="2026", id=number)
+        for number, name in enumerate(entries, start=1)
+    ]
+
+    def find_report(row: Row) -> Report | None:
+        if row is damaged:
+            raise StoreError("the report is damaged")
+        return reports.get(row.checksum)
+
+    subjects = group_rows([damaged, *joined], lambda run: (0, 1, 2))
+    assert [set(subject.newest.values) for subject in subjects] == [{"eval_metric"}, {"eval_metric", "macs"}]
+    metrics = make_page_data(subjects, {}, private=True, find_report=find_report)["metrics"]
+    assert {metric["name"]: metric["more"] for metric in metrics} == {"eval_metric": True, "macs": False}
 
 
 def test_a_machine_is_written_for_people() -> None:

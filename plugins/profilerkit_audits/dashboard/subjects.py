@@ -1,0 +1,87 @@
+"""The subjects of a page, of the rows of a store: one model with one setting, with a row for each run."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Container, Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from ..rows import Row
+from ..series import group_by_case, join_rows
+
+__all__ = ["Subject", "group_rows"]
+
+
+@dataclass(frozen=True)
+class Subject:
+    """One model with one setting; of times on one kind of machine, since others are not compared.
+
+    Args:
+        id: A digest by which links to the page name it: it stays when versions or the model's code change.
+        rows: Its rows, the oldest first: one for each run.
+        measured: The rows of the store that these are joined of, the oldest first. Each has a report of its own, with
+            the metrics that it measured.
+    """
+
+    id: str
+    rows: tuple[Row, ...]
+    measured: tuple[Row, ...]
+
+    @property
+    def newest(self) -> Row:
+        """The row that the table shows."""
+        return self.rows[-1]
+
+
+def group_rows(
+    rows: Iterable[Row], list_members: Callable[[str], Container[int | None]] = lambda run: (), run: str = ""
+) -> list[Subject]:
+    """Return the subjects of rows, in the order in which each was first measured.
+
+    Rows of a subject that one run measured are one row. The newest one has also what that run reused.
+
+    Args:
+        rows: Rows of a store.
+        list_members: Returns the ids of the rows that a run consists of, measured or reused; by default none.
+        run: Only the subjects of this run, without what was measured after it; "" for all.
+    """
+    members_by_run = lru_cache(maxsize=None)(list_members)
+    subjects = []
+    for case, series in group_by_case(rows).items():
+        for machine, measured in _split_by_machine(series).items():
+            members = members_by_run(run or measured[-1].run)
+            current = [row for row in measured if row.id in members]
+            if run:  # without what was measured later; without anything if the run has no row of the subject
+                measured = measured[: measured.index(current[-1]) + 1] if current else []
+            points = _join_runs(measured)
+            if current:
+                points[-1] = join_rows(current)  # the last point, with what its run reused
+            if points:
+                digest = hashlib.sha256(f"{case.spec}{case.settings}{machine}".encode()).hexdigest()[:12]
+                subjects.append(Subject(digest, tuple(points), tuple(measured)))
+    return subjects
+
+
+def _split_by_machine(rows: Sequence[Row]) -> dict[str, list[Row]]:
+    """Return the rows of a case by their machine. Without times all are equal wherever they ran, and are under ""."""
+    if not any(value.is_measured for row in rows for value in row.values.values()):
+        return {"": list(rows)}
+    by_machine: dict[str, list[Row]] = {}
+    for row in rows:
+        by_machine.setdefault(row.machine, []).append(row)
+    return by_machine
+
+
+def _join_runs(rows: Iterable[Row]) -> list[Row]:
+    """Return a row for each run, made of those that measure different metrics; a further attempt has its own."""
+    groups: list[list[Row]] = []
+    for row in rows:
+        group = groups[-1] if groups else []
+        is_of_same_run = any(earlier.run == row.run for earlier in group)
+        is_attempted_again = any(earlier.key == row.key for earlier in group)
+        if is_of_same_run and not is_attempted_again:
+            group.append(row)
+        else:
+            groups.append([row])
+    return [join_rows(group) for group in groups]
