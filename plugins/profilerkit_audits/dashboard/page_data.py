@@ -162,16 +162,16 @@ def _find_records(
     Reports are read until there is a record of each metric; one that is damaged is passed over. They are those of the
     rows as measured: a row that is joined of several names the report of one of them, which lacks metrics of others.
     """
-    wanted, records = set(names), dict[str, StatusRecord]()
+    missing, records = set(names), dict[str, StatusRecord]()
     for row in (row for subject in subjects for row in reversed(subject.measured)):
-        if not any(name in row.values and row.values[name].value is not None for name in wanted):
+        if not any(name in row.values and row.values[name].value is not None for name in missing):
             continue
         report = None
         with suppress(StoreError):
             report = find_report(row)
         if report is not None:
-            records |= {name: report.statuses[name] for name in wanted if name in report.statuses}
-            wanted -= records.keys()
+            records |= {name: report.statuses[name] for name in missing if name in report.statuses}
+            missing -= records.keys()
     return records
 
 
