@@ -15,7 +15,7 @@ __all__ = ["ExposedMemory", "Suspicion"]
 
 @dataclass
 class Suspicion:
-    """Why the numbers in memory may be of unknown origin: it has left torch, or was made empty."""
+    """Memory whose numbers may be of unknown origin: it has left torch, or was made empty."""
 
     #: The storage that has left torch, as a weak reference. A tensor without values has its numbers in another's.
     storage: weakref.ref[Any] | None = None
@@ -25,6 +25,11 @@ class Suspicion:
     def find_storage(self) -> Any:
         """Return the storage that has left torch; None if none has, or it is freed."""
         return self.storage and self.storage()
+
+    def is_at(self, address: int) -> bool:
+        """Return whether an address is that of a byte of the storage."""
+        storage = self.find_storage()
+        return storage is not None and storage.data_ptr() <= address < storage.data_ptr() + storage.nbytes()
 
     def is_changed(self) -> bool:
         """Return whether the memory holds what no operator wrote."""
@@ -37,7 +42,7 @@ class Suspicion:
             return not torch.equal(_read_memory(storage), self.content)
 
     def renew(self) -> None:
-        """Know what an operator has written there."""
+        """Note what an operator has written there."""
         storage = self.find_storage()
         if storage is not None:
             with disable_dispatch_modes(), unseen_by_functions():
@@ -56,17 +61,16 @@ class ExposedMemory:
         self._suspicions: list[Suspicion] = []
 
     def add(self, suspicion: Suspicion) -> None:
-        """Know another piece of memory; those that are freed are forgotten."""
-        self._suspicions = [left for left in self._suspicions if left.find_storage()]
+        """Note another piece of memory, and forget those that are freed."""
+        self._suspicions = [kept for kept in self._suspicions if kept.find_storage()]
         self._suspicions.append(suspicion)
 
     def is_foreign(self, address: int) -> bool:
-        """Return whether what is at an address is no tensor's: it is in none of this memory, or was written there."""
-        for left in self._suspicions:
-            storage = left.find_storage()
-            if storage is not None and storage.data_ptr() <= address <= storage.data_ptr() + storage.nbytes():
-                return left.is_changed()
-        return True
+        """Return whether numbers at an address are no tensor's: outside this memory, or not written by an operator.
+
+        Storages may overlap, as those of two views of one array do: it is enough that one of them knows its content.
+        """
+        return all(suspicion.is_changed() for suspicion in self._suspicions if suspicion.is_at(address))
 
 
 def _read_memory(storage: Any) -> torch.Tensor:

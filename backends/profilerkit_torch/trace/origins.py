@@ -192,7 +192,7 @@ class Origins:
     def _is_foreign_array(self, array: Any) -> bool:
         """Return whether an array of numpy's has numbers in memory that is no tensor's."""
         interface = array.__array_interface__
-        has_numbers = interface["typestr"][1] in "fc"
+        has_numbers = interface["typestr"][1] in "fc" and 0 not in interface["shape"]
         address, _ = interface["data"]
         return has_numbers and self._exposed.is_foreign(address)
 

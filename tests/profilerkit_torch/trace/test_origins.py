@@ -131,6 +131,29 @@ def test_a_product_elsewhere_makes_the_count_a_lower_bound(run: Callable[..., An
     assert count_run(run) == (0, (OUTSIDE,))
 
 
+@pytest.mark.parametrize("start", range(3, 7))
+@pytest.mark.parametrize("is_tensor", [True, False])
+def test_a_product_beside_memory_of_a_tensor_makes_the_count_a_lower_bound(start: int, is_tensor: bool) -> None:
+    """The first four rows of an array are a tensor's, which an operator has written; numpy writes others, from 3 on."""
+
+    def run(model: Any, x: torch.Tensor) -> Any:
+        rows = np.zeros((10, 8), "float32")
+        upper = torch.from_numpy(rows[:4]).add_(1.0)
+        factors = numbers(model.fc(x)) + numbers(upper)
+        lower = np.matmul(factors, numbers(model.fc.weight), out=rows[start : start + 4])
+        return torch.from_numpy(lower) if is_tensor else lower
+
+    assert count_run(run) == (PRODUCT, (OUTSIDE,))
+
+
+@pytest.mark.parametrize("start", [0, 2, 4, 6])
+def test_an_empty_part_of_an_array_is_no_work(start: int) -> None:
+    def run(model: Any, x: torch.Tensor) -> Any:
+        return model.fc(x), np.zeros((8, 8), "float32")[start:start], numbers(x)[4:]
+
+    assert count_run(run) == (PRODUCT, ())
+
+
 @pytest.mark.parametrize("function", [IntoEmpty, IntoZeros])
 def test_memory_that_no_operator_wrote_makes_the_count_a_lower_bound(function: Any) -> None:
     assert count_run(lambda model, x: function.apply(model.fc(x), model.fc.weight)) == (PRODUCT, (OUTSIDE,))
