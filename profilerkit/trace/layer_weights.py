@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from .layer_paths import add_outer
 
 if TYPE_CHECKING:
-    from .records import ModelTrace, WeightRecord
+    from .records import LayerRecord, ModelTrace, WeightRecord
 
 __all__ = ["LayerWeights", "sum_weights"]
 
@@ -21,7 +21,7 @@ class LayerWeights(NamedTuple):
         own_params: The elements of its own parameters.
         params: The elements of the parameters inside it.
         trainable_params: Those that training changes.
-        params_by_dtype: Their number by dtype.
+        params_by_dtype: Their number by dtype, of those that exist.
         weight_bytes: The bytes of what is saved of it.
     """
 
@@ -32,45 +32,74 @@ class LayerWeights(NamedTuple):
     weight_bytes: int | None
 
 
+class _Weights:
+    """The weights of a layer by identity: first its own, then with those of the layers inside it."""
+
+    def __init__(self, layer: LayerRecord) -> None:
+        self.parameters = {weight.identity: weight for weight in layer.parameters}
+        # A tensor that is a buffer and a parameter is a parameter, so parameters come last.
+        both = (*layer.buffers, *layer.parameters)
+        self.saved = {weight.identity: weight for weight in both if weight.persistent}
+
+    def add_inner(self, inner: _Weights) -> None:
+        """Add the weights of a layer inside."""
+        self.parameters.update(inner.parameters)
+        self.saved.update(inner.saved)
+
+    def count(self) -> int:
+        """Return the elements of the parameters."""
+        return sum(weight.count for weight in self.parameters.values())
+
+    def count_trainable(self) -> int | None:
+        """Return the elements of the parameters that training changes; None where that is not known of one of them."""
+        if any(weight.trainable is None for weight in self.parameters.values()):
+            return None
+        return sum(weight.count for weight in self.parameters.values() if weight.trainable)
+
+    def count_by_dtype(self) -> dict[str, int]:
+        """Return the elements of the parameters by dtype."""
+        by_dtype: Counter[str] = Counter()
+        for weight in self.parameters.values():
+            by_dtype[weight.dtype] += weight.count
+        return dict(by_dtype)
+
+    def sum_bytes(self) -> int:
+        """Return the bytes of what is saved."""
+        return sum(weight.bytes for weight in self.saved.values())
+
+
 def sum_weights(trace: ModelTrace, nested: Iterable[tuple[str, str]]) -> dict[str, LayerWeights]:
     """Return the numbers of the weights of each layer, by its path.
 
-    ``nested`` has the paths of the layers inside others, the deepest first, each with that of the layer around it. If
-    only the first call makes some weights, the numbers of a layer without weights, and of all layers around it, are not
-    known.
+    If only the first call makes some weights, the numbers of a layer that may lack one, and of all layers around it,
+    are not known.
+
+    Args:
+        trace: The trace with the layers.
+        nested: The paths of the layers inside others, the deepest first, each with that of the layer around it.
     """
-    parameters, saved = {}, {}
-    for layer in trace.layers:
-        parameters[layer.path] = {weight.identity: weight for weight in layer.parameters}
-        every = (*layer.buffers, *layer.parameters)  # what is a parameter too is that
-        saved[layer.path] = {weight.identity: weight for weight in every if weight.persistent}
-    own_params = {path: _count(weights) for path, weights in parameters.items()}
+    weights = {layer.path: _Weights(layer) for layer in trace.layers}
+    unmade = {layer.path for layer in trace.layers if _may_lack_weight(layer)} if trace.unmade_weights else set()
+    own_params = {path: None if path in unmade else weights[path].count() for path in weights}
     for path, parent in nested:
-        parameters[parent].update(parameters[path])
-        saved[parent].update(saved[path])
-    empty = [path for path, count in own_params.items() if not count] if trace.unmade_weights else []
-    lacking = add_outer(empty) if empty else set()
-    numbers = {}
-    for path, inside in parameters.items():
-        by_dtype: Counter[str] = Counter()
-        for weight in inside.values():
-            by_dtype[weight.dtype] += weight.count
-        if path in lacking:
-            numbers[path] = LayerWeights(own_params[path] or None, None, None, dict(by_dtype), None)
-        else:
-            weight_bytes = sum(weight.bytes for weight in saved[path].values())
-            numbers[path] = LayerWeights(
-                own_params[path], _count(inside), _count_trainable(inside), dict(by_dtype), weight_bytes
-            )
-    return numbers
+        weights[parent].add_inner(weights[path])
+    unknown = add_outer(unmade) if unmade else set()
+    return {path: _read_numbers(inside, own_params[path], path not in unknown) for path, inside in weights.items()}
 
 
-def _count(weights: Mapping[int, WeightRecord]) -> int:
-    return sum(weight.count for weight in weights.values())
+def _may_lack_weight(layer: LayerRecord) -> bool:
+    """Return whether a layer of a model without all of its weights may lack one.
+
+    It has no parameter yet, or a weight without elements, as torch's lazy modules have.
+    """
+    weights: tuple[WeightRecord, ...] = (*layer.parameters, *layer.buffers)
+    return not layer.parameters or any(weight.count == 0 for weight in weights)
 
 
-def _count_trainable(weights: Mapping[int, WeightRecord]) -> int | None:
-    """Return the elements of weights that training changes; None where that is not known of one of them."""
-    if any(weight.trainable is None for weight in weights.values()):
-        return None
-    return sum(weight.count for weight in weights.values() if weight.trainable)
+def _read_numbers(weights: _Weights, own_params: int | None, is_known: bool) -> LayerWeights:
+    """Return the numbers of a layer, whose weights have those of the layers inside with them."""
+    if not is_known:
+        return LayerWeights(own_params, None, None, weights.count_by_dtype(), None)
+    return LayerWeights(
+        own_params, weights.count(), weights.count_trainable(), weights.count_by_dtype(), weights.sum_bytes()
+    )

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.nn.parameter import is_lazy as is_unsized
 
 from profilerkit import ModelInputs, ModelTrace
 from profilerkit.backend_kit import samples
@@ -111,7 +112,7 @@ def _read_layout(module: nn.Module, *files: ModuleType) -> InputLayout | None:
 def _has_kernel(module: nn.Module, shapes: Iterable[tuple[int, ...]]) -> bool:
     """Return whether a layer of the user's has a weight for a convolution of one sample that has such a shape."""
     tensors = (*read_parameters(module).values(), *read_buffers(module).values())
-    ranks = {tensor.dim() - 1 for tensor in tensors if tensor is not None}
+    ranks = {tensor.dim() - 1 for tensor in tensors if tensor is not None and not is_unsized(tensor)}
     return any(1 < len(shape) < 5 and len(shape) in ranks for shape in shapes)
 
 

@@ -239,6 +239,22 @@ def test_weights_that_are_not_made_yet_are_unknown_and_not_zero() -> None:
     assert [row["params"] for row in complete] == [69, 64, 5, 0]
 
 
+@pytest.mark.parametrize(
+    "lazy",
+    [
+        LayerRecord("lazy", "Lazy", 1, (weight(0, 5), weight(1, 0))),
+        LayerRecord("lazy", "Lazy", 1, (weight(0, 5),), (weight(1, 0),)),
+    ],
+    ids=["parameter", "buffer"],
+)
+def test_a_layer_with_only_some_of_its_weights_has_no_numbers(lazy: LayerRecord) -> None:
+    """It has a parameter of 5 elements, and a weight without elements, whose size only the first call tells."""
+    layers = (LayerRecord("", "Net", 0, (weight(2, 7),)), lazy)
+    table = ModelTrace(layers, failure=RuntimeError("no inputs"), unmade_weights="those of Lazy").table
+    columns = ("own_params", "params", "trainable_params", "weight_bytes")
+    assert [[row[name] for name in columns] for row in table] == [[7, None, None, None], [None] * 4]
+
+
 class CountedRow(dict[str, Any]):
     """A row that counts how often something is read from any of them."""
 
