@@ -131,14 +131,19 @@ def _write_shape(part: Part) -> str:
 
 
 def _write_count(part: Part, column: str) -> str:
-    """Return the sum of a column with the sign before it: a lower and an upper bound add up to an estimate."""
+    """Return the sum of a column with the sign before it: a lower and an upper bound add up to an estimate.
+
+    Where only some layers have a value, as before the first call makes the weights, the sum is a lower bound.
+    """
     if part.kind == "own":  # the bounds are of the counts with the layers inside
         return write_count(part.sum(column))
     signs_and_values = [write_row_value(row, column) for row in part.rows]
     signs = {sign for sign, _ in signs_and_values} - {Sign.EXACT}
     values = [value for _, value in signs_and_values if value is not None]
+    if len(values) < len(part.rows):
+        signs.add(Sign.LOWER)
     sign = Sign.BETWEEN if len(signs) > 1 else next(iter(signs), Sign.EXACT)
-    return f"{sign}{write_count(sum(values) if values else None)}"
+    return f"{sign}{write_count(sum(values))}" if values else write_count(None)
 
 
 def _find_most(part: Part) -> str:

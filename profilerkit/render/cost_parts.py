@@ -115,8 +115,10 @@ class _Opener:
     # What stands in a line --------------------------------------------------------------------------------------------
 
     def _is_large(self, part: Part) -> bool:
-        params = (part.sum("params") or 0) / (self._root.get("params") or 1)
-        return max(self.share(part), params) >= _LEAST_SHARE
+        """Return whether a part has much of the whole, or of the parameters, where their number is known."""
+        whole = self._root.get("params")
+        share_of_params = (part.sum("params") or 0) / whole if whole else 0
+        return max(self.share(part), share_of_params) >= _LEAST_SHARE
 
     def _count_lines(self, inside: Sequence[Part]) -> int:
         """Return how many lines parts take: one for each large part, and one for all small ones."""

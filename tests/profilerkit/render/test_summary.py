@@ -243,6 +243,14 @@ def test_a_lower_bound_of_a_part_has_its_sign() -> None:
     assert "b B [1, 8, 16, 16] 10 6 60.0 % ██████" in drawn
 
 
+def test_a_part_of_which_only_some_layers_are_known_is_a_lower_bound() -> None:
+    """Of three small layers two have 10 parameters each, and the third has no weights yet: 3 of 1000 MACs together."""
+    small = [row(name, name.upper(), 1, params=10) for name in "ab"] + [row("c", "C", 1, params=None)]
+    drawn = lines(render(report(row("", "Net", 1000, params=None), row("large", "Large", 997), *small)))
+    assert "3 others ≥ 20 3 0.3 %" in drawn
+    assert not any(line.startswith("large") and "≥" in line for line in drawn)
+
+
 def test_a_comparison_of_two_shows_the_layers_that_differ_most() -> None:
     """The student's Linear layers are a quarter as wide: of 128 MACs 32 are left, and of 64 there are 16."""
     drawn = lines(render(Comparison(TEACHER, (STUDENT,))))
