@@ -6,16 +6,18 @@ import copy
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from .arguments.checks import FLAG, Check, instance, to_call
+from .arguments.checks import FLAG, Check, instance
 from .error_text import shown
 from .errors import ArgumentError, InputError
 from .inputs import ModelInputs
 from .process.progress import track
 
-__all__ = ["LOADER", "TARGET_KEYS", "TRANSFORM", "DataLoader", "ForwardPass", "ModelInputPattern", "wrap_splits"]
+__all__ = ["LOADER", "TARGET_KEYS", "DataLoader", "ForwardPass", "ModelInputPattern", "wrap_splits"]
 
 #: Entries of a mapping batch that are targets, not inputs of the model.
 TARGET_KEYS = ("label", "labels", "target", "targets", "y")
+#: What a pattern may be, after "give".
+_PATTERNS = "indices such as (0, '_'), or the names of entries such as ('input_ids', 'attention_mask')"
 
 
 class BatchParts(NamedTuple):
@@ -69,10 +71,6 @@ class ModelInputPattern(tuple[Any, ...]):
         inputs = {index: element for index, element in zip(pattern, batch, strict=True) if index != "_"}
         rest = [element for index, element in zip(pattern, batch, strict=True) if index == "_"]
         return BatchParts(tuple(inputs[index] for index in sorted(inputs)), tuple(rest))
-
-
-#: What a pattern may be, after "give".
-_PATTERNS = "indices such as (0, '_'), or the names of entries such as ('input_ids', 'attention_mask')"
 
 
 def _make_pattern_error(pattern: ModelInputPattern, why: str) -> ArgumentError:
@@ -150,7 +148,19 @@ class ForwardPass:
 
 
 _PASS = instance(ForwardPass, "a ForwardPass").or_none()
-_PASSES = instance((ForwardPass, Mapping), "a ForwardPass, or one by split").or_none()
+
+
+def _read_loader(value: Any) -> Any:
+    """Return a loader as it is; a mapping is none, whose batches would be its keys, nor are a text and a class."""
+    if isinstance(value, (str, bytes, Mapping, type)):
+        raise TypeError
+    if not isinstance(value, Iterable) and not hasattr(value, "__getitem__"):
+        raise TypeError
+    return value
+
+
+#: The check of an iterable of batches: data splits, and what evaluation functions take.
+LOADER = Check("a loader: an iterable of batches, with at least one sample", _read_loader)
 
 
 class DataLoader:
@@ -164,11 +174,8 @@ class DataLoader:
             raise InputError(
                 f"a {type(native).__name__} can be read only once; give the data loader itself, or a list of batches"
             )
-        if not isinstance(native, Iterable) and not hasattr(native, "__getitem__"):
-            raise ArgumentError(f"native={shown(native)}: a data split must be an iterable of batches")
-        self.native_dl = native
-        default = ForwardPass(model_input_pattern=(0, "_"))
-        self.forward_pass: ForwardPass = _PASS("forward_pass", forward_pass) or default
+        self.native_dl: Iterable[Any] = LOADER("native", native)
+        self.forward_pass: ForwardPass = _PASS("forward_pass", forward_pass) or ForwardPass((0, "_"))
         self._description: str | None = None
 
     def __iter__(self) -> Iterator[Any]:
@@ -207,16 +214,8 @@ def _read_splits(value: Any) -> Any:
     return value
 
 
-def _read_loader(value: Any) -> Any:
-    if isinstance(value, (str, bytes, type)) or not (isinstance(value, Iterable) or hasattr(value, "__getitem__")):
-        raise TypeError
-    return value
-
-
-SPLITS = Check("loaders by name: data_splits={'train': loader}", _read_splits)
-#: What evaluation functions take.
-LOADER = Check("a loader: an iterable of batches, with at least one sample", _read_loader)
-TRANSFORM = to_call("a function of inputs and targets that returns both").or_none()
+_SPLITS = Check("loaders by name: data_splits={'train': loader}", _read_splits)
+_PASSES = instance((ForwardPass, Mapping), "a ForwardPass, or one by split").or_none()
 
 
 def wrap_splits(
@@ -225,17 +224,28 @@ def wrap_splits(
     loader_class: type[DataLoader],
     forward_pass_class: type[ForwardPass],
 ) -> dict[str, DataLoader]:
-    """Return the native loaders wrapped, by name; ``forward_pass`` is one for all splits, or a mapping by split."""
-    data_splits = SPLITS("data_splits", data_splits)
-    forward_pass = _PASSES("forward_pass", forward_pass)
-    misspelt = [name for name in forward_pass if name not in data_splits] if isinstance(forward_pass, Mapping) else []
-    if misspelt:
-        raise InputError(f"forward_pass names the splits {misspelt!r}; the data splits are: {', '.join(data_splits)}")
+    """Return the native loaders wrapped, by name; ``forward_pass`` is one for all splits, or a mapping by split.
+
+    Raises `ArgumentError` for what is no loader or no forward pass, and `InputError` for a split that does not exist.
+    """
+    splits = _SPLITS("data_splits", data_splits)
     wrapped = {}
-    for name, native in data_splits.items():
-        split_pass = forward_pass.get(name) if isinstance(forward_pass, Mapping) else forward_pass
+    for name, split_pass in _assign_passes(_PASSES("forward_pass", forward_pass), splits).items():
+        native = splits[name]
         if not isinstance(native, DataLoader):
             wrapped[name] = loader_class(native, split_pass or forward_pass_class(model_input_pattern=(0, "_")))
         else:
             wrapped[name] = native if split_pass is None else native.divide_by(split_pass)
     return wrapped
+
+
+def _assign_passes(
+    forward_pass: ForwardPass | Mapping[str, Any] | None, splits: Iterable[str]
+) -> dict[str, ForwardPass | None]:
+    """Return the forward pass of each split, by its name; None for a split without one."""
+    if not isinstance(forward_pass, Mapping):
+        return dict.fromkeys(splits, forward_pass)
+    misspelt = [name for name in forward_pass if name not in splits]
+    if misspelt:
+        raise InputError(f"forward_pass names the splits {misspelt!r}; the data splits are: {', '.join(splits)}")
+    return {name: _PASS(f"forward_pass[{name!r}]", forward_pass.get(name)) for name in splits}

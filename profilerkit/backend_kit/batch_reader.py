@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
+from ..arguments.checks import to_call
 from ..arguments.structures import map_leaves
-from ..data_splits import LOADER, TRANSFORM, DataLoader
+from ..data_splits import LOADER, DataLoader
 from ..error_text import shown
 from ..errors import InputError
 from ..inputs import ModelInputs
@@ -14,6 +15,7 @@ from ..inputs import ModelInputs
 __all__ = ["BatchReader", "Samples", "Transform", "read_length"]
 
 Transform: TypeAlias = "Callable[[Any, Any], tuple[Any, Any]]"
+_TRANSFORM = to_call("a function of inputs and targets that returns both").or_none()
 
 
 class Samples(NamedTuple):
@@ -48,7 +50,7 @@ class BatchReader:
     ) -> None:
         data_loader = LOADER("data_loader", data_loader)
         self.loader: DataLoader = data_loader if isinstance(data_loader, DataLoader) else wrap(data_loader)
-        self._transform: Transform | None = TRANSFORM("transform", transform)
+        self._transform: Transform | None = _TRANSFORM("transform", transform)
         self._as_tensor = as_tensor
         self._is_tensor = is_tensor
 

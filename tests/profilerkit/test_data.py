@@ -6,7 +6,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from profilerkit import DataLoader, ForwardPass, InputError, ModelInputPattern, ModelInputs, Profiler, TensorSpec
+from profilerkit import (
+    ArgumentError,
+    DataLoader,
+    ForwardPass,
+    InputError,
+    ModelInputPattern,
+    ModelInputs,
+    Profiler,
+    TensorSpec,
+)
 from profilerkit.arguments.structures import map_leaves
 from profilerkit.data_splits import wrap_splits
 from profilerkit.input_shapes import parse_input_shape
@@ -203,10 +212,22 @@ def test_a_loader_is_read_again_and_again() -> None:
 def test_invalid_loaders() -> None:
     with pytest.raises(InputError, match="a generator can be read only once"):
         DataLoader(batch for batch in [1])
-    with pytest.raises(InputError, match="native=3: a data split must be an iterable of batches"):
-        DataLoader(3)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="the data split has no batches"):
         DataLoader([]).model_inputs()
+
+
+@pytest.mark.parametrize("native", [3, "path/to/data", b"data", {"x": [1]}, list, None])
+def test_what_has_no_batches_is_no_loader(native: Any) -> None:
+    """Python could iterate over some of these: over the letters of a text, and over the keys of a mapping."""
+    with pytest.raises(ArgumentError, match="native=.*: give a loader: an iterable of batches"):
+        DataLoader(native)
+
+
+@pytest.mark.parametrize("native", [[("x", "y")], DataLoader([("x", "y")])], ids=["raw", "wrapped"])
+def test_only_a_forward_pass_divides_the_batches_of_a_split(native: Any) -> None:
+    for given, name in ((5, "forward_pass=5"), ({"test": 5}, r"forward_pass\['test'\]=5")):
+        with pytest.raises(ArgumentError, match=f"{name}: give a ForwardPass"):
+            wrap_splits({"test": native}, given, DataLoader, ForwardPass)  # type: ignore[arg-type]
 
 
 def build(backend: FakeBackend, source: InputSource | None, splits: Any = None, **options: Any) -> ModelInputs:
