@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from enum import Enum
 from types import FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..backend_kit.failures import name_backend
 from ..errors import ProfilerKitError
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 __all__ = ["build_report"]
 
+T = TypeVar("T")
+
 
 def build_report(
     name: str,
@@ -44,19 +46,21 @@ def build_report(
 ) -> Report:
     """Return computed statuses of a model as plain data, of the named metrics only if there are names."""
     arguments = arguments or {}
-    shown = [status for key, status in statuses.items() if names is None or key in names]
+    shown = [
+        status for key, status in statuses.items() if (isinstance(status, Metric) if names is None else key in names)
+    ]
     records = [StatusRecord.of(status) for status in shown if isinstance(status, Metric)]
-    others = [] if names is None else [status for status in shown if not isinstance(status, Metric)]
-    # Not from the status's value: that of some is a text, drawn when it is first read.
-    inputs = statuses[Inputs.NAME].outcome.value if Inputs.NAME in statuses else None
-    inputs = inputs if isinstance(inputs, ModelInputs) else None
-    trace: ModelTrace | None = statuses[Trace.NAME].outcome.value if Trace.NAME in statuses else None
+    others = [status for status in shown if not isinstance(status, Metric)]
+    inputs = _read_value(_find_source(Inputs.NAME, shown, statuses), ModelInputs)
+    traced = _find_source(Trace.NAME, shown, statuses)
+    trace = _read_value(traced, ModelTrace)
     traces = _list_traces(trace, shown)
     outcomes = [status.outcome for status in statuses.values()]
     has_run = any(isinstance(outcome.value, Measurement) or outcome.runs for outcome in outcomes)
     settings = backend.non_default_settings if has_run else ()
     conditions = tuple(dict.fromkeys((*settings, *(text for trace in traces for text in trace.conditions))))
-    batches = _find_batch_sizes(statuses, backend, model, bool(arguments.get("ignore")))
+    whole_trace = None if arguments.get("ignore") else traced
+    batches = _find_batch_sizes(shown, backend, model, whole_trace)
     notes = [
         *([inputs.note] if inputs is not None and inputs.note else []),
         *write_notes(conditions),
@@ -85,6 +89,24 @@ def build_report(
     return replace(report, data={key: _add_times(value, report) for key, value in report.data.items()})
 
 
+# What values were computed from ---------------------------------------------------------------------------------------
+
+
+def _find_source(key: str, shown: Iterable[StatusKey], statuses: Mapping[str, StatusKey]) -> StatusKey | None:
+    """Return the inputs or the trace that the shown values were computed from; the newest if they have several or none.
+
+    The newest may be of another request, with a batch of another size.
+    """
+    sources = {id(origin): origin for status in shown for origin in list_origins(status) if key == origin.NAME}
+    return next(iter(sources.values())) if len(sources) == 1 else statuses.get(key)
+
+
+def _read_value(status: StatusKey | None, kind: type[T]) -> T | None:
+    """Return the value of a status if it is of this kind, not of its text, which is drawn when it is first read."""
+    value = None if status is None else status.outcome.value
+    return value if isinstance(value, kind) else None
+
+
 def _list_traces(trace: ModelTrace | None, shown: Iterable[StatusKey]) -> list[ModelTrace]:
     """Return the trace of the model, and the others that the values of the report were computed from."""
     values = [origin.outcome.value for status in shown for origin in list_origins(status)]
@@ -92,55 +114,70 @@ def _list_traces(trace: ModelTrace | None, shown: Iterable[StatusKey]) -> list[M
 
 
 def _find_batch_sizes(
-    statuses: Mapping[str, StatusKey], backend: Backend, model: Any, ignores_layers: bool
+    shown: Iterable[StatusKey], backend: Backend, model: Any, traced: StatusKey | None
 ) -> dict[str, int]:
-    """Return by metric the batch size of the inputs that it was computed from, if these tell one.
+    """Return by status key the batch size of the inputs that its value was computed from, if these tell one.
 
-    A trace that was made with the inputs spares the backend another one, if no layers were ignored in it.
+    Args:
+        shown: The statuses of the report.
+        backend: The backend of the model.
+        model: The model.
+        traced: The status of a trace of all layers; where it was made with the inputs, the backend needs no other one.
     """
-    traced = statuses.get(Trace.NAME)
-    sizes: dict[int, int | None] = {}  # most metrics share their inputs, which are asked once
+    sizes: dict[int, int | None] = {}  # most values share their inputs, which are asked once
     batches: dict[str, int] = {}
-    for name, status in statuses.items():
-        for origin in list_origins(status) if isinstance(status, Metric) else ():
+    for status in shown:
+        for origin in list_origins(status):
             if not isinstance(origin, Inputs):
                 continue
             if id(origin) not in sizes:
-                is_traced = traced is not None and origin in traced.sources and not ignores_layers
-                trace = traced.outcome.value if traced is not None and is_traced else None
+                trace = traced.outcome.value if traced is not None and origin in traced.sources else None
                 sizes[id(origin)] = find_batch_size(origin.value, backend, model, trace)
             size = sizes[id(origin)]
             if size is not None:
-                batches[name] = size
+                batches[status.NAME] = size
     return batches
+
+
+# Notes ----------------------------------------------------------------------------------------------------------------
 
 
 def _list_notes(
     traces: Sequence[ModelTrace],
-    others: Sequence[StatusKey],
+    others: Iterable[StatusKey],
     batches: Mapping[str, int],
     records: Sequence[StatusRecord],
 ) -> Iterator[str]:
     """Yield the notes of traces and of what is no metric, then those of metrics that are not among them."""
     notes_of_traces = [note for trace in traces for note in (*trace.notes, *trace.contradictions)]
     yield from notes_of_traces
-    for status in others:
-        outcome = status.outcome
-        # The tables of layers, and their text, say it themselves.
-        if outcome.completeness is not Completeness.COMPLETE and not isinstance(outcome.value, (LayerTable, str)):
-            reasons = "; ".join(filter(None, (*outcome.missing, outcome.note)))
-            yield f"{status.NAME} {outcome.completeness.value}: {reasons}"
+    yield from _explain_gaps(others)
     if len(set(batches.values())) > 1:
         listing = ", ".join(f"{key} of {size}" for key, size in batches.items())
         yield f"values are for batches of different sizes: {listing}"
-    notes = [(record, record.note) for record in records if record.note not in ("", *notes_of_traces)]
+    yield from _name_metrics((record, record.note) for record in records if record.note not in ("", *notes_of_traces))
     measured = [record for record in records if isinstance(record.value, Measurement)]
-    warnings = [(record, text) for record in measured for text in dict.fromkeys(record.value.warnings)]
-    for texts in (notes, warnings):
-        names_by_text: dict[str, list[str]] = {}
-        for record, text in texts:
-            names_by_text.setdefault(text, []).append(record.friendly_name)
-        yield from (f"{', '.join(names)}: {text}" for text, names in names_by_text.items())
+    yield from _name_metrics((record, text) for record in measured for text in dict.fromkeys(record.value.warnings))
+
+
+def _explain_gaps(others: Iterable[StatusKey]) -> Iterator[str]:
+    """Yield what values that are no metrics lack; the tables of layers, and their text, say it themselves."""
+    for status in others:
+        outcome = status.outcome
+        if outcome.completeness is not Completeness.COMPLETE and not isinstance(outcome.value, (LayerTable, str)):
+            reasons = "; ".join(filter(None, (*outcome.missing, outcome.note)))
+            yield f"{status.NAME} {outcome.completeness.value}: {reasons}"
+
+
+def _name_metrics(texts: Iterable[tuple[StatusRecord, str]]) -> Iterator[str]:
+    """Yield each text once, after the names of all metrics that have it."""
+    names_by_text: dict[str, list[str]] = {}
+    for record, text in texts:
+        names_by_text.setdefault(text, []).append(record.friendly_name)
+    yield from (f"{', '.join(names)}: {text}" for text, names in names_by_text.items())
+
+
+# Facts ----------------------------------------------------------------------------------------------------------------
 
 
 def _describe_environment(backend: Backend, model: Any, device: Any, has_run: bool) -> dict[str, str]:

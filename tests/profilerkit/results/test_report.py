@@ -105,6 +105,23 @@ def test_batches_of_different_sizes_are_said(model: FakeModel, make_profiler: Ma
     assert any("batches of different sizes" in note and "macs of 8" in note for note in made.notes)
 
 
+@pytest.mark.parametrize("last", ["macs", "execution_time"])
+def test_a_report_of_named_metrics_has_their_inputs(last: str, model: FakeModel, make_profiler: MakeProfiler) -> None:
+    """What was computed of another batch, before or after them, is no part of the report, and no note is of it."""
+    arguments: dict[str, dict[str, Any]] = {
+        "macs": {"batch_size": 8},
+        "execution_time": {"batch_size": 3, "num_iters": 2, "warmup": 0},
+    }
+    profiler = make_profiler(model, ComputeComplexity(), ComputeExecutionTime())
+    for name in sorted(arguments, key=lambda name: name == last):
+        profiler.compute_status(name, **arguments[name])
+    for name, size in (("macs", 8), ("execution_time", 3)):
+        made = profiler.report([name])
+        assert made.batch_size == size
+        assert f"({size}," in made.inputs
+        assert not any("batches of different sizes" in note for note in made.notes)
+
+
 def test_a_report_is_plain_data(model: FakeModel, make_profiler: MakeProfiler) -> None:
     profiler = make_profiler(model, ComputeComplexity(), ComputeExecutionTime())
     profiler.compute_network_status(num_iters=6, warmup=0)
