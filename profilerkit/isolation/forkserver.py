@@ -20,8 +20,8 @@ from typing import Any, NoReturn
 from ..errors import InputError
 from ..process.locks import Lock
 from .channel import Channel, ChannelError, open_ends
+from .forkable import require_forkable
 from .limits import Limits
-from .processes import require_forkable
 from .supervisor import redirect, supervise
 
 __all__ = ["main", "make_command", "start_server"]

@@ -13,7 +13,7 @@ from typing import IO, Any
 
 from ..errors import InputError
 from ..job import Job
-from .processes import suggest_fork
+from .forkable import suggest_fork
 
 __all__ = ["read_job", "require_started", "write_job"]
 

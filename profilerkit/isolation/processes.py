@@ -1,4 +1,4 @@
-"""Processes: their parents, memory and threads, how to end them, and which must not be forked. All works on Linux.
+"""Processes: their parents, memory and threads, and how to end them. All works on Linux.
 
 Elsewhere the walk over a tree of processes finds nothing, and only the group of the first process is ended.
 """
@@ -15,12 +15,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from ..errors import InputError
-
 __all__ = [
     "LINUX",
     "MARKER",
-    "NEVER_FORKED",
     "adopt_orphans",
     "count_threads",
     "cpu_seconds",
@@ -34,10 +31,8 @@ __all__ = [
     "pidfd",
     "proportional_bytes",
     "reap",
-    "require_forkable",
     "resident_bytes",
     "send_signal",
-    "suggest_fork",
 ]
 
 _PROC = Path("/proc")
@@ -183,7 +178,7 @@ def proportional_bytes(pid: int) -> int:
 
 def data_bytes() -> int:
     """Return the bytes of data of this process, as the system counts them for the limit ``RLIMIT_DATA``."""
-    return sum(_read_sizes(os.getpid(), "status", [b"VmData"]))
+    return sum(_read_sizes(os.getpid(), "status", (b"VmData",)))
 
 
 def _read_sizes(pid: int, file: str, names: Collection[bytes]) -> list[int]:
@@ -251,46 +246,3 @@ def reap() -> dict[int, int]:
                 break
             ended[pid] = status
     return ended
-
-
-# Which processes must not be forked --------------------
-
-
-#: What is never forked once it is imported: its threads and locks do not come along, and the copy waits for them.
-NEVER_FORKED = {"tensorflow": "TensorFlow", "jax": "JAX"}
-
-
-def require_forkable(who: str) -> None:
-    """Raise `InputError` if this process has imported or uses a library that does not survive a fork."""
-    for module, name in NEVER_FORKED.items():
-        if module in sys.modules:
-            raise InputError(
-                f"{who} has imported {name}, which must not be forked: the copy may wait for its threads for ever; "
-                "use start_method='spawn'"
-            )
-    if _uses_gpu():
-        raise InputError(f"{who} uses CUDA, which must not be forked; use start_method='spawn'")
-
-
-def suggest_fork() -> str:
-    """Return the end of an error that advises to fork this process; empty if it has imported what must not be."""
-    return "" if any(module in sys.modules for module in NEVER_FORKED) else ", or use start_method='fork'"
-
-
-def _uses_gpu() -> bool:
-    """Return whether torch has started CUDA, or this process has a GPU open, whatever library has opened it."""
-    torch = sys.modules.get("torch")
-    initialized = getattr(getattr(torch, "cuda", None), "is_initialized", None)
-    if initialized is not None and initialized():
-        return True
-    try:
-        return any(map(_is_gpu, Path("/proc/self/fd").iterdir()))
-    except OSError:  # no Linux
-        return False
-
-
-def _is_gpu(link: Path) -> bool:
-    try:
-        return str(link.readlink()).startswith(("/dev/nvidia", "/dev/kfd"))
-    except OSError:  # it was closed meanwhile
-        return False

@@ -27,6 +27,7 @@ from ..job import Job
 from ..process.clean_output import standard_descriptors
 from . import processes
 from .channel import MESSAGE, ChildEnds, Started, frame, open_ends, open_pairs
+from .forkable import require_forkable
 from .forkserver import make_command, start_server
 from .job_file import require_started, write_job
 from .limits import Limits
@@ -57,7 +58,7 @@ def require_possible(method: str, limits: Limits, preload: tuple[str, ...] = ())
         raise NotOfferedError(f"a memory limit needs {needed}; this is {sys.platform}, where only timeout= holds")
     require_started()
     if method == "fork":
-        processes.require_forkable("this process")
+        require_forkable("this process")
 
 
 def start(method: str, job: Job, limits: Limits, preload: tuple[str, ...] = ()) -> Started:

@@ -28,7 +28,7 @@ ALLOWED = {
     "backend_kit/numpy_data.py": {"torch", "tensorflow"},
     # Libraries that write log lines, or do not survive a fork: facts about a process, whatever the backend.
     "cli/quiet_imports.py": {"tensorflow"},
-    "isolation/processes.py": {"tensorflow", "jax", "torch"},
+    "isolation/forkable.py": {"tensorflow", "jax", "torch"},
     # What is loaded before processes are forked.
     "isolation/forkserver.py": {"profilerkit_metrics"},
     # Public functions of plugins are handed on lazily, from this one table.

@@ -34,10 +34,10 @@ from profilerkit import (
 )
 from profilerkit.cli import cli
 from profilerkit.isolation import forkserver, isolated_comparison, processes, starting
+from profilerkit.isolation.forkable import NEVER_FORKED, require_forkable
 from profilerkit.isolation.job_file import require_started
 from profilerkit.isolation.limits import Limits
 from profilerkit.isolation.messages import Progress
-from profilerkit.isolation.processes import NEVER_FORKED, require_forkable
 from profilerkit.isolation.reasons import Reason, find_reason
 from profilerkit.isolation.starting import require_possible
 from profilerkit.isolation.supervisor import Ending
