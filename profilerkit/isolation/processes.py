@@ -166,8 +166,11 @@ def cpu_seconds_of_children() -> float:
 
 
 def resident_bytes(pid: int) -> int:
-    """Return the resident bytes of a process without file pages; shared pages count in each forked process."""
-    return sum(_read_sizes(pid, "status", (b"RssAnon", b"RssShmem")))
+    """Return the resident bytes of a process without file pages; shared pages count in each forked process.
+
+    With file pages where the system does not tell them apart, as in some sandboxes: none at all would pass every limit.
+    """
+    return sum(_read_sizes(pid, "status", (b"RssAnon", b"RssShmem")) or _read_sizes(pid, "status", (b"VmRSS",)))
 
 
 def proportional_bytes(pid: int) -> int:

@@ -121,6 +121,25 @@ print(json.dumps([after - before, after, processes.proportional_bytes(own), proc
     assert counts == (0, 0, 0)
 
 
+@pytest.mark.parametrize(
+    ("status", "kilobytes"),
+    [
+        ("VmRSS: 9 kB\nRssAnon: 4 kB\nRssFile: 2 kB\nRssShmem: 3 kB\n", 4 + 3),
+        ("VmRSS: 9 kB\nRssAnon: 0 kB\nRssFile: 9 kB\nRssShmem: 0 kB\n", 0),
+        ("VmRSS: 9 kB\nThreads: 1\n", 9),
+        ("State: Z (zombie)\n", 0),
+    ],
+    ids=["apart", "of files alone", "not told apart", "ended"],
+)
+def test_memory_is_never_none_where_file_pages_are_not_told_apart(
+    status: str, kilobytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "7").mkdir()
+    (tmp_path / "7/status").write_text(status)
+    monkeypatch.setattr(processes, "_PROC", tmp_path)
+    assert processes.resident_bytes(7) == processes.proportional_bytes(7) == kilobytes * 1024
+
+
 @linux
 def test_a_name_with_brackets_and_blanks_is_no_trouble(tmp_path: Path) -> None:
     program = tmp_path / "a) R 1 (b"
