@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,27 @@ def test_a_pass_returns_what_the_reference_returns(name: str, level: str) -> Non
     assert isinstance(outputs, dict) == (name == "dict_in_and_out")
     for one, other in zip(listed, expected, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float8_e5m2"])
+@pytest.mark.parametrize(
+    "arrange",
+    [lambda x: x, lambda x: x.T, lambda x: x[:, ::2], lambda x: x[:, ::-1], lambda x: np.broadcast_to(x[:1], (4, 3))],
+    ids=["plain", "transposed", "strided", "backwards", "repeated"],
+)
+def test_a_model_gets_the_numbers_of_its_input(dtype: str, arrange: Callable[[Any], Any]) -> None:
+    """However they lie in memory: onnxruntime reads the dtypes that numpy lacks as one row of bytes."""
+    values = arrange(np.array([[1, 2, 3], [0, 1, 2], [3, 3, 0]]).astype(getattr(ml_dtypes, dtype, dtype)))
+    model = make_model([helper.make_node("Cast", ["x"], ["y"], to=TensorProto.FLOAT)], {"x": values})
+    assert np.array_equal(ran(model, ModelInputs(values)), values.astype(F))
+
+
+@pytest.mark.parametrize("dtype", ["int4", "uint4"])
+def test_numbers_that_share_a_byte_are_refused(dtype: str) -> None:
+    values = np.ones((2, 3), getattr(ml_dtypes, dtype))
+    model = make_model([helper.make_node("Cast", ["x"], ["y"], to=TensorProto.FLOAT)], {"x": values})
+    with pytest.raises(NotOfferedError, match=f"the input 'x' is of {dtype}: onnxruntime takes no array"):
+        ran(model, ModelInputs(values))
 
 
 def test_inputs_of_bfloat16_and_tensors_of_torch_are_taken() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto, helper
 
-from profilerkit import ModelInputs, Run
+from profilerkit import ModelInputs, NotOfferedError, Run
 from profilerkit.backend_kit.failures import explain_failure
 from profilerkit.backend_kit.numpy_data import bind_inputs
 
@@ -26,6 +26,8 @@ Feeds = Mapping[str, Any]
 _BITS = {1: np.uint8, 2: np.uint16}
 #: The beginnings of types that onnxruntime has, and numpy lacks.
 _WITHOUT_ARRAYS = tuple(f"tensor({name}" for name in ("bfloat16", "float4", "float8", "int2", "int4", "uint2", "uint4"))
+#: The beginnings of dtypes of which onnxruntime holds several numbers in a byte, and ml_dtypes one.
+_SHARING_BYTES = ("float4", "int2", "int4", "uint2", "uint4")
 
 
 @contextmanager
@@ -48,10 +50,14 @@ def prepare_run(
 def make_feeds(model: ModelProto, inputs: ModelInputs) -> dict[str, Any]:
     """Return the arrays of a call by the names of the graph's inputs, lists of them for sequences.
 
-    Raises as `bind_inputs` does.
+    Raises as `bind_inputs` does, and `NotOfferedError` for arrays that onnxruntime's Python would read wrongly.
     """
     bound = bind_inputs(list_declared(model), inputs)
-    return {name: np.asarray(value) if hasattr(value, "dtype") else value for name, value in bound.items()}
+    feeds = {name: np.asarray(value, order="C") if hasattr(value, "dtype") else value for name, value in bound.items()}
+    for name, array in feeds.items():
+        if _is_foreign(array) and array.dtype.name.startswith(_SHARING_BYTES):
+            raise NotOfferedError(f"the input {name!r} is of {array.dtype}: onnxruntime takes no array of this dtype")
+    return feeds
 
 
 def make_call(session: Any, feeds: Feeds, device: str, inputs: object) -> Callable[[], Any]:
