@@ -91,8 +91,12 @@ class _TooLargeError(ValueError):
 
 
 def one_number(value: Any) -> Any:
-    """Return a single number as it is: a Python, numpy or tensor one, but no Boolean, which Python takes for 0 or 1."""
-    if isinstance(value, (str, bytes, bytearray)) or _is_boolean(value) or _has_dimensions(value):
+    """Return a single number as it is: a Python, numpy or tensor one.
+
+    A Boolean, which Python takes for 0 or 1, is none, nor is a complex number, of which numpy drops a part.
+    """
+    is_other = _is_boolean(value) or _has_dtype(value, "complex")
+    if isinstance(value, (str, bytes, bytearray)) or is_other or _has_dimensions(value):
         raise ValueError
     return value
 
@@ -105,8 +109,12 @@ def several(value: Any) -> list[Any]:
 
 
 def _is_boolean(value: Any) -> bool:
-    """Return whether a value or its elements are Boolean, by the dtype's name: "bool", "torch.bool" and others."""
-    return isinstance(value, bool) or "bool" in str(getattr(value, "dtype", ""))
+    return isinstance(value, bool) or _has_dtype(value, "bool")
+
+
+def _has_dtype(value: Any, kind: str) -> bool:
+    """Return whether a value has a dtype of a kind, by the dtype's name: "bool", "torch.bool", "complex64"."""
+    return kind in str(getattr(value, "dtype", ""))
 
 
 def _has_dimensions(value: Any) -> bool:

@@ -21,7 +21,7 @@ from profilerkit import (
     compare,
     profile,
 )
-from profilerkit.arguments.checks import BATCH_SIZE, MOST, TOP, positive
+from profilerkit.arguments.checks import BATCH_SIZE, MOST, TOP, Check, positive
 from profilerkit.error_text import shown
 from profilerkit.piping.outcome import Completeness
 from profilerkit.render import render
@@ -131,6 +131,15 @@ def test_values_that_only_look_like_whole_numbers(value: Any) -> None:
     with pytest.raises(ArgumentError, match="top="):
         TOP("top", value)
     assert TOP("top", MOST) == MOST
+
+
+@pytest.mark.parametrize("value", [2 + 1j, 2 + 0j, np.complex64(2 + 1j), np.complex128(2), np.array(2 + 1j)])
+@pytest.mark.parametrize("check", [positive("1.5"), TOP])
+@pytest.mark.filterwarnings("ignore")
+def test_a_complex_number_is_no_number(check: Check, value: Any) -> None:
+    """numpy makes a float of one with a warning alone, and drops its imaginary part."""
+    with pytest.raises(ArgumentError, match="limit="):
+        check("limit", value)
 
 
 def test_every_check_describes_a_valid_value_and_refuses_an_object(make_profiler: MakeProfiler) -> None:
