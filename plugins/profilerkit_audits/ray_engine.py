@@ -3,24 +3,13 @@
 Ray's ``memory=`` only decides where a task may start, and a task that Ray ends for lack of memory it would start again;
 so the limits are those of `profilerkit.isolation`, on the node, and a task never fails for what a model does. Only a
 task whose node was lost is tried again, a few times, by this module and not by Ray.
-
-Ray changes the process that connects to it: variables, signal handlers, the hook for errors, and messages of the
-cluster on standard output. All of this is as before when the connection ends.
 """
 
 from __future__ import annotations
 
-import faulthandler
 import os
-import shutil
-import signal
-import socket
-import sys
-import tempfile
-import threading
-import time
 from collections.abc import Generator, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -36,13 +25,14 @@ from ray.exceptions import (
 )
 
 from profilerkit.error_text import error_line
-from profilerkit.errors import FailureCode, NotOfferedError
+from profilerkit.errors import FailureCode
 
 from .cases import Case
 from .engine import Engine, EngineOptions, Outcome, without_run
 from .machines import read_machine
+from .ray_connection import Connection
 
-__all__ = ["Connection", "RayEngine"]
+__all__ = ["RayEngine"]
 
 #: Parts of Ray are not annotated.
 ray: Any = import_module("ray")
@@ -95,7 +85,7 @@ class RayEngine(Engine):
                     outcome = self._collect(reference, tasks)
                     if outcome is not None:
                         yield outcome
-                self._fit(tasks)
+                yield from self._follow_nodes(tasks)
                 yield from self._fill(waiting, tasks)
         finally:
             for reference in tasks:
@@ -123,13 +113,25 @@ class RayEngine(Engine):
         run = self._run.options(num_cpus=task.cpus, **on_gpu)
         tasks[run.remote(case, self.options.repeats)] = task
 
-    def _fit(self, tasks: dict[Any, _Task]) -> None:
-        """Hand over again what waits for more CPUs than any node has any more, since a node was lost."""
-        largest = max(_list_cpus(), default=0)
-        for reference, task in list(tasks.items()):
-            if 0 < largest < task.cpus:
-                ray.cancel(reference, force=True)
-                del tasks[reference]
+    def _follow_nodes(self, tasks: dict[Any, _Task]) -> Iterator[Outcome]:
+        """See to the tasks that no node can run any more, since one was lost: Ray would let them wait for ever.
+
+        What waits for more CPUs than any node has is handed over again; what waits for a GPU, and there is none, fails.
+        """
+        if not tasks:
+            return
+        largest = max(_list_amounts("CPU"), default=0)
+        _, unfinished = ray.wait(list(tasks), num_returns=len(tasks), timeout=0)
+        for reference in unfinished:
+            task = tasks[reference]
+            problem = _find_problem(task.case)
+            if not problem and (largest == 0 or task.cpus <= largest):
+                continue
+            ray.cancel(reference, force=True)
+            del tasks[reference]
+            if problem:
+                yield without_run(task.case, read_machine(), FailureCode.ENGINE, problem)
+            else:
                 self._submit(task.case, tasks, task.lost_nodes)
 
     def _collect(self, reference: Any, tasks: dict[Any, _Task]) -> Outcome | None:
@@ -156,23 +158,24 @@ class RayEngine(Engine):
 
 def _fail(case: Case, code: FailureCode, reason: str, error: Exception) -> Outcome:
     """Return the outcome of a task that brought none; it is not tried again."""
-    text = error_line(error)
+    text = error_line(error)  # Ray says at the end what it could not do, and at the beginning what ended a process
     detail = text[-300:] if code is FailureCode.ENGINE else text[:300]
     return without_run(case, read_machine(), code, f"{reason}: {detail}")
 
 
 def _count_cpus(case: Case) -> float:
     """Return how many CPUs a case claims: all of a node if it is timed on a CPU, and of the largest if they differ."""
-    return max([1.0, *_list_cpus()]) if case.is_timed and case.device == "cpu" else 1
+    return max([1.0, *_list_amounts("CPU")]) if case.is_timed and case.device == "cpu" else 1
 
 
-def _list_cpus() -> list[float]:
-    return [float(node["Resources"].get("CPU", 0)) for node in ray.nodes() if node["Alive"]]
+def _list_amounts(resource: str) -> list[float]:
+    """Return how many CPUs or GPUs each node has that is there."""
+    return [float(node["Resources"].get(resource, 0)) for node in ray.nodes() if node["Alive"]]
 
 
 def _find_problem(case: Case) -> str:
     """Return why a case cannot run on this cluster, which would wait for a GPU for ever; empty if it can."""
-    if case.device == "cpu" or any(node["Resources"].get("GPU") for node in ray.nodes() if node["Alive"]):
+    if case.device == "cpu" or any(_list_amounts("GPU")):
         return ""
     return f"device={case.device!r}: no node of the cluster has a GPU; add one, or leave the device out of the plan"
 
@@ -184,13 +187,13 @@ def _run_on_node(case: Case, repeats: int) -> Outcome:
     """Run a case on the node that Ray has chosen, by the engine of one machine."""
     from .local_engine import LocalEngine
 
-    with _keep_threads():
+    with _without_threads_of_ray():
         return next(LocalEngine(EngineOptions(workers=1, repeats=repeats)).run([case]))
 
 
 @contextmanager
-def _keep_threads() -> Iterator[None]:
-    """Leave out the number of threads that Ray sets for a task, unless the node was started with one.
+def _without_threads_of_ray() -> Iterator[None]:
+    """Take away the number of threads that Ray sets for a task; one that the node was started with stays.
 
     A framework reads it once, when it is imported: that of the first task would hold for all later ones of a warm
     interpreter. Without it, models run on as many threads as without Ray.
@@ -209,108 +212,3 @@ def _keep_threads() -> Iterator[None]:
         yield
     finally:
         os.environ[name] = value
-
-
-#: The longest folder in which Ray can make its sockets: their paths have at most 107 characters, and about 65 of those
-#: are Ray's own.
-_LONGEST = 40
-#: Seconds that a cluster may take to answer, and the processes of an own one to end.
-_PATIENCE = 10.0
-
-
-class Connection:
-    """A connection to the cluster at ``address``, or to a new one of this machine with ``workers`` CPUs.
-
-    Without an address, that in the variable ``RAY_ADDRESS`` is used. A connection that the caller has made already is
-    used and left open. Raises `NotOfferedError` if there is no cluster at the address.
-    """
-
-    def __init__(self, address: str | None, workers: int | None) -> None:
-        #: What `close` does, the last entry first.
-        self._undo = ExitStack()
-        if ray.is_initialized():
-            return
-        address = address or os.environ.get("RAY_ADDRESS") or "local"
-        options: dict[str, Any] = {"address": address}
-        with ExitStack() as undo:
-            if address == "local":
-                folder = _make_socket_folder()
-                options |= {"num_cpus": workers, "_temp_dir": None if folder is None else str(folder)}
-                if folder is not None:
-                    undo.callback(_remove, folder)
-            _restore_process(undo)
-            _send_messages_to_stderr(undo)
-            undo.callback(ray.shutdown)
-            try:
-                _require_answer(address)
-                ray.init(log_to_driver=False, include_dashboard=False, logging_level="warning", **options)
-            except (OSError, ValueError, RuntimeError) as error:
-                raise NotOfferedError(
-                    f"the engine 'ray' cannot connect to a cluster at {address!r}: {error_line(error)}; give the "
-                    "address that 'ray start --head' printed, or none for a cluster of this machine"
-                ) from error
-            self._undo = undo.pop_all()
-
-    def close(self) -> None:
-        """End the connection, and a cluster of its own, and set this process as it was."""
-        self._undo.close()
-
-
-def _require_answer(address: str) -> None:
-    """Raise OSError for a host and a port at which nothing answers: Ray itself tries for minutes."""
-    host, _, port = address.removeprefix("ray://").rpartition(":")
-    if host and port.isdecimal():
-        socket.create_connection((host.strip("[]"), int(port)), _PATIENCE).close()
-
-
-def _restore_process(undo: ExitStack) -> None:
-    """Have what Ray changes in this process set as it is now: variables, signal handlers, the hook for errors."""
-    variables, hook, has_tracebacks = dict(os.environ), sys.excepthook, faulthandler.is_enabled()
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
-
-    def restore() -> None:
-        for name in set(os.environ) - set(variables):
-            del os.environ[name]
-        os.environ.update(variables)
-        if not has_tracebacks:
-            faulthandler.disable()
-        sys.excepthook = hook
-        if threading.current_thread() is threading.main_thread():
-            for number, handler in handlers.items():
-                if handler is not None and signal.getsignal(number) is not handler:
-                    signal.signal(number, handler)
-
-    undo.callback(restore)
-
-
-def _send_messages_to_stderr(undo: ExitStack) -> None:
-    """Have what Ray says about its nodes go to standard error: standard output belongs to the results."""
-    worker: Any = import_module("ray._private.worker")
-    original = getattr(worker, "print_to_stdstream", None)
-    if original is None:  # another version of Ray
-        return
-
-    def to_stderr(data: Any, *arguments: Any, **options: Any) -> None:
-        original({**data, "is_err": True}, *arguments, **options)
-
-    worker.print_to_stdstream = to_stderr
-    undo.callback(setattr, worker, "print_to_stdstream", original)
-
-
-def _make_socket_folder() -> Path | None:
-    """Return a new folder for the files of a cluster; None if paths would be too long, so that Ray chooses one."""
-    folder = Path(tempfile.mkdtemp(prefix="pk-ray-"))
-    if len(str(folder)) <= _LONGEST:
-        return folder
-    folder.rmdir()
-    return None
-
-
-def _remove(folder: Path) -> None:
-    """Remove the files of a cluster that has ended; its processes may write logs for a moment still."""
-    deadline = time.monotonic() + _PATIENCE
-    while folder.exists():
-        shutil.rmtree(folder, ignore_errors=True)
-        if time.monotonic() > deadline:
-            return
-        time.sleep(0.05)

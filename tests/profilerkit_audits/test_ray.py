@@ -239,6 +239,22 @@ def test_a_time_that_waits_for_a_node_that_is_lost_is_measured_on_a_smaller_one(
     assert len(built(tmp_path)) == 3, "one of them began on the node that was lost"
 
 
+def test_cases_that_wait_for_a_gpu_that_is_lost_are_rows(
+    cluster: Any, third: Callable[..., Any], tmp_path: Path
+) -> None:
+    """The only node with a GPU is killed while the first case is built on it, and the others wait for it."""
+    node = third(num_cpus=2, num_gpus=1)
+    write_nets(tmp_path, 0, MORE)
+    thread = once(lambda: len(built(tmp_path)) >= 1, lambda: lose_node(cluster, node))
+    models = {"specs": [f"nets.py:gated_{number}" for number in range(1, 4)], "device": "cuda"}
+    finished = audit(plan(tmp_path, models), engine="ray", address=cluster.address)
+    thread.join()
+    rows = list(finished.rows())
+    assert len(rows) == 3
+    assert {(row.status, row.failure) for row in rows} == {(RowStatus.FAILED, FailureCode.ENGINE)}
+    assert all("no node of the cluster has a GPU" in row.reason for row in rows)
+
+
 def test_a_task_that_ray_ends_for_lack_of_memory_is_a_row_and_not_tried_again(
     third: Callable[..., Any], cluster: Any, tmp_path: Path
 ) -> None:
@@ -297,7 +313,7 @@ def of_folder(folder: str) -> list[str]:
 
 def test_a_port_without_a_listener_is_an_error_at_once() -> None:
     """Ray itself tries to connect for minutes."""
-    from profilerkit_audits.ray_engine import Connection
+    from profilerkit_audits.ray_connection import Connection
 
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
