@@ -5,27 +5,23 @@ The process belongs to this: it has as many devices as the mesh, all of them par
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from math import prod
-from typing import Any, NamedTuple, cast
+from itertools import chain
+from typing import NamedTuple, cast
 
 import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding
 
-from profilerkit import InputError, ModelInputs, ModelTrace
-from profilerkit.trace.records import MemoryTimeline
+from profilerkit import InputError, ModelInputs
 from profilerkit_predict.meshes.layout import RankModel
 from profilerkit_predict.meshes.records import (
     PlacedCollective,
-    Purpose,
     RankTrace,
     make_collective,
     note_idle,
-    sum_parts,
 )
 
 from ..compat import make_function
@@ -33,11 +29,12 @@ from ..model.calls import is_trained, make_step
 from ..model.subject import Leaf, Subject
 from ..model.subjects import find_subject
 from ..trace.tracing import Traced, make_trace, trace_pass, walk_pass
-from .device_program import DeviceProgram, Memory, compile_program
+from .device_program import DeviceProgram, compile_program
 from .exchanges import RankExchange, list_exchanges
 from .numbered import number_equations
 from .shardings import list_weight_shardings, make_whole, read_shardings
 from .share_walk import ShareWalk, Spot
+from .step_bytes import StepBytes
 
 __all__ = ["trace_rank"]
 
@@ -53,13 +50,13 @@ def trace_rank(model: RankModel, inputs: ModelInputs) -> RankTrace:
     whole_model = model.build()
     shardings = read_shardings(None if model.parallelize is None else model.parallelize(whole_model, device_mesh))
     subject = find_subject(whole_model if shardings.model is None else shardings.model)
-    whole, of_inputs = make_whole(shardings, inputs, device_mesh)
-    of_weights = list_weight_shardings(shardings, subject.leaves, device_mesh)
+    whole_inputs, input_shardings = make_whole(shardings, inputs, device_mesh)
+    argument_shardings = [*list_weight_shardings(shardings, subject.leaves, device_mesh), *input_shardings]
     with jax.set_mesh(device_mesh):
-        traced = trace_pass(subject, whole, make_step, training=True)
+        traced = trace_pass(subject, whole_inputs, make_step, training=True)
         traced.jaxpr = number_equations(traced.jaxpr)
-        program = _divide(traced, subject, [*of_weights, *of_inputs])
-    return _read_step(_take_share(traced, subject, [*of_weights, *of_inputs]), program, model)
+        program = _divide(traced, subject, argument_shardings)
+    return _read_step(_take_share(traced, subject, argument_shardings), program, model)
 
 
 def _require_function(model: RankModel) -> None:
@@ -77,18 +74,29 @@ def _require_function(model: RankModel) -> None:
 
 
 def _divide(traced: Traced, subject: Subject, shardings: Sequence[NamedSharding]) -> DeviceProgram:
-    """Return the program of one device; the gradients are spread as the weights are, and XLA spreads all else."""
+    """Return the program of one device.
+
+    The gradients are spread as the weights are, and XLA spreads all else. ``shardings`` are those of the weights, then
+    those of the inputs.
+    """
     jaxpr = traced.jaxpr.jaxpr
-    of_gradients = [sharding for leaf, sharding in zip(subject.leaves, shardings, strict=False) if is_trained(leaf)]
-    of_others = [None] * (len(jaxpr.outvars) - len(of_gradients))
+    weights_first = zip(subject.leaves, shardings, strict=False)
+    gradient_shardings = [sharding for leaf, sharding in weights_first if is_trained(leaf)]
+    free = [None] * (len(jaxpr.outvars) - len(gradient_shardings))
     shapes = [jax.ShapeDtypeStruct(variable.aval.shape, variable.aval.dtype) for variable in jaxpr.invars]
-    out_shardings = [*of_others, *of_gradients]  # the gradients come last
+    out_shardings = [*free, *gradient_shardings]  # the gradients come last
     step = jax.jit(make_function(traced.jaxpr), in_shardings=tuple(shardings), out_shardings=out_shardings)
     return compile_program(step.lower(*shapes))
 
 
 class _Share(NamedTuple):
-    """A step whose weights and inputs have the shapes of one device's share, and the weights of all devices."""
+    """What one device has of a step.
+
+    Attributes:
+        subject: The model, whose weights have the shapes of the device's share.
+        traced: The step, whose inputs have such shapes.
+        whole: The weights of all devices together.
+    """
 
     subject: Subject
     traced: Traced
@@ -113,20 +121,20 @@ def _read_step(share: _Share, program: DeviceProgram, model: RankModel) -> RankT
     trace = make_trace(share.subject, share.traced, passed, training=True)
     exchanged = tuple(_list_exchanged(walk, share, model.mesh, len(trace.operators)))
     unknown.update(f"{kind} of a branch that is not counted" for kind in _list_uncounted(walk))
-    step_bytes = _divide_memory(share.subject.leaves, share.traced.inputs, program.memory)
+    step_bytes = StepBytes.read(share.subject.leaves, share.traced.inputs, program.memory)
     missing = {f"the share of {name}, which is counted as a whole": 1 for name in walk.unknown}
     idle = note_idle(model.mesh, (placed.collective for placed in exchanged))
     rank_trace = replace(
         trace,
-        memory=_reserve(step_bytes, len(trace.operators)),
+        memory=step_bytes.make_timeline(len(trace.operators)),
         uncounted={**trace.uncounted, **missing},
         notes=(model.describe(), *trace.notes, *idle),
     )
     return RankTrace(
         rank_trace,
         step_bytes.gradients,
-        _divide_by_layer(step_bytes, trace),
-        _divide_by_layer(step_bytes._replace(temporaries=0), trace),
+        step_bytes.divide_by_layer(trace),
+        step_bytes._replace(temporaries=0).divide_by_layer(trace),
         unknown,
         exchanged=exchanged,
         description=model.describe(),
@@ -147,7 +155,7 @@ def _list_exchanged(
         overlaps = _is_of_weight(exchange, spot, share)
         collective = make_collective(exchange.message, executed.chain[-1].path, phase, overlaps, mesh)
         yield from [PlacedCollective(positions[id(executed)], collective)] * executed.times
-    for exchange in (exchange for left in walk.waiting.values() for exchange in left):
+    for exchange in chain.from_iterable(walk.waiting.values()):
         phase = "backward" if "transpose(" in exchange.instruction.scopes else "forward"
         yield PlacedCollective(operators, make_collective(exchange.message, "", phase, False, mesh))
 
@@ -186,73 +194,3 @@ def _list_shapes(leaves: Iterable[Leaf]) -> set[tuple[int, ...]]:
 
 def _sort(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(sorted(shape))
-
-
-# The bytes that XLA reserves for a step: what they are for, and in which layers ---------------------------------------
-
-
-_MEMORY = (
-    "what XLA reserves for the step, by its own sizes for a CPU; for a GPU it fuses and orders otherwise, and a CPU "
-    "computes in float32 what is narrower"
-)
-
-
-class _StepBytes(NamedTuple):
-    """What the bytes are for that XLA reserves, by the names that reports have for it."""
-
-    weights: int
-    inputs: int
-    gradients: int
-    outputs: int
-    temporaries: int
-
-
-def _divide_memory(leaves: Sequence[Leaf], inputs: Iterable[Any], memory: Memory) -> _StepBytes:
-    """Return what the bytes are for that XLA reserves: what a step returns are its gradients and its outputs."""
-    gradients = _count_bytes(leaf.value for leaf in leaves if is_trained(leaf))
-    return _StepBytes(
-        weights=_count_bytes(leaf.value for leaf in leaves),
-        inputs=_count_bytes(inputs),
-        gradients=gradients,
-        outputs=max(0, memory.outputs - gradients),
-        temporaries=memory.temporaries,
-    )
-
-
-def _divide_by_layer(parts: _StepBytes, trace: ModelTrace) -> Counter[Purpose]:
-    """Return the parts by layer, as far as that is known: of weights and their gradients.
-
-    All else counts for the model itself: XLA does not tell for which layers it reserves it.
-    """
-    sizes: Counter[Purpose] = Counter()
-    listed: set[int] = set()
-    for layer in trace.layers:
-        for weight in (*layer.parameters, *layer.buffers):
-            if weight.identity in listed:
-                continue
-            listed.add(weight.identity)
-            sizes[Purpose("weights", layer.path)] += weight.bytes
-            if weight.trainable and weight in layer.parameters:
-                sizes[Purpose("gradients", layer.path)] += weight.bytes
-    in_layers = sum_parts(sizes)
-    for part, size in parts._asdict().items():
-        sizes[Purpose(part, "")] += size - in_layers.get(part, 0)
-    return Counter({purpose: size for purpose, size in sizes.items() if size})
-
-
-def _reserve(parts: _StepBytes, operators: int) -> MemoryTimeline:
-    """Return the bytes alive in a step: XLA reserves all of them when it starts."""
-    left_bytes = parts.inputs + parts.gradients + parts.outputs
-    purposes = {"inputs": parts.inputs, "activations": parts.temporaries, "gradients": parts.gradients}
-    return MemoryTimeline(
-        parts.weights,
-        parts.inputs,
-        (left_bytes + parts.temporaries,) * operators,
-        _MEMORY,
-        parts={**purposes, "other": parts.outputs},
-        left_bytes=left_bytes,
-    )
-
-
-def _count_bytes(arrays: Iterable[Any]) -> int:
-    return sum(prod(array.shape) * int(array.dtype.itemsize) for array in arrays)
