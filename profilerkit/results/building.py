@@ -51,12 +51,14 @@ def build_report(
     ]
     records = [StatusRecord.of(status) for status in shown if isinstance(status, Metric)]
     others = [status for status in shown if not isinstance(status, Metric)]
-    inputs = _read_value(_find_source(Inputs.NAME, shown, statuses), ModelInputs)
-    traced = _find_source(Trace.NAME, shown, statuses)
+    origins = list({id(origin): origin for status in shown for origin in list_origins(status)}.values())
+    inputs = _read_value(_find_origin(Inputs.NAME, origins, statuses), ModelInputs)
+    traced = _find_origin(Trace.NAME, origins, statuses)
     trace = _read_value(traced, ModelTrace)
-    traces = _list_traces(trace, shown)
-    outcomes = [status.outcome for status in statuses.values()]
+    outcomes = [origin.outcome for origin in origins]
     has_run = any(isinstance(outcome.value, Measurement) or outcome.runs for outcome in outcomes)
+    # That of the model, and the others that values were computed from, as of a training step.
+    traces = [value for value in (trace, *(outcome.value for outcome in outcomes)) if isinstance(value, ModelTrace)]
     settings = backend.non_default_settings if has_run else ()
     conditions = tuple(dict.fromkeys((*settings, *(text for trace in traces for text in trace.conditions))))
     whole_trace = None if arguments.get("ignore") else traced
@@ -92,25 +94,19 @@ def build_report(
 # What values were computed from ---------------------------------------------------------------------------------------
 
 
-def _find_source(key: str, shown: Iterable[StatusKey], statuses: Mapping[str, StatusKey]) -> StatusKey | None:
+def _find_origin(key: str, origins: Iterable[StatusKey], statuses: Mapping[str, StatusKey]) -> StatusKey | None:
     """Return the inputs or the trace that the shown values were computed from; the newest if they have several or none.
 
     The newest may be of another request, with a batch of another size.
     """
-    sources = {id(origin): origin for status in shown for origin in list_origins(status) if key == origin.NAME}
-    return next(iter(sources.values())) if len(sources) == 1 else statuses.get(key)
+    candidates = [origin for origin in origins if key == origin.NAME]
+    return candidates[0] if len(candidates) == 1 else statuses.get(key)
 
 
 def _read_value(status: StatusKey | None, kind: type[T]) -> T | None:
     """Return the value of a status if it is of this kind, not of its text, which is drawn when it is first read."""
     value = None if status is None else status.outcome.value
     return value if isinstance(value, kind) else None
-
-
-def _list_traces(trace: ModelTrace | None, shown: Iterable[StatusKey]) -> list[ModelTrace]:
-    """Return the trace of the model, and the others that the values of the report were computed from."""
-    values = [origin.outcome.value for status in shown for origin in list_origins(status)]
-    return [value for value in (trace, *values) if isinstance(value, ModelTrace)]
 
 
 def _find_batch_sizes(

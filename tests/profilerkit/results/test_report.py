@@ -120,6 +120,7 @@ def test_a_report_of_named_metrics_has_their_inputs(last: str, model: FakeModel,
         assert made.batch_size == size
         assert f"({size}," in made.inputs
         assert not any("batches of different sizes" in note for note in made.notes)
+        assert ("device" in made.environment) == (name == "execution_time"), "the model was run for the time alone"
 
 
 def test_a_report_is_plain_data(model: FakeModel, make_profiler: MakeProfiler) -> None:
