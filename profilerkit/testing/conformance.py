@@ -42,6 +42,7 @@ capabilities: fingerprints, training steps, times of layers, tensors from numpy 
 
 from __future__ import annotations
 
+from .capabilities import CapabilityChecks
 from .contracts import ContractChecks
 from .counting import CountingChecks
 from .failing import FailingChecks
@@ -52,7 +53,13 @@ __all__ = ["BackendConformance"]
 
 
 class BackendConformance(
-    ContractChecks, CountingChecks, RunningChecks, FailingChecks, UntouchedChecks, DefaultMetricChecks
+    ContractChecks,
+    CountingChecks,
+    RunningChecks,
+    CapabilityChecks,
+    FailingChecks,
+    UntouchedChecks,
+    DefaultMetricChecks,
 ):
     """The tests that every backend passes; subclass it in a test file, under a name that pytest collects.
 
