@@ -88,12 +88,17 @@ class Costs:
         )
 
     def _write_share(self, part: Part) -> str:
-        """Return the share of a part; of equal layers the share of each, or a range if their times are far apart."""
+        """Return the share of a part; of equal layers the share of each, or a range if their times are far apart.
+
+        Layers without a value, such as those that did not run while others were timed, have no share.
+        """
         shares = sorted(value / self.whole for value in part.list_values(self.by))
-        number = len(part.rows)
+        number = len(shares)
+        if number == 0:
+            return "-"
         if part.kind not in ("layers", "own") or number == 1:
             return share_text(sum(shares))
-        if shares and shares[-1] > _FAR_APART * shares[0]:
+        if shares[-1] > _FAR_APART * shares[0]:
             return f"{share_text(shares[0]).removesuffix(' %')} to {share_text(shares[-1])}"
         return f"{number} x {share_text(sum(shares) / number)}"
 

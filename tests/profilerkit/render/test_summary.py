@@ -10,6 +10,7 @@ from drawn_reports import STUDENT, TEACHER, record
 
 from profilerkit import Comparative, Comparison, Completeness, Measurement, Report
 from profilerkit.piping.quantity import Scale
+from profilerkit.render.cost_grids import Costs
 from profilerkit.render.summary import render
 from profilerkit.trace.records import LayerTable, MemoryTimeline
 from profilerkit.trace.table import Table
@@ -249,6 +250,17 @@ def test_a_part_of_which_only_some_layers_are_known_is_a_lower_bound() -> None:
     drawn = lines(render(report(row("", "Net", 1000, params=None), row("large", "Large", 997), *small)))
     assert "3 others ≥ 20 3 0.3 %" in drawn
     assert not any(line.startswith("large") and "≥" in line for line in drawn)
+
+
+@pytest.mark.parametrize(("timed", "share"), [(4, "4 x 20.0 %"), (2, "2 x 40.0 %"), (1, "80.0 %"), (0, "-")])
+def test_equal_layers_share_what_those_of_them_took_that_ran(timed: int, share: str) -> None:
+    """Of four equal blocks some ran; these took 0.8 of 1 s together, each the same."""
+    seconds = [0.8 / max(timed, 1)] * timed + [None] * (4 - timed)
+    blocks = [row(f"blocks.{index}", "Block", 25, forward_seconds=time) for index, time in enumerate(seconds)]
+    rows = [row("", "Net", 200, forward_seconds=1.0), *blocks, row("head", "Head", 100, forward_seconds=0.2)]
+    grid = Costs.divide(LayerTable(rows), "forward_seconds").draw()
+    cells = {line[0]: dict(zip(grid.titles, line, strict=True)) for line in grid.rows}
+    assert [cells[name]["Share"] for name in ("blocks.0-3", "head")] == [share, "20.0 %"]
 
 
 def test_a_comparison_of_two_shows_the_layers_that_differ_most() -> None:
