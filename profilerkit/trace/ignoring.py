@@ -60,7 +60,7 @@ def without_layers(trace: ModelTrace, ignore: Ignored) -> ModelTrace:
     return replace(
         trace,
         layers=layers,
-        left_out=tuple(layer for layer in trace.layers if layer.path in gone),
+        left_out=(*trace.left_out, *(layer for layer in trace.layers if layer.path in gone)),
         operators=tuple(_make_free(op, gone) if op.layer in gone else op for op in trace.operators),
         uncounted=_count_uncounted(trace, gone),
         choices=without(trace.choices, gone),
@@ -79,7 +79,17 @@ def _find_kept_layer(path: str, gone: set[str]) -> str:
 def _make_free(op: OpRecord, gone: set[str]) -> OpRecord:
     """Return an operator of a layer that is left out as one of the layer around it that costs nothing."""
     return msgspec.structs.replace(
-        op, layer=_find_kept_layer(op.layer, gone), call=-1, macs=0, flops=0, bytes_read=0, bytes_written=0, missing=""
+        op,
+        layer=_find_kept_layer(op.layer, gone),
+        call=-1,
+        macs=0,
+        flops=0,
+        bytes_read=0,
+        bytes_written=0,
+        attended_macs=None,
+        is_masked=False,
+        product_dtype=None,
+        missing="",
     )
 
 

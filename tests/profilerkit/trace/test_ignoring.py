@@ -20,6 +20,7 @@ from profilerkit.trace.records import (
     TensorInfo,
     WeightRecord,
 )
+from profilerkit_metrics.attended_macs import ComputeAttendedMacs
 
 
 class Attention:
@@ -175,3 +176,44 @@ def test_nothing_to_leave_out_changes_nothing() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert without_layers(trace, ()) is trace
+
+
+def test_attention_that_is_left_out_is_in_no_metric_of_attention() -> None:
+    """Of 100 MACs it attends to 60, and another one has a mask of unknown values: both are gone, and 7 MACs remain."""
+    causal = replace(op("sdpa::attention", "a", 100), attended_macs=60)
+    masked = replace(op("sdpa::attention", "a", 100), is_masked=True)
+    trace = without_layers(made(causal, masked, op("aten::mm", "b", 7), uncounted={}), "a")
+    noted = ComputeAttendedMacs()(trace)
+    assert (trace.macs, noted.value) == (7, 7)
+    assert noted.note == "no operator is attention; where it is written as products, it counts in full"
+
+
+def test_an_operator_that_is_left_out_says_of_its_work_what_one_without_work_does() -> None:
+    """Whatever field of work is added: it costs what a record with nothing but its tensors and its place costs."""
+    worked = OpRecord(
+        "x",
+        "a",
+        0,
+        5,
+        9,
+        4,
+        4,
+        (TensorInfo((2,), "int8"),),
+        "backward",
+        True,
+        3,
+        True,
+        "int8",
+        ("main", "3"),
+        (0,),
+        "x",
+    )
+    (free,) = without_layers(made(worked, uncounted={}), "a").operators
+    idle = OpRecord("x", "", -1, 0, 0, 0, 0, worked.outputs, "backward", True, node=("main", "3"), reads=(0,))
+    assert free == idle
+
+
+def test_what_is_left_out_twice_stays_in_memory() -> None:
+    trace = without_layers(without_layers(made(uncounted={}), "a"), "b")
+    assert [layer.path for layer in trace.left_out] == ["a", "b"]
+    assert [weight.count for weight in trace.parameters_in_memory] == [6]
