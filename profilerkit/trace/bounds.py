@@ -157,7 +157,8 @@ def compute_spread(choices: Iterable[Choice], column: str, inside: Callable[[str
     below = above = 0
     for choice in choices:
         sides = [_measure_side(branch, column, inside) for branch in choice.branches]
-        if choice.decides_more and any(side.most for side in sides):
+        is_open = choice.decides_more and any(side.most for side in sides)
+        if is_open or not all(side.has_ends for side in sides):
             return WorkSpread(None, None)
         counted = sides[choice.counted].counted
         below += counted - min(side.least for side in sides)
@@ -166,19 +167,21 @@ def compute_spread(choices: Iterable[Choice], column: str, inside: Callable[[str
 
 
 class _Side(NamedTuple):
-    """The work of a branch as it is counted, at least, and at most."""
+    """The work of a branch as it is counted, at least and at most, and whether the last two are known."""
 
     counted: int
     least: int
     most: int
+    has_ends: bool
 
 
 def _measure_side(branch: Branch, column: str, inside: Callable[[str], bool]) -> _Side:
-    """Return the work of a branch inside some layers."""
+    """Return the work of a branch inside some layers, with the choices inside it."""
     index = WORK.index(column)
     counted = sum(work[index] for path, work in branch.work.items() if inside(path))
-    spread = compute_spread(branch.choices, column, inside)
-    return _Side(counted, counted - (spread.below or 0), counted + (spread.above or 0))
+    below, above = compute_spread(branch.choices, column, inside)
+    has_ends = below is not None and above is not None
+    return _Side(counted, counted - (below or 0), counted + (above or 0), has_ends)
 
 
 def without(choices: Iterable[Choice], gone: set[str]) -> tuple[Choice, ...]:

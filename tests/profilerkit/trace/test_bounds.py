@@ -45,6 +45,18 @@ def test_a_choice_that_decides_more_has_no_ends_unless_it_does_nothing() -> None
     assert compute_spread([replace(OUTER, decides_more=True)], "macs", lambda path: path == "c") == (0, 0)
 
 
+@pytest.mark.parametrize("counted", [0, 1])
+def test_a_choice_inside_a_branch_that_has_no_ends_leaves_none_to_the_choice_around_it(counted: int) -> None:
+    """It does so at any depth, whichever branch is counted; of a layer that it does nothing in, the ends are known."""
+    open_inner = replace(INNER, decides_more=True)
+    around = replace(OUTER, branches=(Branch({"a": (2, 4)}), Branch({"b": (6, 12)}, (open_inner,))), counted=counted)
+    farther = Choice((Branch({}), Branch({}, (around,))), 0, "around both")
+    for choice in (around, farther):
+        assert compute_spread([choice], "macs", everywhere) == (None, None)
+        assert compute_spread([choice], "macs", lambda path: path == "b") == (None, None)
+    assert compute_spread([around], "macs", lambda path: path == "a") == ((0, 2) if counted else (2, 0))
+
+
 def test_layers_that_are_left_out_leave_their_part_of_a_choice() -> None:
     assert compute_spread(without([OUTER], {"b"}), "macs", everywhere) == (0, 2)
 
