@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import Any, Literal, NamedTuple
 
 from ..arguments.names import status_name
@@ -216,11 +217,18 @@ def side_by_side(reports: Sequence[Report], names: Sequence[str] | None = None) 
 
 
 def distinct_names(names: Iterable[str]) -> list[str]:
-    """Give models of one name a number each, so that a reader can tell the columns apart."""
+    """Give models of one name a number each, so that a reader can tell the columns apart.
+
+    >>> distinct_names(["A", "B", "A"]), distinct_names(["A", "A", "A (1)"])  # a number that a name has is passed over
+    (['A (1)', 'B', 'A (2)'], ['A (2)', 'A (3)', 'A (1)'])
+    """
     listed = list(names)
-    numbers: Counter[str] = Counter()
+    frequencies = Counter(listed)
+    numbers = {name: count(1) for name in frequencies}
     distinct = []
     for name in listed:
-        numbers[name] += 1
-        distinct.append(f"{name} ({numbers[name]})" if listed.count(name) > 1 else name)
+        if frequencies[name] > 1:
+            numbered = (f"{name} ({number})" for number in numbers[name])
+            name = next(free for free in numbered if free not in frequencies)
+        distinct.append(name)
     return distinct

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from profilerkit import Comparative, Completeness, Measurement, Report, UnknownStatusError
-from profilerkit.results.comparison import Comparison
+from profilerkit.results.comparison import Comparison, distinct_names, side_by_side
 from profilerkit.results.report import StatusRecord
 from profilerkit.trace.bounds import Bounds
 
@@ -108,3 +108,11 @@ def test_the_metrics_of_a_comparison_as_a_frame() -> None:
     assert math.isnan(frame.loc["size", "ratio of Other"])
     with pytest.raises(ValueError, match="no table 'operators' in a comparison; it has 'metrics' and 'layers'"):
         BOTH.to_pandas("operators")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("names", [["A", "A", "A (1)"], ["A (2)", "A", "A"], ["A", "A", "A (1)", "A (1)"], ["A"] * 3])
+def test_no_model_of_a_comparison_hides_another(names: list[str]) -> None:
+    """A model may have the very name that the number of another would give."""
+    comparison = side_by_side([report(name, record("macs", value, str(value))) for value, name in enumerate(names)])
+    assert list(comparison["macs"].values()) == list(range(len(names)))
+    assert all(f"{name} (" in f"{found} (" for name, found in zip(names, distinct_names(names), strict=True))
