@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import prod
 from typing import Any
 
 from ..error_text import error_line
 from ..trace.dtypes import element_bytes
-from .keras_kinds import is_any_keras
+from .keras_kinds import is_any_keras, is_shipped_class
 from .keras_layers import collect_without_values, flat_layers
 from .keras_variables import lacks_weights
 
@@ -19,13 +19,23 @@ def count_state_bytes(model: Any, make_variables: Callable[[Any, Any], Iterable[
     """Return the bytes of a compiled model's optimizer state: 0 for a model that is not compiled, or none of Keras.
 
     Single numbers, such as the step and the learning rate, are left out. Where the state is not known a text is
-    returned, with what is missing. ``make_variables`` returns what an optimizer that is not built would make for a
-    model, by default as Keras 3 does on any framework.
+    returned, with what is missing. It is not known where a ``train_step`` of the user's uses optimizers that are
+    attributes of the model, as adversarial models do: only that code tells which weights each of them trains.
+    ``make_variables`` returns what an optimizer that is not built would make for a model, by default as Keras 3 does on
+    any framework.
     """
-    optimizer = getattr(model, "optimizer", None) if is_any_keras(model) else None
+    if not is_any_keras(model):
+        return 0
+    optimizer = getattr(model, "optimizer", None)
+    inner: Any = getattr(optimizer, "inner_optimizer", optimizer)
+    others = _list_further_optimizers(model, (optimizer, inner))
+    if others:
+        names = ", ".join(others)
+        return (
+            f"the state of the optimizers that the model has in {names}; give optimizer='adam' for one of all weights"
+        )
     if optimizer is None:
         return 0
-    inner = getattr(optimizer, "inner_optimizer", optimizer)
     missing = f"the state of the optimizer {type(inner).__name__}"
     if any(map(lacks_weights, flat_layers(model))):
         return f"{missing} for weights that the model's first call makes; build the model, or give optimizer='adam'"
@@ -39,13 +49,36 @@ def count_state_bytes(model: Any, make_variables: Callable[[Any, Any], Iterable[
     return sum(_count_bytes(variable) for variable in variables)
 
 
-def _count_bytes(variable: Any) -> int:
-    return int(prod(variable.shape) * element_bytes(getattr(variable.dtype, "name", variable.dtype)))
+def _list_further_optimizers(model: Any, compiled: Sequence[Any]) -> list[str]:
+    """Return the names of the attributes of a model that hold optimizers of Keras, other than the compiled ones."""
+    compiled_ids = set(map(id, compiled))
+    return [
+        name
+        for name, value in vars(model).items()
+        if any(_is_optimizer(item) and id(item) not in compiled_ids for item in _list_items(value))
+    ]
+
+
+def _list_items(value: Any) -> Iterable[Any]:
+    """Return what an attribute holds: the items of a list or mapping, else the value itself."""
+    if isinstance(value, Mapping):
+        return value.values()
+    return value if isinstance(value, (list, tuple)) else (value,)
+
+
+def _is_optimizer(value: Any) -> bool:
+    """Return whether a value is an optimizer of Keras 3, of ``tf_keras`` or of its older ones, ``OptimizerV2``."""
+    return any(base.__name__ in ("Optimizer", "OptimizerV2") and is_shipped_class(base) for base in type(value).__mro__)
 
 
 def _list_arrays(variables: Any) -> list[Any]:
     """Return those that are no single numbers; older classes list them when they are called."""
-    return [one for one in (variables() if callable(variables) else variables) if len(one.shape)]
+    listed = variables() if callable(variables) else variables
+    return [variable for variable in listed if len(variable.shape)]
+
+
+def _count_bytes(variable: Any) -> int:
+    return int(prod(variable.shape) * element_bytes(getattr(variable.dtype, "name", variable.dtype)))
 
 
 def _make_variables(model: Any, optimizer: Any) -> list[Any]:

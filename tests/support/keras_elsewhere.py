@@ -305,3 +305,30 @@ def test_a_model_that_is_not_compiled_has_no_optimizer() -> None:
     holder = cast(Any, BACKEND)
     assert holder.optimizer_state(stack_layers((6,), layers.Dense(5))) == 0
     assert holder.optimizer_state(lambda x: x) == 0
+
+
+def test_the_state_of_optimizers_of_the_users_own_training_step_is_said_to_be_missing() -> None:
+    """Keras compiles RMSprop where a subclass gives it none: that trains nothing here, and is not counted."""
+
+    class Adversarial(keras.Model):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.judge = layers.Dense(2)
+
+        def compile(self, one: Any, others: Any) -> None:
+            super().compile()
+            self.judge_optimizer, self.further = one, others
+
+        def call(self, x: Any) -> Any:
+            return self.judge(x)
+
+    model = Adversarial()
+    model(ones(1, 3))
+    model.compile(keras.optimizers.Adam(), {"generator": keras.optimizers.Adam()})
+    status = profile(model, ones(1, 3), metrics=["training_memory"]).status("training_memory")
+    assert status.completeness.value == "partial"
+    assert any("the optimizers that the model has in judge_optimizer, further" in text for text in status.missing)
+    own = stack_layers((6,), layers.Dense(5))
+    own.chosen = keras.optimizers.Adam()
+    own.compile(own.chosen)  # the compiled one, under another name too: two values for each of 35 elements
+    assert cast(Any, BACKEND).optimizer_state(own) == 4 * 2 * 35
