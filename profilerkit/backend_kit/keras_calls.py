@@ -12,6 +12,10 @@ from .keras_layers import read_input_structure
 __all__ = ["call_arguments", "read_declared_call", "read_declared_shapes"]
 
 
+#: The parameters of Keras' ``call`` of functional and sequential models.
+_PARAMETERS = frozenset({"inputs", "training", "mask"})
+
+
 class CallArguments(NamedTuple):
     """The arguments of a call, by position and by name."""
 
@@ -20,16 +24,16 @@ class CallArguments(NamedTuple):
 
 
 def call_arguments(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> CallArguments:
-    """Return the arguments of a Keras model's call: functional and sequential models take one structure of inputs."""
-    takes_one_structure = any(base.__name__ in ("Functional", "Sequential") for base in type(model).__mro__)
-    if not takes_one_structure:
+    """Return the arguments of a Keras model's call: functional and sequential models take one structure of inputs.
+
+    A model may declare an input that has the name of a parameter, such as ``mask``: then the name stands for the input.
+    """
+    if not _takes_one_structure(model):
         return CallArguments(args, kwargs)
-    has_own_call = type(model).call.__module__.partition(".")[0] not in ("keras", "tf_keras")
-    if has_own_call:
-        return CallArguments(args, kwargs)
-    settings = {name: value for name, value in kwargs.items() if name in ("training", "mask")}
-    named = {name: value for name, value in kwargs.items() if name not in ("training", "mask", "inputs")}
-    positional = (*args, kwargs["inputs"]) if "inputs" in kwargs else args
+    parameters = _PARAMETERS - _list_input_names(model)
+    settings = {name: value for name, value in kwargs.items() if name in parameters}
+    named = {name: value for name, value in kwargs.items() if name not in parameters}
+    positional = (*args, settings.pop("inputs")) if "inputs" in settings else tuple(args)
     if not positional and named:
         return CallArguments((named,), settings)
     if len(positional) > 1:
@@ -39,20 +43,34 @@ def call_arguments(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -
 
 def read_declared_shapes(model: Any) -> list[tuple[int | None, ...]]:
     """Return the shapes of the inputs that a Keras model declares; an empty list if it declares none."""
-    try:
-        symbolic = model.inputs
-    except AttributeError:
-        return []
-    return [tuple(tensor.shape) for tensor in symbolic or ()]
+    return [tuple(tensor.shape) for tensor in _list_symbolic(model)]
 
 
 def read_declared_call(model: Any) -> ModelInputs | None:
     """Return the call that a Keras model declares, with a `DeclaredInput` for each tensor; None if it declares none."""
-    try:
-        symbolic = tuple(model.inputs or ())
-    except AttributeError:
+    symbolic = _list_symbolic(model)
+    if not symbolic:
         return None
     structure = read_input_structure(model)
-    if isinstance(structure, Mapping) and {id(value) for value in structure.values()} == set(map(id, symbolic)):
-        return ModelInputs(**structure).map(DeclaredInput.of) if structure else None
-    return ModelInputs(*symbolic).map(DeclaredInput.of) if symbolic else None
+    is_named = isinstance(structure, Mapping) and set(map(id, structure.values())) == set(map(id, symbolic))
+    return (ModelInputs(**structure) if is_named else ModelInputs(*symbolic)).map(DeclaredInput.of)
+
+
+def _takes_one_structure(model: Any) -> bool:
+    """Return whether the ``call`` of a model is that of Keras' functional or sequential models."""
+    is_graph = any(base.__name__ in ("Functional", "Sequential") for base in type(model).__mro__)
+    return is_graph and type(model).call.__module__.partition(".")[0] in ("keras", "tf_keras")
+
+
+def _list_symbolic(model: Any) -> tuple[Any, ...]:
+    """Return the symbolic tensors that a model declares as its inputs; none if it declares none."""
+    try:
+        return tuple(model.inputs or ())
+    except AttributeError:
+        return ()
+
+
+def _list_input_names(model: Any) -> set[str]:
+    """Return the names by which Keras takes the inputs of a model: their own, and the keys of a mapping of them."""
+    structure = read_input_structure(model)
+    return {tensor.name for tensor in _list_symbolic(model)} | set(structure if isinstance(structure, Mapping) else ())

@@ -332,3 +332,16 @@ def test_the_state_of_optimizers_of_the_users_own_training_step_is_said_to_be_mi
     own.chosen = keras.optimizers.Adam()
     own.compile(own.chosen)  # the compiled one, under another name too: two values for each of 35 elements
     assert cast(Any, BACKEND).optimizer_state(own) == 4 * 2 * 35
+
+
+@pytest.mark.parametrize("names", [("x", "mask"), ("inputs", "training"), ("mask",)])
+@pytest.mark.parametrize("is_mapping", [True, False])
+def test_inputs_with_the_names_of_keras_parameters_are_inputs(names: tuple[str, ...], is_mapping: bool) -> None:
+    """A dense layer of 4 x 2 on the sum of the inputs: for a batch of 1 as declared, and of 3 as given."""
+    inputs = [keras.Input((4,), name=name) for name in names]
+    total = layers.add(inputs) if len(inputs) > 1 else inputs[0]
+    named = dict(zip(names, inputs, strict=True))
+    model = keras.Model(named if is_mapping else inputs, layers.Dense(2)(total))
+    given = {name: ones(3, 4) for name in names}
+    assert profile(model, metrics=["macs"], strict=True)["macs"] == 4 * 2
+    assert profile(model, given, metrics=["macs"], strict=True)["macs"] == 3 * 4 * 2
