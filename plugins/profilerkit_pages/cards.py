@@ -97,7 +97,7 @@ def summarize(result: Report | Comparison, grid: Grid) -> Summary:
             names.append(_name_text(title, records))
         elif form is _Form.CARD:
             card = Card(title, visible(present[0].description), _list_values(result, records, grid, row))
-            shared = _identify(card, records) or key
+            shared = _identify(records) or key
             cards[shared] = cards[shared].join(card) if shared in cards else card
     return Summary(tuple(cards.values()), _join_alike(gaps), tuple(names))
 
@@ -106,7 +106,7 @@ def _choose_form(records: Sequence[StatusRecord]) -> _Form:
     """Return how a metric is shown that has these records."""
     if all(record.value is None for record in records):
         return _Form.GAP
-    if any(isinstance(record.value, Table) for record in records):
+    if any(isinstance(record.value, Table) and record.value for record in records):
         return _Form.NOTHING
     return _Form.CARD if any(map(_is_value, records)) else _Form.NAME
 
@@ -151,16 +151,18 @@ def _list_values(
     return tuple(describe_value(result, record, grid, row) for record in records if record is not None)
 
 
-def _identify(card: Card, records: Sequence[StatusRecord | None]) -> object:
-    """Return what is equal for cards that show the same; None unless all values are complete counts other than 0."""
-    counts = [
-        record is not None
-        and record.completeness is Completeness.COMPLETE
-        and bool(record.value)
-        and not isinstance(record.value, Measurement)
-        for record in records
-    ]
-    return (card.values, tuple(record.base_unit for record in records if record)) if all(counts) else None
+def _identify(records: Sequence[StatusRecord | None]) -> object:
+    """Return what is equal for metrics that share a card; None unless all values are complete, and neither 0 nor times.
+
+    The values themselves are compared: those of a comparison are rounded where they are shown.
+    """
+    known = [record for record in records if record is not None and _is_known(record)]
+    return tuple((record.value, record.base_unit) for record in known) if len(known) == len(records) else None
+
+
+def _is_known(record: StatusRecord) -> bool:
+    is_exact = record.completeness is Completeness.COMPLETE and not isinstance(record.value, Measurement)
+    return is_exact and _is_value(record) and bool(record.value)
 
 
 #: How many bars the small distribution on a card has, and how high they are in its own units.
