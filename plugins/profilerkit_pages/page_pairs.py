@@ -6,11 +6,12 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from profilerkit.foreign_text import visible
+from profilerkit.trace.bounds import Sign
 from profilerkit.trace.layer_paths import nearest_around
 
 from .page_parts import pack
 from .page_records import ColumnData
-from .page_tables import Row, describe_column, merge_rows, write_layer_name
+from .page_tables import Row, describe_column, find_signs, merge_rows, write_layer_name
 
 if TYPE_CHECKING:
     from profilerkit.results.comparison import Comparison
@@ -102,13 +103,21 @@ def _describe_values(key: str, layers: Sequence[_BothSides], names: tuple[str, s
     if all(value is None for value in references) or all(value is None for value in others):
         return
     changes = [None if reference is None or other is None else other - reference for reference, other in pairs]
+    signs = find_signs(key, [layer.reference or {} for layer in layers])
+    other_signs = find_signs(key, [layer.other or {} for layer in layers])
+    # Where one of the two is a bound, the change may be less or more.
+    change_signs = {
+        index: [Sign.BETWEEN, changes[index]] for index in signs | other_signs if changes[index] is not None
+    }
     reference_name, other_name = names
-    for suffix, values, label in (
-        ("", references, reference_name),
-        ("_other", others, other_name),
-        ("_difference", changes, "change"),
+    for suffix, values, label, signed in (
+        ("", references, reference_name, signs),
+        ("_other", others, other_name, other_signs),
+        ("_difference", changes, "change", change_signs),
     ):
         for column in describe_column(key, values):
+            if signed:
+                column["signed"] = signed
             yield {
                 **column,
                 "key": f"{key}{suffix}",

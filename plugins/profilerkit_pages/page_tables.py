@@ -29,6 +29,7 @@ __all__ = [
     "describe_column",
     "describe_layers",
     "find_places",
+    "find_signs",
     "list_tables",
     "make_plain",
     "merge_rows",
@@ -43,7 +44,7 @@ def list_tables(report: Report, layers: Sequence[Row]) -> Iterator[dict[str, Any
     """Yield the tables beside that of the layers: layers by what they take themselves, types, operators, metrics."""
     operators = report.operators or ()
     if layers:
-        yield from _list_layer_tables(_forget_uncounted(layers, operators))
+        yield from _list_layer_tables(layers)
     if operators:
         work = {key: key for key in (*WORK, *TRAFFIC) if key in operators[0]}
         yield _describe_table("By operator", "operator", "operator", _add_up(operators, "operator", work, "calls"))
@@ -52,11 +53,11 @@ def list_tables(report: Report, layers: Sequence[Row]) -> Iterator[dict[str, Any
             yield _describe_table(visible(record.friendly_name), record.value.columns[0], "row", record.value)
 
 
-def _forget_uncounted(layers: Iterable[Row], operators: Iterable[Row]) -> list[Row]:
+def _forget_uncounted(layers: Iterable[Row], operators: Iterable[Row]) -> list[dict[str, Any]]:
     """Return the layers without the work of their own where an operator is not counted: it is unknown, and not less."""
     uncounted = {operator["layer"] for operator in operators if operator.get("missing")}
     unknown = {f"own_{column}": None for column in WORK}
-    return [{**layer, **unknown} if layer["path"] in uncounted else layer for layer in layers]
+    return [{**layer, **unknown} if layer["path"] in uncounted else dict(layer) for layer in layers]
 
 
 def _list_layer_tables(layers: Sequence[Row]) -> Iterator[dict[str, Any]]:
@@ -156,7 +157,7 @@ def merge_rows(report: Report) -> list[dict[str, Any]]:
         elif all(is_number(whole.get(column)) for column in TRAFFIC):
             whole["bytes_moved"] = sum(whole[column] for column in TRAFFIC)
         merged.append(whole)
-    return merged
+    return _forget_uncounted(merged, report.operators or ())
 
 
 def _is_by_layer(value: Any) -> bool:
@@ -199,7 +200,7 @@ def describe_layers(rows: Sequence[Row]) -> dict[str, Any]:
     columns: list[ColumnData] = []
     for key in keys:
         for column in describe_column(key, [row.get(key) for row in rows]):
-            signed = _find_signs(key, rows)
+            signed = find_signs(key, rows)
             if signed:
                 column["signed"] = signed
             columns.append(column)
@@ -270,7 +271,7 @@ def describe_column(key: str, values: Sequence[Any]) -> Iterator[ColumnData]:
     }
 
 
-def _find_signs(key: str, rows: Sequence[Row]) -> dict[int, list[Any]]:
+def find_signs(key: str, rows: Sequence[Row]) -> dict[int, list[Any]]:
     """Return by the index of a row what a count that is a bound is shown as: "≥ " or another sign, and a number."""
     written = {index: write_row_value(row, key) for index, row in enumerate(rows) if f"{key}_low" in row}
     return {index: [sign, number] for index, (sign, number) in written.items() if sign}

@@ -1,0 +1,68 @@
+"""What a page says of values that are bounds, unknown, or alike only where they are rounded."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from page_reports import SMALL, layer_table, small, status, with_bounds
+
+from profilerkit import Comparison, Report, Scale
+from profilerkit.render import render
+from profilerkit.trace.table import Table
+from profilerkit_pages.page_data import page_data
+
+
+def _unpack(values: Any) -> list[Any]:
+    return [values["of"][place] for place in values["at"]] if isinstance(values, dict) else values
+
+
+def _report(name: str, total: int, trainable: int) -> Report:
+    """Return a report of two counts, which are written with four digits."""
+    records = [
+        status(key, count, f"{count / 1e6:.4g} M", scale=Scale.SI)
+        for key, count in (("total_params", total), ("trainable_params", trainable))
+    ]
+    return Report(name, "fake", "module.Net", {record.key: record for record in records})
+
+
+@pytest.mark.parametrize("others", [(), (_report("b", 1_230_999, 1_230_999),)])
+@pytest.mark.parametrize(("trainable", "is_shared"), [(1_231_003, True), (1_231_002, False)])
+def test_metrics_share_a_card_only_where_their_values_are_equal(
+    others: tuple[Report, ...], trainable: int, is_shared: bool
+) -> None:
+    """1,231,003 and 1,231,002 are both "1.231 M"."""
+    first = _report("a", 1_231_003, trainable)
+    page = render(Comparison(first, others) if others else first, "html")
+    assert ("Total Params, Trainable Params" in page) is is_shared
+
+
+def test_a_table_without_rows_is_named() -> None:
+    """A page has no table of it, so the summary says that there is one."""
+    page = render(replace(small(), statuses={"kernels": status("kernels", Table(()), "0 kernels")}), "html")
+    assert "Kernels (0 kernels)" in page
+
+
+def test_bounds_of_two_models_have_their_signs_and_their_change_is_no_number_that_is_known() -> None:
+    """Of the five layers `second` alone is exact; `block.act` is counted as 0, and at most 7."""
+    (sides,) = page_data(Comparison(with_bounds(), (small("Student"),)))["sides"]
+    assert sides is not None
+    columns = {column["key"]: column for column in sides["columns"]}
+    assert columns["macs"]["signed"] == {0: ["≥ ", 4224], 1: ["≤ ", 128], 2: ["~ ", 128], 3: ["≤ ", 7]}
+    assert "signed" not in columns["macs_other"]
+    assert columns["macs_difference"]["signed"] == {place: ["~ ", 0] for place in range(4)}
+    assert not any("signed" in column for key, column in columns.items() if not key.startswith("macs"))
+
+
+def test_what_a_layer_does_itself_is_unknown_where_an_operator_of_it_is_not_counted() -> None:
+    """In the tree of one model, and in the tree of two, where the change is unknown too."""
+    rows = [{**row, "missing": "not counted" if row["layer"] == "second" else ""} for row in small().operators or ()]
+    partial = replace(small(), operators=Table(rows))
+    data = page_data(Comparison(partial, (small("Student", layers=SMALL),)))
+    tree = {column["key"]: _unpack(column["values"]) for column in data["reports"][0]["layers"]["columns"]}
+    assert (tree["own_macs"], tree["macs"]) == ([0, 0, 128, 0, None], [4224, 128, 128, 0, 4096])
+    (sides,) = data["sides"]
+    assert sides is not None
+    columns = {column["key"]: _unpack(column["values"]) for column in sides["columns"]}
+    assert columns["own_macs"] == [0, 0, 128, 0, None]
+    assert columns["own_macs_other"] == [row["own_macs"] for row in layer_table(SMALL)]
+    assert columns["own_macs_difference"] == [0, 0, 0, 0, None]
