@@ -112,8 +112,9 @@ class Ceilings:
 
 
 def _require_cpu(report: Report) -> None:
-    device = report.arguments.get("device", "cpu").strip("'\"")
-    if device not in ("cpu", "None"):
+    # Without an argument, a model runs on the device of its weights. Backends write "cpu", "cpu:0" or "/CPU:0".
+    device = report.environment.get("device") or report.arguments.get("device", "cpu").strip("'\"")
+    if device != "None" and "cpu" not in device.lower():
         raise ArgumentError(
             f"the model of this report ran on {device}, and the ceilings of this machine's CPU are measured; use "
             "Ceilings.of_device(name), or give both as numbers: Ceilings(...)"
