@@ -69,10 +69,11 @@ def draw(result: Report | Comparison, kind: str, *, figsize: tuple[float, float]
     if offer is None:
         raise ArgumentError(f"no figure {kind!r}; there are, nearest first: {', '.join(by_likeness(kind, kinds()))}")
     function = load_offer(offer)
-    parameters = inspect.signature(function).parameters
-    accepted = [*list(parameters)[1:], "figsize"]
-    for name in sorted(options.keys() - parameters.keys()):
-        raise ArgumentError(f"figure {kind!r} takes no option {name!r}; {argument_hint(name, accepted, _INSTEAD)}")
+    accepted = list(inspect.signature(function).parameters)[1:]  # the first is the result
+    unknown = sorted(options.keys() - set(accepted))
+    if unknown:
+        hint = argument_hint(unknown[0], [*accepted, "figsize"], _INSTEAD)
+        raise ArgumentError(f"figure {kind!r} takes no option {unknown[0]!r}; {hint}")
     size = None if figsize is None else _SIZE("figsize", figsize)
     with contained(offer.plugin, f"figure {kind!r}", wrapped=True):
         figure = function(result, **options)
