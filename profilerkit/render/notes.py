@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ..results.comparison import Comparison
     from ..results.report import Report, StatusRecord
 
-__all__ = ["describe_batch", "make_comparison_notes", "make_notes", "top_row_note"]
+__all__ = ["describe_batch", "explain_incomplete", "make_comparison_notes", "make_notes", "top_row_note"]
 
 #: What is said of one value that is no exact one, and of several, before the reason.
 _SENTENCES = {
@@ -99,7 +99,7 @@ def _list_notes(report: Report, silent: Collection[str]) -> Iterator[str]:
     for record in list_records(report, Table):
         notes = (top_row_note(record.value), _describe_gap(record.value))
         yield from (f"{record.friendly_name}: {note}" for note in notes if note)
-    yield from _explain_incomplete([record for record in report.statuses.values() if record.key not in silent])
+    yield from explain_incomplete([record for record in report.statuses.values() if record.key not in silent])
     yield from report.notes
     if any(record.value.is_noisy for record in list_records(report, Measurement)):
         yield "noisy times: measure longer, such as max_seconds=30, while nothing else runs"
@@ -112,7 +112,7 @@ class _Lack(NamedTuple):
     reason: str
 
 
-def _explain_incomplete(records: Iterable[StatusRecord]) -> Iterator[str]:
+def explain_incomplete(records: Iterable[StatusRecord]) -> Iterator[str]:
     """Yield why values are partial or missing, once for all metrics that lack the same."""
     names_by_lack: dict[_Lack, list[str]] = {}
     for record in records:

@@ -10,6 +10,7 @@ from profilerkit.results.checked_tables import short
 
 from .canvas import (
     COLOURS,
+    explain_metric,
     find_end,
     finish,
     legend_above,
@@ -145,7 +146,7 @@ def _mark_knees(upper: Any, lower: Any, sweeps: Sequence[_Rows]) -> None:
 def _write_notes(reports: Sequence[Report], sweeps: Sequence[_Rows]) -> list[str]:
     names = ", ".join(report.name for report, rows in zip(reports, sweeps, strict=True) if not _find_knees(rows))
     note = f"No knee within these sizes for {names}: more samples at once may bring more throughput still."
-    return [note] if names else []
+    return [*([note] if names else []), *explain_metric(reports, "batch_sweep")]
 
 
 def _label_sizes(axis: Any, sizes: Sequence[int]) -> None:

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from profilerkit.count_text import format_count
 from profilerkit.foreign_text import visible
 from profilerkit.piping.quantity import Scale, scale_value
+from profilerkit.render.notes import explain_incomplete
+from profilerkit.render.values import KINDS, Column, write_row_value
 from profilerkit.results.comparison import Comparison, require_result
+from profilerkit.trace.records import LayerTable
 
 if TYPE_CHECKING:
     from profilerkit.results.report import Report
-    from profilerkit.trace.records import LayerTable
 
 __all__ = [
     "COLOURS",
     "GREY",
+    "explain_column",
+    "explain_metric",
     "find_end",
     "finish",
     "label_layer",
@@ -186,3 +190,32 @@ def why_missing(report: Report, key: str) -> str:
     if record is None:
         return f"profile the model with metrics=[{key!r}]"
     return f"{key} is {record.completeness.value}: {'; '.join(record.missing) or 'it holds no such values'}"
+
+
+def explain_metric(reports: Sequence[Report], key: str) -> Iterator[str]:
+    """Yield for each report what is missing in its value of a metric, as the notes of a report say it."""
+    for report in reports:
+        yield from _explain(report, [key], len(reports) > 1)
+
+
+def explain_column(reports: Sequence[Report], name: str) -> Iterator[str]:
+    """Yield for each report what is missing in a column of its layers: what the metric of that column misses."""
+    whole_name = name.removeprefix("own_")
+    for report in reports:
+        keys = [
+            key
+            for key, record in report.statuses.items()
+            if key == whole_name or (isinstance(record.value, LayerTable) and name in record.value.columns)
+        ]
+        if keys:
+            yield from _explain(report, keys, len(reports) > 1)
+            continue
+        sign, _ = write_row_value(report.layerwise[0], whole_name)
+        if sign:
+            yield f"{Column.of(name).title} of {report.name}: {KINDS[sign]}, as not all operators are counted exactly"
+
+
+def _explain(report: Report, keys: Iterable[str], is_named: bool) -> Iterator[str]:
+    records = [report.statuses[key] for key in keys if key in report.statuses]
+    for note in explain_incomplete(records):
+        yield f"{report.name}: {note}" if is_named else note

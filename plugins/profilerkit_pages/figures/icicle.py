@@ -12,7 +12,7 @@ from profilerkit.render.values import Column
 from profilerkit.trace.layer_paths import find_deepest
 from profilerkit.trace.layer_view import group_children
 
-from .canvas import COLOURS, GREY, finish, new_figure, one_or_two, plain, require_column, require_layers
+from .canvas import COLOURS, GREY, explain_column, finish, new_figure, one_or_two, plain, require_column, require_layers
 
 if TYPE_CHECKING:
     from profilerkit.results.comparison import Comparison
@@ -49,8 +49,8 @@ def icicle(result: Report | Comparison, by: str = "macs", depth: int | None = No
             read, and -1 the innermost layers.
 
     Raises:
-        ValueError: a report has no layers or no such column, or the model's total in it is zero; or a comparison has
-            more than two models.
+        ValueError: a report has no layers or no such column, it is an ``own_`` column, or the model's total in it is
+            zero; or a comparison has more than two models.
         ImportError: matplotlib is missing.
     """
     by, depth = COLUMNS("by", by), DEPTH("depth", depth)
@@ -63,6 +63,7 @@ def icicle(result: Report | Comparison, by: str = "macs", depth: int | None = No
     notes = [
         f"The height of a box is its {column.in_a_sentence}, with the layers inside; the whole is {wholes}.",
         "" if deepest is None else f"Layers deeper than {deepest} are not drawn; give depth= for more.",
+        *explain_column(reports, by),
     ]
     return finish(figure, reports, f"{column.in_a_sentence} of the layers", notes)
 
@@ -202,6 +203,8 @@ class Picture(NamedTuple):
 
 def arrange(report: Report, by: str, depth: int | None) -> Picture:
     """Return the boxes of a report; raises `ValueError` where there is nothing to draw."""
+    if by.startswith("own_"):
+        raise ValueError(f"icicle draws layers inside each other, and {by!r} leaves out those inside; give {by[4:]!r}")
     layers = require_layers(report)
     require_column(report, layers, by)
     root = layers[0]

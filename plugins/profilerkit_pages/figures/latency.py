@@ -14,6 +14,7 @@ from profilerkit.times.median import is_supported, samples_needed
 
 from .canvas import (
     COLOURS,
+    explain_metric,
     find_end,
     finish,
     list_reports,
@@ -83,6 +84,7 @@ def latency(
         _explain_marks(drawn),
         _describe_left_out(left_out, fewest),
         "The models lie far apart: each has an axis of its own." if have_own_axes else "",
+        *explain_metric(reports, metric),
     ]
     return finish(figure, reports, f"{records[0].friendly_name}{_name_batch(reports)}", notes)
 

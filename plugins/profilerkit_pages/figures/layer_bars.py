@@ -15,6 +15,7 @@ from profilerkit.trace.records import LayerTable
 
 from .canvas import (
     COLOURS,
+    explain_column,
     finish,
     label_layer,
     legend_above,
@@ -140,7 +141,8 @@ def _draw(report: Report, ranked: LayerTable, panels: list[_Panel], top: int, ty
     axes[0].set_ylim(len(shown) - 0.4, -0.6)
     kind = "types of layers" if types else "layers"
     by = panels[0].columns[0]
-    return finish(figure, [report], f"{kind} by {Column.of(by).in_a_sentence}", [_write_share(ranked, shown, by, kind)])
+    notes = [_write_share(ranked, shown, by, kind), *explain_column([report], by)]
+    return finish(figure, [report], f"{kind} by {Column.of(by).in_a_sentence}", notes)
 
 
 def _write_share(ranked: LayerTable, shown: LayerTable, by: str, kind: str) -> str:
@@ -247,7 +249,8 @@ def draw_pairs(comparison: Comparison, by: str, top: int, depth: int | None) -> 
     draw = _draw_pairs if _is_alike(comparison) else _draw_each
     figure, note = draw(comparison, by, top, depth)
     names = " and ".join(plain(report.name, 24) for report in comparison.reports)
-    return finish(figure, comparison.reports, f"layers by {Column.of(by).in_a_sentence} of {names}", [note])
+    notes = [note, *explain_column(comparison.reports, by)]
+    return finish(figure, comparison.reports, f"layers by {Column.of(by).in_a_sentence} of {names}", notes)
 
 
 def _is_alike(comparison: Comparison) -> bool:

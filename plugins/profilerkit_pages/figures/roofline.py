@@ -19,6 +19,7 @@ from ..layer_work import sum_forward_work
 from .canvas import (
     COLOURS,
     GREY,
+    explain_metric,
     finish,
     label_layer,
     new_figure,
@@ -139,7 +140,8 @@ def roofline(report: Report, ceilings: Ceilings | None = None, top: int = 5) -> 
     axis.spines[["top", "right"]].set_visible(False)
     figure.legend(loc="outside right upper", fontsize="x-small", frameon=False)
     title = "achieved FLOP/s of the layers" if layers.measured else predicted_speed
-    return finish(figure, [report], title, _list_notes(layers, ceilings))
+    times = "layer_times" if layers.measured else "predicted_layers"
+    return finish(figure, [report], title, [*_list_notes(layers, ceilings), *explain_metric([report], times)])
 
 
 def _read_layers(report: Report) -> _Layers:
@@ -184,7 +186,7 @@ def _read_prediction(report: Report) -> _Prediction:
 def _list_notes(layers: _Layers, ceilings: Ceilings | None) -> Iterator[str]:
     """Yield the sentences below the figure."""
     if layers.left_out:
-        yield f"Not drawn, without FLOPs, bytes or time of their own: {format_count(layers.left_out, 'layer')}."
+        yield f"Not drawn, without known FLOPs, bytes or time of their own: {format_count(layers.left_out, 'layer')}."
     if ceilings is None:
         yield (
             "No ceilings were given: Ceilings.measure(report) measures those of this CPU, Ceilings.of_device(name) "

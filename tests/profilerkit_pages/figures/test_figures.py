@@ -274,7 +274,7 @@ def test_a_roofline_has_a_dot_for_each_layer_below_the_ceilings() -> None:
     said = texts(figure)
     assert {"Linear", "Conv", "1  head: 40 % of the time"} <= set(said)
     assert "1 MFLOP/s and 400 kB/s,\nmeeting at 2.5 FLOPs per byte" in said
-    assert "Not drawn, without FLOPs, bytes or time of their own: 2 layers." in said
+    assert "Not drawn, without known FLOPs, bytes or time of their own: 2 layers." in said
     assert not any("Above the ceilings" in text for text in said)
 
 
