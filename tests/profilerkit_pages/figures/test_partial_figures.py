@@ -43,7 +43,7 @@ def test_a_figure_says_what_its_values_miss(kind: str, key: str, options: dict[s
 @pytest.mark.parametrize("kind", ["icicle", "layer_bars", "latency", "batch_sweep"])
 def test_a_figure_of_two_models_says_which_of_them_misses_something(kind: str) -> None:
     key = _METRICS.get(kind, "macs")
-    options = {} if kind in _METRICS else {"by": "macs"}
+    options: dict[str, Any] = {} if kind in _METRICS else {"by": "macs"}
     both = Comparison(REPORT, (_make_partial(replace(REPORT, name="other"), key),))
     said = "\n".join(texts(draw(both, kind, **options)))
     assert "other: " in said
@@ -67,7 +67,7 @@ def test_nested_boxes_are_not_drawn_by_a_column_without_the_layers_inside() -> N
 @pytest.mark.parametrize("name", ["report", "option"])
 def test_no_option_takes_the_place_of_the_result(kind: str, name: str) -> None:
     with pytest.raises(ArgumentError, match=f"takes no option '{name}'"):
-        draw(REPORT, kind, **{name: REPORT})
+        draw(REPORT, kind, **dict[str, Any]({name: REPORT}))
 
 
 @pytest.mark.parametrize("device", ["cuda:0", "/GPU:0", "gpu:0", "mps", "8 x gpu"])
