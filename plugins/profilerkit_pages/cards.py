@@ -156,13 +156,14 @@ def _identify(records: Sequence[StatusRecord | None]) -> object:
 
     The values themselves are compared: those of a comparison are rounded where they are shown.
     """
-    known = [record for record in records if record is not None and _is_known(record)]
-    return tuple((record.value, record.base_unit) for record in known) if len(known) == len(records) else None
+    exact = [record for record in records if record is not None and _is_exact(record)]
+    return tuple((record.value, record.base_unit) for record in exact) if len(exact) == len(records) else None
 
 
-def _is_known(record: StatusRecord) -> bool:
-    is_exact = record.completeness is Completeness.COMPLETE and not isinstance(record.value, Measurement)
-    return is_exact and _is_value(record) and bool(record.value)
+def _is_exact(record: StatusRecord) -> bool:
+    """Return whether a value is complete, measured by nobody, and neither 0 nor empty."""
+    is_complete = record.completeness is Completeness.COMPLETE
+    return is_complete and _is_value(record) and not isinstance(record.value, Measurement) and bool(record.value)
 
 
 #: How many bars the small distribution on a card has, and how high they are in its own units.
