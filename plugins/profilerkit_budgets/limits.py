@@ -12,6 +12,7 @@ import operator
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from os import PathLike
 from typing import Any
 
@@ -30,9 +31,14 @@ _COMPARISONS: dict[str, Callable[[float, float], bool]] = {
     "==": operator.eq,
 }
 _WRITTEN = re.compile(r"\s*(<=|>=|==|<|>)\s*([+-]?[\d_]+(?:\.\d*)?(?:[eE][+-]?\d+)?|[+-]?\.\d+)\s*([^\s\d].*?)?\s*")
-_SI = {"n": 1e-9, "u": 1e-6, "µ": 1e-6, "m": 1e-3, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
-_IEC = {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40, "Pi": 2.0**50}
-_PREFIXES = {"": 1.0, **_SI, **_IEC}
+_SI = {"n": -9, "u": -6, "µ": -6, "m": -3, "k": 3, "K": 3, "M": 6, "G": 9, "T": 12, "P": 15}
+_IEC = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50}
+#: The factor of each prefix, exactly: as floats 2.01 times 1000 is less than 2010, which a count of 2010 would break.
+_PREFIXES = {
+    "": Fraction(1),
+    **{prefix: Fraction(10) ** power for prefix, power in _SI.items()},
+    **{prefix: Fraction(2) ** power for prefix, power in _IEC.items()},
+}
 
 
 @dataclass(frozen=True)
@@ -57,7 +63,7 @@ class Limit:
             raise _refuse_limit(key, text, pattern)
         comparison, written, suffix = match.groups()
         if suffix == "%" and written[0] in "+-":  # with a sign it is a change of the baseline's value
-            return cls(key, comparison, 1 + number / 100, "x", pattern)
+            return cls(key, comparison, float(1 + _read_exactly(number) / 100), "x", pattern)
         return cls(key, comparison, number, suffix or "", pattern)
 
     @property
@@ -76,10 +82,11 @@ class Limit:
         prefixes = ", ".join(filter(None, _PREFIXES))
         raise BudgetError(f"{self}: {self.suffix!r} cannot be read; {unit}, with or without a prefix: {prefixes}")
 
-    def _times(self, factor: float) -> float:
-        if math.isinf(self.number * factor):
-            raise BudgetError(f"{self} is beyond what a number can hold; give a smaller one")
-        return self.number * factor
+    def _times(self, factor: Fraction) -> float:
+        try:
+            return float(_read_exactly(self.number) * factor)
+        except OverflowError:
+            raise BudgetError(f"{self} is beyond what a number can hold; give a smaller one") from None
 
     def allows(self, value: float, bound: float) -> bool:
         """Return whether a value keeps to the bound."""
@@ -117,6 +124,11 @@ def _read_finite(text: str) -> float | None:
     except ValueError:  # underscores alone, or at the end
         return None
     return number if math.isfinite(number) else None
+
+
+def _read_exactly(number: float) -> Fraction:
+    """Return a number as it is written: 2.01 is 201 / 100."""
+    return Fraction(str(float(number)))
 
 
 @dataclass(frozen=True)

@@ -48,6 +48,28 @@ def test_a_bound_is_read_in_base_units(text: str, unit: str) -> None:
     assert not limit.relative
 
 
+@pytest.mark.parametrize(("prefix", "power"), [("k", 3), ("M", 6), ("G", 9), ("T", 12)])
+def test_a_count_that_equals_its_limit_keeps_it(prefix: str, power: int) -> None:
+    """Hundredths of a prefix are whole numbers; 2.01 * 1000 as floats is less than 2010."""
+    wrong = []
+    for hundredths in range(1, 1000):
+        number = f"{hundredths // 100}.{hundredths % 100:02d}"
+        if Limit.parse("macs", f"== {number} {prefix}").bound("MACs") != hundredths * 10 ** (power - 2):
+            wrong.append(number)
+    assert wrong == []
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_ratio_that_equals_its_percentage_keeps_it(sign: int) -> None:
+    """Of 100 to 114 the ratio is 114 / 100; 1 + 14 / 100 as floats is more than that."""
+    wrong = [
+        percent
+        for percent in range(1, 100)
+        if Limit.parse("macs", f"== {sign * percent:+} %").number != (100 + sign * percent) / 100
+    ]
+    assert wrong == []
+
+
 def test_a_percentage_with_a_sign_is_relative_to_the_baseline() -> None:
     assert Limit.parse("macs", "<= +2%") == Limit.parse("macs", "<= 1.02x")
     assert Limit.parse("throughput", ">= -5 %") == Limit.parse("throughput", ">= 0.95x")
