@@ -27,9 +27,10 @@ _SECRETS = (
     (re.compile(r"(?<=://)[^/\s:@]+:[^/\s@]+(?=@)"), "<secret>"),
     (re.compile(r"(?i)\b((?:password|passwd|token|secret|api[_-]?key)\s*[=:]\s*)(?!<)[^\s,;&'\"]+"), r"\1<secret>"),
 )
-#: An absolute path: of a folder at the top that is one of the usual, or of two parts at the least.
+#: An absolute path: of a folder at the top that is one of the usual, or of two parts at the least. It stands alone,
+#: behind the name of a loader (``hf:/home``), or in a URL without a host (``file:///home``, ``sqlite:////home``).
 _PATH = re.compile(
-    r"(?<![\w.:/\\~-])(?:/(?:[^\s/:'\"<>|,;()\[\]{}]+/)+|/(?=(?:home|root|tmp|usr|var|opt|mnt|srv|data)\b)|[A-Za-z]:\\(?:[^\s\\:'\"<>|,;]+\\)*)"
+    r"(?:(?<![\w./\\~-])|(?<=://)|(?<=:///))(?:/(?:[^\s/:'\"<>|,;()\[\]{}]+/)+|/(?=(?:home|root|tmp|usr|var|opt|mnt|srv|data)\b)|[A-Za-z]:\\(?:[^\s\\:'\"<>|,;]+\\)*)"
 )
 #: Names of users that are words as well, which would be hidden all over the place.
 _COMMON_NAMES = frozenset(
@@ -42,7 +43,7 @@ _NAMED_FACTS = ("host", "user")
 def hide(content: Any) -> Any:
     """Return values that JSON holds, with every text in them as `hide_text` returns it; keys stay as they are.
 
-    A mapping's ``host`` and ``user`` are left out.
+    A mapping's ``host`` and ``user`` are left out if they are texts: inputs may have these names, and have shapes.
 
     >>> hide({"host": "a", "reason": "no file /home/someone/nets/net.py", "values": [1, 2.5]})
     {'reason': 'no file …/net.py', 'values': [1, 2.5]}
@@ -50,7 +51,9 @@ def hide(content: Any) -> Any:
     if isinstance(content, str):
         return hide_text(content)
     if isinstance(content, Mapping):
-        return {key: hide(value) for key, value in content.items() if key not in _NAMED_FACTS}
+        return {
+            key: hide(value) for key, value in content.items() if not (key in _NAMED_FACTS and isinstance(value, str))
+        }
     if isinstance(content, (list, tuple)):
         return [hide(item) for item in content]
     return content

@@ -12,7 +12,7 @@ import pytest
 
 from profilerkit import ArgumentError, Report, ReportFileError, profile
 from profilerkit_audits import FailureCode, Row, RowStatus, Run, Store, Value, add_report, export, hiding, read_export
-from profilerkit_audits.hiding import hide_text
+from profilerkit_audits.hiding import hide, hide_text
 from profilerkit_numpy.layers import Sequential, dense
 
 FORMS = (".parquet", ".jsonl", ".csv")
@@ -166,6 +166,11 @@ def test_another_suffix(store: Store, tmp_path: Path) -> None:
         (r"C:\Users\someone\net.py", "…/net.py"),
         ("3 FLOPs/s and/or a/b/c.py", "3 FLOPs/s and/or a/b/c.py"),
         ("https://example.org/a/b", "https://example.org/a/b"),
+        ("https://example.org:80/home/b/", "https://example.org:80/home/b/"),
+        ("file:///home/someone/net.py", "file://…/net.py"),
+        ("sqlite:////home/someone/runs.db", "sqlite:///…/runs.db"),
+        ("hf:/home/someone/bert", "hf:…/bert"),
+        (r"hf:C:\Users\someone\bert", "hf:…/bert"),
         ("postgresql://me:pw@db/x", "postgresql://<secret>@db/x"),
         ("API_KEY=abc123 rest", "API_KEY=<secret> rest"),
         ("ghp_" + "a1" * 18, "<secret>"),
@@ -175,6 +180,14 @@ def test_another_suffix(store: Store, tmp_path: Path) -> None:
 )
 def test_what_is_hidden_by_its_form(text: str, expected: str) -> None:
     assert hide_text(text) == expected
+
+
+def test_inputs_that_are_called_user_and_host_stay() -> None:
+    settings = {"input_shape": {"user": [4], "host": {"shape": [2], "dtype": "int64"}}}
+    assert hide({"settings": settings, "environment": {"user": "me", "host": "here", "cpu": "x"}}) == {
+        "settings": settings,
+        "environment": {"cpu": "x"},
+    }
 
 
 def test_names_and_secrets_of_this_machine_are_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
