@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from profilerkit.times.ratio import Ratio
 from profilerkit.trace.bounds import Bounds, Sign
 
 from .limits import Limit
 
-__all__ = ["Finding", "Verdict", "compute_excess", "divide_ends", "explain_uncertainty", "judge"]
+__all__ = ["Finding", "Verdict", "compute_excess", "divide_counts", "divide_ends", "explain_uncertainty", "judge"]
 
 
 class Verdict(Enum):
@@ -68,6 +69,15 @@ def explain_uncertainty(sign: Sign, missing: str) -> str:
 def compute_excess(value: float, bound: float) -> float | None:
     """Return the excess of a finding; see `Finding`."""
     return value / bound - 1.0 if bound > 0 else None
+
+
+def divide_counts(count: float, reference: float) -> float:
+    """Return the ratio of a count to one of the baseline; 1 for nothing that stays nothing.
+
+    >>> divide_counts(6, 4), divide_counts(6, 0), divide_counts(0, 0)
+    (1.5, inf, 1.0)
+    """
+    return 1.0 if count == reference else Ratio.of(reference, count).value
 
 
 def divide_ends(ends: Bounds, reference: float) -> Bounds:

@@ -12,11 +12,10 @@ from profilerkit.piping.outcome import Completeness
 from profilerkit.piping.quantity import format_number
 from profilerkit.render.values import Column
 from profilerkit.results.report import Report
-from profilerkit.times.ratio import Ratio
 from profilerkit.trace.alignment import align
-from profilerkit.trace.bounds import Bounds
+from profilerkit.trace.bounds import WORK, Bounds
 
-from .findings import Finding, Verdict, compute_excess, divide_ends, explain_uncertainty, judge
+from .findings import Finding, Verdict, compute_excess, divide_counts, divide_ends, explain_uncertainty, judge
 from .limits import Limit
 from .responsible import LAYER_COLUMNS, has_column
 
@@ -48,9 +47,16 @@ def check_layers(report: Report, limit: Limit, baseline: Report | None) -> Itera
 
 
 def _list_uncounted(report: Report, column: str) -> str:
-    """Return what the counts of a column lack; an empty text if they are complete."""
-    record = report.statuses.get(column)
-    return ", ".join(record.missing) if record is not None and record.completeness is Completeness.PARTIAL else ""
+    """Return what the counts of a column lack; an empty text if they are complete, or no metric says it.
+
+    What has no formula lacks MACs and FLOPs alike, so that either metric says it where the report has only one. A layer
+    that lacks one of its weights has no number at all.
+    """
+    metrics = [name for name in (column, *WORK) if name in report.statuses] if column in WORK else []
+    records = [report.statuses[name] for name in metrics[:1]]
+    return ", ".join(
+        text for record in records if record.completeness is Completeness.PARTIAL for text in record.missing
+    )
 
 
 def _read_ends(row: Mapping[str, Any], column: str, uncounted: str) -> Bounds:
@@ -97,8 +103,9 @@ class _LayerLimit:
             return Finding(self.limit, path, Verdict.FAILED, f"its {self.column} are not counted")
         column = Column.of(self.column)
         text = column.show(counted)
+        ends = _read_ends(row, self.column, self.uncounted)
         if not self.limit.relative:
-            return self._judge(path, float(counted), self._read_row(row), text)
+            return self._judge(path, float(counted), ends, text)
         if path not in self.before:
             return Finding(self.limit, path, Verdict.FAILED, f"{text}, and the baseline has no such layer")
         ends_before = self.before[path]
@@ -106,16 +113,14 @@ class _LayerLimit:
         if before is None or before != ends_before.high:
             unknown = f"{text}, and the baseline's {self.column} of it are not all known, which has no ratio"
             return Finding(self.limit, path, Verdict.UNCERTAIN, unknown)
-        ratio = Ratio.of(before, float(counted)).value if counted or before else 1.0  # nothing stays nothing
-        ends = divide_ends(self._read_row(row), before) if self.uncounted else Bounds(ratio, ratio)
-        return self._judge(path, ratio, ends, f"{format_number(ratio)}x ({text} after {column.show(before)})")
+        ratio = divide_counts(float(counted), before)
+        ratio_ends = Bounds(ratio, ratio) if ends.low == ends.high else divide_ends(ends, before)
+        return self._judge(path, ratio, ratio_ends, f"{format_number(ratio)}x ({text} after {column.show(before)})")
 
     def _judge(self, path: str, value: float, ends: Bounds, text: str) -> Finding:
         """Return the finding of a value between two ends; ``text`` shows it without the sign of a bound."""
         verdict = judge(self.limit, self.bound, ends, value)
         sign = ends.sign(value)
-        reason = explain_uncertainty(sign, self.uncounted) if verdict is Verdict.UNCERTAIN else ""
+        missing = self.uncounted or "the report does not say what is not counted"
+        reason = explain_uncertainty(sign, missing) if verdict is Verdict.UNCERTAIN else ""
         return Finding(self.limit, path, verdict, f"{sign}{text}{reason}", excess=compute_excess(value, self.bound))
-
-    def _read_row(self, row: Mapping[str, Any]) -> Bounds:
-        return _read_ends(row, self.column, self.uncounted)

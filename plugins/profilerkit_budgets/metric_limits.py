@@ -17,7 +17,7 @@ from profilerkit.times.ratio import Ratio
 from profilerkit.trace.bounds import Bounds
 
 from .baselines import describe_other_conditions
-from .findings import Finding, Verdict, compute_excess, divide_ends, explain_uncertainty, judge
+from .findings import Finding, Verdict, compute_excess, divide_counts, divide_ends, explain_uncertainty, judge
 from .limits import Limit
 from .responsible import list_responsible
 
@@ -107,20 +107,22 @@ def _explain(record: StatusRecord, verdict: Verdict) -> str:
 def _judge_ratio(report: Report, limit: Limit, baseline: Report) -> _Judgement:
     """Return what a relative limit says of a value and that of the baseline."""
     record, reference = report.status(limit.key), _require_reference(limit, baseline)
-    ratio = Ratio.of(_read_number(reference), _read_number(record))
     both = f"({record.shown} after {reference.shown})"
-    if record.sign and not isinstance(record.value, Measurement):  # a count of which not all is known
-        ends = divide_ends(record.ends or Bounds(), float(reference.value))
-        verdict = judge(limit, limit.number, ends, ratio.value)
-        detail = f"{record.sign}{format_number(ratio.value)}x {both}{_explain(record, verdict)}"
-        return _Judgement(verdict, detail, ratio.value)
-    if ratio.low == ratio.high and not ratio.is_range and not record.sign:  # two counts
-        verdict = Verdict.PASSED if limit.allows(ratio.value, limit.number) else Verdict.FAILED
-        return _Judgement(verdict, f"{format_number(ratio.value)}x {both}", ratio.value)
+    if not isinstance(record.value, Measurement) and not isinstance(reference.value, Measurement):
+        return _judge_counts(record, float(reference.value), limit, both)
+    ratio = Ratio.of(_read_number(reference), _read_number(record))
     conditions = "" if ratio.paired else _explain_imprecision(report, baseline)
     verdict = _judge_interval(ratio, limit, is_lower_bound=bool(record.sign))
     detail = f"{record.sign}{_write_interval(ratio)} {both}{conditions}{_explain(record, verdict)}"
     return _Judgement(verdict, detail, ratio.value)
+
+
+def _judge_counts(record: StatusRecord, reference: float, limit: Limit, both: str) -> _Judgement:
+    """Return what a relative limit says of a count; ``both`` shows it and the ``reference`` of the baseline."""
+    ratio = divide_counts(float(record.value), reference)
+    ends = divide_ends(record.ends or Bounds(), reference) if record.sign else Bounds(ratio, ratio)
+    verdict = judge(limit, limit.number, ends, ratio)
+    return _Judgement(verdict, f"{record.sign}{format_number(ratio)}x {both}{_explain(record, verdict)}", ratio)
 
 
 def _read_number(record: StatusRecord) -> Measurement | float:

@@ -272,6 +272,33 @@ def test_a_lower_bound_proves_nothing_but_may_break_a_limit() -> None:
     assert check_budget({"macs": "<= 0.9x"}, report, TEACHER)[0].verdict is Verdict.FAILED
 
 
+@pytest.mark.parametrize("metric", ["macs", "flops", "total_params"])
+def test_a_layer_that_is_not_all_counted_is_uncertain_whatever_metric_the_report_has(metric: str) -> None:
+    """The first layer of the teacher has 8 * 16 MACs and something without a formula: 1x of them is not certain."""
+    assert TEACHER.layers is not None
+    open_ended = {"flops_low": 256, "flops_high": None, "macs_low": 128, "macs_high": None}
+    rows = [
+        {**row, "flops": 2 * row["macs"], **(open_ended if row["path"] == "first" else {})} for row in TEACHER.layers
+    ]
+    partial = record(metric, 1, "1", completeness=Completeness.PARTIAL, missing=("my::op",))
+    report = replace(TEACHER, statuses={metric: partial}, layers=LayerTable(rows))
+    before = replace(TEACHER, layers=LayerTable([{**row, "flops": 2 * row["macs"]} for row in TEACHER.layers]))
+    for key in ("macs", "flops"):
+        for text, baseline in (("<= 1 k", None), ("<= 1x", before)):
+            (finding,) = check_budget({"layers": {"first": {key: text}}}, report, baseline)
+            assert finding.verdict is Verdict.UNCERTAIN
+            reason = "my::op" if metric != "total_params" else "the report does not say what is not counted"
+            assert finding.detail.endswith(f"does not decide this limit: {reason}")
+
+
+def test_nothing_that_stays_nothing_keeps_a_ratio() -> None:
+    none, some = (replace(TEACHER, statuses={"macs": record("macs", count, str(count))}) for count in (0, 5))
+    assert verdict({"macs": "<= 1x"}, none, none) == "passed"
+    assert verdict({"macs": "<= 0.9x"}, none, none) == "failed"
+    assert verdict({"macs": "<= 1x"}, some, none) == "failed"
+    assert verdict({"macs": "<= 1x"}, none, some) == "passed"
+
+
 def test_a_value_that_is_not_there_fails_with_its_reason() -> None:
     (finding,) = check_budget({"energy": "<= 1"})
     assert (finding.verdict, finding.detail) == (Verdict.FAILED, "unavailable: no counter here")
