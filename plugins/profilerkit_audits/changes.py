@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 from os import PathLike
 from typing import Any
 
-from profilerkit.count_text import format_count
+from profilerkit.count_text import format_count, list_some
 from profilerkit.piping.comparative import Comparative
 from profilerkit.piping.quantity import format_number
 from profilerkit.render.grids import Grid
@@ -15,7 +15,7 @@ from profilerkit.results.report import Report
 
 from .responsible_layers import find_layers
 from .rows import Row, Value
-from .series import CaseName, find_causes, find_run, group_by_case, is_exact, join_rows, open_store
+from .series import CaseName, find_causes, find_run, group_by_case, is_exact, is_same, join_rows, open_store
 from .store import Run, Store
 
 __all__ = ["Change", "RunDiff", "compare_rows", "diff_runs", "draw_changes", "judge_move", "write_causes"]
@@ -79,10 +79,7 @@ class Change:
 
     def describe(self) -> str:
         """Return both values as a text: ``4.09 GMACs -> 4.2 GMACs (+2.7 %)``."""
-        sides = [
-            value.text if value.value is not None else f"{value.completeness.value} ({value.reason})"
-            for value in (self.before, self.after)
-        ]
+        sides = [_write_side(value) for value in (self.before, self.after)]
         if self.difference is not None and sides[0] == sides[1]:  # equal in the digits that are shown
             sides = [value.digits for value in (self.before, self.after)]
         ratio = ""
@@ -90,6 +87,12 @@ class Change:
             percent = format_number(100 * self.difference / abs(self.before.value))
             ratio = f" ({'+' if self.difference > 0 else ''}{percent} %)"
         return f"{sides[0]} -> {sides[1]}{ratio}"
+
+
+def _write_side(value: Value) -> str:
+    """Return a value as text; without one the reason, and of a table, which has no text, its completeness."""
+    reason = f" ({value.reason})" if value.reason else ""
+    return value.text if value.value is not None else f"{value.completeness.value}{reason}"
 
 
 def draw_changes(changes: Iterable[Change], title: str) -> Grid:
@@ -146,20 +149,26 @@ def compare_rows(old: Row, new: Row, store: Store, metrics: Collection[str] | No
 
 def _has_moved(metric: str, before: Value, after: Value) -> bool:
     """Return whether an exact value is another one, or any value was lost or appeared."""
-    is_lost_or_new = (before.value is None) != (after.value is None)
-    has_number = before.value is not None and after.value is not None
-    if not is_lost_or_new and not (has_number and is_exact(metric, before) and is_exact(metric, after)):
-        return False
-    is_other = has_number and before.value != after.value
-    return is_other or before.completeness is not after.completeness
+    if _grade(before) != _grade(after):
+        return True
+    return _has_exact_numbers(metric, before, after) and not is_same(before, after)
+
+
+def _grade(value: Value) -> int:
+    """Return how much of a value there is: 0 for none, 1 for one that is no number, such as a table, 2 for a number."""
+    return int(value.has_value) + int(value.value is not None)
+
+
+def _has_exact_numbers(metric: str, before: Value, after: Value) -> bool:
+    return all(value.value is not None and is_exact(metric, value) for value in (before, after))
 
 
 def judge_move(before: Value, after: Value, report: Report | None, metric: str) -> str:
     """Return what a move means by the direction of the metric that its report states; see `Change`."""
-    if after.value is None:
-        return "lost"
-    if before.value is None:
-        return "appeared"
+    if _grade(after) != _grade(before):
+        return "lost" if _grade(after) < _grade(before) else "appeared"
+    if before.value is None or after.value is None:
+        return "moved"
     record = None if report is None else report.statuses.get(metric)
     unreported = Comparative.RECIPROCAL if after.unit == "s" else Comparative.NONE  # less time is better
     comparative = unreported if record is None else record.comparative
@@ -181,7 +190,7 @@ class RunDiff:
         timed: How many measured values both have, which are not compared: `regressions` compares times over many runs.
         removed: The cases that only the run before has.
         added: The cases that only the run after has.
-        removed_metrics: The metrics that only the run before has, of cases that both have.
+        removed_metrics: By metric the cases of both runs that have it in the run before alone.
     """
 
     old: Run
@@ -191,7 +200,7 @@ class RunDiff:
     timed: int = 0
     removed: tuple[CaseName, ...] = ()
     added: tuple[CaseName, ...] = ()
-    removed_metrics: tuple[str, ...] = ()
+    removed_metrics: Mapping[str, tuple[CaseName, ...]] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the difference as values that JSON holds."""
@@ -199,7 +208,8 @@ class RunDiff:
         cases = {name: [str(case) for case in getattr(self, name)] for name in ("removed", "added")}
         changes = [change.to_dict() for change in self.changes]
         counts = {"same": self.same, "timed": self.timed}
-        return {**runs, "changes": changes, **counts, **cases, "removed_metrics": list(self.removed_metrics)}
+        removed_metrics = {metric: list(map(str, without)) for metric, without in self.removed_metrics.items()}
+        return {**runs, "changes": changes, **counts, **cases, "removed_metrics": removed_metrics}
 
     def summary(self) -> str:
         """Return in a sentence how much moved."""
@@ -212,7 +222,10 @@ class RunDiff:
             if alone:
                 parts.append(f"only {side}: {', '.join(map(str, alone))}")
         if self.removed_metrics:
-            parts.append(f"metrics only before: {', '.join(self.removed_metrics)}")
+            metrics = [
+                f"{name} of {list_some(list(map(str, of)), _NAMED)}" for name, of in self.removed_metrics.items()
+            ]
+            parts.append(f"metrics only before: {', '.join(metrics)}")
         return "; ".join(parts)
 
 
@@ -232,7 +245,6 @@ def diff_runs(store: Store | str | PathLike[str], old: str, new: str) -> RunDiff
         both = [case for case in after if case in before]
         changes = [change for case in both for change in compare_rows(before[case], after[case], opened)]
     counted = [_count_equal(before[case], after[case]) for case in both]
-    metrics_after = {metric for case in both for metric in after[case].values}
     return RunDiff(
         old_run,
         new_run,
@@ -241,15 +253,25 @@ def diff_runs(store: Store | str | PathLike[str], old: str, new: str) -> RunDiff
         timed=sum(timed for _, timed in counted),
         removed=tuple(case for case in before if case not in after),
         added=tuple(case for case in after if case not in before),
-        removed_metrics=tuple(
-            dict.fromkeys(metric for case in both for metric in before[case].values if metric not in metrics_after)
-        ),
+        removed_metrics=_find_removed_metrics(before, after, both),
     )
 
 
 def _read_cases(store: Store, run: Run) -> dict[CaseName, Row]:
     """Return the row of each case of a run, those of a case that several entries of a plan measure as one."""
     return {case: join_rows(rows) for case, rows in group_by_case(store.rows(run=run.run)).items()}
+
+
+def _find_removed_metrics(
+    before: Mapping[CaseName, Row], after: Mapping[CaseName, Row], cases: Iterable[CaseName]
+) -> dict[str, tuple[CaseName, ...]]:
+    """Return by metric the cases that have it in the run before alone."""
+    removed: dict[str, tuple[CaseName, ...]] = {}
+    for case in cases:
+        for metric in before[case].values:
+            if metric not in after[case].values:
+                removed[metric] = (*removed.get(metric, ()), case)
+    return removed
 
 
 def _count_equal(old: Row, new: Row) -> tuple[int, int]:
@@ -259,8 +281,8 @@ def _count_equal(old: Row, new: Row) -> tuple[int, int]:
         before = old.values.get(metric)
         if before is None or before.value is None or value.value is None:
             continue
-        if is_exact(metric, value) and is_exact(metric, before):
-            equal += before.value == value.value and before.completeness is value.completeness
+        if _has_exact_numbers(metric, before, value):
+            equal += is_same(before, value)
         else:
             timed += 1
     return equal, timed

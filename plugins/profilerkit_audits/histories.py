@@ -14,7 +14,7 @@ from profilerkit.render.grids import Grid
 
 from .machines import shorten_commit, shorten_moment
 from .rows import Row, Value
-from .series import CaseName, find_causes, find_rows, group_by_case, is_exact, open_store
+from .series import CaseName, find_causes, find_rows, group_by_case, is_exact, is_same, open_store
 from .store import Store
 
 __all__ = ["History", "Point", "history"]
@@ -24,8 +24,8 @@ __all__ = ["History", "Point", "history"]
 class Point:
     """One measurement: the row, the value, and what else changed since the point before.
 
-    ``moved`` says whether an exact value differs from the last one before it; None for the first, and for a value that
-    was measured or is missing.
+    ``moved`` says whether an exact value differs from the last one before it, in its number or in its completeness;
+    None for the first, and for a value that was measured or is missing.
     """
 
     row: Row
@@ -114,7 +114,7 @@ def _make_points(metric: str, rows: Sequence[Row]) -> tuple[Point, ...]:
         value = row.values[metric]
         moved = None
         if value.value is not None and is_exact(metric, value):
-            moved = None if last is None else value.value != last.value
+            moved = None if last is None else not is_same(last, value)
             last = value
         causes = find_causes(points[-1].row, row) if points else ()
         points.append(Point(row, value, causes, moved))

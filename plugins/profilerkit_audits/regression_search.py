@@ -204,15 +204,15 @@ def _find_changes(rows: list[Row], store: Store, begin: str) -> Iterator[Change]
     lost: set[str] = set()
     for row in rows:
         if row.created >= begin:
-            metrics = [name for name, value in row.values.items() if value.value is not None or name not in lost]
+            metrics = [name for name, value in row.values.items() if value.has_value or name not in lost]
             yield from _compare_with_newest(row, metrics, newest, store)
         for metric, value in row.values.items():
-            if value.value is not None or metric not in newest or newest[metric].values[metric].value is None:
+            if value.has_value or metric not in newest or not newest[metric].values[metric].has_value:
                 newest[metric] = row
-            if value.value is None:
-                lost.add(metric)
-            else:
+            if value.has_value:
                 lost.discard(metric)
+            else:
+                lost.add(metric)
 
 
 def _compare_with_newest(row: Row, metrics: Sequence[str], newest: Mapping[str, Row], store: Store) -> Iterator[Change]:

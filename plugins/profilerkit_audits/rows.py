@@ -106,6 +106,11 @@ class Value(msgspec.Struct, frozen=True):
         return f"{self.sign}{self.value:,}"
 
     @property
+    def has_value(self) -> bool:
+        """Whether there is a value, be it one that is no number, such as a table."""
+        return self.value is not None or self.completeness in (Completeness.COMPLETE, Completeness.PARTIAL)
+
+    @property
     def is_measured(self) -> bool:
         """Whether it was measured, so that it differs from run to run and from machine to machine."""
         return self.samples > 0

@@ -22,7 +22,17 @@ from .machines import shorten_commit
 from .rows import Row, RowStatus, Value
 from .store import Run, Store
 
-__all__ = ["CaseName", "find_causes", "find_rows", "find_run", "group_by_case", "is_exact", "join_rows", "open_store"]
+__all__ = [
+    "CaseName",
+    "find_causes",
+    "find_rows",
+    "find_run",
+    "group_by_case",
+    "is_exact",
+    "is_same",
+    "join_rows",
+    "open_store",
+]
 
 _LAST = re.compile(r"last(?:~(\d+))?")
 
@@ -79,7 +89,7 @@ def join_rows(rows: Sequence[Row]) -> Row:
     last = next((row for row in reversed(rows) if row.checksum), rows[-1])
     values: dict[str, Value] = {}
     for name, value in (item for row in rows for item in row.values.items()):
-        if value.value is not None or name not in values or values[name].value is None:
+        if value.has_value or name not in values or not values[name].has_value:
             values[name] = value
     worst = max(rows, key=lambda row: list(RowStatus).index(row.status))
     return replace(
@@ -98,6 +108,11 @@ def is_exact(metric: str, value: Value) -> bool:
     What was measured, and each metric that runs the model, differs from run to run.
     """
     return not value.is_measured and not _is_run_for(metric)
+
+
+def is_same(before: Value, after: Value) -> bool:
+    """Return whether two exact values are equal: in their numbers, and in what is known of what is not counted."""
+    return (before.value, before.completeness, before.sign) == (after.value, after.completeness, after.sign)
 
 
 @lru_cache(maxsize=1000)
@@ -129,10 +144,9 @@ def find_rows(store: Store, model: str) -> list[Row]:
     Raises `ArgumentError` for a model that the store has not, with the nearest specs.
     """
     rows = list(store.rows(spec=model, all_attempts=True)) or list(store.rows(all_attempts=True))
-    names = {row.spec: row.name for row in rows}
-    specs = {spec for spec, name in names.items() if spec == model or fnmatchcase(spec, model) or name == model}
+    specs = {row.spec for row in rows if model in (row.spec, row.name) or fnmatchcase(row.spec, model)}
     if not specs:
-        nearest = ", ".join(by_likeness(model, names)[:5])
+        nearest = ", ".join(by_likeness(model, dict.fromkeys(row.spec for row in rows))[:5])
         raise ArgumentError(
             f"the store has no model {model!r}; {f'the nearest are: {nearest}' if nearest else 'it has no rows'}"
         )

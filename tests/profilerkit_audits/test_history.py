@@ -9,11 +9,12 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
+from msgspec.structs import replace as replace_struct
 from stores import begun, count_row, network_report
 
 from profilerkit import ArgumentError, BudgetError, Completeness
 from profilerkit.cli import main
-from profilerkit_audits import Store, check_run, diff_runs, history
+from profilerkit_audits import Store, Value, check_run, diff_runs, history, regressions
 from profilerkit_audits.run_budgets import FORMS, find_exceeded
 from profilerkit_budgets import Budget, Verdict
 
@@ -63,6 +64,14 @@ def test_a_commit_in_short_keeps_the_mark_of_changed_files(store: Store) -> None
     assert [cells[1] for cells in h.grid().rows] == ["cccccccccc", "cccccccccc+"]
 
 
+def test_a_model_is_found_by_its_name_though_its_last_row_has_none(store: Store) -> None:
+    """A model that could not be built has no report, and so no name."""
+    for night, name in ((3, "Dense Net"), (4, "")):
+        store.add(count_row(begun(store, night), night, "net.py:k", network_report(4, 8), name=name), None)
+    (k,) = history(store, "Dense Net", "macs")
+    assert len(k.points) == 2
+
+
 def test_a_model_or_metric_that_is_not_there_names_the_nearest(store: Store) -> None:
     with pytest.raises(ArgumentError, match="no model 'net.py:ff'; the nearest are: net.py:f, net.py:g"):
         history(store, "net.py:ff", "macs")
@@ -105,9 +114,38 @@ def test_metrics_that_are_measured_no_more_are_named(store: Store) -> None:
         store.add(count_row(begun(store, night), night, "net.py:k", only), only)
     result = diff_runs(store, "last~1", "last")
     assert result.changes == ()
-    assert result.removed_metrics == tuple(name for name in report.statuses if name != "macs")
-    assert f"metrics only before: {', '.join(result.removed_metrics)}" in result.summary()
-    assert diff_runs(store, "last", "last~1").removed_metrics == ()
+    assert list(result.removed_metrics) == [name for name in report.statuses if name != "macs"]
+    assert f"metrics only before: {next(iter(result.removed_metrics))} of net.py:k, " in result.summary()
+    assert diff_runs(store, "last", "last~1").removed_metrics == {}
+
+
+def test_a_metric_that_one_case_of_several_loses_is_named_with_it(store: Store) -> None:
+    """The other case has it in both runs, so the run after still has the metric."""
+    report = network_report(4, 8)
+    for night, lacking in ((3, ""), (4, "net.py:k")):
+        run = begun(store, night)
+        for spec in ("net.py:j", "net.py:k"):
+            names = [name for name in report.statuses if not (spec == lacking and name == "macs")]
+            only = replace(report, statuses={name: report.statuses[name] for name in names})
+            store.add(count_row(run, night, spec, only), only)
+    result = diff_runs(store, "last~1", "last")
+    assert {name: list(map(str, cases)) for name, cases in result.removed_metrics.items()} == {"macs": ["net.py:k"]}
+    assert "metrics only before: macs of net.py:k" in result.summary()
+    assert result.to_dict()["removed_metrics"] == {"macs": ["net.py:k"]}
+
+
+@pytest.mark.parametrize("kept", [Completeness.FAILED, Completeness.UNAVAILABLE])
+def test_a_table_that_is_lost_is_a_change_though_it_is_no_number(kept: Completeness, store: Store) -> None:
+    """Of three nights with a table, without and without, it is lost once."""
+    report = network_report(4, 8)
+    for night, value in enumerate([Value(None), Value(None, "", kept, "gone"), Value(None, "", kept, "gone")], 3):
+        row = count_row(begun(store, night), night, "net.py:k", report)
+        store.add(replace_struct(row, values={**row.values, "layer_times": value}), report)
+    for changes in (diff_runs(store, "last~2", "last").changes, regressions(store, since="last~2").changes):
+        (change,) = [change for change in changes if change.case.spec == "net.py:k"]
+        assert (change.metric, change.verdict) == ("layer_times", "lost")
+        assert change.describe() == f"complete -> {kept.value} (gone)"
+    assert diff_runs(store, "last~1", "last").changes == ()
 
 
 def test_a_count_that_became_partial_has_its_sign(store: Store) -> None:
@@ -118,7 +156,7 @@ def test_a_count_that_became_partial_has_its_sign(store: Store) -> None:
         partial = replace(report, statuses={**report.statuses, "macs": macs})
         store.add(count_row(begun(store, night), night, "net.py:k", partial), partial)
     (points,) = history(store, "net.py:k", "macs")
-    assert [cells[3] for cells in points.grid().rows] == ["32 MACs", "≥ 32 MACs"]
+    assert [cells[3:5] for cells in points.grid().rows] == [("32 MACs", ""), ("≥ 32 MACs", "changed")]
     (change,) = [change for change in diff_runs(store, "last~1", "last").changes if change.metric == "macs"]
     assert change.describe() == "32 MACs -> ≥ 32 MACs"
 
