@@ -12,8 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-import msgspec
-
 from ..count_text import format_count
 from ..times.operator_times import CalledOperator, OperatorTime, OperatorTimes, OperatorTimeTable, OrderedCall, Work
 from ..trace.layer_operators import find_layer_type
@@ -23,7 +21,6 @@ from ..trace.records import ModelTrace, OpRecord
 __all__ = ["operator_table"]
 
 _NOT_TRACED = "the static trace has no such operator in this layer"
-_LEFT_OUT = "the layer is left out by ignore="
 
 
 def operator_table(times: OperatorTimes, traces: Mapping[str, ModelTrace | str]) -> OperatorTimeTable:
@@ -110,23 +107,21 @@ class _Join:
 
     def __init__(self, trace: ModelTrace, phase: str, times: OperatorTimes) -> None:
         self._ran = times.layers.get(phase, frozenset())
-        self._left_out = {layer.path for layer in trace.left_out}
-        self._records: dict[_OperatorKey, list[OpRecord]] = defaultdict(list)
-        #: All records of a layer, also those of formulas for whole layers.
-        self._whole: dict[str, list[OpRecord]] = defaultdict(list)
+        traced = [op for op in trace.operators if op.phase == phase and not _is_left_out(op, trace)]
         #: The layers that a formula counts as a whole, each with its type.
-        self._covered: dict[str, str] = {}
-        for traced in trace.operators:
-            if traced.phase != phase:
-                continue
-            op = msgspec.structs.replace(traced, operator=times.name_of(traced.operator))
-            layer = self._find_executed_layer(op.layer)
+        self._covered = {op.layer: kind for op in traced if (kind := find_layer_type(op.operator)) is not None}
+        #: The layers that are left out, by the layer that the profiler saw them in.
+        self._left_out = {self._find_executed_layer(layer.path): layer.path for layer in reversed(trace.left_out)}
+        #: What rows can have. Of a layer that a formula covers, that is the formula's record alone: no call has its
+        #: name, so it goes to a kernel that does the work of several layers.
+        self._records: dict[_OperatorKey, list[OpRecord]] = defaultdict(list)
+        #: All records of a layer.
+        self._whole: dict[str, list[OpRecord]] = defaultdict(list)
+        for op in traced:
+            layer, name = self._find_executed_layer(op.layer), times.name_of(op.operator)
             self._whole[layer].append(op)
-            layer_type = find_layer_type(op.operator)
-            if layer_type is not None:
-                self._covered[op.layer] = layer_type
-            else:
-                self._records[_OperatorKey(layer, op.operator)].append(op)
+            if not self._explain_cover(op.layer) or find_layer_type(op.operator) is not None:
+                self._records[_OperatorKey(layer, name)].append(op)
 
     def _find_executed_layer(self, path: str) -> str:
         """Return the innermost layer around a path that the profiler saw: fused kernels do not call inner layers."""
@@ -135,10 +130,8 @@ class _Join:
     def sum_layers(self) -> Iterator[tuple[str, Work]]:
         """Yield the path and work of each layer, without the layers inside it."""
         for path, records in self._whole.items():
-            uncounted = sorted({op.operator for op in records if op.missing})
             why = "" if path in self._covered else self._explain_cover(path)
-            if not why and uncounted:
-                why = _explain_no_formula(uncounted)
+            why = why or _explain_missing(records)
             yield path, Work(None, None, why) if why else _sum_records(records)
 
     def fill(self, rows: Sequence[_Row]) -> None:
@@ -203,19 +196,25 @@ class _Join:
 
     def _give_rest(self, layer: str, rows: Sequence[_Row], rest: Sequence[OpRecord]) -> None:
         """Give the records that no call of a layer claimed to its one row of an unknown name; else say why not."""
-        is_counted = not any(op.missing for op in rest)
-        is_known = len(rows) == 1 and bool(rows[0].time.called)
-        if is_known and is_counted and any(op.flops for op in rest):
+        left_out = self._left_out.get(layer)
+        is_known = len(rows) == 1 and bool(rows[0].time.called) and left_out is None
+        if is_known and not _explain_missing(rest) and any(op.flops for op in rest):
             rows[0].records += rest  # one kernel did the work of several operators of the trace
             return
         for row in rows:
-            row.add_reason(_LEFT_OUT if layer in self._left_out else _NOT_TRACED)
+            row.add_reason(_NOT_TRACED if left_out is None else f"layer {left_out!r} is left out by ignore=")
+
+
+def _is_left_out(op: OpRecord, trace: ModelTrace) -> bool:
+    """Return whether `without_layers` has made an operator one of the layer around its own, which costs nothing."""
+    return bool(trace.left_out) and op.call < 0 and not op.flops
 
 
 def _explain_mismatch(name: str, records: Sequence[OpRecord], claims: Sequence[_Claim]) -> str:
     """Return why it is not known which call has which record of an operator; empty where it is known."""
-    if any(op.missing for op in records):
-        return _explain_no_formula([name])
+    missing = _explain_missing(records)
+    if missing:
+        return missing
     if len(claims) != len(records):
         traced, profiled = _format_calls(records), _format_calls(claims)
         return f"the static trace has {traced} of {name} in this layer, the profiler {profiled}"
@@ -231,8 +230,10 @@ def _sum_records(records: Sequence[OpRecord]) -> Work:
     return Work(sum(op.macs for op in records), sum(op.flops for op in records))
 
 
-def _explain_no_formula(names: Sequence[str]) -> str:
-    return f"no cost formula is known for {', '.join(names)}"
+def _explain_missing(records: Sequence[OpRecord]) -> str:
+    """Return what is not counted of records; empty where all is."""
+    missing = sorted({op.missing for op in records if op.missing})
+    return f"not counted: {', '.join(missing)}" if missing else ""
 
 
 def _format_calls(calls: Sequence[object]) -> str:

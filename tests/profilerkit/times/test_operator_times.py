@@ -165,15 +165,58 @@ def test_operators_of_a_layer_that_is_left_out_say_so() -> None:
     traced = without_layers(trace(op("linear", "a", 10, 20), op("linear", "b", 1, 2)), ["a"])
     rows = [make_timed("linear", "a", make_call(0, "linear")), make_timed("linear", "b", make_call(1, "linear"))]
     assert [(row["layer"], row["macs"], row["missing"]) for row in table(rows, traced)] == [
-        ("a", None, "the layer is left out by ignore="),
+        ("a", None, "layer 'a' is left out by ignore="),
         ("b", 1, ""),
     ]
+
+
+def test_a_kernel_that_does_the_work_of_a_layer_left_out_has_no_counts() -> None:
+    """Its time has that work, and the trace has not: 4 FLOPs of ``relu`` alone would make it look slow."""
+    traced = trace(op("linear", "block.fc", 10, 21), op("relu", "block", 0, 4), op("linear", "head", 1, 2))
+    rows = [
+        make_timed("fused_layer", "block", make_call(0, "fused_layer")),
+        make_timed("linear", "head", make_call(0, "linear")),
+    ]
+    found = table(rows, without_layers(traced, ["block.fc"]), layers=("", "block", "head"))
+    assert [(row["operator"], row["flops"], row["missing"]) for row in found] == [
+        ("fused_layer", None, "layer 'block.fc' is left out by ignore="),
+        ("linear", 2, ""),
+    ]
+
+
+def test_operators_of_a_layer_left_out_are_not_those_of_the_layer_around_it() -> None:
+    traced = without_layers(trace(op("relu", "act", 0, 50), op("relu", "", 0, 4)), ["act"])
+    rows = [make_timed("relu", "act", make_call(0, "relu")), make_timed("relu", "", make_call(1, "relu"))]
+    assert {row["layer"]: row["flops"] for row in table(rows, traced)} == {"act": None, "": 4}
+
+
+@pytest.mark.parametrize("prefix", ["module", "layer"])
+def test_a_kernel_has_the_work_of_formulas_for_layers_that_it_runs(prefix: str) -> None:
+    """Its rest of the trace is the formula of ``block.attention`` with 50 FLOPs, and ``relu`` with 4."""
+    traced = trace(
+        op("mul", "block.attention", 0, 0),
+        op("mul", "block.attention.inner", 0, 0),
+        op(f"{prefix}::Attention", "block.attention", 20, 50),
+        op("relu", "block", 0, 4),
+    )
+    found = table([make_timed("fused_layer", "block", make_call(0, "fused_layer"))], traced)
+    assert (found[0]["macs"], found[0]["flops"], found[0]["missing"]) == (20, 54, "")
+    assert (found.by("layer")[0]["macs"], found.by("layer")[0]["flops"]) == (20, 54)
+
+
+def test_what_is_not_counted_of_an_operator_is_said_in_the_words_of_the_trace() -> None:
+    traced = trace(op("Conv", "a", 0, 0), op("Exp", "a", 0, 3))
+    gap, whole = traced.operators
+    traced = replace(traced, operators=(replace(gap, missing="Conv of unknown shape"), whole))
+    found = table([make_timed("Conv", "a", make_call(0, "Conv"))], traced)
+    assert find_row(found, "Conv")["missing"] == "not counted: Conv of unknown shape"
+    assert found.by("layer")[0]["missing"] == "not counted: Conv of unknown shape"
 
 
 def test_an_operator_without_a_formula_has_no_zero() -> None:
     found = table([make_timed("fft", "", make_call(0, "fft"))], trace(op("fft", "", 0, 0), uncounted=("fft",)))
     for view in (found, found.by("layer")):
-        assert (view[0]["flops"], view[0]["missing"]) == (None, "no cost formula is known for fft")
+        assert (view[0]["flops"], view[0]["missing"]) == (None, "not counted: fft")
 
 
 @pytest.mark.parametrize("prefix", ["module", "layer"])
@@ -266,7 +309,7 @@ def test_operators_without_their_calls_have_no_zero_where_they_cannot_be_joined(
     assert {str(row["operator"]): (row["macs"], row["flops"], row["missing"]) for row in found} == {
         "fused": (None, None, "the static trace has no such operator in this layer"),
         "linear": (None, None, "the static trace has 1 call of linear in this layer, the profiler 2 calls"),
-        "odd": (None, None, "no cost formula is known for odd"),
+        "odd": (None, None, "not counted: odd"),
     }
 
 

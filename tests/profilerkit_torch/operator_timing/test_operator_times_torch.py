@@ -152,7 +152,7 @@ def test_an_operator_without_a_formula_has_none_and_says_so() -> None:
         found = make_table(Call(lambda self, x: torch.ops.profilerkit_operators.odd(x)), torch.eye(3))
     (row,) = found
     assert (row["operator"], row["flops"]) == ("profilerkit_operators::odd", None)
-    assert row["missing"] == "no cost formula is known for profilerkit_operators::odd"
+    assert row["missing"] == "not counted: profilerkit_operators::odd"
 
 
 def test_backward_work_that_is_not_traced_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
