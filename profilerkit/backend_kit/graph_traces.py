@@ -17,7 +17,7 @@ from ..trace.records import MemoryTimeline, ModelTrace, OpRecord
 from .graph_work import HANDING_ON, Countable, Executed, GraphValue, Work
 from .live_bytes import Step, live_bytes
 from .named_layers import Scopes
-from .program_parts import measure_memory
+from .program_parts import list_all, measure_memory
 from .scoped_calls import LayerWeights, Scope, layer_calls, layer_records
 
 __all__ = [
@@ -104,12 +104,7 @@ def trace_work(
             input_bytes=input_bytes,
             live_bytes=memory.live_bytes,
             note="along the order of the graph; a runtime may order and reuse otherwise",
-            unsized=Counter(
-                [
-                    *("an input" for value in inputs if value.shape is None),
-                    *(op.operator for op in executed for value in op.outputs if value.shape is None),
-                ]
-            ),
+            unsized=_count_unsized(list_all(work.parts), inputs),
         ),
         uncounted=work.count_missing(),
         method=method,
@@ -119,16 +114,29 @@ def trace_work(
     )
 
 
+def _count_unsized(operators: Iterable[Executed], inputs: Iterable[GraphValue]) -> Counter[str]:
+    """Return what makes values of unknown size, with its calls.
+
+    A value that is handed on is not named again.
+    """
+    unsized = Counter("an input" for value in inputs if value.shape is None)
+    for op in operators:
+        if op.operator != HANDING_ON and any(value.shape is None for value in op.outputs):
+            unsized[op.operator] += max(op.times, 1)
+    return unsized
+
+
 def _find_viewed(op: Executed, views: Container[str]) -> dict[int, int]:
     """Return the value whose buffer an operator's output shares, by the output's number; nothing if it has its own.
 
-    An output of another size is no view: the operator has copied, or converted. Nor is what is computed, as by a
-    dropout that trains.
+    What is handed on stays in its buffer, also in place of a value of another size. Another operator whose output has
+    another size has copied, or converted. What is computed is no view either, as by a dropout that trains.
     """
-    is_view = (op.operator in views or op.operator == HANDING_ON) and not op.flops
-    if not is_view or not op.inputs or not op.outputs or op.inputs[0].bytes != op.outputs[0].bytes:
+    if not op.inputs or not op.outputs:
         return {}
-    return {op.outputs[0].number: op.inputs[0].number}
+    source, output = op.inputs[0], op.outputs[0]
+    is_view = op.operator in views and not op.flops and source.bytes == output.bytes
+    return {output.number: source.number} if is_view or op.operator == HANDING_ON else {}
 
 
 #: What a reader must know where the values of inputs decided.

@@ -6,7 +6,6 @@ programs that the model may run: one for each way through its branches.
 
 from __future__ import annotations
 
-import math
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ __all__ = [
     "Program",
     "Taken",
     "lay_out",
+    "list_all",
     "list_counted",
     "measure_memory",
 ]
@@ -115,10 +115,26 @@ def list_counted(parts: Parts[Op]) -> list[Op]:
     return [op for index, op in enumerate(program.operators) if index not in program.holds]
 
 
+def list_all(parts: Parts[Op]) -> Iterator[Op]:
+    """Yield the operators of all sides, with those that are not counted.
+
+    >>> list(list_all(["a", Loop([Hold("b"), Fork([["c"], ["d", "e"]], "")])]))
+    ['a', 'b', 'c', 'd', 'e']
+    """
+    for part in parts:
+        if isinstance(part, Loop):
+            yield from list_all(part.parts)
+        elif isinstance(part, Fork):
+            for side in part.sides:
+                yield from list_all(side)
+        else:
+            yield part.op if isinstance(part, Hold) else part
+
+
 # The bytes alive in them ----------------------------------------------------------------------------------------------
 
 
-#: The most operators of all these programs together; nothing is said of the peak where there are more.
+#: The most operators of all programs together; nothing is said of the peak where there are more.
 _MOST_OPERATORS = 500_000
 
 #: Returns the bytes alive while each operator runs, of operators and the ranges of those that run more than once.
@@ -157,7 +173,7 @@ def measure_memory(parts: Parts[Any], timeline: Timeline, input_bytes: int = 0) 
     forks = list(_list_forks(parts))
     if not forks:
         return BranchedMemory(counted, PeakSpread())
-    is_too_long = _count_ways(parts) * len(counted) > _MOST_OPERATORS
+    is_too_long = _count_programs(parts).operators > _MOST_OPERATORS
     ways = [] if is_too_long else list(map(_list_ways, forks))
     if is_too_long or not all(fork.is_alike for choices in ways for way in choices for fork in way):
         return BranchedMemory(counted, PeakSpread(None, None, _list_reasons(forks)))
@@ -186,8 +202,26 @@ def _list_forks(parts: Parts[Any]) -> Iterator[Fork[Any]]:
             yield from _list_forks(part.parts)
 
 
-def _count_ways(parts: Parts[Any]) -> int:
-    return math.prod(sum(map(_count_ways, fork.sides)) for fork in _list_forks(parts))
+class _Programs(NamedTuple):
+    """How many programs some parts may be, and how many operators all of these have together."""
+
+    ways: int
+    operators: int
+
+
+def _count_programs(parts: Parts[Any]) -> _Programs:
+    """Return the number of ways through parts, and their operators, without going through them."""
+    ways, operators = 1, 0
+    for part in parts:
+        if isinstance(part, Loop):
+            inner = _count_programs(part.parts)
+        elif isinstance(part, Fork):
+            sides = [_count_programs(side) for side in part.sides]
+            inner = _Programs(sum(side.ways for side in sides), sum(side.operators for side in sides))
+        else:
+            inner = _Programs(1, 1)
+        ways, operators = ways * inner.ways, operators * inner.ways + inner.operators * ways
+    return _Programs(ways, operators)
 
 
 def _list_ways(fork: Fork[Any]) -> list[_Way]:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from profilerkit import CostFormulaError, ModelTrace
 from profilerkit.backend_kit.graph_traces import FOLLOWED
 from profilerkit.backend_kit.live_bytes import live_bytes
-from profilerkit.backend_kit.program_parts import measure_memory
+from profilerkit.backend_kit.program_parts import list_all, measure_memory
 from profilerkit.trace.observed_runs import ObservedRun
 from profilerkit.trace.records import LayerRecord, MemoryTimeline
 
@@ -43,7 +43,7 @@ def trace_of_program(program: Program) -> ModelTrace:
         shown = select_shown(executed, memory.live_bytes, inputs)
         weights = _read_weights(program)
         held_bytes = weights.bytes + call.capture_bytes + count_constant_bytes(executed)
-        unsized = find_unsized_tensors(executed, call.tensors)
+        unsized = find_unsized_tensors(list_all(work.parts), call.tensors)
         return ModelTrace(
             layers=weights.records,
             operators=shown.operators,

@@ -68,6 +68,13 @@ def test_nothing_is_known_of_very_many_branches() -> None:
     assert measure_memory([1] * 400, lambda operators, loops: operators).peak_spread == PeakSpread()
 
 
+def test_very_many_branches_are_not_gone_through_either_where_the_counted_sides_are_empty() -> None:
+    """Of 40 forks there are 2 ** 40 programs; they have operators, though the counted one has none."""
+    forks = [choose([], [1], reason="why") for _ in range(40)]
+    found = measure_memory(forks, lambda operators, loops: operators)
+    assert found == BranchedMemory((), PeakSpread(None, None, ("why",)))
+
+
 def test_nothing_is_known_where_the_sides_make_other_values() -> None:
     assert spread(1, choose([3], [9], is_alike=False)) == (None, None)
     assert spread(1, choose([3], [choose([4], [2], is_alike=False)])) == (None, None)

@@ -282,3 +282,45 @@ def test_a_branch_below_the_peak_of_the_rest_changes_nothing() -> None:
     )
     assert report.status("memory_footprint").completeness.value == "complete"
     assert report.status("flops").completeness.value == "partial"
+
+
+def test_a_branch_that_returns_a_smaller_value_has_no_other_beside_it() -> None:
+    """Counted are ten copies (240 bytes) and twice as many of them (480); the other side makes one number, 4 bytes."""
+    much = graph(
+        helper.make_node("Concat", ["x"] * 10, ["ten"], axis=1),
+        helper.make_node("Exp", ["ten"], ["exp"]),
+        helper.make_node("Concat", ["exp", "exp"], ["twenty"], axis=1),
+        output="twenty",
+    )
+    little = graph(helper.make_node("ReduceMax", ["x"], ["number"], keepdims=1), output="number")
+    for sides in ((much, little), (little, much)):
+        trace = trace_nodes(either("c", "y", *sides), c=C)
+        assert trace.memory.peak_bytes(include_weights=False) == GIVEN + 240 + 480
+        assert trace.peak_spread is not None
+        assert (trace.peak_spread.below, trace.peak_spread.above) == (240 + 480 - 4, 0)
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_memory_is_a_lower_bound_where_a_branch_that_is_not_counted_makes_values_of_unknown_size(swapped: bool) -> None:
+    """How many elements are not zero, only the values say; the dearer branch, of known sizes, is counted."""
+    dearer = graph(
+        helper.make_node("Exp", ["x"], ["once"]), helper.make_node("Exp", ["once"], ["twice"]), output="twice"
+    )
+    other = graph(
+        helper.make_node("NonZero", ["x"], ["where"]),
+        helper.make_node("Cast", ["where"], ["floats"], to=TensorProto.FLOAT),
+        helper.make_node("ReduceSum", ["floats"], ["sum"], keepdims=0),
+        helper.make_node("Expand", ["sum", "two_three"], ["filled"]),
+        output="filled",
+    )
+    sides = (other, dearer) if swapped else (dearer, other)
+    model = make_model([either("c", "y", *sides)], {"x": X, "c": C}, {"two_three": np.asarray([2, 3])})
+    status = profile(model, make_unknown(x=X, c=C), metrics=["memory_footprint"]).status("memory_footprint")
+    assert status.missing[:2] == ("Cast of unknown size (1 call)", "NonZero of unknown size (1 call)")
+    assert status.ends is not None
+    assert status.ends.high is None
+
+
+def test_an_operator_with_two_outputs_of_unknown_size_is_one_call() -> None:
+    unique = helper.make_node("Unique", ["x"], ["y", "places"])
+    assert trace_nodes(unique).memory.missing == ("Unique of unknown size (1 call)",)
