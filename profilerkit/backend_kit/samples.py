@@ -1,19 +1,26 @@
 """How many samples the inputs of a model are, where their first dimension need not be the batch.
 
 Convolutions take one sample without a batch dimension, and recurrent and attention layers may have time first. The
-first such layer that a trace reaches decides, if it takes what the model was given, or a batch that the model has made
-of one sample, ``x.unsqueeze(0)``, or of a list of them, as detectors take images. What has been reshaped or transposed
-otherwise says nothing about the inputs.
+first call of such a layer in a trace decides. It tells something if the layer takes
+
+- an input of the model as it is, or the features made of it;
+- a batch that the model has made of one sample: ``x.unsqueeze(0)``;
+- a batch that the model has made of a list of samples, as detectors take images.
+
+What has been reshaped or transposed otherwise says nothing about the inputs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import NamedTuple, TypeAlias
 
 from ..trace.records import ModelTrace, TensorInfo
 
 __all__ = ["InputLayout", "count_samples", "may_have_no_batch_first"]
+
+
+Shape: TypeAlias = tuple[int, ...]
 
 
 class InputLayout(NamedTuple):
@@ -32,69 +39,89 @@ class InputLayout(NamedTuple):
     only_single: bool = False
 
 
-def may_have_no_batch_first(layout: InputLayout, shapes: Collection[tuple[int, ...]]) -> bool:
+def may_have_no_batch_first(layout: InputLayout, shapes: Collection[Shape]) -> bool:
     """Return whether a layer may take inputs of these shapes as anything but a batch along the first dimension."""
-    if layout.is_sequence:
-        return layout.batch != 0 or any(len(shape) <= layout.rank for shape in shapes)
     if layout.only_single:
-        return any(len(shape) == layout.rank for shape in shapes)
+        return max(map(len, shapes), default=0) == layout.rank
+    if layout.is_sequence and layout.batch != 0:
+        return True
     return any(len(shape) <= layout.rank for shape in shapes)
 
 
-def count_samples(
-    trace: ModelTrace, layouts: Mapping[str, InputLayout], shapes: Collection[tuple[int, ...]]
-) -> int | None:
+def count_samples(trace: ModelTrace, layouts: Mapping[str, InputLayout], shapes: Collection[Shape]) -> int | None:
     """Return the number of samples in inputs of these shapes, None if no layer says it.
 
     ``layouts`` has what layers take by their paths, and ``trace`` the calls of the layers with these inputs.
     """
-    calls = {layer.path: layer.calls for layer in trace.layers}
-    order_of_calls = dict.fromkeys((operator.layer, operator.call) for operator in trace.operators)
-    for path, index in order_of_calls:
-        if path not in layouts or not 0 <= index < len(calls[path]):
-            continue
-        layout, taken = layouts[path], calls[path][index].inputs
-        if taken and any(_is_made_batch(layout, taken[0].shape, shape) for shape in shapes):
-            return 1
-        if taken and _is_joined(layout, taken[0].shape, shapes):
-            return taken[0].shape[0]
-        if taken and not (layout.only_single and len(taken[0].shape) > layout.rank):
-            return _count_samples_of_layer(layout, taken, shapes)
+    for path, taken in _list_calls(trace):
+        if path in layouts and taken and _is_telling(layouts[path], taken[0].shape, shapes):
+            return _count_samples_of_layer(layouts[path], taken, shapes)
     return None
 
 
-def _count_samples_of_layer(
-    layout: InputLayout, taken: Sequence[TensorInfo], shapes: Collection[tuple[int, ...]]
-) -> int | None:
-    """Return the samples that a layer took; None unless an input of the model has the dimensions of the layer's."""
+def _list_calls(trace: ModelTrace) -> Iterator[tuple[str, Sequence[TensorInfo]]]:
+    """Yield the path of a layer and what it takes, for each call that has operators of its own, in their order."""
+    taken = {(layer.path, index): call.inputs for layer in trace.layers for index, call in enumerate(layer.calls)}
+    for key in dict.fromkeys((operator.layer, operator.call) for operator in trace.operators):
+        if key in taken:
+            yield key[0], taken[key]
+
+
+def _is_telling(layout: InputLayout, taken: Shape, shapes: Collection[Shape]) -> bool:
+    """Return whether a layer with this layout, which takes this shape, decides what the inputs are.
+
+    One by which only a single sample is recognized does not where an input has more dimensions than that sample: the
+    vector that it takes may be shared by all samples of that input, as the time step of a denoiser is.
+    """
+    if not layout.only_single:
+        return True
+    if any(len(source) > layout.rank for source in shapes):
+        return False
+    return len(taken) <= layout.rank or _is_batch_of_one(layout, taken, shapes)
+
+
+def _count_samples_of_layer(layout: InputLayout, taken: Sequence[TensorInfo], shapes: Collection[Shape]) -> int | None:
+    """Return the number of samples by what a layer takes; None if that was not made of the model's inputs."""
+    shape = taken[0].shape
+    if _is_batch_of_one(layout, shape, shapes):
+        return 1
+    if _is_batch_of_list(layout, shape, shapes):
+        return shape[0]
+    if not _is_from_input(layout, taken, shapes):
+        return None
+    return 1 if len(shape) == layout.rank else shape[layout.batch]
+
+
+def _is_from_input(layout: InputLayout, taken: Sequence[TensorInfo], shapes: Collection[Shape]) -> bool:
+    """Return whether an input of the model has the dimensions of what a layer takes, but for the features."""
     shape = taken[0].shape
     rank = len(shape)
     if not layout.is_sequence:
-        is_from_input = any(len(source) == rank and source[:1] == shape[:1] for source in shapes)
-    else:
-        is_packed = any(len(tensor.shape) == 1 for tensor in taken[1:])  # sequences of all samples in one row
-        steps = shape[:-1]  # time and batch; the features are made in the model, and tokens have none
-        is_from_input = not is_packed and any(
-            len(source) in (rank, rank - 1) and source[: rank - 1] == steps for source in shapes
-        )
-    if not is_from_input:
-        return None
-    return 1 if rank == layout.rank else shape[layout.batch]
+        return any(len(source) == rank and source[:1] == shape[:1] for source in shapes)
+    is_packed = any(len(tensor.shape) == 1 for tensor in taken[1:])  # sequences of all samples in one row
+    # Time and batch are those of the input. The features are made in the model, and tokens have none.
+    return not is_packed and any(
+        len(source) in (rank, rank - 1) and source[: rank - 1] == shape[:-1] for source in shapes
+    )
 
 
-def _is_made_batch(layout: InputLayout, taken: tuple[int, ...], source: tuple[int, ...]) -> bool:
+def _is_batch_of_one(layout: InputLayout, taken: Shape, shapes: Collection[Shape]) -> bool:
     """Return whether a layer takes a batch of one, which was made of an input that has fewer dimensions."""
-    if len(taken) <= max(len(source), layout.rank) or taken[layout.batch] != 1:
+    if len(taken) <= layout.rank or taken[layout.batch] != 1:
         return False
-    return [size for size in taken if size != 1] == [size for size in source if size != 1]
+    return any(len(source) < len(taken) and _drop_ones(source) == _drop_ones(taken) for source in shapes)
 
 
-def _is_joined(layout: InputLayout, taken: tuple[int, ...], shapes: Collection[tuple[int, ...]]) -> bool:
+def _drop_ones(shape: Shape) -> list[int]:
+    return [size for size in shape if size != 1]
+
+
+def _is_batch_of_list(layout: InputLayout, taken: Shape, shapes: Collection[Shape]) -> bool:
     """Return whether a convolution takes a batch with a place for each input that is one sample, of whatever size.
 
     For example, the images of a list, (3, 480, 640) and (3, 600, 600), are scaled and joined to (2, 3, 800, 800).
     """
-    singles = [shape for shape in shapes if len(shape) == layout.rank]
     if layout.is_sequence or layout.only_single or len(taken) != layout.rank + 1:
         return False
+    singles = [shape for shape in shapes if len(shape) == layout.rank]
     return len(singles) == taken[0] and all(shape[0] == taken[1] for shape in singles)

@@ -42,6 +42,20 @@ class Functional(nn.Module):
         return self.function(x, self.weight)
 
 
+class StepFirst(nn.Module):
+    """Puts a vector through a layer, as denoisers do with the time step, and then images through another."""
+
+    def __init__(self, function: Callable[[Tensor], Tensor], features: int) -> None:
+        super().__init__()
+        self.embedding = nn.Linear(features, 8)
+        self.convolution = nn.Conv2d(3, 8, 3)
+        self.function = function
+
+    def forward(self, images: Tensor, step: Tensor) -> Any:
+        embedded = self.embedding(self.function(step)).view(8, 1, 1)
+        return self.convolution(images) + embedded
+
+
 def ones(*shape: int) -> Tensor:
     return torch.ones(shape)
 
@@ -132,6 +146,10 @@ CASES: dict[str, tuple[nn.Module, Any, int | None]] = {
         (ones(3, 1, 10), torch.ones(3, dtype=torch.long)),
         3,
     ),
+    "a shared step first, then images": (StepFirst(lambda t: t[None], 1), (ones(8, 3, 6, 6), ones(1)), 8),
+    "a shared vector first, then images": (StepFirst(lambda t: t, 16), (ones(8, 3, 6, 6), ones(16)), 8),
+    "a shared vector, made a batch of one": (StepFirst(lambda t: t[None], 16), (ones(8, 3, 6, 6), ones(16)), 8),
+    "a vector first, then one image": (StepFirst(lambda t: t, 16), (ones(3, 6, 6), ones(16)), 1),
     "several lengths": (Calling(nn.Linear(4, 2), lambda x, y: (torch.cat([x, y]),)), (ones(3, 4), ones(5, 4)), None),
 }  # fmt: skip
 
