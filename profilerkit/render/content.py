@@ -22,7 +22,8 @@ from ..trace.table import Table
 from .changed_layers import measure_change
 from .enhancements import write_enhancement
 from .grids import Grid, Notes, Part, list_records
-from .layer_grids import all_layers_grids, difference_grid, has_times, layer_grid, layer_time_grid
+from .layer_grids import all_layers_grids, difference_grid, layer_grid
+from .layer_time_grids import has_times, layer_time_grid
 from .notes import make_comparison_notes, make_notes
 from .table_grids import ROWS, operator_grid, table_grid
 from .time_grids import environment_grids, measurement_grids, sweep_grids

@@ -11,7 +11,7 @@ from ..trace.records import LayerTable
 from .cost_parts import choose_column, divide
 from .grids import Grid
 from .model_parts import Part
-from .values import Column, share_text, write_count, write_row_value
+from .values import Column, share_text, write_count, write_row_value, write_signed_count
 
 if TYPE_CHECKING:
     from ..results.report import Report
@@ -148,7 +148,7 @@ def _write_count(part: Part, column: str) -> str:
     if len(values) < len(part.rows):
         signs.add(Sign.LOWER)
     sign = Sign.BETWEEN if len(signs) > 1 else next(iter(signs), Sign.EXACT)
-    return f"{sign}{write_count(sum(values))}" if values else write_count(None)
+    return write_signed_count(sign, sum(values)) if values else write_count(None)
 
 
 def _find_most(part: Part) -> str:

@@ -12,7 +12,16 @@ from ..trace.bounds import Bounds, Sign
 if TYPE_CHECKING:
     from ..results.report import StatusRecord
 
-__all__ = ["KINDS", "Column", "share_text", "write_count", "write_in_full", "write_interval", "write_row_value"]
+__all__ = [
+    "KINDS",
+    "Column",
+    "share_text",
+    "write_count",
+    "write_in_full",
+    "write_interval",
+    "write_row_value",
+    "write_signed_count",
+]
 
 _WORDS = {"params": "parameters", "seconds": "time"}
 _SUFFIXES = (
@@ -83,6 +92,15 @@ def write_count(value: float | None) -> str:
     return str(scale_value(value, scale=Scale.SI)) if value else "-"
 
 
+def write_signed_count(sign: Sign, value: float | None) -> str:
+    """Return a count with the sign before it; "-" for none, and "≥ 0" where nothing of it could be counted.
+
+    >>> write_signed_count(Sign.LOWER, 51_900), write_signed_count(Sign.LOWER, 0), write_signed_count(Sign.EXACT, 0)
+    ('≥ 51.9 k', '≥ 0', '-')
+    """
+    return f"{sign}0" if sign and not value else f"{sign}{write_count(value)}"
+
+
 def write_interval(record: StatusRecord) -> str:
     """Return the two ends behind a value that is neither of them: " [0.4 G, 2 G]", with "?" for one not known."""
     if record.sign is not Sign.BETWEEN:
@@ -116,6 +134,6 @@ def write_row_value(row: Mapping[str, Any], column: str) -> tuple[Sign, float | 
     if value is None or f"{column}_low" not in row:
         return Sign.EXACT, value
     low, high = row[f"{column}_low"], row[f"{column}_high"]
-    if not value:
-        return (Sign.UPPER, high) if high else (Sign.EXACT, value)
+    if not value and high:
+        return Sign.UPPER, high
     return Bounds(low, high).sign(value), value

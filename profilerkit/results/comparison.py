@@ -174,7 +174,8 @@ class Comparison(Result):
 
         Args:
             *columns: The values to show: ``params``, ``macs``, ``flops``, ``own_macs`` or ``own_flops``. Default: the
-                MACs. Each gives a column for each model: ``"macs of Student"``.
+                MACs. Each gives a column for each model: ``"macs of Student"``, and two more for its bounds where some
+                work of the model is not known exactly: ``"macs_low of Student"``.
 
         It raises `ArgumentError` for any other column, and `ValueError` if a report has no layers.
         """

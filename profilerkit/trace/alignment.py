@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from .bounds import WORK
@@ -11,7 +11,7 @@ from .layer_matching import match_layers
 from .records import LayerTable
 from .table import Table
 
-__all__ = ["VALUES", "HasLayers", "align", "in_one_table", "is_foreign", "name_column", "require_layers"]
+__all__ = ["VALUES", "HasLayers", "align", "in_one_table", "is_foreign", "name_column", "name_ends", "require_layers"]
 
 #: The columns that are set side by side unless others are asked for.
 VALUES = ("params", *WORK, "own_macs", "own_flops")
@@ -38,6 +38,10 @@ class _Line:
         self.first = row
         self.rows: dict[int, Row] = {model: row}
 
+    def read(self, model: int, column: str) -> Any:
+        """Return a value of the layer in one model; None where that lacks the layer, or the column."""
+        return self.rows.get(model, {}).get(column)
+
 
 def align(reference: HasLayers, other: HasLayers, columns: Sequence[str] = VALUES) -> Table:
     """Return one row for each layer of either model, in the order of the reference.
@@ -47,11 +51,22 @@ def align(reference: HasLayers, other: HasLayers, columns: Sequence[str] = VALUE
     The columns: ``change`` ("same", "changed", "removed", "added"), ``path`` (the other's where the reference has no
     such layer), ``other_path``, ``type``, ``other_type``, ``depth``, ``is_leaf``, and for each of ``columns``
     (``params``, ``macs``, ...) what the reference has, what the other has (``other_macs``), and the difference
-    (``macs_difference``), None where one lacks the layer. A layer has changed if one of these columns has.
+    (``macs_difference``), None where one lacks the layer, or does not know the number. A layer has changed if one of
+    these columns has, of those that both models know. Of a model with work that is not known exactly, the two ends of
+    each count follow: ``macs_low`` and ``macs_high`` of the reference, ``other_macs_low`` and ``other_macs_high``.
 
     Raises `ValueError` where one of the reports holds no layers.
     """
-    return Table(_compare(line, columns) for line in _list_lines([reference, other]))
+    lines = _list_lines([reference, other])
+    ends, other_ends = (_list_ends(report, columns) for report in (reference, other))
+    return Table(
+        {
+            **_compare(line, columns),
+            **{name: line.read(0, name) for name in ends},
+            **{f"other_{name}": line.read(1, name) for name in other_ends},
+        }
+        for line in lines
+    )
 
 
 def in_one_table(reports: Sequence[HasLayers], columns: Sequence[str]) -> Table:
@@ -61,17 +76,24 @@ def in_one_table(reports: Sequence[HasLayers], columns: Sequence[str]) -> Table:
     model lacks is a row of its own; several models share it if they have it at one path and of one family.
 
     The columns: ``path``, ``type``, ``depth`` and ``is_leaf`` of the layer in the first model that has it, and for each
-    of ``columns`` and each report the value, such as ``"macs of Student"``; None where the model lacks the layer.
+    of ``columns`` and each report the value, such as ``"macs of Student"``; None where the model lacks the layer. Of a
+    model with work that is not known exactly, the two ends of each count follow: ``"macs_low of Student"``.
 
     Raises `ValueError` where one of the reports holds no layers.
     """
-    names = [report.name for report in reports]
-    return Table(_make_row(line, names, columns) for line in _list_lines(reports))
+    lines = _list_lines(reports)
+    ends = [_list_ends(report, columns) for report in reports]
+    return Table(_make_row(line, reports, columns, ends) for line in lines)
 
 
 def name_column(column: str, model: str) -> str:
     """Return what the column of one model is called: "macs of Student"."""
     return f"{column} of {model}"
+
+
+def name_ends(column: str) -> tuple[str, str]:
+    """Return the columns with the two ends of a count, in the tables that have them: "macs_low", "macs_high"."""
+    return f"{column}_low", f"{column}_high"
 
 
 def is_foreign(reference: HasLayers, other: HasLayers) -> bool:
@@ -131,16 +153,27 @@ def _is_passed(line: _Line, row: Row, own_lines: Collection[int]) -> bool:
     return id(line) not in own_lines and line.first["depth"] >= row["depth"]
 
 
-def _make_row(line: _Line, names: Sequence[str], columns: Sequence[str]) -> dict[str, Any]:
+def _list_ends(report: HasLayers, columns: Iterable[str]) -> list[str]:
+    """Return the columns of ends that the layers of a report have."""
+    present = require_layers(report).columns
+    return [name for column in columns for name in name_ends(column) if name in present]
+
+
+def _make_row(
+    line: _Line, reports: Sequence[HasLayers], columns: Sequence[str], ends: Sequence[Sequence[str]]
+) -> dict[str, Any]:
+    """Return a row of `in_one_table`; ``ends`` are the columns of ends that each report has."""
     row = {name: line.first[name] for name in ("path", "type", "depth", "is_leaf")}
     for column in columns:
-        for index, name in enumerate(names):
-            row[name_column(column, name)] = line.rows.get(index, {}).get(column)
+        row |= {name_column(column, report.name): line.read(model, column) for model, report in enumerate(reports)}
+    for model, (report, names) in enumerate(zip(reports, ends, strict=True)):
+        row |= {name_column(name, report.name): line.read(model, name) for name in names}
     return row
 
 
 def _compare(line: _Line, columns: Sequence[str]) -> dict[str, Any]:
-    mine, theirs = line.rows.get(0), line.rows.get(1)
+    """Return a row of `align`, without the ends of its counts."""
+    theirs = line.rows.get(1)
     row: dict[str, Any] = {
         "change": "same",
         "path": line.first["path"],
@@ -151,11 +184,11 @@ def _compare(line: _Line, columns: Sequence[str]) -> dict[str, Any]:
         "is_leaf": line.first["is_leaf"],
     }
     for column in columns:
-        first, second = (None if side is None else side.get(column) for side in (mine, theirs))
+        first, second = line.read(0, column), line.read(1, column)
         difference = None if first is None or second is None else second - first
         row |= {column: first, f"other_{column}": second, f"{column}_difference": difference}
         if difference:
             row["change"] = "changed"
-    if mine is None or theirs is None:
-        row["change"] = "added" if mine is None else "removed"
+    if len(line.rows) == 1:
+        row["change"] = "added" if theirs else "removed"
     return row

@@ -123,7 +123,7 @@ function shown(column, row) {
   if (!column.numeric) return column.values[row];
   const [sign, value] = column.signed?.[row] ?? ["", column.values[row]];
   if (value === null || value === undefined) return column.incomplete?.[row]?.[0] ?? "-";
-  if (value === 0 && column.dashes && column.scale !== "time") return "-";
+  if (value === 0 && !sign && column.dashes && column.scale !== "time") return "-";
   const plus = column.suffix === "_difference" && value > 0 ? "+" : "";
   return `${sign}${plus}${quantity(value, column.unit, column.scale)}`;
 }

@@ -10,7 +10,9 @@ import pytest
 from layer_reports import report
 
 from profilerkit import Comparison
+from profilerkit.render.layer_grids import all_layers_grids, difference_grid
 from profilerkit.trace.families import find_family, is_activation
+from profilerkit.trace.records import LayerTable
 
 
 def sides(reference: Iterable[Any], other: Iterable[Any]) -> list[tuple[Any, ...]]:
@@ -193,3 +195,57 @@ SAME = (
 def test_the_operators_of_converted_files_are_of_the_families_of_the_layers(names: tuple[str, ...]) -> None:
     assert len({find_family(name)[0] for name in names}) == 1
     assert len({is_activation(name) for name in names}) == 1
+
+
+def with_ends(name: str, ends: dict[str, tuple[int, int | None]], layers: Iterable[Any]) -> Any:
+    """Return a report whose layers have these ends of their MACs, by path."""
+    found = report(name, layers)
+    rows = [
+        {**row, "macs_low": ends[row["path"]][0], "macs_high": ends[row["path"]][1]} if ends else row
+        for row in found.layers or ()
+    ]
+    return replace(found, layers=LayerTable(rows))
+
+
+LAYERS = [("known", "Linear", 8), ("custom", "Custom", 0), ("branch", "Branch", 4), ("rest", "Rest", 2)]
+ENDS = {"": (0, None), "known": (8, 8), "custom": (0, None), "branch": (1, 4), "rest": (2, None)}
+SHOWN = {"(model)": "≥ 0", "known": "8", "custom": "≥ 0", "branch": "≤ 4", "rest": "≥ 2"}
+
+
+@pytest.mark.parametrize("is_reference", [True, False])
+@pytest.mark.parametrize("number", [2, 3])
+def test_a_bound_is_no_exact_number_beside_other_models(is_reference: bool, number: int) -> None:
+    """Of one model all is known, and of the other not: data and text have its ends, in either place."""
+    partial, complete = with_ends("partial", ENDS, LAYERS), report("complete", LAYERS)
+    first, second = (partial, complete) if is_reference else (complete, partial)
+    comparison = Comparison(first, (second, *(report(f"more {index}", LAYERS) for index in range(number - 2))))
+    low, high = ("macs_low", "macs_high") if is_reference else ("other_macs_low", "other_macs_high")
+    pairs = comparison.layers(0)
+    assert {row["path"]: (row[low], row[high]) for row in pairs} == ENDS
+    ends = {name for name in pairs.columns if name.endswith(("_low", "_high"))}
+    assert ends == {low, high}, "the complete model has none"
+    assert {row["change"] for row in pairs} == {"same"}
+    rows = comparison.all_layers()
+    assert {row["path"]: (row["macs_low of partial"], row["macs_high of partial"]) for row in rows} == ENDS
+    if number == 2:
+        grid = difference_grid(list(pairs), "", ("a", "b"))
+        column = 4 if is_reference else 5
+    else:
+        grid = next(found for found in all_layers_grids(comparison) if found.title == "MACs by layer")
+        column = 2 if is_reference else 3
+    shown = {row[0]: row[column] for row in grid.rows}
+    assert shown == SHOWN
+    assert all("≥" not in cell for row in grid.rows for index, cell in enumerate(row) if index != column)
+
+
+def test_a_layer_that_does_itself_what_one_inside_does_says_so() -> None:
+    """No total differs: what it does itself is what it has in common with no layer inside."""
+
+    def made(name: str, own: int) -> Any:
+        layers = report(name, [("a", "Block", 9)]).layers or ()
+        rows = [{**row, "flops": 20, "own_macs": own, "own_flops": 20} for row in layers]
+        return replace(report(name, []), layers=LayerTable(rows))
+
+    rows = [row for row in Comparison(made("a", 9), (made("b", 4),)).layers() if row["path"]]
+    assert [row["change"] for row in rows] == ["changed"]
+    assert difference_grid(rows, "", ("a", "b")).rows[0][-1] == "own MACs 9 to 4"

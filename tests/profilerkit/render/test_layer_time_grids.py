@@ -5,7 +5,7 @@ from __future__ import annotations
 from drawn_reports import record
 
 from profilerkit import Report
-from profilerkit.render.layer_grids import layer_time_grid
+from profilerkit.render.layer_time_grids import layer_time_grid
 from profilerkit.render.notes import top_row_note
 from profilerkit.times.layer_times import LayerTime, LayerTimeTable
 from profilerkit.trace.records import LayerTable

@@ -1,0 +1,128 @@
+"""The times of layers as a grid, each with its noise and its share of the whole model.
+
+A table of layers may have several kinds of time, such as forward and backward. Each kind is a column of seconds with
+the layers inside (``forward_seconds``), and mostly one of the layer's own, without them (``own_forward_seconds``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from operator import itemgetter
+
+from ..piping.quantity import split_words, write_title
+from ..times.layer_times import LayerTimeTable
+from ..times.wording import format_noise
+from ..trace.layer_paths import within_depth
+from ..trace.records import LayerTable
+from .grids import Grid
+from .layer_grids import GridColumn, Row, make_grid, write_calls, write_name
+from .table_grids import rank_rows, write_ranked_title
+from .values import Column, share_text
+
+__all__ = ["has_times", "layer_time_grid"]
+
+#: The share of the model's time that a layer which holds others must take itself, to get a column of own times.
+_LEAST_OWN = 0.01
+#: What columns of seconds end with, and what those of own times begin with besides.
+_SECONDS, _OWN = "_seconds", "own_"
+#: Seconds that are subtracted already, and so are no time of a layer.
+_SUBTRACTED = "overhead_seconds"
+
+
+def has_times(table: object) -> bool:
+    """Return whether a table has seconds of layers."""
+    return isinstance(table, LayerTable) and any(name.endswith(_SECONDS) for name in table.columns)
+
+
+def layer_time_grid(title: str, layers: LayerTable, top: int, depth: int | None = None) -> Grid:
+    """Return the times of layers, each with its noise and its share of the whole model.
+
+    A table of up to ``top`` layers is shown whole: the layers in their order, each with the time of the layers inside
+    it. Of a longer table the slowest ``top`` layers are shown, ranked by their own time, without the layers inside, as
+    all other lists of slow layers are.
+
+    Args:
+        title: What stands above it.
+        layers: The table.
+        top: The most rows.
+        depth: The deepest layers to show; None and -1 for those at any depth.
+    """
+    rows = within_depth(layers, depth)
+    is_whole = len(rows) <= top
+    if not is_whole:
+        ranked = rank_rows(rows)
+        title = write_ranked_title(title, ranked, min(top, len(ranked.rows)), len(rows))
+        rows = list(ranked.rows[:top])
+    columns = [GridColumn("Layer", partial(write_name, nested=is_whole)), GridColumn("Type", itemgetter("type"))]
+    if any(row.get("calls", 1) != 1 for row in rows):
+        columns.append(GridColumn("Calls", write_calls, is_number=True))
+    for name in _list_times(layers.columns):
+        if any(row[name] is not None for row in rows):
+            columns += _list_time_columns(name, layers, rows, is_whole)
+    for key, heading in (("binds", "Bound by"), ("missing", "Left out")):
+        if any(row.get(key) for row in rows):
+            columns.append(GridColumn(heading, itemgetter(key)))
+    return make_grid(title, columns, rows, is_whole)
+
+
+def _list_times(columns: Iterable[str]) -> list[str]:
+    """Return the columns of seconds that have the layers inside: one for each kind of time that a table has.
+
+    >>> _list_times(["path", "forward_seconds", "own_forward_seconds", "overhead_seconds"])
+    ['forward_seconds']
+    """
+    return [name for name in columns if name.endswith(_SECONDS) and not name.startswith(_OWN) and name != _SUBTRACTED]
+
+
+def _list_time_columns(seconds: str, layers: LayerTable, rows: Sequence[Row], is_whole: bool) -> Iterator[GridColumn]:
+    """Yield the columns of one kind of time, and its share of the model's.
+
+    A grid of the slowest layers has their own times, if the table does. A grid of all layers has the times with the
+    layers inside; if a layer that holds others has a notable time of its own, a second column has these own times.
+    """
+    own_seconds = f"{_OWN}{seconds}"
+    has_own = own_seconds in layers.columns
+    shown = seconds if is_whole or not has_own else own_seconds
+    yield _make_seconds_column(shown, layers)
+    model_seconds = next((row.get(seconds) for row in layers if not row["path"]), None)
+    if not has_own or not model_seconds:
+        return
+    heading = f"Share of\n{' '.join(split_words(seconds.removesuffix(_SECONDS)))}"
+    yield GridColumn(heading, partial(_write_share, column=shown, whole=model_seconds), is_number=True)
+    if is_whole and _has_notable_own_time(own_seconds, rows, model_seconds):
+        yield _make_seconds_column(own_seconds, layers, only_around_others=True)
+
+
+def _has_notable_own_time(own_seconds: str, rows: Iterable[Row], model_seconds: float) -> bool:
+    """Return whether a layer that holds others takes a hundredth of the model's time itself, or more."""
+    return any(_holds_others(row) and (row[own_seconds] or 0) >= _LEAST_OWN * model_seconds for row in rows)
+
+
+def _holds_others(row: Row) -> bool:
+    """Return whether a layer has others inside; a table that does not say so has none that do."""
+    return not row.get("is_leaf", True)
+
+
+def _make_seconds_column(column: str, layers: LayerTable, *, only_around_others: bool = False) -> GridColumn:
+    """Return a column of seconds; where it is ``only_around_others``, layers that hold none have an empty cell."""
+
+    def write(row: Row) -> str:
+        if only_around_others and not _holds_others(row):
+            return ""
+        return _write_seconds(row, column, layers)
+
+    return GridColumn(write_title(column.removesuffix(_SECONDS)), write, is_number=True)
+
+
+def _write_share(row: Row, column: str, whole: float) -> str:
+    return "-" if row[column] is None else share_text(row[column] / whole)
+
+
+def _write_seconds(row: Row, column: str, layers: LayerTable) -> str:
+    """Return seconds, with their noise where a table has the samples: "3 ms ±33%"; "-" for none."""
+    text = Column.of(column).show(row[column]) or "-"
+    if not isinstance(layers, LayerTimeTable) or not row[column]:
+        return text
+    measured = layers.measurement(row["path"], column)
+    return f"{text} {format_noise(measured.noise, digits=0)}" if len(measured.samples) > 1 else text
