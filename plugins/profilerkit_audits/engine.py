@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,7 +22,7 @@ from profilerkit.times.measurement import Measurement
 from .cases import Case
 from .machines import digest_machine, read_clock
 from .plausibility import find_flags
-from .rows import Row, RowStatus, read_report
+from .rows import Row, RowStatus, Value, read_report
 
 if TYPE_CHECKING:
     from profilerkit.isolation.run import IsolatedRun
@@ -193,8 +194,11 @@ def is_noisy(outcome: Outcome) -> bool:
 
 
 def pick_quietest(outcomes: Sequence[Outcome]) -> Outcome:
-    """Return the outcome with the least noise of several of one case, with the medians of all of them in its row."""
-    best = min(outcomes, key=_find_worst_noise)
+    """Return the outcome with the least noise of several of one case, with the medians of all of them in its row.
+
+    One that failed, or that lacks a value which another one has measured, is not the quietest.
+    """
+    best = min(outcomes, key=_rank)
     if len(outcomes) == 1:
         return best
     names = [name for name, value in best.row.values.items() if value.is_measured]
@@ -206,6 +210,12 @@ def pick_quietest(outcomes: Sequence[Outcome]) -> Outcome:
     return dataclasses.replace(best, row=replace(best.row, tries=tries))
 
 
-def _find_worst_noise(outcome: Outcome) -> float:
-    noises = [value.noise for value in outcome.row.values.values() if value.noise is not None]
-    return float("inf") if outcome.row.status is RowStatus.FAILED else max(noises, default=0.0)
+def _rank(outcome: Outcome) -> tuple[bool, int, float]:
+    """Return what sorts outcomes, the quietest first: those with the most measured values, and then the worst noise."""
+    measured = [value for value in outcome.row.values.values() if value.is_measured]
+    return outcome.row.status is RowStatus.FAILED, -len(measured), max(map(_read_noise, measured), default=0.0)
+
+
+def _read_noise(value: Value) -> float:
+    """Return the noise of a measured value; of a single sample, or a median of zero, nothing is known of it."""
+    return math.inf if value.noise is None or value.samples == 1 else value.noise

@@ -9,6 +9,7 @@ import pytest
 from audited import plan, write_nets
 from msgspec.structs import replace
 
+from profilerkit import Completeness
 from profilerkit.isolation import processes
 from profilerkit_audits import Row, RowStatus, Value, audit
 from profilerkit_audits.cases import Case
@@ -36,6 +37,20 @@ def test_the_quietest_run_counts_and_the_medians_of_all_are_kept() -> None:
 
 def test_a_run_that_failed_is_not_the_quietest() -> None:
     assert pick_quietest([outcome(1.0, 0.3), outcome(2.0, 0.0, RowStatus.FAILED)]).row["execution_time"] == 1.0
+
+
+def test_a_run_that_has_no_time_or_one_sample_is_not_the_quietest() -> None:
+    """What was not measured has no noise, and one sample has no interval: both seem to be without noise."""
+    noisy, partial = outcome(1.0, 0.3), RowStatus.PARTIAL
+    time = noisy.row.values["execution_time"]
+    for value in (
+        Value(None, "s", Completeness.UNAVAILABLE, "no clock"),
+        replace(time, samples=1, noise=0.0),
+        replace(time, value=0.0, noise=None),
+    ):
+        other = Outcome(noisy.case, replace(noisy.row, status=partial, values={"execution_time": value}))
+        for runs in ([noisy, other], [other, noisy]):
+            assert pick_quietest(runs).row.values["execution_time"] == time
 
 
 @pytest.mark.heavy
