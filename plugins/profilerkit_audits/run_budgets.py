@@ -15,6 +15,7 @@ from profilerkit.render.markdown import escape, table
 from profilerkit.results.report import Report
 from profilerkit_budgets import Budget, Finding, Verdict, check
 from profilerkit_budgets.forms import format_junit_suites, format_text
+from profilerkit_budgets.layer_limits import UnmatchedPatternError
 from profilerkit_budgets.limits import Limit
 
 from .rows import Row
@@ -120,15 +121,18 @@ def _check_case(measured: Sequence[tuple[Row, Report | None]], budget: Budget) -
     for limit in budget.limits:
         findings: list[Finding] = []
         errors: list[str] = []
+        has_such_layers = True
         for row, report in measured:
             if report is None:
                 findings.append(_fail(limit, f"nothing was computed: {row.reason}"))
                 continue
             try:
                 findings += check(report, Budget((limit,)))
-            except BudgetError as error:  # the row has no such value, or the model no such layer
+            except UnmatchedPatternError:
+                has_such_layers = False
+            except BudgetError as error:  # the row has no such value, or no layers
                 errors.append(str(error))
-        if errors and not findings and limit.pattern is None:
+        if errors and not findings and has_such_layers:
             findings = [_fail(limit, errors[0])]
         yield from dict.fromkeys(findings)
 

@@ -19,7 +19,11 @@ from .findings import Finding, Verdict, compute_excess, divide_counts, divide_en
 from .limits import Limit
 from .responsible import LAYER_COLUMNS, has_column
 
-__all__ = ["check_layers"]
+__all__ = ["UnmatchedPatternError", "check_layers"]
+
+
+class UnmatchedPatternError(BudgetError):
+    """The model has no layer that the pattern of a limit matches."""
 
 
 def check_layers(report: Report, limit: Limit, baseline: Report | None) -> Iterator[Finding]:
@@ -39,7 +43,7 @@ def check_layers(report: Report, limit: Limit, baseline: Report | None) -> Itera
     matching = [row for row in rows if fnmatchcase(row["path"], limit.pattern or "")]
     if not matching:
         nearest = ", ".join(by_likeness(limit.pattern or "", [row["path"] for row in rows])[:5])
-        raise BudgetError(f"{limit}: no layer matches; the nearest paths are: {nearest}")
+        raise UnmatchedPatternError(f"{limit}: no layer matches; the nearest paths are: {nearest}")
     uncounted = _list_uncounted(report, column)
     before = _read_ends_before(report, baseline, column) if limit.relative and baseline is not None else {}
     checked = _LayerLimit(limit, column, limit.bound(Column.of(column).unit), uncounted, before)

@@ -207,6 +207,17 @@ def test_budgets_are_for_all_rows_of_a_case(store: Store) -> None:
     ]
 
 
+def test_a_limit_of_layers_is_not_kept_by_a_model_whose_layers_are_not_known(store: Store) -> None:
+    """Its report has no layers; another model of the run has some, so that the limit itself is for something."""
+    run, whole = begun(store, 3), network_report(4, 8)
+    for spec, report in (("net.py:k", whole), ("net.py:m", replace(whole, layers=None))):
+        store.add(count_row(run, 3, spec, report), report)
+    (line,) = find_exceeded(store, run, {"layers": {"*": {"macs": ">= 0"}}})
+    assert line.startswith("net.py:m: layers '*': macs >= 0: the report of ")
+    store.add(count_row(run, 3, "net.py:m", whole), whole)
+    assert find_exceeded(store, run, {"layers": {"*": {"macs": ">= 0"}}}) == [], "another row of the case has layers"
+
+
 def test_a_setting_is_named_where_others_of_its_model_keep_the_limit(store: Store) -> None:
     run = begun(store, 3)
     for name, batch, width in (("k", 1, 2), ("k", 4, 3), ("m", 1, 3), ("m", 4, 3)):
