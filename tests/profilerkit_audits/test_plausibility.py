@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from profilerkit import Completeness, Measurement, Report, profile
+from profilerkit.trace.bounds import Bounds
 from profilerkit.trace.records import LayerTable
 from profilerkit_audits.local_engine import State, may_go, may_start
 from profilerkit_audits.plausibility import ACCELERATOR_FLOPS, CORE_FLOPS, find_flags
@@ -85,6 +86,17 @@ def test_a_machine_with_one_core_is_named_in_the_singular(fine: Report) -> None:
     timed = replace(with_value(fine, "execution_time", Measurement((1.0,) * 3)), environment={"cores": "1"})
     (flag,) = find_flags(with_value(timed, "flops", 10**12))
     assert "beyond the 3.84e+11 that 1 core can do" in flag
+
+
+@pytest.mark.parametrize(("low", "flagged"), [(10**12, 1), (10**10, 0), (None, 0)])
+def test_flops_that_may_be_fewer_are_judged_by_their_lower_end(low: int | None, flagged: int, fine: Report) -> None:
+    """One core does at most 3.84e11 FLOPs in the second; which branch of the model ran is not known."""
+    timed = replace(with_value(fine, "execution_time", Measurement((1.0,) * 3)), environment={"cores": "1"})
+    bounds = Bounds(low, 2 * 10**12)
+    assert (
+        len(find_flags(with_value(timed, "flops", 2 * 10**12, completeness=Completeness.PARTIAL, bounds=bounds)))
+        == flagged
+    )
 
 
 def test_a_throughput_without_a_batch(fine: Report) -> None:
