@@ -38,7 +38,8 @@ class Estimate(msgspec.Struct, frozen=True):
     """What an audit would run, and how long that will take.
 
     ``seconds`` is the estimate of the whole; None if no case that would run has an earlier row. ``based_on`` counts
-    those that have. ``most_seconds`` is what the time limits allow at the most, None if a case has none.
+    those that have. ``most_seconds`` is what the time limits allow at the most, with each time measured again as often
+    as the plan allows; None if a case has no limit.
     """
 
     store: str
@@ -58,7 +59,8 @@ def estimate(audit: Audit) -> Estimate:
     mean = sum(earlier) / len(earlier) if earlier else 0.0
     workers = audit.plan.workers or count_cores()
     seconds = _sum_runs([(case.is_timed, longest.get(case.spec, mean)) for case in pending], workers)
-    most_seconds = _sum_runs([(case.is_timed, case.limits.timeout or 0.0) for case in pending], workers)
+    longest_runs = [(case.limits.timeout or 0.0) * (1 + audit.plan.repeats * case.is_timed) for case in pending]
+    most_seconds = _sum_runs([(case.is_timed, most) for case, most in zip(pending, longest_runs, strict=True)], workers)
     has_limits = all(case.limits.timeout is not None for case in pending)
     waiting = {case.key for case in pending}
     cases = [

@@ -61,6 +61,18 @@ def test_more_workers_than_models_do_not_make_a_run_shorter(
     assert f"at the most {most}, by the time limits" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(("repeats", "most"), [(0, "2:00 min"), (3, "8:00 min")])
+def test_a_time_that_may_be_measured_again_may_take_as_much_longer(
+    zoo: Path, repeats: int, most: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two models are timed one after the other, once and as often again as the plan says, with 60 s for each run."""
+    timed = PLAN.replace('["macs", "total_params"]', '["execution_time"]')
+    assert timed != PLAN
+    zoo.write_text(f"repeats = {repeats}\n{timed}")
+    assert run("audit", zoo, "--dry-run") == 0
+    assert f"at the most {most}, by the time limits" in capsys.readouterr().out
+
+
 @pytest.mark.heavy
 def test_rows_as_json_and_the_summary(zoo: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("audit", zoo, "--format", "json") == 0
