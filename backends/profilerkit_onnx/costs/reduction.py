@@ -5,7 +5,7 @@ from __future__ import annotations
 from profilerkit.backend_kit.operator_costs import PerElements
 from profilerkit.costs import elementwise, reduction
 
-from .registry import OPERATORS, Cost, NodeCall
+from .registry import OPERATORS, Cost, NodeCall, register_op_cost
 
 
 def _absolute_sum(elements: int) -> Cost:
@@ -47,3 +47,9 @@ def scatter(call: NodeCall) -> Cost:
     """An addition, product or comparison for each of the updates, unless they replace."""
     replaces = call.attribute("reduction", "none") == "none"
     return reduction.scatter(call.inputs[2].numel, accumulates=not replaces)
+
+
+@register_op_cost("Col2Im")
+def columns_to_image(call: NodeCall) -> Cost:
+    """What lies over one another adds up: an addition for each element that is brought in."""
+    return reduction.scatter(call.inputs[0].numel)

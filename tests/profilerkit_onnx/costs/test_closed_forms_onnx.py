@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("onnx")
 import numpy as np
-from onnx import defs, helper
+from onnx import TensorProto, defs, helper
 from onnx_graphs import BACKEND, F, make_model, trace_node
 
 from profilerkit import ModelInputs
@@ -316,6 +316,16 @@ def test_a_factor_that_changes_no_size_moves_elements() -> None:
     node = helper.make_node("Resize", ["x", "", "factors"], ["y"], mode="linear")
     model = make_model([node], {"x": IMAGE}, {"factors": np.array([1, 1, 1, 1.05], F)})
     assert BACKEND.trace(model, ModelInputs(IMAGE)).flops == 960 * (2 + 1)
+
+
+@pytest.mark.parametrize(("mode", "missing"), [("linear", ("Resize (1 call)",)), ("nearest", ())])
+def test_unknown_factors_that_change_no_size_are_not_taken_for_1(mode: str, missing: tuple[str, ...]) -> None:
+    node = helper.make_node("Resize", ["x", "", "factors"], ["y"], mode=mode)
+    factors = np.array([1, 1, 1, 1.05], F)
+    model = make_model([node], {"x": IMAGE, "factors": factors})
+    model.graph.output[0].CopyFrom(helper.make_tensor_value_info("y", TensorProto.FLOAT, IMAGE.shape))
+    trace = BACKEND.trace(model, ModelInputs(IMAGE, factors))
+    assert (trace.flops, trace.missing) == (0, missing)
 
 
 @pytest.mark.parametrize("case", CROPS)

@@ -59,13 +59,19 @@ def slice_(opset: int) -> tuple[NodeProto, Weights]:
     return helper.make_node("Slice", ["x", *named], ["y"]), named
 
 
-def resize(opset: int) -> tuple[NodeProto, Weights]:
-    scales = {"scales": np.asarray([1, 1, 2, 2], F)}
-    if opset < 9:
-        return helper.make_node("Upsample", ["x"], ["y"], mode="linear", scales=[1.0, 1.0, 2.0, 2.0]), {}
-    if opset < 11:
-        return helper.make_node("Upsample" if opset < 10 else "Resize", ["x", "scales"], ["y"], mode="linear"), scales
-    return helper.make_node("Resize", ["x", "", "scales"], ["y"], mode="linear"), scales
+def resize(*factors: float) -> Spelling:
+    """Linear resampling by factors: an attribute, then the second input, then the third."""
+
+    def spelling(opset: int) -> tuple[NodeProto, Weights]:
+        scales = {"scales": np.asarray(factors, F)}
+        if opset < 9:
+            return helper.make_node("Upsample", ["x"], ["y"], mode="linear", scales=factors), {}
+        if opset < 11:
+            op = "Upsample" if opset < 10 else "Resize"
+            return helper.make_node(op, ["x", "scales"], ["y"], mode="linear"), scales
+        return helper.make_node("Resize", ["x", "", "scales"], ["y"], mode="linear"), scales
+
+    return spelling
 
 
 def recurrent(op: str, gates: int) -> Spelling:
@@ -95,7 +101,8 @@ CASES: dict[str, tuple[Spelling, Any, int, int]] = {
     "ReduceMean": (move_to_input("ReduceMean", 18, "axes", [1]), X, 0, E),
     "ReduceSum": (move_to_input("ReduceSum", 13, "axes", [1]), X, 0, E),
     "Relu": (plain("Relu"), X, 0, E),
-    "Resize": (resize, IMAGE, 0, 4 * 960 * 7),
+    "Resize": (resize(1.0, 1.0, 2.0, 2.0), IMAGE, 0, 4 * 960 * 7),
+    "Resize, 10 columns by 1.05": (resize(1.0, 1.0, 1.0, 1.05), IMAGE, 0, 960 * 3),
     "RNN": (recurrent("RNN", 1), STEPS, 10 * 4 * 10, 10 * 4 * 2),
     "Sigmoid": (plain("Sigmoid"), X, 0, E),
     "Slice": (slice_, X, 0, 0),
