@@ -98,7 +98,8 @@ def accuracy(batches: Iterable[ScoredBatch], threshold: float | None = None) -> 
 def topk_hits(batches: Iterable[ScoredBatch], topk: Sequence[int]) -> dict[str, float]:
     """Return the per cent of samples whose target is among the k highest scores, by name: ``{"top-1": ...}``.
 
-    Raises `ValueError` for scores that are not of shape ``(batch, classes)``, or of fewer classes than the largest k.
+    Raises `ValueError` for scores that are not of shape ``(batch, classes)``, of fewer classes than the largest k, or
+    of one: a single score has no order, and says by its height which of two classes it is, see `missclass`.
     """
     hits, guesses = dict.fromkeys(topk, 0), max(topk)
     samples = _Samples()
@@ -116,12 +117,16 @@ def topk_hits(batches: Iterable[ScoredBatch], topk: Sequence[int]) -> dict[str, 
 def mean_loss(batches: Iterable[ScoredBatch], loss: Callable[[Any, Any], Any], mean: Callable[[Any], float]) -> float:
     """Return the mean over samples of ``loss(output, target)``; a loss that is a dict of parts counts as their sum.
 
-    ``mean`` makes one number of what the loss returned, or of a part of it.
+    ``mean`` makes one number of what the loss returned, or of a part of it. Raises `InputError` for a loss without
+    parts.
     """
     weighted, total = 0.0, 0
     for batch in batches:
         value = loss(batch.output, batch.target)
-        weighted += sum(map(mean, value.values() if isinstance(value, Mapping) else [value])) * batch.samples
+        parts = list(value.values()) if isinstance(value, Mapping) else [value]
+        if not parts:
+            raise InputError("the loss is a dict without parts; give one that returns a number, or parts that add up")
+        weighted += sum(map(mean, parts)) * batch.samples
         total += batch.samples
     return weighted / _require_samples(total)
 
@@ -224,6 +229,8 @@ def _require_classes(scores: Array, guesses: int) -> Array:
         raise ValueError(f"top-k needs scores of shape (batch, classes), but the model gives {scores.shape}")
     if scores.shape[1] < guesses:
         raise ValueError(f"topk: top-{guesses} needs as many classes, but the model gives {scores.shape[1]}")
+    if scores.shape[1] == 1:
+        raise ValueError("top-k needs the scores of several classes, but the model gives one score; see get_accuracy")
     return scores
 
 

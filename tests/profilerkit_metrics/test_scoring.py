@@ -156,6 +156,8 @@ def test_the_highest_scores() -> None:
         topk_hits([batch(scores, [2, 2])], (4,))
     with pytest.raises(ValueError, match=r"top-k needs scores of shape \(batch, classes\), but the model gives \(2,\)"):
         topk_hits([batch([0.1, 0.2], [0, 1])], (1,))
+    with pytest.raises(ValueError, match=r"top-k needs the scores of several classes, but the model gives one score"):
+        topk_hits([batch([[0.1], [0.9]], [0, 1])], (1,))
 
 
 def test_a_loss_is_weighted_by_samples() -> None:
@@ -166,6 +168,8 @@ def test_a_loss_is_weighted_by_samples() -> None:
         return {"a": 5.0 if len(output) == 2 else 2.0, "b": 1.0}
 
     assert mean_loss(batches, loss, float) == pytest.approx((5 * 2 + 2) / 3 + 1)
+    with pytest.raises(InputError, match="the loss is a dict without parts"):
+        mean_loss(batches, lambda output, target: {}, float)
 
 
 def test_samples_are_those_of_the_first_tensor_with_dimensions() -> None:
