@@ -37,6 +37,13 @@ def _list_settings_in_c() -> Iterator[Setting]:
             yield Setting(f"torch.backends.{name}", getter, default)
 
 
+def _list_reductions() -> Iterator[Setting]:
+    """Yield whether products of 16-bit matrices may add up in 16 bits."""
+    for dtype in ("fp16", "bf16"):
+        name = f"allow_{dtype}_reduced_precision_reduction"
+        yield Setting(f"torch.backends.cuda.matmul.{name}", partial(getattr, _cuda.matmul, name), True)
+
+
 def _list_einsum_settings() -> Iterator[Setting]:
     """Yield the settings of torch's use of opt_einsum; nothing where that package is missing, which nobody switched."""
     if opt_einsum.is_available():
@@ -74,10 +81,12 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("torch.autograd.set_detect_anomaly", torch.is_anomaly_enabled, False, counts=True),
     *_list_einsum_settings(),
     Setting("torch.backends.mha.set_fastpath_enabled", backends.mha.get_fastpath_enabled, True),
+    # On a CPU too: without it attention makes the matrix of all pairs of positions.
     Setting("torch.backends.cuda.enable_flash_sdp", _cuda.flash_sdp_enabled, True, counts=True),
     Setting("torch.backends.cuda.enable_mem_efficient_sdp", _cuda.mem_efficient_sdp_enabled, True),
     Setting("torch.backends.cuda.enable_math_sdp", _cuda.math_sdp_enabled, True),
     Setting("torch.backends.cuda.enable_cudnn_sdp", _cuda.cudnn_sdp_enabled, True),
     *_list_settings_in_c(),
+    *_list_reductions(),
     *_list_precisions(),
 )

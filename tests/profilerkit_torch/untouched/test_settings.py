@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -26,8 +27,8 @@ LEFT_OUT: dict[str, str] = {
     "backcompat_keepdim_warn": "only warns",
     "blas_preferred_backend": "its default is another one on each machine",
     "cpu_allow_fp16_reduced_precision_reduction": "only on ARM processors, where torch documents no default",
-    "cublas_allow_bf16_reduced_precision_reduction": "a pair of values whose form changes between releases",
-    "cublas_allow_fp16_reduced_precision_reduction": "a pair of values whose form changes between releases",
+    "cublas_allow_bf16_reduced_precision_reduction": "in the table, by its attribute",
+    "cublas_allow_fp16_reduced_precision_reduction": "in the table, by its attribute",
     "cublas_allow_tf32": "the same as torch.set_float32_matmul_precision",
     "cublaslt_prefer_grouped_gemm": "a choice of kernel, of torch 2.15 on",
     "cudnn_depthwise_kernel": "a choice of kernel, of torch 2.13 on",
@@ -87,6 +88,10 @@ WRITERS: dict[str, tuple[Any, Any]] = {
         getattr(_C, "_set_cublas_allow_fp16_accumulation", None),
         True,
     ),
+    **{
+        f"torch.backends.cuda.matmul.{name}": (partial(setattr, backends.cuda.matmul, name), False)
+        for name in ("allow_fp16_reduced_precision_reduction", "allow_bf16_reduced_precision_reduction")
+    },
     **{
         f"torch.backends.{module}.{operator}.fp32_precision": (_write_precision(module, operator), value)
         for module, operator, value in (
