@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from profilerkit.arguments.checks import COLUMNS, DEPTH
 from profilerkit.count_text import format_count
 from profilerkit.render.values import Column
-from profilerkit.trace.layer_paths import find_deepest
-from profilerkit.trace.layer_view import group_children
 
-from .canvas import COLOURS, GREY, explain_column, finish, new_figure, one_or_two, plain, require_column, require_layers
+from .canvas import COLOURS, GREY, explain_column, finish, new_figure, one_or_two, plain
+from .icicle_boxes import Box, Picture, arrange
 
 if TYPE_CHECKING:
     from profilerkit.results.comparison import Comparison
     from profilerkit.results.report import Report
 
-__all__ = ["Box", "Picture", "arrange", "icicle"]
+__all__ = ["icicle"]
 
 #: Inches: how wide the figure of one model is, what another model adds, and what is left of it for boxes.
 _WIDTH, _WIDTH_OF_ANOTHER, _SHARE_OF_BOXES = 11.0, 6.6, 0.84
@@ -71,7 +70,7 @@ def icicle(result: Report | Comparison, by: str = "macs", depth: int | None = No
 def _draw(pictures: Sequence[Picture], by: str) -> Any:
     """Return a figure of the pictures beside each other, with a legend of the types of layers."""
     fullest = max(max(Counter(box.level for box in picture.boxes).values()) for picture in pictures)
-    height = min(max(_LOWEST, 1 + _HEIGHT_OF_LAYER * fullest), _HIGHEST)
+    height = min(max(_LOWEST, _HEIGHT_OF_TEXTS + _HEIGHT_OF_LAYER * fullest), _HIGHEST)
     width = _WIDTH + (len(pictures) - 1) * _WIDTH_OF_ANOTHER
     figure = new_figure(width, height)
     axes = figure.subplots(1, len(pictures), squeeze=False)[0]
@@ -147,109 +146,3 @@ def _choose_ink(colour: str) -> str:
     linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in (red, green, blue)]
     luminance = sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
     return "black" if luminance > 0.179 else "white"
-
-
-#: Levels that are drawn where no depth is given: more would leave no room for names.
-LEVELS = 8
-#: Boxes of less than this share of the height are drawn together with their neighbours, as one.
-THINNEST = 0.0025
-
-
-class Box(NamedTuple):
-    """A box in the picture of a model: a layer, or several thin neighbors that are drawn as one (``row`` is None)."""
-
-    row: Mapping[str, Any] | None
-    #: How deep it is, from 0 for the whole model: the place from left to right.
-    level: int
-    #: Where it begins and ends, from 0 at the top of the picture to 1.
-    start: float
-    end: float
-    layers: int = 1
-
-    @property
-    def height(self) -> float:
-        """Its share of the whole height."""
-        return self.end - self.start
-
-    @property
-    def type(self) -> str:
-        """The type of the layer; empty for several."""
-        return "" if self.row is None else str(self.row["type"])
-
-
-class Picture(NamedTuple):
-    """What is drawn of one model."""
-
-    name: str
-    boxes: Sequence[Box]
-    #: The rows of the layers inside each layer, by its path.
-    inside: Mapping[str, Sequence[Mapping[str, Any]]]
-    whole: float
-    deepest: int
-
-    @property
-    def is_cut(self) -> bool:
-        """Whether the model has layers that are too deep to be drawn."""
-        return any(box.level == self.deepest and box.row is not None and self.has_inside(box.row) for box in self.boxes)
-
-    def has_inside(self, row: Mapping[str, Any]) -> bool:
-        """Return whether a layer has others inside."""
-        return row["path"] in self.inside
-
-    def list_innermost(self) -> Iterator[Box]:
-        """Yield the boxes of layers without others inside."""
-        return (box for box in self.boxes if box.row is not None and not self.has_inside(box.row))
-
-
-def arrange(report: Report, by: str, depth: int | None) -> Picture:
-    """Return the boxes of a report; raises `ValueError` where there is nothing to draw."""
-    if by.startswith("own_"):
-        raise ValueError(f"icicle draws layers inside each other, and {by!r} leaves out those inside; give {by[4:]!r}")
-    layers = require_layers(report)
-    require_column(report, layers, by)
-    root = layers[0]
-    if not root[by] or root[by] < 0:
-        raise ValueError(f"there is nothing to draw of {report.name}: the whole model has {by}={root[by]!r}")
-    deepest = LEVELS - 1 if depth is None else depth
-    if deepest < 0:
-        deepest = find_deepest(layers)
-    inside = group_children(layers)
-    return Picture(report.name, list(_list_boxes(root, inside, by, deepest)), inside, root[by], deepest)
-
-
-def _list_boxes(
-    root: Mapping[str, Any], inside: Mapping[str, Sequence[Mapping[str, Any]]], by: str, deepest: int
-) -> Iterator[Box]:
-    """Yield the boxes, outer before inner; without recursion, for models of any depth."""
-    pending = [Box(root, 0, 0.0, 1.0)]
-    while pending:
-        box = pending.pop()
-        yield box
-        if box.row is None or box.level >= deepest:
-            continue
-        children = inside.get(box.row["path"], ())
-        values = [max(child[by] or 0.0, 0.0) for child in children]
-        # Layers that share weights can have more in total than the layer around them, and still fit into it.
-        unit = box.height / max(box.row[by], sum(values)) if children else 0.0
-        placed = _place_children(children, [value * unit for value in values], box.start, box.level + 1)
-        pending += reversed(list(placed))  # the uppermost is taken next
-
-
-def _place_children(
-    children: Sequence[Mapping[str, Any]], heights: Sequence[float], start: float, level: int
-) -> Iterator[Box]:
-    """Yield the boxes of the layers inside one: thin neighbors as one box, and none for those too thin to see."""
-    group_start = end = start  # the thin layers since the last box begin and end there
-    thin = 0  # how many of them there are
-    for child, height in zip(children, heights, strict=True):
-        if height < THINNEST:
-            end += height
-            thin += 1 if height else 0
-            continue
-        if end - group_start >= THINNEST:
-            yield Box(None, level, group_start, end, thin)
-        yield Box(child, level, end, end + height)
-        group_start = end = end + height
-        thin = 0
-    if end - group_start >= THINNEST:
-        yield Box(None, level, group_start, end, thin)
