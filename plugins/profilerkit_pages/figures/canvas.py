@@ -26,6 +26,7 @@ __all__ = [
     "label_layer",
     "legend_above",
     "list_reports",
+    "name_bars",
     "name_beyond",
     "new_figure",
     "one_or_two",
@@ -34,6 +35,7 @@ __all__ = [
     "require_column",
     "require_layers",
     "title_axis",
+    "title_bars",
     "unit_for",
     "why_missing",
 ]
@@ -153,6 +155,20 @@ def unit_for(largest: float, unit: str, scale: Scale) -> tuple[float, str]:
 def title_axis(title: str, unit: str) -> str:
     """Return the title of an axis, with its unit in parentheses."""
     return f"{title} ({unit})" if unit else title
+
+
+def title_bars(axis: Any, title: str, unit: str) -> None:
+    """Write what horizontal bars are below their axis, and leave out the lines around it that say nothing."""
+    axis.set_xlabel(title_axis(f"{title[:1].upper()}{title[1:]}", unit), fontsize="small")
+    axis.tick_params(axis="x", labelsize="small")
+    axis.tick_params(axis="y", length=0)
+    axis.spines[["top", "right"]].set_visible(False)
+
+
+def name_bars(axis: Any, names: Sequence[str]) -> None:
+    """Write the names of horizontal bars beside them, the first one at the top."""
+    axis.set_yticks(range(len(names)), [plain(name) for name in names], fontsize="small")
+    axis.set_ylim(len(names) - 0.4, -0.6)
 
 
 def require_layers(report: Report) -> LayerTable:

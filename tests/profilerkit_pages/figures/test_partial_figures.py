@@ -30,6 +30,7 @@ def _make_partial(report: Report, key: str) -> Report:
         *((kind, "macs", {"by": "macs"}) for kind in ("icicle", "layer_bars")),
         *((kind, "layer_times", {"by": "forward_seconds"}) for kind in ("icicle", "layer_bars")),
         ("layer_bars", "flops", {"by": "own_flops"}),
+        ("layer_bars", "flops", {"by": ("macs", "flops")}),
     ],
 )
 def test_a_figure_says_what_its_values_miss(kind: str, key: str, options: dict[str, Any]) -> None:

@@ -12,7 +12,7 @@ from profilerkit import Comparison, Report, profile
 from profilerkit.render import render
 from profilerkit_audits.responsible_layers import find_layers
 from profilerkit_budgets import Budget, check
-from profilerkit_pages.figures.layer_bars import find_pairs
+from profilerkit_pages.figures.layer_pairs import find_pairs
 
 WIDTHS = (4, 8)
 #: Of one head and 3 tokens: the projections of queries, keys, values; two products of 3 x 3 x width; the last one.
