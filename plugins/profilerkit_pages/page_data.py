@@ -16,11 +16,14 @@ from profilerkit.render.time_grids import machine_facts
 from profilerkit.times.measurement import Measurement
 from profilerkit.times.median import is_supported
 
-from .page_operators import add_speeds, describe_operators, describe_roofline, describe_timeline
+from .columns import make_plain
+from .layer_tree import describe_layers, merge_rows
+from .page_operators import add_speeds, describe_operators, describe_roofline
 from .page_pairs import describe_sides
 from .page_parts import pack
 from .page_records import MeasuredData, MemoryData, MetricData, PageData, ReportData
-from .page_tables import describe_layers, list_tables, make_plain, merge_rows
+from .page_tables import list_tables
+from .page_timeline import describe_timeline
 
 if TYPE_CHECKING:
     from profilerkit.results.comparison import Comparison

@@ -1,27 +1,25 @@
-"""The operators of a report as a page draws them: as a graph, along the time of a pass, and as points of a roofline."""
+"""The operators of a report as a page draws them: as a graph, and added up as the points of a roofline."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from profilerkit.foreign_text import visible
 from profilerkit.piping.outcome import is_number
-from profilerkit.render.time_stacks import find_rows, read_seconds
-from profilerkit.trace.layer_paths import nearest_around, walk_outwards
+from profilerkit.trace.layer_paths import nearest_around
 from profilerkit.trace.layer_view import number_kinds
 
+from .columns import SPEEDS, Row, make_plain
+from .layer_tree import find_places
 from .layer_work import sum_forward_work
 from .page_parts import pack
-from .page_records import OperatorData, Packed, RooflineData, TimelineData
-from .page_tables import SPEEDS, Row, describe_column, find_places, make_plain
+from .page_records import OperatorData, Packed, RooflineData
 
 if TYPE_CHECKING:
     from profilerkit.results.report import Report
 
-__all__ = ["Box", "add_speeds", "describe_operators", "describe_roofline", "describe_timeline", "lay_out_pass"]
+__all__ = ["add_speeds", "describe_operators", "describe_roofline"]
 
 
 def describe_operators(report: Report, layers: Sequence[Row]) -> OperatorData | None:
@@ -56,33 +54,6 @@ def _count_steps_back(index: int, operator: Row) -> tuple[int, ...]:
     return tuple(0 if source < 0 else index - source for source in operator.get("reads", ()))
 
 
-def describe_timeline(report: Report, layers: Sequence[Row]) -> TimelineData | None:
-    """Return the operators of a pass in their layers, as rows of a tree in the order of time; None without times."""
-    places = find_places(layers)
-    boxes = lay_out_pass(report, places)
-    if not boxes:
-        return None
-    of_boxes = [_find_layer(box.layer, places) for box in boxes]
-    columns = [
-        *describe_column("seconds", [box.seconds for box in boxes]),
-        *describe_column("macs", [box.macs for box in boxes]),
-        *describe_column("missing", [box.missing for box in boxes]),
-    ]
-    return {
-        "parents": [box.parent for box in boxes],
-        "names": pack([visible(box.name) for box in boxes]),
-        "types": pack([visible(str(layers[index]["type"])) if index >= 0 else "" for index in of_boxes]),
-        "layers": pack(of_boxes),
-        "operators": pack([visible(box.operator) for box in boxes]),
-        "columns": [{**column, "dashes": False} for column in columns],
-    }
-
-
-def _find_layer(path: str, places: Mapping[str, int]) -> int:
-    """Return the place of a layer, or of the nearest around it that has a row; -1 for none."""
-    return next((places[outer] for outer in walk_outwards(path) if outer in places), -1)
-
-
 def describe_roofline(report: Report, layers: Sequence[Row]) -> RooflineData:
     """Return what each layer does itself in the forward pass: its FLOPs, the bytes it moves, and its seconds."""
     work = sum_forward_work(report.operators or ())
@@ -107,73 +78,3 @@ def add_speeds(layers: Sequence[Row], roofline: RooflineData) -> list[dict[str, 
         if is_number(seconds) and seconds > 0:
             rows[index]["own_speed"] = flops / seconds
     return rows
-
-
-@dataclass
-class Box:
-    """A stretch of a pass: an operator (``operator`` is its name), or a phase or a layer around operators.
-
-    ``layer`` is the path of the layer, or of that which ran the operator; ``parent`` is the place of the box around it,
-    -1 for the whole. ``macs`` is None where they are not known of an operator in it; ``missing`` says why.
-    """
-
-    name: str
-    layer: str
-    parent: int
-    operator: str = ""
-    seconds: float = 0.0
-    macs: int | None = 0
-    missing: str = ""
-
-
-def lay_out_pass(report: Report, layers: Container[str]) -> list[Box]:
-    """Return the boxes of a pass, each behind the box around it, in the order of the first operator in each.
-
-    ``layers`` are the paths of the layers that have boxes. The first box is the whole. A pass forward and backward has
-    a box for each phase. The list is empty for a report without a table that has the times of operators and their
-    order.
-    """
-    rows = find_rows(report, "operator", "layer", "phase", "order", "seconds")
-    timed = [row for row in rows if read_seconds(row["seconds"]) and is_number(row["order"])]
-    if not timed:
-        return []
-    boxes = [Box("", "", -1)]
-    places: dict[tuple[str, str], int] = {}  # of boxes, by phase and layer; those of the phases themselves by ""
-    phases = {row["phase"] for row in timed}
-    if len(phases) == 1:  # the whole is that phase
-        places[phases.pop(), ""] = 0
-    for row in sorted(timed, key=lambda row: row["order"]):
-        if (row["phase"], "") not in places:
-            places[row["phase"], ""] = len(boxes)
-            boxes.append(Box(row["phase"], "", 0))
-        inwards = [path for path in walk_outwards(row["layer"]) if not path or path in layers][::-1]
-        around = _open_layers(boxes, places, row["phase"], inwards)
-        calls = row.get("calls") or 1
-        several = f"{calls} x " if is_number(calls) and calls > 1 else ""
-        missing = row.get("missing") or ""
-        boxes.append(Box(f"{several}{row['operator']}", row["layer"], around, row["operator"], missing=missing))
-        _add_work(boxes, row)
-    return boxes
-
-
-def _open_layers(boxes: list[Box], places: dict[tuple[str, str], int], phase: str, inwards: Sequence[str]) -> int:
-    """Return the place of the box of the last layer; boxes of layers that are not there yet are made, outer ones first.
-
-    ``inwards`` are the paths of layers, each inside the one before it; the first is that of the model: "".
-    """
-    for outer, inner in pairwise(inwards):
-        if (phase, inner) not in places:
-            places[phase, inner] = len(boxes)
-            boxes.append(Box(inner[len(outer) + 1 :] if outer else inner, inner, places[phase, outer]))
-    return places[phase, inwards[-1]]
-
-
-def _add_work(boxes: Sequence[Box], row: Mapping[str, Any]) -> None:
-    """Add the seconds and MACs of an operator to its own box, which is the last one, and to all around it."""
-    macs = row["macs"] if is_number(row.get("macs")) else None
-    index = len(boxes) - 1
-    while index >= 0:
-        box = boxes[index]
-        box.seconds += row["seconds"]
-        box.macs = None if macs is None or box.macs is None else box.macs + macs
-        index = box.parent

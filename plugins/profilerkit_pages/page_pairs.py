@@ -9,9 +9,10 @@ from profilerkit.foreign_text import visible
 from profilerkit.trace.bounds import Sign
 from profilerkit.trace.layer_paths import nearest_around
 
+from .columns import Row, describe_column, find_signs
+from .layer_tree import merge_rows, write_layer_name
 from .page_parts import pack
 from .page_records import ColumnData
-from .page_tables import Row, describe_column, find_signs, merge_rows, write_layer_name
 
 if TYPE_CHECKING:
     from profilerkit.results.comparison import Comparison

@@ -1,7 +1,7 @@
 """The contract between the Python code and the scripts of a page: the JSON that the scripts read, key by key.
 
 Conventions: sizes are bytes, times are seconds. A ``list[int]`` of layers or operators holds their places, counted from
-0, and -1 for none. Numbers that JSON lacks, such as infinity, are texts (`page_tables.make_plain`). A ``Packed`` list
+0, and -1 for none. Numbers that JSON lacks, such as infinity, are texts (`columns.make_plain`). A ``Packed`` list
 is a list, or ``{"of": distinct values, "at": places}`` where that is shorter (`page_parts.pack`). All text is visible
 text, never markup.
 """
@@ -44,7 +44,7 @@ class ReportData(TypedDict):
     backend: str
     #: The inputs in words, such as "(x: float32 [1, 3, 224, 224])".
     inputs: str
-    #: The tree of layers, as `page_tables.describe_layers` makes it; without names where the model was not traced.
+    #: The tree of layers, as `layer_tree.describe_layers` makes it; without names where the model was not traced.
     layers: dict[str, Any]
     operators: OperatorData | None
     #: Further tables, as `page_tables.list_tables` makes them.
@@ -60,7 +60,7 @@ class ReportData(TypedDict):
 
 
 class ColumnData(TypedDict):
-    """A column of a table or tree, as `page_tables.describe_column` makes it."""
+    """A column of a table or tree, as `columns.describe_column` makes it."""
 
     key: str
     title: str

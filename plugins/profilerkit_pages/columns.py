@@ -1,0 +1,109 @@
+"""A column of a table or tree of a page: its values, and what the page must know to show them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from profilerkit.foreign_text import visible
+from profilerkit.piping.outcome import is_number
+from profilerkit.piping.quantity import Scale, write_title
+from profilerkit.render.values import write_row_value
+from profilerkit.trace.layer_view import PEAK
+
+from .page_parts import pack
+from .page_records import ColumnData
+
+__all__ = ["AT_FIRST", "SPEEDS", "Row", "describe_column", "find_signs", "make_plain", "write_column_title"]
+
+#: A row of a table of layers or operators.
+Row: TypeAlias = Mapping[str, Any]
+#: Columns that are shown at first, where a report has them. The others are there to be chosen.
+AT_FIRST = (
+    "output_shapes",
+    "calls",
+    "params",
+    "macs",
+    "flops",
+    "forward_seconds",
+    "backward_seconds",
+    PEAK,
+    "missing",
+)
+#: What is worked out of several columns, and does not add up.
+SPEEDS = ("own_intensity", "own_speed")
+#: Columns of numbers that do not add up over the layers inside, so that there is no share of a whole.
+_NO_SHARE = ("calls", "order", "layers", "own_", "overhead", "share", "flops_per_second", "batch_size", "samples")
+_WORDS = {
+    "missing": "Left out",
+    "seconds": "Time",
+    "forward_seconds": "Forward",
+    "backward_seconds": "Backward",
+    "output_shapes": "Output shape",
+    "input_shapes": "Input shape",
+    "own_intensity": "Own FLOPs/B",
+    "own_speed": "Own FLOP/s",
+}
+
+
+def describe_column(key: str, values: Sequence[Any]) -> Iterator[ColumnData]:
+    """Yield a column with what the page must know to show it; none where there is nothing in it.
+
+    The values are numbers in base units, or texts.
+    """
+    if all(value is None or value == "" or value == () for value in values):
+        return
+    numeric = all(value is None or is_number(value) for value in values)
+    unit, scale = _find_unit(key)
+    yield {
+        "key": key,
+        "title": write_column_title(key),
+        "unit": unit,
+        "scale": scale.value,
+        "numeric": numeric,
+        "share": numeric and not key.startswith(_NO_SHARE),
+        "shown": key in AT_FIRST and any(values),
+        "dashes": True,
+        "values": pack([make_plain(value) if numeric else _write_text(value) for value in values]),
+    }
+
+
+def find_signs(key: str, rows: Sequence[Row]) -> dict[int, list[Any]]:
+    """Return by the index of a row what a count that is a bound is shown as: "≥ " or another sign, and a number."""
+    written = {index: write_row_value(row, key) for index, row in enumerate(rows) if f"{key}_low" in row}
+    return {index: [sign, number] for index, (sign, number) in written.items() if sign}
+
+
+def write_column_title(key: str) -> str:
+    """Return the title of a column: in words of the page's own where it has some, else made of the key."""
+    return _WORDS.get(key) or visible(write_title(key.removesuffix("_seconds")))
+
+
+def _find_unit(key: str) -> tuple[str, Scale]:
+    if key == "seconds" or key.endswith("_seconds"):
+        return "s", Scale.TIME
+    if key == "own_intensity":
+        return "", Scale.NONE
+    return ("B", Scale.IEC) if "bytes" in key else ("", Scale.SI)
+
+
+def make_plain(value: Any) -> Any:
+    """Return a number as JSON can hold it, and as text what JSON has no number for."""
+    if value is None or (isinstance(value, int) and not isinstance(value, bool)):
+        return value
+    number = float(value)
+    return number if math.isfinite(number) else str(number)
+
+
+def _write_text(value: Any) -> str:
+    """Return a value in one line: ``[3, 8], [8]`` for two shapes."""
+    if value is None:
+        return ""
+    if isinstance(value, Mapping):
+        texts = [f"{key} {item}" for key, item in value.items()]
+    elif isinstance(value, (tuple, list)):
+        texts = [str(list(item) if isinstance(item, tuple) else item) for item in value]
+    else:
+        texts = [str(value)]
+    return visible(", ".join(texts))
