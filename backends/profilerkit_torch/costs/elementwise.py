@@ -21,10 +21,7 @@ _FUNCTIONS = {
     "DIVIDE": "div true_divide reciprocal",
     "NEGATE": "neg",
     "ABSOLUTE": "abs",
-    "COMPARE": """
-        relu threshold maximum minimum fmax fmin max min amax amin clamp_min clamp_max heaviside
-        special_relu
-    """,
+    "COMPARE": "relu threshold maximum minimum fmax fmin max min amax amin clamp_min clamp_max heaviside",
     "ANGLE": "angle",
     "SIGN": "sign sgn",
     "ROUND": "round floor ceil trunc frac fmod remainder floor_divide",
@@ -143,9 +140,10 @@ for _name in _UNTAGGED.split():
 
 
 @register_op_costs("aten::_add_relu", "aten::_add_relu_")
-def add_and_relu(x: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
-    """``max(x + y, 0)``."""
-    return Cost(0, out.numel * (constants.ADD + constants.COMPARE))
+def add_and_relu(x: Shape, y: Any, alpha: float = 1, *, out: Shape) -> Cost:
+    """``max(x + alpha * y, 0)``; of a number y the product is free."""
+    scaled = out.numel if alpha != 1 and isinstance(y, Shape) else 0
+    return Cost(0, out.numel * (constants.ADD + constants.COMPARE) + scaled * constants.MULTIPLY)
 
 
 @register_op_costs("aten::linalg_cross")
