@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..piping.comparative import Comparative, is_shown_as_one
 from ..piping.outcome import Completeness
@@ -48,7 +48,8 @@ def write_enhancement(comparison: Comparison, key: str, index: int) -> WrittenEn
     reference, other = comparison.reference.status(key), comparison.others[index].status(key)
     sign = _find_sign(reference, other)
     if reference.comparative.is_difference:
-        verdict = reference.comparative.verdict(enhancement) if sign is Sign.EXACT else ""
+        has_verdict = sign is Sign.EXACT and not _may_be_noise(reference.value, other.value)
+        verdict = reference.comparative.verdict(enhancement) if has_verdict else ""
         return _add_verdict(f"{sign}{_write_difference(reference, difference)}", verdict)
     if enhancement is None or math.isnan(enhancement):
         return _UNKNOWN
@@ -85,6 +86,19 @@ def differs_by_convention(comparison: Comparison, key: str, index: int) -> bool:
         return False
     are_counts = all(type(report[key]) is int for report in reports)
     return are_counts and enhancement != 1 and 1 / _CONVENTION < enhancement < _CONVENTION
+
+
+def _may_be_noise(*values: Any) -> bool:
+    """Return whether a difference of two values, measured or exact, may be none.
+
+    It may be where their intervals meet, and where a measurement has too few samples for an interval. Samples may be
+    negative here, which a `Ratio` cannot have.
+    """
+    if any(isinstance(value, Measurement) and value.is_range for value in values):
+        return True
+    intervals = [value.interval if isinstance(value, Measurement) else (value, value) for value in values]
+    (low, high), (other_low, other_high) = intervals
+    return any(isinstance(value, Measurement) for value in values) and low <= other_high and other_low <= high
 
 
 def _write_difference(reference: StatusRecord, difference: float) -> str:
@@ -128,6 +142,7 @@ class _Factor:
         sign = _OPPOSITE[self.sign] if is_worse else self.sign  # of the written number, which is above 1
         verdict = self._find_verdict()
         if math.isinf(self.value) or self.value == 0:  # one of the two metrics is zero
+            sign = Sign.EXACT if self._is_certain() else Sign.BETWEEN  # there is no number that could be a bound
             return _add_verdict(f"{sign}{'down to 0' if is_less else 'up from 0'}", verdict)
         number = 1 / self.value if is_worse else self.value
         words = f"{format_number(number)}x {'less' if is_less else 'more'}"
@@ -139,12 +154,14 @@ class _Factor:
 
     def _find_verdict(self) -> str:
         """Return "better" or "worse"; empty if the truth may be the other one."""
-        farther_from_one = Sign.UPPER if self.value < 1 else Sign.LOWER
-        is_certain = self.sign in (Sign.EXACT, farther_from_one)
         is_noise = self.measured is not None and not self.measured.is_real
-        if is_noise or not is_certain or self.differs_by_convention:
+        if is_noise or self.differs_by_convention or not self._is_certain():
             return ""
         return self.comparative.verdict(self.value)
+
+    def _is_certain(self) -> bool:
+        """Return whether the truth is the factor, or lies farther from 1 on the same side."""
+        return self.sign in (Sign.EXACT, Sign.UPPER if self.value < 1 else Sign.LOWER)
 
     def _write_equal(self) -> str:
         """Return the words for a factor that is written as 1; "≈" if it is not known to be exactly 1."""

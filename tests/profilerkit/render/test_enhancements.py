@@ -62,6 +62,8 @@ def test_a_ratio_is_above_1_and_says_which_way(
     [
         (8, 2, "≤ 4x less", ""),  # the other has at least 2: it may have 8
         (2, 8, "≥ 4x more, worse", "worse"),  # at least 8: at least 4 times as much
+        (5, 0, "~ down to 0", ""),  # at least 0: it may have any number
+        (0, 5, "up from 0, worse", "worse"),  # at least 5, and so more than 0
     ],
 )
 def test_a_bound_is_a_verdict_only_where_it_is_one(reference: int, other: int, text: str, mark: str) -> None:
@@ -86,6 +88,23 @@ def test_no_verdict_without_a_difference_or_with_few_samples() -> None:
     single, exact = Measurement((2.0,)), 1.0
     assert write_enhancement(compare_values(Measurement((1.0,)), single, LESS), "key", 0)[0] == "2x more [1 sample]"
     assert write_enhancement(compare_values(exact, single, LESS), "key", 0) == ("2x more [1 sample]", "")
+
+
+@pytest.mark.parametrize(
+    ("reference", "other", "verdict"),
+    [
+        (Measurement((1.0, 2.0) * 5), Measurement((1.0, 2.2) * 5), ""),  # both medians lie in both intervals
+        (Measurement((-1.0,)), Measurement((2.0,)), ""),  # one sample shows nothing
+        (Measurement((1.0, 2.0) * 5), 1.75, ""),
+        (Measurement((-1.0,) * 10), Measurement((2.0,) * 10), "worse"),
+        (2.0, Measurement((-1.0,) * 10), "better"),
+    ],
+)
+def test_a_difference_of_measurements_has_a_verdict_where_their_intervals_are_apart(
+    reference: object, other: object, verdict: str
+) -> None:
+    comparison = compare_values(reference, other, Comparative.DECREASE)
+    assert write_enhancement(comparison, "key", 0).verdict == verdict
 
 
 def test_a_metric_of_the_third_model_alone_is_compared_with_none() -> None:
