@@ -21,7 +21,7 @@ from .configurations import find_number, find_text_configuration
 __all__ = ["add_mtp_layer"]
 
 #: What configurations call the number of these layers.
-_FURTHER = ("num_nextn_predict_layers", "num_mtp_layers", "mtp_num_hidden_layers")
+_COUNTS = ("num_nextn_predict_layers", "num_mtp_layers", "mtp_num_hidden_layers")
 #: What such a layer uses of the model.
 _SHARED = (WeightKind.HEAD, WeightKind.EMBEDDING)
 _LIKE_THE_LAST = "layers that predict further tokens are taken to be like the model's last layer, with its cache"
@@ -34,14 +34,16 @@ def add_mtp_layer(
 
     It is a layer like the last one, with a product that joins what that made with the embedding of the next token, of
     twice the features; the table and the head are the model's. As DeepSeek-V3 has it, section 2.2 of
-    https://arxiv.org/abs/2412.19437.
+    https://arxiv.org/abs/2412.19437. Where the last layer's work is not known, the facts have the number of these
+    layers alone.
     """
-    count = find_number(find_text_configuration(model.config), *_FURTHER)
-    layers, width = facts.sizes.layers, facts.sizes.width
-    if not count or not layers or width is None or facts.work.unrouted_macs:
+    count = find_number(find_text_configuration(model.config), *_COUNTS)
+    if not count:
         return facts
-    last = _find_last_layer(model, layers, passes)
-    if last is None:
+    facts = replace(facts, mtp_layer_count=count)
+    layers, width = facts.sizes.layers, facts.sizes.width
+    last = _find_last_layer(model, layers, passes) if layers else None
+    if not layers or last is None or width is None or facts.work.unrouted_macs:
         return facts
     joined = 2 * width * width
     parts = _list_weights(facts, [weight for weight in weights if _is_inside(weight.layer.path, last)], joined, storage)
@@ -56,8 +58,9 @@ def add_mtp_layer(
         matrices=(),
         traced=None,
         notes=(_LIKE_THE_LAST,),
+        mtp_layer_count=0,
     )
-    return replace(facts, mtp_layer=layer, mtp_layer_count=count)
+    return replace(facts, mtp_layer=layer)
 
 
 def _list_weights(

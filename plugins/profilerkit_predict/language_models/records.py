@@ -342,7 +342,8 @@ class ModelFacts:
         traced: The passes that were traced; None where no code was followed, as of a GGUF file.
         encoder_prompt: Of an encoder-decoder the tokens of the prompt that its encoder was traced with; None for a
             decoder alone.
-        mtp_layer: A layer of its own that predicts a further token, as a model; None where its configuration has none.
+        mtp_layer: A layer of its own that predicts a further token, as a model; None where its configuration has none,
+            and where the work of these layers is not known.
         mtp_layer_count: How many such layers it has, which are taken to be alike.
         unknown_storage: Why the bytes of the weights as the checkpoint stores them are not known; None if they are.
         notes: What else a reader of the numbers must know.

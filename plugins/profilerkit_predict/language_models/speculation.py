@@ -110,17 +110,30 @@ def find_drafter(
     if parameters is not None:
         return make_drafter(facts, parameters)
     if draft == _OWN_HEADS:
-        if facts.mtp_layer is None:
-            raise InputError(
-                f"draft='mtp' (--draft mtp): the configuration of {facts.name} names no layers that predict further "
-                "tokens (num_nextn_predict_layers); give the number of parameters that draft a token, or a model"
-            )
-        return facts.mtp_layer
+        return _require_own_layer(facts)
     source = open_source(draft)
     drafter = source.find_facts(source.choose_lengths(tokens - 1, 1))
     if drafter.is_encoder_decoder:
         raise InputError(f"draft: {drafter.name} is an encoder-decoder; give a model that has a decoder alone")
     return drafter
+
+
+def _require_own_layer(facts: ModelFacts) -> ModelFacts:
+    """Return a model's own layer that predicts a further token; raises `InputError` if it has none that is counted."""
+    if facts.mtp_layer is not None:
+        return facts.mtp_layer
+    if facts.mtp_layer_count:
+        reason = (
+            f"the configuration of {facts.name} names layers that predict further tokens ({facts.mtp_layer_count:,}), "
+            "but the work of the layer that they are like is not known"
+        )
+    else:
+        reason = (
+            f"the configuration of {facts.name} names no layers that predict further tokens (num_nextn_predict_layers)"
+        )
+    raise InputError(
+        f"draft='mtp' (--draft mtp): {reason}; give the number of parameters that draft a token, or a model"
+    )
 
 
 def add_drafter(speculation: Speculation | None, cost: StepCost, drafter: ModelFacts | None) -> Speculation | None:

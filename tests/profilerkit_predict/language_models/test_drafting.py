@@ -126,6 +126,8 @@ def test_own_layers_that_draft_are_those_of_the_configuration() -> None:
     assert find_drafter("mtp", toy_facts(mtp_layer=SMALL), 100, follow) is SMALL
     with pytest.raises(InputError, match="the configuration of Toy names no layers that predict further tokens"):
         find_drafter("mtp", toy_facts(), 100, follow)
+    with pytest.raises(InputError, match=r"names layers that predict further tokens \(2\), but the work of the layer"):
+        find_drafter("mtp", toy_facts(mtp_layer_count=2), 100, follow)
 
 
 @pytest.mark.parametrize(

@@ -104,6 +104,15 @@ def test_a_layer_of_its_own_is_like_one_that_text_goes_through() -> None:
     assert report.speculation.drafter.facts.parameters == ATTENTION + INNER + 2 * 64 + 2 * 64 * 64
 
 
+def test_layers_of_its_own_are_not_counted_where_the_last_layer_is_not_found() -> None:
+    """No list has as many layers as text goes through: the model's has one that its code leaves out."""
+    with torch.device("meta"):
+        model = transformers.LlamaForCausalLM(make_llama(num_nextn_predict_layers=1)).eval()
+        model.model.layers.append(torch.nn.Linear(64, 64))
+    with pytest.raises(InputError, match=r"names layers that predict further tokens \(1\), but the work"):
+        llm(model, draft_tokens=2, acceptance=0.5, draft="mtp", **{**LENGTHS, "dtype": None})
+
+
 @pytest.mark.slow
 def test_the_layer_that_drafts_of_deepseek_v3_has_the_published_parameters() -> None:
     """README_WEIGHTS.md of deepseek-ai/DeepSeek-V3 has "11.5B unique parameters" of the MTP module.
