@@ -25,7 +25,7 @@ _NO_LAYERS = (nnx.Rngs, nnx.RngStream, nnx.Variable)
 def nnx_subject(model: Any) -> Subject:
     """Return the subject of a module of nnx; it is copied for each pass, and never changed."""
     graph, state = nnx.split(model)
-    values, tree = jax.tree.flatten(state)
+    tree = jax.tree.structure(state)
 
     def call(values: Sequence[Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], how: Pass) -> tuple[Any, Any]:
         copy = nnx.merge(graph, jax.tree.unflatten(tree, list(values)))
@@ -40,15 +40,16 @@ def nnx_subject(model: Any) -> Subject:
         return outputs, jax.tree.leaves(nnx.state(copy))
 
     leaves = list(_list_leaves(state))
-    if len(leaves) != len(values):  # the variables do not tell which array is which: all are buffers then
-        leaves = [Leaf((f"state_{index}",), value, False) for index, value in enumerate(values)]
     layers = dict(_list_layers_once(model))
     types = {path: type(layer).__name__ for path, layer in layers.items()}
     return Subject("flax.nnx", type(model).__name__, leaves, call, types, layers)
 
 
 def _list_leaves(state: Any) -> Iterator[Leaf]:
-    """Yield the arrays of a state; a variable that holds several has their indices at the ends of their paths."""
+    """Yield the arrays of a state in the order in which JAX flattens it.
+
+    A variable that holds several has their indices at the ends of their paths.
+    """
     for path, variable in nnx.to_flat_state(state):
         keys = tuple(str(key).replace(".", "_") for key in path)
         arrays = jax.tree.leaves(variable)
