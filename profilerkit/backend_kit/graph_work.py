@@ -1,40 +1,32 @@
 """What runs when a graph of operators runs.
 
 A backend that goes over a graph in its order notes each operator as `Executed` in a `Work`, with the loops and
-branches around it; `graph_traces.trace_work` makes the trace of it.
+branches around it; `graph_branches` makes one `Work` of those of several branches, and `graph_traces.trace_work` makes
+the trace of it.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import reduce
-from operator import or_
-from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 from ..trace.bounds import Branch, Choice
 from .program_parts import Fork, Hold, Loop, list_counted
 from .scoped_calls import ScopedValue
 
 __all__ = [
-    "HANDING_ON",
     "Body",
     "Countable",
     "Executed",
     "GraphValue",
+    "Numbered",
     "RunningOrder",
-    "Turns",
     "Work",
-    "count_first",
-    "count_one",
-    "make_choices",
     "note_apart",
 ]
-
-#: The operator that returns the values of one body as those of another: they share their buffers.
-HANDING_ON = "Identity"
 
 
 class GraphValue(ScopedValue, Protocol):
@@ -57,7 +49,6 @@ class Numbered(Protocol):
 
 
 V = TypeVar("V", bound=Numbered)
-G = TypeVar("G", bound=GraphValue)
 
 
 @dataclass(eq=False)
@@ -188,108 +179,3 @@ def note_apart(walk: NotesWork[W]) -> Iterator[W]:
         yield walk.work
     finally:
         walk.work = work_so_far
-
-
-def count_one(
-    counted: Body[W, V],
-    others: Sequence[Body[W, V]],
-    reason: str,
-    hand_on: Callable[[V, V], Any],
-    choose: Callable[[Sequence[W], str], list[Any]],
-) -> W:
-    """Return the work of an operator that runs one of several bodies: that of one of them, and how the others differ.
-
-    What is not counted is named for all bodies.
-
-    Args:
-        counted: The body that is counted.
-        others: The bodies that may run instead; they return their values as those of the counted one.
-        reason: Why it is not known which one runs, and which one is counted.
-        hand_on: Makes an operator that returns one value as another one, in the same buffer.
-        choose: Returns the choices of the work of all bodies, the counted one first, for that reason.
-    """
-    works = [counted.work, *(body.work for body in others)]
-    missing = reduce(or_, (work.count_missing() for work in works))
-    sides, are_alike = [counted.work.parts], True
-    for other in others:
-        pairs = _pair_results(counted, other)
-        are_alike = are_alike and pairs is not None
-        sides.append([*other.work.parts, *(hand_on(value, result) for value, result in pairs or ())])
-    return replace(
-        counted.work,
-        parts=[Fork(sides, reason, are_alike)],
-        choices=choose(works, reason),
-        missed=counted.work.missed + (missing - counted.work.count_missing()),
-    )
-
-
-def make_choices(works: Sequence[W], reason: str, as_branch: Callable[[W], Branch]) -> list[Choice]:
-    """Return the choice between the work of several bodies, the first of which is counted.
-
-    Where all have the same work, and may do the same instead of it, that is all that is to be chosen.
-    """
-    branches = tuple(map(as_branch, works))
-    are_alike = all(branch == branches[0] for branch in branches)
-    return list(works[0].choices) if are_alike else [Choice(branches, 0, reason)]
-
-
-def _pair_results(counted: Body[W, V], other: Body[W, V]) -> list[tuple[V, V]] | None:
-    """Return the values of a body that are handed on in place of those of the counted one, each with the latter.
-
-    None where the counted body returns a value that it has not made, or returns one twice, and the other body has
-    another value in its place: both are alive behind them, where operators name only one.
-    """
-    made = {value.number for op in counted.work.operators for value in op.outputs}
-    pairs = []
-    for value, result in zip(other.outputs, counted.outputs, strict=True):
-        if value.number == result.number:
-            continue
-        if result.number not in made:
-            return None
-        made.remove(result.number)
-        pairs.append((value, result))
-    return pairs
-
-
-def count_first(first: Body[Work, G], second: Body[Work, G], node: int, path: str, reason: str) -> Work:
-    """Return the work of an operator that runs one of two bodies: that of the first, and how the second one differs.
-
-    Args:
-        first: The body that is counted.
-        second: The body that may run instead; it returns its values as those of the first.
-        node: The index of the node of the model's own graph that the operator comes from.
-        path: The path of the operator's layer.
-        reason: Why it is not known which one runs, and which one is counted.
-    """
-    return count_one(
-        first,
-        [second],
-        reason,
-        hand_on=lambda value, result: Executed(HANDING_ON, node, (value,), (result,)),
-        choose=lambda works, reason: make_choices(works, reason, lambda work: work.as_branch(path)),
-    )
-
-
-# How often the body of a loop runs ------------------------------------------------------------------------------------
-
-
-class Turns(NamedTuple):
-    """How often the body of a loop runs.
-
-    Attributes:
-        least: How often at least.
-        most: How often at most; None where no limit is known.
-    """
-
-    least: int
-    most: int | None
-
-    @property
-    def exact(self) -> int | None:
-        """How often the body runs, where that is known."""
-        return self.most if self.least == self.most else None
-
-    @property
-    def number_to_count(self) -> int:
-        """How many turns are counted: the most, or one where no limit is known."""
-        return 1 if self.most is None else self.most

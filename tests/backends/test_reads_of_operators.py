@@ -11,7 +11,7 @@ import pytest
 np = pytest.importorskip("numpy")
 
 from profilerkit import Report, profile  # noqa: E402 - numpy comes first, or the tests are skipped
-from profilerkit.backend_kit.graph_traces import list_reads_by_number  # noqa: E402
+from profilerkit.backend_kit.graph_records import list_reads_by_number  # noqa: E402
 from profilerkit.models.loaders import load_model  # noqa: E402
 
 X = np.ones((2, 4), np.float32)

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from profilerkit.backend_kit.graph_work import Body, count_one, note_apart
+from profilerkit.backend_kit.graph_branches import count_one
+from profilerkit.backend_kit.graph_work import Body, note_apart
 from profilerkit.backend_kit.program_parts import list_counted
 from profilerkit.costs import Cost, Shape
 

@@ -11,7 +11,9 @@ import jax
 
 from profilerkit import ModelInputs, ModelTrace
 from profilerkit.backend_kit.failures import explain_failure
-from profilerkit.backend_kit.graph_traces import count_weight_bytes, list_reads, make_record, measure_live_bytes
+from profilerkit.backend_kit.graph_memory import measure_live_bytes
+from profilerkit.backend_kit.graph_records import list_reads, make_record
+from profilerkit.backend_kit.graph_traces import count_weight_bytes
 from profilerkit.backend_kit.program_parts import BranchedMemory, measure_memory
 from profilerkit.backend_kit.scoped_calls import layer_records, list_by_layer
 from profilerkit.backend_kit.settings import list_changes

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from profilerkit.backend_kit.graph_work import Body, count_first
+from profilerkit.backend_kit.graph_branches import count_first
+from profilerkit.backend_kit.graph_work import Body
 from profilerkit.costs import Cost
 
 from .loops import walk_loop

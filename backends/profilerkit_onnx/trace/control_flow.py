@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 
 from onnx import ModelProto
 
-from profilerkit.backend_kit.graph_work import Executed, count_first
+from profilerkit.backend_kit.graph_branches import count_first
+from profilerkit.backend_kit.graph_work import Executed
 
 from ..model.nodes import list_nodes, name_node, read_attributes
 from ..model.types import tensor_type

@@ -13,7 +13,9 @@ from typing import NamedTuple
 import numpy as np
 from onnx import GraphProto, NodeProto, TensorProto, TypeProto
 
-from profilerkit.backend_kit.graph_work import Body, Executed, Turns, Work, count_first
+from profilerkit.backend_kit.graph_branches import count_first
+from profilerkit.backend_kit.graph_work import Body, Executed, Work
+from profilerkit.backend_kit.loop_turns import Turns
 
 from ..model.nodes import name_node
 from ..model.types import tensor_type

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from profilerkit.backend_kit import graph_work
-from profilerkit.backend_kit.graph_work import Body, make_choices
+from profilerkit.backend_kit import graph_branches
+from profilerkit.backend_kit.graph_branches import make_choices
+from profilerkit.backend_kit.graph_work import Body
 
 from .folding import Folding
 from .graph_access import body_named
@@ -93,7 +94,7 @@ def agree_on_constant(folding: Folding, values: Sequence[Value]) -> Any:
 def count_one(
     counted: Body[Work, Value], others: Sequence[Body[Work, Value]], reason: str, used: set[int], owner: Owner
 ) -> Work:
-    """Return the work of one of several bodies, and how the others differ, as `graph_work.count_one`.
+    """Return the work of one of several bodies, and how the others differ, as `graph_branches.count_one`.
 
     Of the outputs of the bodies those at the indices ``used`` are read.
     """
@@ -101,7 +102,7 @@ def count_one(
     def take(body: Body[Work, Value]) -> Body[Work, Value]:
         return Body(body.work, [body.outputs[index] for index in sorted(used)])
 
-    return graph_work.count_one(
+    return graph_branches.count_one(
         take(counted),
         [take(other) for other in others],
         reason,

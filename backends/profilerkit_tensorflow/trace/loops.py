@@ -15,7 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from profilerkit.backend_kit.graph_work import Body, Turns, note_apart
+from profilerkit.backend_kit.graph_work import Body, note_apart
+from profilerkit.backend_kit.loop_turns import Turns
 
 from .branches import agree_on_constant, count_one
 from .graph_access import body_named

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from profilerkit.backend_kit.graph_traces import list_reads_by_number
+from profilerkit.backend_kit.graph_records import list_reads_by_number
 from profilerkit.trace.dtypes import product_dtype
 from profilerkit.trace.records import OpRecord, TensorInfo
 

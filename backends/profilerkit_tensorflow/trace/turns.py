@@ -20,7 +20,7 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
-from profilerkit.backend_kit.graph_work import Turns
+from profilerkit.backend_kit.loop_turns import Turns
 
 from .folding import Folding
 from .graph_access import body_named, skip_operators

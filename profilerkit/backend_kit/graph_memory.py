@@ -1,0 +1,81 @@
+"""The bytes alive while a graph of operators runs, by what its operators read, make and share."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from typing import Protocol, TypeVar
+
+from .graph_branches import HANDING_ON
+from .graph_work import Executed, GraphValue
+from .live_bytes import Step, live_bytes
+
+__all__ = ["Ran", "count_unsized", "find_viewed", "measure_live_bytes"]
+
+
+class Ran(Protocol):
+    """An operator that ran: what it reads, and what it makes."""
+
+    @property
+    def inputs(self) -> Sequence[GraphValue]: ...
+
+    @property
+    def outputs(self) -> Sequence[GraphValue]: ...
+
+
+Op = TypeVar("Op", bound=Ran)
+
+
+def measure_live_bytes(
+    executed: Sequence[Op],
+    spans: Sequence[tuple[int, int]],
+    inputs: Sequence[GraphValue],
+    outputs: Sequence[GraphValue],
+    find_sources: Callable[[Op], Mapping[int, int]],
+) -> tuple[int, ...]:
+    """Return the bytes alive after each operator: inputs and activations. Constants are weights, counted elsewhere.
+
+    Args:
+        executed: The operators in the order of running.
+        spans: The ranges of operators that run more than once, as `live_bytes` takes them.
+        inputs: The values that the call gives.
+        outputs: The values that the model returns.
+        find_sources: Returns the values whose buffers the outputs of an operator share, by the outputs' numbers.
+    """
+    input_sizes = {value.number: value.bytes for value in inputs}
+    activations = set(input_sizes)  # the numbers of the values whose bytes count
+    steps = []
+    for op in executed:
+        reads = tuple(value.number for value in op.inputs if value.number in activations)
+        made = [value for value in op.outputs if not value.constant and value.number not in activations]
+        sources = find_sources(op)
+        shared = {value.number: sources[value.number] for value in made if sources.get(value.number) in activations}
+        steps.append(Step(reads, tuple((value.number, value.bytes) for value in made), shared))
+        activations.update(value.number for value in made)
+    kept = [value.number for value in outputs if value.number in activations]
+    return live_bytes(steps, input_sizes, kept, spans)
+
+
+def find_viewed(op: Executed, views: Container[str]) -> dict[int, int]:
+    """Return the value whose buffer an operator's output shares, by the output's number; nothing if it has its own.
+
+    What is handed on stays in its buffer, also in place of a value of another size. Another operator whose output has
+    another size has copied, or converted. What is computed is no view either, as by a dropout that trains.
+    """
+    if not op.inputs or not op.outputs:
+        return {}
+    source, output = op.inputs[0], op.outputs[0]
+    is_view = op.operator in views and not op.flops and source.bytes == output.bytes
+    return {output.number: source.number} if is_view or op.operator == HANDING_ON else {}
+
+
+def count_unsized(operators: Iterable[Executed], inputs: Iterable[GraphValue]) -> Counter[str]:
+    """Return what makes values of unknown size, with its calls.
+
+    A value that is handed on is not named again.
+    """
+    unsized = Counter("an input" for value in inputs if value.shape is None)
+    for op in operators:
+        if op.operator != HANDING_ON and any(value.shape is None for value in op.outputs):
+            unsized[op.operator] += max(op.times, 1)
+    return unsized

@@ -1,0 +1,85 @@
+"""What reports say of each operator of a graph: its cost, its bytes, and whose results it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable
+from typing import Protocol
+
+from ..trace.dtypes import product_dtype
+from ..trace.records import OpRecord
+from .graph_memory import Ran
+from .graph_work import Countable, GraphValue
+from .scoped_calls import Scope
+
+__all__ = ["list_reads", "list_reads_by_number", "make_record"]
+
+
+class _Counted(Ran, Countable, Protocol):
+    """An operator that ran, with its name and its work."""
+
+    operator: str
+
+
+def list_reads(executed: Iterable[Ran], inputs: Iterable[GraphValue]) -> list[tuple[int, ...]]:
+    """Return for each operator those whose results it reads, as `OpRecord.reads` has them."""
+    steps = (([value.number for value in op.inputs], [value.number for value in op.outputs]) for op in executed)
+    return list_reads_by_number(steps, [value.number for value in inputs])
+
+
+def list_reads_by_number(
+    steps: Iterable[tuple[Iterable[int], Iterable[int]]],
+    inputs: Iterable[int],
+    hidden: Container[int] = (),
+) -> list[tuple[int, ...]]:
+    """Return for each operator that reports show the operators whose results it reads, as `OpRecord.reads` has them.
+
+    Args:
+        steps: The numbers of the values that each operator reads, and of those that it makes, in the order of running.
+        inputs: The numbers of the values that the call gives.
+        hidden: The places of operators that reports do not show: what they hand on is of those before them.
+    """
+    makers: dict[int, tuple[int, ...]] = dict.fromkeys(inputs, (-1,))
+    reads: list[tuple[int, ...]] = []
+    for index, (taken, made) in enumerate(steps):
+        sources = tuple(sorted({maker for number in taken for maker in makers.get(number, ())}))
+        if index in hidden:
+            makers.update(dict.fromkeys(made, sources))
+        else:
+            makers.update(dict.fromkeys(made, (len(reads),)))
+            reads.append(sources)
+    return reads
+
+
+def make_record(
+    op: _Counted,
+    scope: Scope,
+    reads: tuple[int, ...],
+    *,
+    node: tuple[str, str] | None = None,
+    phase: str = "forward",
+    is_masked: bool = False,
+    multiplied: str | None = None,
+) -> OpRecord:
+    """Return what reports say of one operator, in a call of a layer; the other arguments are fields of `OpRecord`.
+
+    ``multiplied`` is the dtype that a product multiplies where its inputs and outputs do not tell.
+    """
+    infos = tuple(value.info for value in op.outputs)
+    if op.macs and multiplied is None:
+        multiplied = product_dtype([value.info.dtype for value in op.inputs], infos[0].dtype)
+    return OpRecord(
+        operator=op.operator,
+        layer=scope.path,
+        call=scope.call,
+        macs=op.macs,
+        flops=op.flops,
+        bytes_read=sum(value.bytes for value in op.inputs) * op.times,
+        bytes_written=sum(value.bytes for value in op.outputs) * op.times,
+        outputs=infos,
+        phase=phase,
+        is_masked=is_masked,
+        product_dtype=multiplied,
+        node=node,
+        reads=reads,
+        missing=op.missing,
+    )
