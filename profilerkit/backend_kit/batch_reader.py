@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from ..arguments.checks import to_call
@@ -37,7 +37,7 @@ class BatchReader:
         wrap: Returns the loader of the backend for an iterable of batches.
 
     Raises:
-        ArgumentError: One of both is no loader, or no transform.
+        ArgumentError: ``data_loader`` is no loader, or ``transform`` no function.
     """
 
     def __init__(
@@ -62,9 +62,21 @@ class BatchReader:
         if self._transform is not None:
             inputs, target = _apply_transform(self._transform, inputs, target)
         model_inputs = ModelInputs.of(inputs).map(self._as_tensor)
-        if isinstance(target, (tuple, list)) and target and all(isinstance(item, Mapping) for item in target):
-            return Samples(model_inputs, target, len(target))  # boxes and labels of each image, as detectors take them
-        return Samples(model_inputs, target, read_length([target, *model_inputs.leaves()], self._is_tensor))
+        return Samples(model_inputs, target, self._count_samples(target, list(model_inputs.leaves())))
+
+    def _count_samples(self, target: Any, inputs: Sequence[Any]) -> int:
+        """Return the number of samples: the length of the targets, if they have one, else that of the inputs.
+
+        Detectors take targets by sample: a mapping with the boxes and labels of each image. But where all tensors in
+        the mappings are as long as the inputs, these may be targets of several tasks, each for the whole batch.
+        """
+        is_mappings = isinstance(target, (tuple, list)) and target and all(isinstance(item, Mapping) for item in target)
+        if not is_mappings:
+            return read_length([target, *inputs], self._is_tensor)
+        length = read_length(inputs, self._is_tensor)
+        lengths_of_targets = {read_length([value], self._is_tensor) for item in target for value in item.values()}
+        is_of_tasks = lengths_of_targets == {length} and len(target) not in (length, len(inputs))
+        return length if is_of_tasks else len(target)
 
 
 def _apply_transform(transform: Transform, inputs: Any, target: Any) -> tuple[Any, Any]:
@@ -82,7 +94,7 @@ def _apply_transform(transform: Transform, inputs: Any, target: Any) -> tuple[An
 def read_length(values: Iterable[Any], is_tensor: Callable[[Any], bool]) -> int:
     """Return the length of the first tensor that has one: of the target, or of an input; 1 if none has.
 
-    A symbolic tensor of TensorFlow's has none.
+    A symbolic tensor of TensorFlow's may have dimensions whose lengths are not known.
     """
     lengths = (value.shape[0] for value in values if is_tensor(value) and len(value.shape))
     return next((int(length) for length in lengths if length is not None), 1)

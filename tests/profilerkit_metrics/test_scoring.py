@@ -125,6 +125,10 @@ def test_targets_by_sample_are_counted_one_by_one(kind: type) -> None:
     images = [np.zeros((3, 4, 4))] * 2
     targets = [{"boxes": np.zeros((5, 4)), "labels": np.zeros(5)}] * 2
     assert reader.read((kind(images), kind(targets))).number == 2
+    assert reader.read((np.zeros((2, 3, 4, 4)), kind(targets))).number == 2
+    assert reader.read(((*images, np.zeros(7)), kind(targets))).number == 2
+    tasks = kind([{"age": np.zeros(8)}, {"name": np.zeros(8)}])
+    assert reader.read((np.zeros((8, 3, 4, 4)), tasks)).number == 8  # targets of the whole batch for each of two tasks
 
 
 def test_scores_that_are_not_known_are_logits_if_one_is_outside_of_the_unit_range() -> None:
