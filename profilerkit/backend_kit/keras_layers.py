@@ -1,18 +1,16 @@
-"""The layers inside of a layer or model of Keras, their names, and the private names of Keras by which they are found.
+"""What layers and models of Keras hold, and Keras' state: read by Keras' private names.
 
-Keras' private names that several backends need are here, and no others in profilerkit; those of one backend are in its
-``compat``.
+Those that several backends need are here, and nowhere else in profilerkit; those of one backend are in its ``compat``.
 """
 
 from __future__ import annotations
 
-import itertools
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from .keras_kinds import is_keras, is_legacy_keras, is_shipped
+from .keras_kinds import is_keras, is_legacy_keras
 from .private_names import field, make_refusal
 
 __all__ = [
@@ -21,18 +19,16 @@ __all__ = [
     "direct_layers",
     "find_keras_state",
     "flat_layers",
-    "hides_its_cell",
     "is_keras_unbuilt",
     "keras_bookkeeping",
-    "list_children",
     "list_own_variables",
     "list_seed_states",
     "list_stored_variables",
+    "list_user_attributes",
     "read_input_structure",
     "read_keras_attribute",
     "read_variable_value",
     "set_variable_value",
-    "write_settings",
 ]
 
 #: All layers inside of one. Without it a model of Keras is refused.
@@ -56,8 +52,6 @@ _WITHOUT_VALUES = field("uninitialized_variables")
 _STRUCTURES = {"keras": field("_inputs_struct"), "tf_keras": field("_nested_inputs")}
 #: Prefixes of Keras' internal attributes, which also hold layers, but under names that are not the user's.
 _BOOKS = ("_self_", "_tracker", "_layers", "_inbound", "_outbound", "_functional", "_operations", "_modules")
-#: The public attributes that say how one of Keras' own layers was set up.
-_SETTINGS = ("filters", "units", "kernel_size", "pool_size", "strides", "dilation_rate", "groups", "padding")
 #: Attributes of a Keras layer that lead to its graph, and to what trains it: a forward pass needs none of them. Where
 #: they have other names, these are walked too, which takes longer.
 _NOT_CALLED = frozenset(
@@ -133,77 +127,16 @@ def keras_bookkeeping(layer: Any) -> frozenset[str]:
     return _NOT_CALLED if is_keras(layer) else frozenset()
 
 
-def hides_its_cell(layer: Any) -> bool:
-    """Return whether a layer is one of Keras' recurrent layers, which are shown as one layer, without the cell."""
-    return is_shipped(layer) and hasattr(layer, "cell") and type(layer).__name__ != "RNN"
+def list_user_attributes(layer: Any) -> dict[str, Any]:
+    """Return the attributes of a layer by their names, without those in which Keras keeps its own books."""
+    # On torch, `vars` lacks the layers that were set as attributes: modules store these in ``_modules``.
+    attributes = {**vars(layer), **vars(layer).get("_modules", {})}
+    return {name: value for name, value in attributes.items() if not name.startswith(_BOOKS)}
 
 
 def is_keras_unbuilt(model: Any) -> bool:
     """Return whether a Keras model lacks variables that its first call would create."""
     return not all(layer.built for layer in flat_layers(model))
-
-
-def write_settings(layer: Any) -> str:
-    """Return the settings of one of Keras' own layers, as torch prints them: "filters=32, kernel_size=(3, 3)"."""
-    if not is_shipped(layer):
-        return ""
-    settings = {name: getattr(layer, name, None) for name in _SETTINGS}
-    return ", ".join(f"{name}={value}" for name, value in settings.items() if isinstance(value, (int, str, tuple)))
-
-
-def list_children(layer: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the names and layers directly inside a Keras layer; a layer with several names is yielded under each.
-
-    Inside a layer of the user's own class, the names are those of its attributes (``blocks[0]`` in a list); inside a
-    layer of Keras, they are the layers' own names. Input layers, which compute nothing, are left out, and so are the
-    cells of Keras' recurrent layers.
-    """
-    if hides_its_cell(layer):
-        return
-    inside = [child for child in direct_layers(layer) if not _is_input(child)]
-    names = {} if is_shipped(layer) else _attribute_names(layer, {id(child) for child in inside})
-    yield from _give_names(inside, names)
-
-
-def _is_input(layer: Any) -> bool:
-    return is_shipped(layer) and type(layer).__name__ == "InputLayer"
-
-
-def _give_names(layers: Sequence[Any], names: Mapping[int, list[str]]) -> Iterator[tuple[str, Any]]:
-    """Yield each layer under each of its names, which are given by the layers' ids; without any, under its own."""
-    names_in_use: set[str] = set()
-    for layer in layers:
-        for name in names.get(id(layer)) or [getattr(layer, "name", None) or type(layer).__name__]:
-            unique = _make_unique(name.replace(".", "_"), names_in_use)
-            names_in_use.add(unique)
-            yield unique, layer
-
-
-def _make_unique(name: str, names_in_use: Collection[str]) -> str:
-    """Return a name, with a number if it is in use: ``dense``, ``dense#2``, ``dense#3``."""
-    numbered = (f"{name}#{number}" for number in itertools.count(2))
-    return next(unique for unique in itertools.chain([name], numbered) if unique not in names_in_use)
-
-
-def _attribute_names(layer: Any, inside: Collection[int]) -> dict[int, list[str]]:
-    """Return, by the ``id`` of each inner layer, the attributes that hold it, also in lists and mappings."""
-    names: dict[int, list[str]] = {}
-
-    def look(name: str, value: Any, depth: int) -> None:
-        if id(value) in inside:
-            names.setdefault(id(value), []).append(name)
-        elif depth and isinstance(value, Mapping):
-            for key, item in value.items():
-                look(f"{name}[{key}]", item, depth - 1)
-        elif depth and isinstance(value, (list, tuple)):
-            for index, item in enumerate(value):
-                look(f"{name}[{index}]", item, depth - 1)
-
-    # On torch, `vars` lacks the layers that were set as attributes: modules store these in ``_modules``.
-    for name, value in {**vars(layer), **vars(layer).get("_modules", {})}.items():
-        if not name.startswith(_BOOKS):
-            look(name, value, 3)
-    return names
 
 
 def find_keras_state() -> Any:

@@ -43,10 +43,10 @@ _FUNCTIONS = re.compile(
     r"(zeros|ones|moments|batchnorm|while|cond|Repeat|Tensordot|einsum|stack|unstack|split|Shape|Reshape"
     r"|strided_slice|transpose|map|Cast|truediv|assert_\w+|dropout)(_like)?(_\d+)?"
 )
-#: What the converter puts before the names of nodes that it takes from the body of a loop.
-_INLINED = re.compile(r".*_frozen_\d+_")
 #: Those among them whose names layers inside of others have too.
 _LAYERS_TOO = re.compile(r"(stack|split|transpose|map|dropout)_\d+")
+#: What the converter puts before the names of nodes that it takes from the body of a loop.
+_INLINED = re.compile(r".*_frozen_\d+_")
 _NUMBERED = re.compile(r"(.+)_(\d+)")
 _PRODUCTS = ("Conv", "ConvTranspose", "MatMul", "Gemm")
 _RECURRENT = ("LSTM", "GRU", "RNN")

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import math
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from .call_stack import tensors_in
+from .keras_children import hides_its_cell
 from .keras_kinds import is_shipped_class
-from .keras_layers import direct_layers, hides_its_cell, list_stored_variables
+from .keras_layers import direct_layers, list_stored_variables
+from .keras_quantization import is_quantization_data, name_variable
 
 __all__ = [
-    "find_quantization_data",
     "lacks_weights",
     "list_own_states",
-    "list_packed_variables",
     "name_own_weights",
-    "name_variable",
 ]
 
 #: Classes of Keras whose own ``build`` makes no weights; nor does that of a layer which merges others.
 _PLAIN = ("Layer", "Model", "Sequential", "Functional")
-#: Names that Keras gives to what quantization adds to a layer.
-_QUANTIZATION_DATA = re.compile(r"(_scales?|_zero|zero_point|_amax_history)$|^g_idx$")
 
 
 def name_own_weights(layer: Any) -> Iterator[tuple[str, Any]]:
@@ -68,33 +63,11 @@ def list_own_states(layer: Any) -> Iterator[State]:
         yield from list_own_states(inside)
 
 
-def find_quantization_data(variables: Iterable[Any]) -> list[Any]:
-    """Return the scales, zero points and histories among variables that Keras made, of which the layers are not known.
-
-    A name such as ``kernel_scale`` is one if the same layer has a kernel of integers, or a history of float8.
-    """
-    layers: dict[str, list[Any]] = {}
-    for variable in variables:
-        layers.setdefault(str(getattr(variable, "path", variable.name)).rpartition("/")[0], []).append(variable)
-    return [
-        variable
-        for together in layers.values()
-        if any(_is_quantized(one_variable) for one_variable in together)
-        for variable in together
-        if _QUANTIZATION_DATA.search(name_variable(variable))
-    ]
-
-
-def _is_quantized(variable: Any) -> bool:
-    name, dtype = name_variable(variable), getattr(variable.dtype, "name", variable.dtype)
-    return name.endswith("_amax_history") or (name in ("kernel", "embeddings", "reverse_embeddings") and "int" in dtype)
-
-
 def _list_carried_states(layer: Any) -> Iterator[State]:
     """Yield what `list_own_states` does, for a layer without its cells."""
     if getattr(layer, "quantization_mode", None) is not None:
         for variable in list_stored_variables(layer, "trainable", "non_trainable"):
-            if _QUANTIZATION_DATA.search(name_variable(variable)):
+            if is_quantization_data(variable):
                 yield State(name_variable(variable), variable, is_saved=True)
     # A stateful layer's states are among its variables too: each is told once.
     unsaved = {
@@ -121,47 +94,3 @@ def _list_cells(layer: Any) -> list[Any]:
     if not hides_its_cell(layer):
         return []
     return [inside for child in direct_layers(layer) for inside in (child, *direct_layers(child))]
-
-
-def name_variable(variable: Any) -> str:
-    """Return the last part of a variable's name, without the number of its output."""
-    return re.sub(r":\d+$", "", str(variable.name)).rpartition("/")[2]
-
-
-# Weights with two numbers in each element -----------------------------------------------------------------------------
-
-
-_FOUR_BIT_MODES = ("int4", "gptq", "awq")
-#: Where layers keep such kernels.
-_PACKED = ("_kernel", "_embeddings", "reverse_embeddings", "quantized_kernel")
-
-
-def list_packed_variables(layer: Any) -> Iterator[tuple[Any, int]]:
-    """Yield the variables of a Keras layer itself that hold two numbers in a byte, with how many numbers they hold."""
-    if getattr(layer, "quantization_mode", None) not in _FOUR_BIT_MODES:
-        return
-    for name in _PACKED:
-        variable: Any = getattr(layer, name, None)
-        if hasattr(variable, "shape"):
-            yield variable, _count_unpacked(layer, name, tuple(variable.shape))
-
-
-def _count_unpacked(layer: Any, name: str, stored: tuple[int, ...]) -> int:
-    """Return how many numbers a packed variable stands for; the number stored where its layer does not record it.
-
-    ``stored`` is its shape. What a layer records may be of another of its variables: it must fit the number stored.
-    """
-    attributes = vars(layer)
-    candidates = []
-    for key in ("original_kernel_shape", "kernel_shape"):
-        if attributes.get(key):
-            candidates.append(math.prod(attributes[key]))
-    if name == "reverse_embeddings":
-        candidates.append(layer.input_dim * layer.output_dim)
-    if attributes.get("_orig_output_dim"):  # of the last axis, before it was packed
-        candidates.append(math.prod(stored[:-1]) * int(attributes["_orig_output_dim"]))
-    if attributes.get("_orig_input_dim"):  # of the first one
-        candidates.append(int(attributes["_orig_input_dim"]) * math.prod(stored[1:]))
-    count = math.prod(stored)
-    fitting = [candidate for candidate in candidates if count <= candidate <= 2 * count]
-    return fitting[0] if fitting else count

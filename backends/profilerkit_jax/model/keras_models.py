@@ -13,12 +13,13 @@ import jax
 from profilerkit import WithoutValuesError
 from profilerkit.backend_kit.call_stack import CallStack, follow_calls, list_layers
 from profilerkit.backend_kit.keras_calls import call_arguments, read_declared_shapes
+from profilerkit.backend_kit.keras_children import list_children
 from profilerkit.backend_kit.keras_kinds import is_shipped
-from profilerkit.backend_kit.keras_layers import flat_layers, list_children, read_variable_value
+from profilerkit.backend_kit.keras_layers import flat_layers, read_variable_value
+from profilerkit.backend_kit.keras_quantization import list_packed_variables
 from profilerkit.backend_kit.keras_variables import (
     lacks_weights,
     list_own_states,
-    list_packed_variables,
     name_own_weights,
 )
 from profilerkit.backend_kit.layouts import in_declared_layout

@@ -12,10 +12,10 @@ from typing import Any
 
 import tensorflow as tf
 
-from profilerkit.backend_kit import call_stack, keras_layers, keras_variables
+from profilerkit.backend_kit import call_stack, keras_children, keras_layers, keras_quantization, keras_variables
 from profilerkit.backend_kit.keras_kinds import is_any_keras, is_keras
 from profilerkit.backend_kit.keras_layers import direct_layers, read_variable_value
-from profilerkit.backend_kit.keras_variables import name_variable
+from profilerkit.backend_kit.keras_quantization import name_variable
 
 from ..compat.saved_models import is_saved_model
 from ..compat.variables import list_parts
@@ -81,10 +81,10 @@ def list_layers(model: Any) -> list[tuple[str, Any]]:
 def _list_children(layer: Any) -> Iterator[tuple[str, Any]]:
     """Yield the layers directly inside a layer, by name; one with several names under each of them.
 
-    See `profilerkit.backend_kit.keras_layers.list_children` for Keras; a ``tf.Module`` names them by its attributes.
+    See `profilerkit.backend_kit.keras_children.list_children` for Keras; a ``tf.Module`` names them by its attributes.
     """
     if is_any_keras(layer):
-        yield from keras_layers.list_children(layer)
+        yield from keras_children.list_children(layer)
     elif isinstance(layer, tf.Module):
         for path, child in list_parts(layer, is_layer):
             yield _write_path(path), child
@@ -100,7 +100,7 @@ def name_own_weights(layer: Any) -> Iterator[tuple[str, Any]]:
             yield _write_path(path), variable
     elif is_saved_model(layer):
         variables = _list_saved_variables(layer)
-        scales = set(map(id, keras_variables.find_quantization_data(variables)))
+        scales = set(map(id, keras_quantization.find_quantization_data(variables)))
         for variable in variables:
             if not (holds_random_state(variable) or id(variable) in scales):
                 yield name_variable(variable), variable
@@ -115,7 +115,7 @@ def list_own_states(layer: Any) -> Iterator[tuple[str, Any, bool]]:
         yield from keras_variables.list_own_states(layer)
         yield from ((name_variable(variable), variable, True) for variable in _list_scales_of_file(layer))
     elif is_saved_model(layer):
-        for variable in keras_variables.find_quantization_data(_list_saved_variables(layer)):
+        for variable in keras_quantization.find_quantization_data(_list_saved_variables(layer)):
             yield name_variable(variable), variable, True
 
 
@@ -131,7 +131,7 @@ def _list_scales_of_file(layer: Any) -> list[Any]:
     variables = {find_id(variable): variable for _, variable in keras_variables.name_own_weights(layer)}
     return [
         variables[id(scale)]
-        for scale in keras_variables.find_quantization_data(map(find_stored_variable, variables.values()))
+        for scale in keras_quantization.find_quantization_data(map(find_stored_variable, variables.values()))
     ]
 
 

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from profilerkit.backend_kit.keras_kinds import is_keras
 from profilerkit.backend_kit.keras_layers import flat_layers
-from profilerkit.backend_kit.keras_variables import list_packed_variables, name_variable
+from profilerkit.backend_kit.keras_quantization import list_packed_variables, name_variable
 from profilerkit.count_text import format_count
 
 from ..compat.saved_models import is_saved_model

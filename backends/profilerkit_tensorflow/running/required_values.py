@@ -7,7 +7,7 @@ from typing import Any
 import tensorflow as tf
 
 from profilerkit import BackendFailedError, ModelFailedError, ModelInputs, WithoutValuesError
-from profilerkit.backend_kit.keras_variables import find_quantization_data
+from profilerkit.backend_kit.keras_quantization import find_quantization_data
 
 from ..model.kinds import find_stored_variable, is_unbuilt
 from ..model.weights import count_elements, describe_unmade_weights, list_weights

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from profilerkit import ModelTrace
 from profilerkit.backend_kit.call_stack import list_shown_layers
-from profilerkit.backend_kit.keras_layers import write_settings
-from profilerkit.backend_kit.keras_variables import find_quantization_data
+from profilerkit.backend_kit.keras_children import write_settings
+from profilerkit.backend_kit.keras_quantization import find_quantization_data
 from profilerkit.trace.layer_paths import count_depth
 from profilerkit.trace.records import LayerCall, LayerRecord, WeightRecord, distinct
 

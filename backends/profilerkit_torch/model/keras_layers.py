@@ -24,10 +24,10 @@ from torch import nn
 from profilerkit import ModelInputs, WithoutValuesError
 from profilerkit.backend_kit import call_stack
 from profilerkit.backend_kit.keras_calls import call_arguments, read_declared_shapes
+from profilerkit.backend_kit.keras_children import list_children
 from profilerkit.backend_kit.keras_kinds import is_keras, is_shipped
 from profilerkit.backend_kit.keras_layers import (
     direct_layers,
-    list_children,
     list_own_variables,
     list_seed_states,
     list_stored_variables,

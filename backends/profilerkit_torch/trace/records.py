@@ -11,9 +11,11 @@ from msgspec.structs import replace
 from torch import nn
 
 from profilerkit.backend_kit.call_stack import list_shown_layers, tensors_in
+from profilerkit.backend_kit.keras_children import write_settings
 from profilerkit.backend_kit.keras_kinds import is_keras
-from profilerkit.backend_kit.keras_layers import read_variable_value, write_settings
-from profilerkit.backend_kit.keras_variables import list_own_states, list_packed_variables
+from profilerkit.backend_kit.keras_layers import read_variable_value
+from profilerkit.backend_kit.keras_quantization import list_packed_variables
+from profilerkit.backend_kit.keras_variables import list_own_states
 from profilerkit.trace.layer_paths import count_depth
 from profilerkit.trace.records import LayerCall, LayerRecord, TensorInfo, WeightRecord
 
