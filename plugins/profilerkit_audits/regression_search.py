@@ -252,20 +252,23 @@ def _make_searches(series: Mapping[CaseName, list[Row]]) -> tuple[list[_Search],
 def _find_steps(search: _Search, window: int, notes: list[str]) -> Iterator[Step]:
     """Yield the candidates of all series of a search, and of what they have in common.
 
-    Searched are the logarithms of the times, each without what all models have in common in its night.
+    Searched are the logarithms of the times, each without what all models have in common in its night. A night of which
+    that is not known is left out if it is known of others: the speed of the machine would be a step of the model.
     """
-    common = search.find_common()
-    if common:
-        nights = search.order_nights()
-        yield from _split(search, None, [nights[run] for run in common], list(common.values()), window)
+    common, nights = search.find_common(), search.order_nights()
+    title = f"{search.metric} on machine {search.machine[:8] or '-'}"
+    reason = "so that a step of the machine cannot be told apart from one of a model"
+    if not common:
+        notes.append(f"{title}: fewer than {MIN_MODELS} models a night, {reason}")
+        common = dict.fromkeys(nights, 0.0)
     else:
-        notes.append(
-            f"{search.metric} on machine {search.machine[:8] or '-'}: fewer than {MIN_MODELS} models a night, so that "
-            "a step of the machine cannot be told apart from one of a model"
-        )
+        yield from _split(search, None, [nights[run] for run in common], list(common.values()), window)
+        if len(nights) > len(common):
+            left_out = format_count(len(nights) - len(common), "night")
+            notes.append(f"{title}: {left_out} left out with fewer than {MIN_MODELS} models, {reason}")
     for case, rows in search.nights.items():
-        logs = [value - common.get(run, 0.0) for run, value in search.read_logs(case).items()]
-        yield from _split(search, case, list(rows.values()), logs, window)
+        logs = {run: value - common[run] for run, value in search.read_logs(case).items() if run in common}
+        yield from _split(search, case, [rows[run] for run in logs], list(logs.values()), window)
 
 
 def _split(

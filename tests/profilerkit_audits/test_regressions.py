@@ -75,6 +75,16 @@ def test_all_models_together_are_the_machine(store: Store) -> None:
     assert result.machines[0].change == pytest.approx(0.15, abs=0.02)
 
 
+def test_a_slower_machine_is_no_step_of_the_models_of_a_small_night(store: Store) -> None:
+    """All are 15 % slower from night 20 on; of the last ten nights each has three models, which tell no machine."""
+    series = {spec: [*times[:20], *(1.15 * time for time in times[20:])] for spec, times in fleet(8).items()}
+    small = [f"net.py:net_{number}" for number in range(3)]
+    add_nights(store, {spec: times if spec in small else times[:20] for spec, times in series.items()})
+    result = regressions(store)
+    assert (result.steps, result.machines) == ((), ())
+    assert any("10 nights left out with fewer than 5 models" in note for note in result.notes)
+
+
 @pytest.mark.slow
 def test_two_kinds_of_machine_are_never_one_series(store: Store) -> None:
     """The second machine takes twice as long from night 30 on: another machine, and no step."""
