@@ -52,6 +52,8 @@ def export(store: Store, path: str | PathLike[str], run: str | None = None, priv
 def read_export(path: str | PathLike[str]) -> Iterator[tuple[Row, Report | None]]:
     """Yield the rows of a file of `export` with their reports; raises `ReportFileError` for one that was changed."""
     file, form = Path(path), _require_form(path)
+    if not file.stat().st_size:  # an export without rows has a line or a header
+        raise ReportFileError(f"{file} is empty: was it cut off?")
     count = total = 0
     for count, line in enumerate(form.read(file), start=1):
         core = _require_whole(line, count, file)
@@ -166,6 +168,8 @@ def _write_jsonl(file: Path, lines: Sequence[Line]) -> None:
 def _read_jsonl(file: Path) -> Iterator[Line]:
     with file.open("rb") as stream:
         for number, text in enumerate(stream, start=1):
+            if text.isspace():  # all that an export without rows has
+                continue
             try:
                 line = json.loads(text.decode())
             except ValueError as error:  # no JSON, or no UTF-8

@@ -57,7 +57,9 @@ class _Choice(NamedTuple):
 
 
 def find_specs(pattern: str, folder: Path) -> Listing:
-    """Return the texts that a pattern matches, sorted; the pattern itself with the problem of a library.
+    """Return the texts that a pattern matches, or the pattern itself with the problem of a library.
+
+    Files and the models of a library are sorted by name; functions and classes stay in the order of their file.
 
     Patterns are for files (``nets/*.onnx``), for the public functions and classes of Python files
     (``nets/*.py:build_*``) and of modules (``package.module:build_*``), and for what a loader lists

@@ -120,6 +120,17 @@ def test_a_file_in_another_encoding_is_an_error(suffix: str, message: str, store
         list(read_export(file))
 
 
+@pytest.mark.parametrize("suffix", FORMS, indirect=True)
+def test_no_rows_are_read_back_and_an_emptied_file_is_an_error(suffix: str, tmp_path: Path) -> None:
+    file = tmp_path / f"none{suffix}"
+    with Store.open(tmp_path / "none.db") as nothing:
+        assert export(nothing, file) == 0
+    assert list(read_export(file)) == []
+    file.write_bytes(b"")
+    with pytest.raises(ReportFileError, match="is empty: was it cut off"):
+        list(read_export(file))
+
+
 def test_the_callers_limit_of_cells_holds_between_rows(store: Store, tmp_path: Path) -> None:
     """A caller may read CSV of its own while it goes through the rows."""
     file = tmp_path / "rows.csv"
