@@ -1,4 +1,8 @@
-"""Which call of a layer a node of the gradient's graph is of."""
+"""The nodes of autograd's graph, and the call of a layer that made each of them.
+
+Autograd numbers its nodes in the order in which they are made. The numbers at which calls begin and end tell which call
+made a node.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +15,17 @@ from .timed_calls import Call
 
 __all__ = ["Accumulation", "Change", "Node", "Span"]
 
+_read_number = attrgetter("number")
+
 
 class Node(NamedTuple):
-    """A node of the gradient's graph: the call in which it was made, and its number in the sequence of nodes.
+    """A node that an operator made.
 
-    ``runs_layers`` is True if it may have been made to run layers, as the function of a checkpoint is that enters
-    autograd again; those layers' calls began after it was made.
+    Attributes:
+        call: The call of a layer in which it was made; None outside all calls.
+        number: Its number in the sequence of nodes.
+        runs_layers: Whether it may run layers in the backward pass, as the function of a checkpoint does, which enters
+            autograd again. The calls of these layers began after it was made.
     """
 
     call: Call | None
@@ -26,25 +35,35 @@ class Node(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Accumulation:
-    """A node that adds a gradient to a parameter: the paths of the layer that owns it."""
+    """A node that adds a gradient to a parameter.
+
+    Attributes:
+        paths: The paths of the layer that owns the parameter; empty if no layer does.
+    """
 
     paths: tuple[str, ...]
 
 
 class Change(NamedTuple):
-    """From which number on the nodes of the graph are made in this call, which is the innermost then."""
+    """A moment at which another call becomes the innermost one.
+
+    Attributes:
+        number: The number of the first node that is made after it.
+        call: The innermost call from then on.
+    """
 
     number: int
     call: Call | None
 
 
 class Span(NamedTuple):
-    """One outermost call, and in which of the calls inside it the nodes of the graph are made.
+    """The nodes of one outermost call: which of the calls inside it made them.
 
     Attributes:
         first: The number of the first node.
         outermost: The outermost call.
-        changes: Each change of the innermost call, in the order of the nodes.
+        changes: Each change of the innermost call, in the order of the nodes. At the end of the outermost call it is
+            the innermost one again, for the nodes that are made of its outputs.
     """
 
     first: int
@@ -52,9 +71,6 @@ class Span(NamedTuple):
     changes: list[Change]
 
     def find_owner(self, number: int) -> Call | None:
-        """Return the call in which a node was made; one made later, for what came out, is the outermost call's."""
+        """Return the call that was the innermost one when a node was made; the outermost call before all changes."""
         index = bisect_right(self.changes, number, key=_read_number) - 1
         return self.changes[index].call if index >= 0 else self.outermost
-
-
-_read_number = attrgetter("number")
