@@ -18,7 +18,8 @@ from profilerkit_predict.joining.records import (
     sum_covered,
 )
 
-from .programs import Instruction, InstructionLayers, compile_program, find_layer, find_layers, read_program
+from .instruction_layers import InstructionLayers, find_layer, find_layers
+from .programs import Instruction, compile_program, read_program
 from .trace_events import RanInstruction, RanInstructions, read_instructions
 
 __all__ = ["read_recording"]

@@ -17,7 +17,8 @@ from flax import nnx
 import profilerkit
 from profilerkit import NotOfferedError, ProfileFileError
 from profilerkit_jax.backend import JaxBackend
-from profilerkit_jax.joining.programs import Instruction, find_layer, find_layers, read_program
+from profilerkit_jax.joining.instruction_layers import find_layer, find_layers
+from profilerkit_jax.joining.programs import Instruction, read_program
 
 TEXT = """HloModule jit_f, is_scheduled=true
 
@@ -85,6 +86,31 @@ ENTRY %main (x: f32[8]) -> f32[8] {
     layers, fused = find_layers(read_program(program), {"", "a"})
     assert (layers["inner_fusion"], layers["outer_fusion"]) == ("a", "a")
     assert fused == {"inner_fusion": {"a"}, "outer_fusion": {"a"}}
+
+
+def test_a_fusion_inside_a_fusion_brings_its_product_and_all_its_layers_along() -> None:
+    """The product is of b. Two of the three instructions in the outer fusion are of a, and one in the inner is of c."""
+    program = """%inner (p: f32[8,8]) -> f32[8,8] {
+  %p = f32[8,8]{1,0} parameter(0)
+  %dot.1 = f32[8,8]{1,0} dot(%p, %p), metadata={op_name="jit(f)/b/dot_general"}
+  ROOT %neg.1 = f32[8,8]{1,0} negate(%dot.1), metadata={op_name="jit(f)/c/neg"}
+}
+
+%outer (q: f32[8,8]) -> f32[8,8] {
+  %q = f32[8,8]{1,0} parameter(0)
+  %inner_fusion = f32[8,8]{1,0} fusion(%q), kind=kLoop, calls=%inner
+  %add.1 = f32[8,8]{1,0} add(%inner_fusion, %q), metadata={op_name="jit(f)/a/add"}
+  ROOT %add.2 = f32[8,8]{1,0} add(%add.1, %q), metadata={op_name="jit(f)/a/add"}
+}
+
+ENTRY %main (x: f32[8,8]) -> f32[8,8] {
+  %x = f32[8,8]{1,0} parameter(0)
+  ROOT %outer_fusion = f32[8,8]{1,0} fusion(%x), kind=kLoop, calls=%outer
+}
+"""
+    layers, fused = find_layers(read_program(program), {"", "a", "b", "c"})
+    assert layers["outer_fusion"] == "b"
+    assert fused == {"inner_fusion": {"b", "c"}, "outer_fusion": {"a", "b", "c"}}
 
 
 def test_scopes_that_lead_to_layers() -> None:
