@@ -6,7 +6,8 @@ import math
 
 from ..backend_kit.operator_join import operator_table
 from ..protocols import CountsNonzero, MeasuresMemory, ReadsWeights, TimesLayers, TimesOperators, Trains
-from .subject import BackendSubject, expect, expect_equal
+from .expectations import expect, expect_equal
+from .subject import BackendSubject
 
 __all__ = ["CapabilityChecks"]
 
@@ -18,8 +19,8 @@ class CapabilityChecks(BackendSubject):
 
     def test_times_of_layers_are_of_its_layers(self) -> None:
         """If they are offered: all layers are in the trace, no time is negative, and not all times are zero."""
-        architecture, model, inputs = self.pick_any()
-        with self.where_offered(), self.expect_unchanged(model, "layer_times()"):
+        architecture, model, inputs = self.make_case()
+        with self.skip_where_not_offered(), self.expect_unchanged(model, "layer_times()"):
             times = self.require_capability(TimesLayers).layer_times(model, inputs, passes=PASSES, backward=False)
         paths = {layer.path for layer in self.trace_architecture(architecture).layers}
         strangers = sorted({time.path for time in times} - paths)
@@ -32,8 +33,8 @@ class CapabilityChecks(BackendSubject):
 
     def test_times_of_operators_are_of_its_layers(self) -> None:
         """If they are offered: all layers are in the trace, and the sum is at most the time of the pass."""
-        architecture, model, inputs = self.pick_any()
-        with self.where_offered(), self.expect_unchanged(model, "operator_times()"):
+        architecture, model, inputs = self.make_case()
+        with self.skip_where_not_offered(), self.expect_unchanged(model, "operator_times()"):
             times = self.require_capability(TimesOperators).operator_times(model, inputs, passes=PASSES, backward=False)
         paths = {layer.path for layer in self.trace_architecture(architecture).layers}
         strangers = sorted({time.layer for time in times.operators} - paths)
@@ -47,8 +48,8 @@ class CapabilityChecks(BackendSubject):
 
     def test_operator_tables_add_up_to_the_trace(self) -> None:
         """If operators are timed: the work of those whose work is known is at most that of the trace."""
-        architecture, model, inputs = self.pick_any()
-        with self.where_offered():
+        architecture, model, inputs = self.make_case()
+        with self.skip_where_not_offered():
             times = self.require_capability(TimesOperators).operator_times(model, inputs, passes=1, backward=False)
         trace = self.trace_architecture(architecture)
         counted = [row["macs"] for row in operator_table(times, {"forward": trace})]
@@ -61,9 +62,9 @@ class CapabilityChecks(BackendSubject):
 
         "mlp" has one gradient for the weight of each layer, and one for the input of each layer except the first.
         """
-        mlp = self.mlp_or_skip()
+        mlp = self.require_mlp()
         model = self.get_model(mlp)
-        with self.where_offered(), self.expect_unchanged(model, "trace_training()"):
+        with self.skip_where_not_offered(), self.expect_unchanged(model, "trace_training()"):
             trace = self.require_capability(Trains).trace_training(model, self.inputs(mlp))
         first = mlp.layer_numbers(3)[1].macs
         expect_equal(trace.macs, 3 * mlp.macs(3) - first, "macs of a training step of mlp for a batch of 3")
@@ -71,9 +72,9 @@ class CapabilityChecks(BackendSubject):
 
     def test_zeros_among_the_weights_are_counted(self) -> None:
         """If it is offered: the total is that of "mlp", and the work on nonzero weights is at most all the work."""
-        mlp = self.mlp_or_skip()
+        mlp = self.require_mlp()
         model = self.get_model(mlp)
-        with self.where_offered(), self.expect_unchanged(model, "zero_weights() and trace_nonzero()"):
+        with self.skip_where_not_offered(), self.expect_unchanged(model, "zero_weights() and trace_nonzero()"):
             zeros, elements = self.require_capability(ReadsWeights).zero_weights(model)
             expect_equal(elements, mlp.params, "the elements among which zero_weights() of mlp counts")
             expect(0 <= zeros <= elements, f"zero_weights() of mlp finds {zeros} zeros among {elements}")
@@ -83,9 +84,9 @@ class CapabilityChecks(BackendSubject):
 
     def test_memory_is_measured(self) -> None:
         """If it is offered: at least the inputs and outputs of "mlp", which are alive together at the end."""
-        mlp = self.mlp_or_skip()
+        mlp = self.require_mlp()
         model = self.get_model(mlp)
-        with self.where_offered(), self.expect_unchanged(model, "measure_memory()"):
+        with self.skip_where_not_offered(), self.expect_unchanged(model, "measure_memory()"):
             measured = self.require_capability(MeasuresMemory).measure_memory(model, self.inputs(mlp))
         shapes = [*(spec.channels_last.shape for spec in mlp.inputs.values()), *mlp.outputs.values()]
         least = sum(3 * 4 * math.prod(shape) for shape in shapes)

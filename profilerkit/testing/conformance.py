@@ -19,7 +19,7 @@ with its weights, as ``ARCHITECTURES[name].description`` describes; the sizes ar
 An architecture without a builder is reported as skipped, by its name. Every number is compared with its closed form,
 so it is equal to that of every other backend that passes.
 
-A class may also define the following; the defaults are in `BackendSubject`:
+A class may also define the following; the defaults are in `BackendSettings`:
 
 - ``data_format``: "channels_last" (default) or "channels_first", the layout of the images that the models take.
 - ``statistics_are_parameters``: True if a batch norm's mean and variance are among the parameters, as in Keras.

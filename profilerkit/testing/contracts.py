@@ -12,7 +12,8 @@ from ..input_shapes import TensorSpec, dtype_name
 from ..inputs import ModelInputs
 from ..protocols import FitsInputs, NoticesTraining, OpensModels
 from .architectures import ARCHITECTURES
-from .subject import BackendSubject, catch_error, expect, expect_equal
+from .expectations import catch_error, expect, expect_equal
+from .subject import BackendSubject
 
 __all__ = ["ContractChecks"]
 
@@ -29,7 +30,7 @@ class ContractChecks(BackendSubject):
         expect(not strange, f"there are no architectures {strange}; there are: {', '.join(ARCHITECTURES)}")
         both = sorted(set(self.builders) & set(self.not_expressible))
         expect(not both, f"{both} have builders and are not_expressible; leave them out of one")
-        self.any_architecture()
+        self.find_architecture()
 
     def test_every_architecture_is_built(self, name: str) -> None:
         """An architecture without a builder is skipped, so that the summary of the tests names it."""
@@ -43,12 +44,12 @@ class ContractChecks(BackendSubject):
 
     def test_other_things_are_no_models(self) -> None:
         """The backend accepts neither None, text, plain objects nor lists of models."""
-        for other in (None, "model", 3, object(), [self.get_model(self.any_architecture())]):
+        for other in (None, "model", 3, object(), [self.get_model(self.find_architecture())]):
             expect_equal(self.backend.accepts(other), False, f"accepts({other!r})")
 
     def test_a_model_is_opened_as_it_is(self) -> None:
         """`open_model` returns an object that is no path unchanged."""
-        model = self.get_model(self.any_architecture())
+        model = self.get_model(self.find_architecture())
         expect(
             self.require_capability(OpensModels).open_model(model) is model,
             "open_model(model) returned another object than the model",
@@ -56,7 +57,7 @@ class ContractChecks(BackendSubject):
 
     def test_names_are_words(self) -> None:
         """The backend and each model have a name."""
-        model = self.get_model(self.any_architecture())
+        model = self.get_model(self.find_architecture())
         for what, name in (("name", self.backend.name), ("model_name(model)", self.backend.model_name(model))):
             expect(isinstance(name, str) and name.strip() == name != "", f"{what} is {name!r}, not a name")
 
@@ -68,7 +69,7 @@ class ContractChecks(BackendSubject):
 
     def test_inputs_that_fit_stay_as_they_are(self) -> None:
         """Inputs in the model's own layout are returned unchanged."""
-        architecture = self.any_architecture()
+        architecture = self.find_architecture()
         inputs = self.inputs(architecture)
         fitted = self.require_capability(FitsInputs).fit_inputs(self.get_model(architecture), inputs)
         expect(isinstance(fitted, ModelInputs), f"fit_inputs returned {fitted!r}, not ModelInputs")
@@ -77,7 +78,7 @@ class ContractChecks(BackendSubject):
 
     def test_the_fingerprint_changes_with_a_parameter_alone(self) -> None:
         """The fingerprint stays equal while the model is traced and run."""
-        architecture = self.any_architecture()
+        architecture = self.find_architecture()
         model, inputs = self.builders[architecture.name](), self.inputs(architecture)
         fingerprint = self.require_capability(NoticesTraining).fingerprint
         before = fingerprint(model)
@@ -99,7 +100,7 @@ class ContractChecks(BackendSubject):
 
     def test_devices_have_names(self) -> None:
         """None stands for the device of the model; a CPU always exists, also by its name."""
-        model = self.get_model(self.any_architecture())
+        model = self.get_model(self.find_architecture())
         for device in (None, Device.CPU):
             resolved = self.backend.resolve_device(model, device)
             is_name = isinstance(resolved, str) and resolved

@@ -10,8 +10,9 @@ from ..input_shapes import TensorSpec
 from ..inputs import ModelInputs
 from ..trace.dtypes import element_bytes
 from .architectures import ARCHITECTURES, MLP_FEATURES
+from .expectations import expect, expect_equal
 from .expected import Architecture, LayerNumbers, layer_numbers
-from .subject import BackendSubject, expect, expect_equal
+from .subject import BackendSubject
 
 __all__ = ["CountingChecks"]
 
@@ -132,7 +133,7 @@ class CountingChecks(BackendSubject):
 
     def test_operators_have_names_of_their_own(self) -> None:
         """A product and an activation are different operators."""
-        mlp = self.mlp_or_skip()
+        mlp = self.require_mlp()
         names = {op.operator for op in self.trace_architecture(mlp).operators if op.flops}
         expect(len(names) > 1, f"all operators of mlp have one name, {names}: its products and activations differ")
 
@@ -147,7 +148,7 @@ class CountingChecks(BackendSubject):
     def test_a_network_of_low_precision(self, precision: str) -> None:
         """The work equals that in float32; the weights have the bytes of their dtype."""
         mlp = ARCHITECTURES["mlp"]
-        with self.where_offered():
+        with self.skip_where_not_offered():
             model = self.low_precision_model(precision)
         spec = TensorSpec((MLP_FEATURES,), "bfloat16" if precision == "bfloat16" else "float32")
         trace = self.backend.trace(model, ModelInputs(self.backend.random_tensor(spec, 3)))
@@ -184,7 +185,7 @@ class CountingChecks(BackendSubject):
 
     def test_a_second_trace_finds_the_same(self) -> None:
         """A trace does not depend on earlier traces, with other batch sizes too."""
-        architecture = self.any_architecture()
+        architecture = self.find_architecture()
         for batch_size in (1, 3, 1):
             inputs = self.inputs(architecture, batch_size)
             trace = self.backend.trace(self.get_model(architecture), inputs)

@@ -6,8 +6,9 @@ from ..errors import DeviceNotAvailableError
 from ..piping.outcome import Completeness
 from ..profiler import Profiler
 from ..trace.records import LayerRecord, ModelTrace
+from .expectations import catch_error, expect, expect_equal
 from .expected import Architecture
-from .subject import BackendSubject, catch_error, expect, expect_equal
+from .subject import BackendSubject
 
 __all__ = ["FailingChecks"]
 
@@ -41,7 +42,7 @@ class FailingChecks(BackendSubject):
 
     def test_a_model_that_raises_is_quoted(self) -> None:
         """The trace's failure has the model's own message; timing raises it."""
-        model, inputs = self.raising_model(MESSAGE), self.inputs_of_mlp()
+        model, inputs = self.raising_model(MESSAGE), self.make_mlp_inputs()
         with self.expect_unchanged(model, "trace() of a model that raises"):
             trace = self.backend.trace(model, inputs)
         expect(
@@ -55,7 +56,7 @@ class FailingChecks(BackendSubject):
     def test_metrics_of_a_model_that_raises_fail_one_by_one(self) -> None:
         """Metrics that need no run have a value; the others have the reason why they do not."""
         model = self.raising_model(MESSAGE)
-        profiler = Profiler(model, inputs=self.inputs_of_mlp(), backend=self.backend).register_defaults()
+        profiler = Profiler(model, inputs=self.make_mlp_inputs(), backend=self.backend).register_defaults()
         profiler.compute(["total_params", "macs"])
         params, macs = (profiler.status_get(name, to_value=False).outcome for name in ("total_params", "macs"))
         expect_equal(params.completeness, Completeness.COMPLETE, "total_params of a model that raises")
@@ -64,7 +65,7 @@ class FailingChecks(BackendSubject):
 
     def test_what_is_not_counted_is_named(self) -> None:
         """An operation without a formula makes the counts lower bounds, which name the operation."""
-        model, inputs = self.uncounted_model(), self.inputs_of_mlp()
+        model, inputs = self.uncounted_model(), self.make_mlp_inputs()
         trace = self.backend.trace(model, inputs)
         expect(trace.failure is None, f"the trace of uncounted_model() has failed: {trace.failure}")
         expect(trace.uncounted, "the trace of uncounted_model() names nothing as uncounted: a silent zero")
@@ -80,7 +81,7 @@ class FailingChecks(BackendSubject):
 
     def test_a_device_that_is_not_there_is_said(self) -> None:
         """Every method that takes a device raises `DeviceNotAvailableError` before anything runs."""
-        _, model, inputs = self.pick_any()
+        _, model, inputs = self.make_case()
         ran: list[bool] = []
         calls = {
             "resolve_device": lambda: self.backend.resolve_device(model, NO_DEVICE),

@@ -11,7 +11,8 @@ from ..errors import InputError
 from ..inputs import ModelInputs
 from ..times.run import Run
 from ..trace.records import ModelTrace
-from .subject import BackendSubject, catch_error, expect, expect_equal
+from .expectations import catch_error, expect, expect_equal
+from .subject import BackendSubject
 
 __all__ = ["RunningChecks"]
 
@@ -41,7 +42,7 @@ class RunningChecks(BackendSubject):
     def test_forward_runs_in_every_mode(self) -> None:
         """Each of `execution_modes` yields a run that can be repeated."""
         self.require_running()
-        _, model, inputs = self.pick_any()
+        _, model, inputs = self.make_case()
         expect(self.backend.execution_modes, "execution_modes is empty; name the ways the backend can run a model")
         for mode in (None, *self.backend.execution_modes):
             with (
@@ -65,7 +66,7 @@ class RunningChecks(BackendSubject):
     def test_a_function_given_as_call_is_what_runs(self) -> None:
         """It runs instead of the model's own call, in traces and timing, with the model and the inputs as arguments."""
         self.require_running()
-        _, model, inputs = self.pick_any()
+        _, model, inputs = self.make_case()
         traced = _CountedCall(self.call)
         timed = _CountedCall(self.call)  # not the same: what is timed may be a program that was traced
         trace = self.backend.trace(model, inputs.given_to(traced))
@@ -82,7 +83,7 @@ class RunningChecks(BackendSubject):
         the passes of a run.
         """
         self.require_running()
-        _, model, inputs = self.pick_any()
+        _, model, inputs = self.make_case()
         seen: list[int] = []
 
         def call(network: Any, *args: Any, **kwargs: Any) -> Any:
@@ -95,7 +96,7 @@ class RunningChecks(BackendSubject):
         follows = _is_followed(self.backend.trace(model, inputs.given_to(call)))
         seen.clear()
         with (
-            self.where_offered(),
+            self.skip_where_not_offered(),
             self.backend.run(model, inputs.given_to(call) if follows else inputs, options) as run,
         ):
             run()
@@ -108,9 +109,9 @@ class RunningChecks(BackendSubject):
     def test_steps_of_training_run(self) -> None:
         """If training is offered, `run` with ``training=True`` yields a run that can be repeated."""
         self.require_running()
-        _, model, inputs = self.pick_any()
+        _, model, inputs = self.make_case()
         with (
-            self.where_offered(),
+            self.skip_where_not_offered(),
             self.expect_unchanged(model, "run(training=True)"),
             self.backend.run(model, inputs, RunOptions(training=True)) as run,
         ):
@@ -120,7 +121,7 @@ class RunningChecks(BackendSubject):
 
     def test_forward_really_runs_the_model(self) -> None:
         """Inputs that do not fit raise, at the latest when the call is made."""
-        architecture = self.any_architecture()
+        architecture = self.find_architecture()
         error = catch_error(
             lambda: self.run_forward(self.get_model(architecture), self.make_unfitting_inputs(architecture))
         )
@@ -131,7 +132,7 @@ class RunningChecks(BackendSubject):
 
     def test_an_unknown_mode_is_an_input_error(self) -> None:
         """A mode that the backend does not have is an error before anything runs."""
-        _, model, inputs = self.pick_any()
+        _, model, inputs = self.make_case()
         error = catch_error(lambda: self.run_forward(model, inputs, mode="no such mode"))
         expect(
             isinstance(error, InputError) and "no such mode" in str(error),
@@ -141,7 +142,7 @@ class RunningChecks(BackendSubject):
     def test_times_are_positive_and_give_the_throughput(self) -> None:
         """There are as many samples as requested; the throughput is the batch size divided by the time."""
         self.require_running()
-        architecture = self.any_architecture()
+        architecture = self.find_architecture()
         profiler = self.profiler(architecture).register_defaults()
         for batch_size in (1, 3):
             profiler.compute(
@@ -155,7 +156,7 @@ class RunningChecks(BackendSubject):
 
     def test_evaluate_returns_what_the_call_returns(self) -> None:
         """It returns the same object, from a single call."""
-        model = self.get_model(self.any_architecture())
+        model = self.get_model(self.find_architecture())
         results: list[object] = []
 
         def call() -> object:
@@ -168,7 +169,7 @@ class RunningChecks(BackendSubject):
 
     def test_evaluate_lets_errors_pass(self) -> None:
         """The error of the call reaches the caller unchanged, and the model is restored."""
-        model = self.get_model(self.any_architecture())
+        model = self.get_model(self.find_architecture())
         raised = ArithmeticError("raised inside evaluate")
 
         def call() -> None:
@@ -180,7 +181,7 @@ class RunningChecks(BackendSubject):
 
     def test_evaluate_is_in_inference_mode(self) -> None:
         """Two evaluations give equal values: "mlp" has a dropout, which does nothing in inference mode."""
-        mlp = self.mlp_or_skip()
+        mlp = self.require_mlp()
         model, inputs = self.get_model(mlp), self.inputs(mlp)
         first, second = (
             self.to_numpy(self.backend.evaluate(model, lambda: self.call(model, inputs))).tobytes() for _ in range(2)

@@ -1,13 +1,12 @@
-"""The base class of the conformance suite: the settings of a backend's author, and helpers of the checks."""
+"""The base class of the conformance suite's checks: they take the models and inputs under test from it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import MappingProxyType
-from typing import Any, ClassVar, NamedTuple, NoReturn, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
-from ..backend import Backend, RunOptions
+from ..backend import RunOptions
 from ..errors import NotOfferedError
 from ..input_shapes import TensorSpec
 from ..inputs import ModelInputs
@@ -15,10 +14,12 @@ from ..profiler import Profiler
 from ..protocols import list_inapplicable, require_capability
 from ..trace.records import ModelTrace
 from .architectures import ARCHITECTURES
-from .expected import Architecture, DataFormat, random_inputs
-from .snapshots import collect_facts, differences, process_facts
+from .expectations import expect
+from .expected import Architecture, random_inputs
+from .settings import BackendSettings
+from .snapshots import differences, process_facts
 
-__all__ = ["BATCH_SIZES", "PRECISIONS", "BackendSubject", "catch_error", "expect", "expect_equal"]
+__all__ = ["BATCH_SIZES", "PRECISIONS", "BackendSubject"]
 
 P = TypeVar("P")
 
@@ -27,29 +28,7 @@ BATCH_SIZES = (1, 3)
 PRECISIONS = ("bfloat16", "int8")
 
 
-def expect(condition: object, message: str) -> None:
-    """Fail the test with a message if the condition is false."""
-    __tracebackhide__ = True
-    if not condition:
-        raise AssertionError(message)
-
-
-def expect_equal(actual: object, expected: object, what: str) -> None:
-    """Fail the test if the actual value differs from the expected one."""
-    __tracebackhide__ = True
-    expect(actual == expected, f"{what}: found {actual!r}, expected {expected!r}")
-
-
-def catch_error(call: Callable[[], object]) -> Exception | None:
-    """Return the exception that a call raises; None if it raises none."""
-    try:
-        call()
-    except Exception as error:
-        return error
-    return None
-
-
-class Picked(NamedTuple):
+class Case(NamedTuple):
     """An architecture, with its model in the framework and inputs of it."""
 
     architecture: Architecture
@@ -57,25 +36,8 @@ class Picked(NamedTuple):
     inputs: ModelInputs
 
 
-class BackendSubject:
-    """The backend under test, as its author describes it; see `profilerkit.testing.conformance`."""
-
-    #: The backend under test.
-    backend: ClassVar[Backend]
-    #: The functions that build each architecture in the framework, with its weights, by its name.
-    builders: ClassVar[Mapping[str, Callable[[], Any]]]
-    #: The kind of each layer type of the framework, by the type's name.
-    kinds: ClassVar[Mapping[str, str]]
-    #: The layout of the images that the models take.
-    data_format: ClassVar[DataFormat] = "channels_last"
-    #: Whether a batch norm's mean and variance are among the parameters.
-    statistics_are_parameters: ClassVar[bool] = False
-    #: The dtype of word indices: a backend without "int64" names another integer dtype.
-    integer_dtype: ClassVar[str] = "int64"
-    #: Whether its models consist of layers; if each is a single function, only the totals are compared.
-    has_layers: ClassVar[bool] = True
-    #: The reasons why the framework cannot express an architecture, by its name.
-    not_expressible: ClassVar[Mapping[str, str]] = MappingProxyType({})
+class BackendSubject(BackendSettings):
+    """The backend under test: its models, each built once, their inputs and traces."""
 
     _models: ClassVar[dict[str, Any]] = {}
     _traces: ClassVar[dict[tuple[str, int], ModelTrace]] = {}
@@ -84,49 +46,7 @@ class BackendSubject:
         super().__init_subclass__()
         cls._models, cls._traces = {}, {}
 
-    # Methods that the author may override -----------------------------------------------------------------------
-
-    def call(self, model: Any, inputs: ModelInputs) -> Any:
-        """Call the model as a user of the framework would, and return its outputs."""
-        return model(*inputs.args, **inputs.kwargs)
-
-    def to_numpy(self, tensor: Any) -> Any:
-        """Return the values of a tensor as a numpy array."""
-        import numpy as np  # imported here, since tests of metrics alone do not need it
-
-        return np.asarray(tensor)
-
-    def snapshot(self, model: Any) -> Any:
-        """Return everything that must not change, comparable with ``==``: all objects behind the model's attributes."""
-        return collect_facts(model)
-
-    def change_a_parameter(self, model: Any) -> None:
-        """Change one value of a parameter in place."""
-        self.skip("change_a_parameter(model) is not given")
-
-    def low_precision_model(self, dtype: str) -> Any:
-        """Return "mlp" with weights in "bfloat16", or with the matrices among its weights in "int8"."""
-        self.skip("low_precision_model(dtype) is not given")
-
-    def threads(self) -> int:
-        """Return how many threads an operator may use now: in a pass, or while a run that can be repeated is open."""
-        self.skip("threads() is not given")
-
-    def raising_model(self, message: str) -> Any:
-        """Return a model that takes the inputs of "mlp" and raises an error with this message when it runs."""
-        self.skip("raising_model(message) is not given")
-
-    def uncounted_model(self) -> Any:
-        """Return a model that takes the inputs of "mlp" and contains an operation whose cost is not known."""
-        self.skip("uncounted_model() is not given")
-
-    # Helpers of the checks ----------------------------------------------------------------------------------------
-
-    def skip(self, reason: str) -> NoReturn:
-        """Skip the running test, with the reason."""
-        import pytest  # the suite is part of the library, pytest is not
-
-        pytest.skip(reason)
+    # Architectures: which are tested ------------------------------------------------------------------------------
 
     def pytest_generate_tests(self, metafunc: Any) -> None:
         """Run a test with a parameter ``architecture`` for each that has a builder: a hook of pytest."""
@@ -148,6 +68,20 @@ class BackendSubject:
             return f"{name} cannot be expressed: {self.not_expressible[name]}"
         return "" if name in getattr(self, "builders", {}) else f"{name} has no builder"
 
+    def find_architecture(self) -> Architecture:
+        """Return the first architecture that has a builder: "mlp" if it has one."""
+        for name, architecture in ARCHITECTURES.items():
+            if not self.explain_omission(name):
+                return architecture
+        raise AssertionError("no architecture has a builder; give builders = {'mlp': build_mlp, ...}")
+
+    # Their models, inputs and traces --------------------------------------------------------------------------------
+
+    def make_case(self) -> Case:
+        """Return the architecture of `find_architecture` with its model and inputs."""
+        architecture = self.find_architecture()
+        return Case(architecture, self.get_model(architecture), self.inputs(architecture))
+
     def get_model(self, architecture: Architecture) -> Any:
         """Return the model of an architecture, the same object for all tests of the class."""
         if architecture.name not in self._models:
@@ -157,6 +91,19 @@ class BackendSubject:
     def inputs(self, architecture: Architecture, batch_size: int = 3) -> ModelInputs:
         """Return random inputs from the backend."""
         return random_inputs(self.backend, self.shapes(architecture), batch_size)
+
+    def make_mlp_inputs(self) -> ModelInputs:
+        """Return the inputs that `raising_model` and `uncounted_model` are called with."""
+        return self.inputs(ARCHITECTURES["mlp"])
+
+    def make_unfitting_inputs(self, architecture: Architecture) -> ModelInputs:
+        """Return inputs that do not fit: each dimension except the batch has one more element."""
+
+        def grow(spec: TensorSpec) -> Any:
+            larger = TensorSpec(tuple(size + 1 for size in spec.shape), spec.dtype)
+            return self.backend.random_tensor(larger, 3)
+
+        return ModelInputs.of(self.shapes(architecture)).map(grow)
 
     def shapes(self, architecture: Architecture) -> list[TensorSpec] | dict[str, TensorSpec]:
         """Return the shapes of the inputs in the layout and with the integer dtype of the backend."""
@@ -178,49 +125,10 @@ class BackendSubject:
         expect(trace.failure is None, f"the trace of {architecture.name} has failed: {trace.failure}")
         return trace
 
-    def any_architecture(self) -> Architecture:
-        """Return the first architecture that has a builder: "mlp" if it has one."""
-        for name, architecture in ARCHITECTURES.items():
-            if not self.explain_omission(name):
-                return architecture
-        raise AssertionError("no architecture has a builder; give builders = {'mlp': build_mlp, ...}")
-
-    def pick_any(self) -> Picked:
-        """Return `any_architecture` with its model and inputs."""
-        architecture = self.any_architecture()
-        return Picked(architecture, self.get_model(architecture), self.inputs(architecture))
-
-    def mlp_or_skip(self) -> Architecture:
-        """Return "mlp"; skip the running test if it has no builder."""
-        if self.explain_omission("mlp"):
-            self.skip(self.explain_omission("mlp"))
-        return ARCHITECTURES["mlp"]
-
-    @contextmanager
-    def where_offered(self) -> Iterator[None]:
-        """Skip the running test if the block raises `NotOfferedError`."""
-        try:
-            yield
-        except NotOfferedError as error:
-            self.skip(str(error))
-
-    def inputs_of_mlp(self) -> ModelInputs:
-        """Return the inputs that `raising_model` and `uncounted_model` are called with."""
-        return self.inputs(ARCHITECTURES["mlp"])
-
     def profiler(self, architecture: Architecture) -> Profiler:
         """Return a profiler of an architecture, without functions."""
         shape = self.shapes(architecture)
         return Profiler(self.get_model(architecture), input_shape=shape, backend=self.backend)
-
-    def knows_trained_weights(self, model: Any) -> bool:
-        """Return whether the backend reports which weights of a model are trained; a format of constants cannot."""
-        return "trainable_params" not in list_inapplicable(self.backend, model)
-
-    def require_running(self) -> None:
-        """Skip the running test if the backend only counts."""
-        if not self.backend.runs_models:
-            self.skip(f"the {self.backend.name} backend does not run models")
 
     def run_forward(self, model: Any, inputs: ModelInputs, **options: Any) -> Any:
         """Run one forward pass, as timing does."""
@@ -228,19 +136,38 @@ class BackendSubject:
         with self.backend.run(model, inputs, RunOptions(**options)) as run:
             return run()
 
+    # Tests that do not apply are skipped ----------------------------------------------------------------------------
+
+    def require_mlp(self) -> Architecture:
+        """Return "mlp"; skip the running test if it has no builder."""
+        reason = self.explain_omission("mlp")
+        if reason:
+            self.skip(reason)
+        return ARCHITECTURES["mlp"]
+
+    def require_running(self) -> None:
+        """Skip the running test if the backend only counts."""
+        if not self.backend.runs_models:
+            self.skip(f"the {self.backend.name} backend does not run models")
+
     def require_capability(self, protocol: Callable[..., P]) -> P:
         """Return the backend, typed as the protocol; skip the running test if the backend does not implement it."""
-        with self.where_offered():
+        with self.skip_where_not_offered():
             return require_capability(self.backend, protocol)
 
-    def make_unfitting_inputs(self, architecture: Architecture) -> ModelInputs:
-        """Return inputs that do not fit: each dimension except the batch has one more element."""
+    @contextmanager
+    def skip_where_not_offered(self) -> Iterator[None]:
+        """Skip the running test if the block raises `NotOfferedError`."""
+        try:
+            yield
+        except NotOfferedError as error:
+            self.skip(str(error))
 
-        def grow(spec: TensorSpec) -> Any:
-            larger = TensorSpec(tuple(size + 1 for size in spec.shape), spec.dtype)
-            return self.backend.random_tensor(larger, 3)
+    def knows_trained_weights(self, model: Any) -> bool:
+        """Return whether the backend reports which weights of a model are trained; a format of constants cannot."""
+        return "trainable_params" not in list_inapplicable(self.backend, model)
 
-        return ModelInputs.of(self.shapes(architecture)).map(grow)
+    # What must not change -------------------------------------------------------------------------------------------
 
     @contextmanager
     def expect_unchanged(self, model: Any, doing: str) -> Iterator[None]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from ..hooks.offers import default_functions
 from ..piping.outcome import Completeness
+from .expectations import catch_error, expect, expect_equal
 from .expected import Architecture
-from .subject import BackendSubject, catch_error, expect, expect_equal
+from .subject import BackendSubject
 
 __all__ = ["DefaultMetricChecks", "UntouchedChecks"]
 
@@ -29,14 +30,14 @@ class UntouchedChecks(BackendSubject):
 
     def test_a_run_that_fails_leaves_the_model_as_it_was(self) -> None:
         """The run fails inside the model, with inputs that do not fit."""
-        architecture = self.any_architecture()
+        architecture = self.find_architecture()
         model = self.get_model(architecture)
         with self.expect_unchanged(model, f"run() of {architecture.name} with inputs that do not fit"):
             catch_error(lambda: self.run_forward(model, self.make_unfitting_inputs(architecture)))
 
     def test_preserve_says_nothing_of_what_is_raised_inside(self) -> None:
         """An error inside `preserve` is raised unchanged, and the model is restored."""
-        model, raised = self.get_model(self.any_architecture()), ArithmeticError("raised inside preserve")
+        model, raised = self.get_model(self.find_architecture()), ArithmeticError("raised inside preserve")
 
         def fail() -> None:
             with self.backend.preserve(model):
@@ -52,7 +53,7 @@ class DefaultMetricChecks(BackendSubject):
 
     def test_every_default_metric_has_a_value_or_a_reason(self) -> None:
         """No metric fails on a model that runs, including those on demand."""
-        architecture = self.any_architecture()
+        architecture = self.find_architecture()
         profiler = self.profiler(architecture).register_defaults()
         names = [key.NAME for function in default_functions(self.backend).functions() for key in function.list_keys()]
         with self.expect_unchanged(profiler.model, "computing all metrics"):

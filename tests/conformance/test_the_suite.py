@@ -22,7 +22,8 @@ from time_limits import run_program, run_python
 from profilerkit import Backend, ModelInputs, ModelTrace, Run, protocols
 from profilerkit.backend import AS_IT_IS, RunOptions
 from profilerkit.testing import ARCHITECTURES, BackendConformance, FakeBackend, FakeModel, FakeTensor
-from profilerkit.testing.subject import PRECISIONS, BackendSubject
+from profilerkit.testing.settings import BackendSettings
+from profilerkit.testing.subject import PRECISIONS
 from profilerkit.times.layer_times import LayerTime
 from profilerkit.times.operator_times import CalledOperator, OperatorTime, OperatorTimes, OrderedCall
 from profilerkit.trace.records import LayerCall
@@ -568,11 +569,11 @@ def test_importing_the_suite_needs_no_pytest_and_no_numpy() -> None:
 
 def test_everything_that_a_class_may_say_is_documented() -> None:
     page = (Path(__file__).parents[2] / "docs" / "testing.rst").read_text(encoding="utf-8")
-    for name, kind in inspect.get_annotations(BackendSubject).items():
+    for name, kind in inspect.get_annotations(BackendSettings).items():
         assert name.startswith("_") or f"``{name}``" in page, f"{name}: {kind}"
     optional = ("change_a_parameter", "raising_model", "uncounted_model", "low_precision_model", "threads")
     for name in ("call", "to_numpy", "snapshot", *optional):
-        taken = ", ".join(list(inspect.signature(getattr(BackendSubject, name)).parameters)[1:])
+        taken = ", ".join(list(inspect.signature(getattr(BackendSettings, name)).parameters)[1:])
         assert f"``{name}({taken})``" in page
 
 
