@@ -21,8 +21,8 @@ from ..compat.modes import unseen_by_functions
 from ..model.attributes import EMPTY, read_slot
 from ..model.modules import list_modules, list_parameters
 from ..model.tensors import storage_key
-from .checkpoints import choose_dtype
 from .configurations import find_most_attended, find_number, find_text_configuration
+from .dtypes import choose_dtype
 
 __all__ = [
     "count_repeats",

@@ -16,8 +16,9 @@ from profilerkit_predict.language_models.weights import list_layer_weights, weig
 
 from ..trace.operator_facts import tensors_in
 from ..trace.tracing import trace_model
-from .checkpoints import choose_dtype, find_storage
+from .checkpoints import find_storage
 from .configurations import find_number, find_text_configuration
+from .dtypes import choose_dtype
 from .images import process_image
 from .models import make_language_model
 

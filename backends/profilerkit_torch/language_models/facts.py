@@ -22,8 +22,9 @@ from profilerkit_predict.language_models.weights import (
 )
 
 from .caches import count_repeats, find_latent_attention, find_limits, find_windows
-from .checkpoints import find_dtype, find_storage
+from .checkpoints import find_storage
 from .configurations import describe_execution, find_routing, find_sizes, has_chunks
+from .dtypes import find_dtype
 from .following import FollowedPrompt, follow_prompt
 from .generating import require_decoder
 from .models import make_language_model

@@ -19,8 +19,8 @@ from profilerkit_predict.language_models.model_cache import CacheContents, Cache
 from ..trace.inference_pass import GRAD_MODES, InferencePass
 from ..trace.tracing import trace_model
 from .calls import Calls
-from .checkpoints import choose_dtype
 from .configurations import find_index_stride, find_longest_context, find_most_attended, has_chunks
+from .dtypes import choose_dtype
 from .generating import find_sound_positions, is_encoder_decoder, require_decoder
 from .models import make_language_model
 

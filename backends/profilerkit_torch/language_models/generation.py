@@ -22,8 +22,8 @@ from ..untouched.caller_context import apart, as_caller
 from ..untouched.preservation import preserve
 from .caches import list_contents
 from .calls import decode, find_cache, prefill
-from .checkpoints import find_dtype
 from .configurations import find_longest_context, find_text_configuration, is_configuration
+from .dtypes import find_dtype
 from .generating import find_sound_positions, require_decoder
 
 __all__ = ["generate"]

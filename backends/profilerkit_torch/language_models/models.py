@@ -11,8 +11,8 @@ from profilerkit import ArgumentError, InputError
 from profilerkit.error_text import error_line
 
 from ..model.modules import list_parameters
-from .checkpoints import DTYPES, default_dtype, find_dtype, unify_dtype
 from .configurations import is_configuration
+from .dtypes import DTYPES, default_dtype, find_dtype, unify_dtype
 from .generating import find_generating_class, has_head
 
 __all__ = ["add_head", "make_language_model"]

@@ -75,6 +75,7 @@ def test_files_that_are_not_packed_change_nothing(tmp_path: Path) -> None:
     write_safetensors(tmp_path / "model.safetensors", layers | tables())
     report = read(tmp_path)
     assert (report.cost.stored_weight_bytes, report.weights) == (before, "bfloat16")
+    assert not any("packed" in note for note in report.facts.notes)
 
 
 def test_experts_one_by_one_belong_to_the_layer_that_joins_them(tmp_path: Path) -> None:
