@@ -17,7 +17,7 @@ from profilerkit_predict.joining.records import KernelTimes, RecordedKernel, Rec
 from ..operator_timing.events import EventKind, Frame, make_frames
 from .fused import explain_whole_layers
 from .layers import assign_layers
-from .trace_events import DeviceEvent, split_events
+from .trace_events import DeviceEvent, read_operator_id, split_events
 from .windows import Window
 
 __all__ = ["read_recording"]
@@ -68,7 +68,7 @@ class _Launches:
             if frame.event.kind is EventKind.DRIVER:
                 self._calls[args.get("correlation")] = frame
             elif frame.is_work:
-                self._operators[args.get("External id", args.get("external id"))] = frame
+                self._operators[read_operator_id(args)] = frame
         self._calls.pop(None, None)
         self._operators.pop(None, None)
 
@@ -78,7 +78,7 @@ class _Launches:
         if call is None:
             return self._operators.get(kernel.external)
         if call.outer is None:  # another thread may have made the call for an operator
-            return self._operators.get(call.event.args.get("External id"), call)
+            return self._operators.get(read_operator_id(call.event.args), call)
         return call
 
 
@@ -125,12 +125,14 @@ class _Sums:
             self._spans[index].append(span)
 
     def _add_unlinked(self, kernel: DeviceEvent) -> None:
-        """Add a kernel of which it is not known in which pass it was started: it is not to be lost."""
-        if self._skip and kernel.start < self._starts[self._skip]:
-            return  # it ran before any pass that is kept
-        index = self._find_pass(kernel.start) or 0
-        self._times.add(kernel.end - kernel.start, kernel.name, None, around="no operator")
-        self._spans[max(index, self._skip)].append((kernel.start, kernel.end))
+        """Add a kernel that nothing is known to have started: it is of the pass that was last begun when it ran."""
+        seconds = kernel.end - kernel.start
+        index = self._find_pass(kernel.start)
+        if index is None:
+            self._outside.append(seconds)
+        elif index >= self._skip:
+            self._times.add(seconds, kernel.name, None, around="no operator")
+            self._spans[index].append((kernel.start, kernel.end))
 
     def _find_pass(self, moment: float) -> int | None:
         """Return the index of the last pass that began before a moment; None if none did."""

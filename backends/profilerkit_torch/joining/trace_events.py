@@ -8,13 +8,14 @@ has the ``correlation`` of the driver's call that started it. Nothing here needs
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from profilerkit_predict.joining.reading import ProfileFile
 
 from ..operator_timing.events import ENGINE_PREFIX, LAYER_RANGE, PASS_RANGE, Event, EventKind
 
-__all__ = ["STEP_RANGE", "DeviceEvent", "split_events"]
+__all__ = ["STEP_RANGE", "DeviceEvent", "read_operator_id", "split_events"]
 
 #: What the names of the steps of the profiler's own schedule begin with; the number of the step follows.
 STEP_RANGE = "ProfilerStep#"
@@ -49,8 +50,7 @@ def split_events(profile: ProfileFile, paths: frozenset[str]) -> tuple[list[Even
         start = (event["ts"] - origin) / 1e6
         end = start + event["dur"] / 1e6
         if category in _DEVICE:
-            external = args.get("External id", args.get("external id"))
-            device.append(DeviceEvent(event["name"], start, end, args.get("correlation"), external))
+            device.append(DeviceEvent(event["name"], start, end, args.get("correlation"), read_operator_id(args)))
             continue
         kind = _find_kind(str(category), event["name"], paths)
         if kind is not None:
@@ -59,6 +59,11 @@ def split_events(profile: ProfileFile, paths: frozenset[str]) -> tuple[list[Even
             number = number if isinstance(number, int) else -1
             host.append(Event(kind, name, (event.get("pid"), event.get("tid")), start, end, number, args=args))
     return host, sorted(device, key=lambda event: event.start)
+
+
+def read_operator_id(args: Mapping[str, Any]) -> Any:
+    """Return the id of an operator, or of the one that started an event; None if the profile does not tell."""
+    return args.get("External id", args.get("external id"))
 
 
 def _find_kind(category: str, name: str, paths: frozenset[str]) -> EventKind | None:

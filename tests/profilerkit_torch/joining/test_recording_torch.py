@@ -271,6 +271,20 @@ def test_kernels_of_no_operator_in_passes_that_are_left_out_are_left_out_too(tmp
     assert measure_lost(skip=1) == pytest.approx(4e-6)
 
 
+@pytest.mark.parametrize("skip", [0, 1])
+def test_a_kernel_of_no_operator_before_all_passes_is_of_none(tmp_path: Path, skip: int) -> None:
+    """A pass takes 45 µs from its first kernel to the end of its last, whatever was copied long before."""
+    trace = ChromeTrace()
+    trace.operator("aten::copy_", 10, 20)
+    trace.kernel("Memcpy", 100, 130)
+    for begin in (1000, 2000):
+        cuda_pass(trace, begin)
+    result = join_trace(trace, tmp_path, skip=skip)
+    assert result.recording.passes == pytest.approx((45e-6,) * (2 - skip))
+    assert result.unattributed_seconds == 0
+    assert "1 kernels outside of the passes are left out; they took 30 µs" in result.notes
+
+
 @pytest.mark.parametrize(
     ("slow", "note"),
     [
