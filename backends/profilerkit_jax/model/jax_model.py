@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +24,7 @@ class JaxModel:
         name: The name in reports; that of the function, or of the module's class, if it is empty.
         rngs: The random keys by name that a linen module is applied with, such as ``{"dropout": key}``.
 
-    Raises `ArgumentError` if ``function`` cannot be called, or ``name`` is not a text.
+    Raises `ArgumentError` if ``function`` cannot be called, ``name`` is not a text, or a function has ``rngs``.
 
     >>> model = JaxModel(lambda params, x: x * params["scale"], {"scale": 2.0})
     >>> model(3.0)
@@ -37,12 +37,16 @@ class JaxModel:
     rngs: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        if not (callable(self.function) or hasattr(self.function, "apply")):
+        if not (callable(self.function) or self.is_linen):
             raise ArgumentError(
                 f"function={shown(self.function)} cannot be called; give a function, or a module of Flax's linen"
             )
         if not isinstance(self.name, str):
             raise ArgumentError(f"name={shown(self.name)}: give the name of the model as a text")
+        if self.rngs is not None and not self.is_linen:
+            raise ArgumentError(
+                f"rngs={shown(self.rngs)} are for a module of Flax's linen; give the keys of a function with its inputs"
+            )
 
     @property
     def is_linen(self) -> bool:
@@ -51,8 +55,7 @@ class JaxModel:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Return what the function gives for inputs."""
-        call: Callable[..., Any] = self.function
         if self.is_linen:
             options = {} if self.rngs is None else {"rngs": dict(self.rngs)}
             return self.function.apply(self.params, *args, **options, **kwargs)
-        return call(*args, **kwargs) if self.params is None else call(self.params, *args, **kwargs)
+        return self.function(*args, **kwargs) if self.params is None else self.function(self.params, *args, **kwargs)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from functools import partial
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import pytest
@@ -211,6 +212,13 @@ def test_what_cannot_be_called_is_no_function() -> None:
         JaxModel(3)
     with pytest.raises(ArgumentError, match="name=3: give the name of the model as a text"):
         JaxModel(mlp, name=3)  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match="cannot be called"):
+        JaxModel(SimpleNamespace(init=mlp, apply=mlp), {})  # as Haiku has its models
+
+
+def test_random_keys_of_a_function_are_not_ignored() -> None:
+    with pytest.raises(ArgumentError, match="rngs=.* are for a module of Flax's linen"):
+        JaxModel(mlp, {}, rngs={"dropout": jax.random.key(0)})
 
 
 def test_a_model_that_raises_is_quoted() -> None:
