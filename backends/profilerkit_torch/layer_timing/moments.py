@@ -47,6 +47,6 @@ class Moments:
         seconds = self._clock.seconds([moment.moment for moment in moments])
         for moment, start, end in zip(moments, seconds, seconds[1:], strict=False):
             if moment.call is not None:
-                moment.call.direction(moment.is_backward).seconds += end - start
+                moment.call.get_elapsed(moment.is_backward).seconds += end - start
         if goes_on:
             self._moments.append(moments[-1])

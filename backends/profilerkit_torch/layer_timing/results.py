@@ -43,7 +43,7 @@ def sum_layer_times(
         overhead_is_known: Whether what measuring adds was measured and taken out.
     """
     timed_backward = [run for run in backward if run is not None]
-    called: dict[str, list[LayerCall]] = {path: [] for run in (*forward, *timed_backward) for path in run.of_path}
+    called: dict[str, list[LayerCall]] = {path: [] for run in (*forward, *timed_backward) for path in run.calls_by_path}
     doubts = _list_doubts(forward, timed_backward)
     single_calls = _list_calls(forward, backward)
     times = []
@@ -67,7 +67,7 @@ def sum_layer_times(
 
 def _list_elapsed(path: str, run: TimedRun, is_backward: bool) -> list[Elapsed]:
     """Return what each call of a layer took in a pass, in one direction."""
-    return [call.direction(is_backward) for call in run.of_path.get(path, ())]
+    return [call.get_elapsed(is_backward) for call in run.calls_by_path.get(path, ())]
 
 
 def _sum_own_seconds(runs: Iterable[Sequence[Elapsed]]) -> tuple[float, ...]:
@@ -86,7 +86,7 @@ def _list_doubts(forward: Sequence[TimedRun], backward: Sequence[TimedRun]) -> d
     doubts: dict[str, list[str]] = {}
     for direction, runs in (("forward", forward), ("backward", backward)):
         calls = [call for run in runs for call in run.calls]
-        paths = Counter(call.path for call in calls if call.direction(direction == "backward").is_doubtful)
+        paths = Counter(call.path for call in calls if call.get_elapsed(direction == "backward").is_doubtful)
         for path, number in paths.items():
             doubts.setdefault(path, []).append(_DOUBT.format(direction, format_count(number, "call")))
         inner = [path for path in paths if path]
@@ -130,7 +130,7 @@ def list_remarks(
         forward: The passes whose forward times are told.
         backward: The passes whose backward times are told.
     """
-    entered = add_outer(path for run in forward for path in run.of_path)  # they ran, or a layer inside them did
+    entered = add_outer(path for run in forward for path in run.calls_by_path)  # they ran, or a layer inside them did
     remarks: dict[str, list[str]] = {}
     for path, module in layers:
         reasons = remarks[path] = []
@@ -154,7 +154,7 @@ def _is_frozen(module: nn.Module) -> bool:
 
 def _has_no_nodes(path: str, runs: Sequence[TimedRun]) -> bool:
     """Return whether a layer was called in these passes, and made no node of the gradient's graph."""
-    calls = [call for run in runs for call in run.of_path.get(path, ())]
+    calls = [call for run in runs for call in run.calls_by_path.get(path, ())]
     return bool(calls) and not any(call.nodes for call in calls)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from profilerkit.trace.layer_paths import parent_path
+from profilerkit.trace.layer_paths import walk_outwards
 
 __all__ = ["Call", "CallSeconds", "Elapsed", "Overhead", "TimedRun", "sum_inner_calls"]
 
@@ -18,7 +18,7 @@ __all__ = ["Call", "CallSeconds", "Elapsed", "Overhead", "TimedRun", "sum_inner_
 class Overhead:
     """Seconds that measuring adds for each noted call, and for each hook of a node.
 
-    A stand-in for what calls a layer reads the clock at ``|``; what it does beside that falls to two layers::
+    A stand-in calls each layer, and reads the clock before and after it, at ``|``. Its other work falls to two layers::
 
         the layer around it    .....................................
         stand-in                      ....|.................|....
@@ -85,7 +85,7 @@ class Call:
         order: Which call of all layers in the pass.
         run: The pass.
         outer: The call in which it was made; None if the user's own code made it.
-        first: Where the sequence of the graph's nodes was when it began.
+        first_node: The number that the next node of the graph had when it began.
         forward: Its own seconds on the way forward.
         backward: Its own seconds on the way back.
         nodes: How many nodes of the graph were made in it.
@@ -96,7 +96,7 @@ class Call:
     order: int
     run: TimedRun
     outer: Call | None
-    first: int
+    first_node: int
     forward: Elapsed
     backward: Elapsed
     nodes: int = 0
@@ -109,7 +109,7 @@ class Call:
             call = call.outer
         return call
 
-    def direction(self, is_backward: bool) -> Elapsed:
+    def get_elapsed(self, is_backward: bool) -> Elapsed:
         """Return its own seconds on the way back, or forward."""
         return self.backward if is_backward else self.forward
 
@@ -122,7 +122,7 @@ class TimedRun:
         is_whole: Whether the model itself was called; else the user's own code has called layers of it.
         overhead: What measuring adds.
         calls: Its calls in the order in which they began, outer ones first.
-        of_path: The same by the path of the layer.
+        calls_by_path: The same by the path of the layer.
         node_numbers: The numbers of the graph's nodes that its outermost calls have made.
         failed: Whether it has raised.
         has_backward: Whether a backward pass came through it.
@@ -131,29 +131,30 @@ class TimedRun:
     is_whole: bool
     overhead: Overhead = field(default_factory=Overhead)
     calls: list[Call] = field(default_factory=list)
-    of_path: dict[str, list[Call]] = field(default_factory=dict)
+    calls_by_path: dict[str, list[Call]] = field(default_factory=dict)
     node_numbers: list[range] = field(default_factory=list)
     failed: bool = False
     has_backward: bool = False
 
-    def add(self, path: str, outer: Call | None, first: int) -> Call:
+    def add(self, path: str, outer: Call | None, first_node: int) -> Call:
         """Return a new call of the layer at a path."""
-        earlier = self.of_path.setdefault(path, [])
+        earlier = self.calls_by_path.setdefault(path, [])
         forward, backward = Elapsed(self.overhead), Elapsed(self.overhead)
-        call = Call(path, len(earlier), len(self.calls), self, outer, first, forward, backward)
+        call = Call(path, len(earlier), len(self.calls), self, outer, first_node, forward, backward)
         earlier.append(call)
         self.calls.append(call)
         return call
 
-    def last_call(self, paths: Sequence[str]) -> Call | None:
-        """Return the last call of a layer that has these paths, else of the nearest layer around it that was called."""
-        for path in paths:
-            if path in self.of_path:
-                return self.of_path[path][-1]
-        outer = parent_path(paths[0]) if paths else None
-        while outer is not None and outer not in self.of_path:
-            outer = parent_path(outer)
-        return self.of_path[outer][-1] if outer is not None else self.calls[0]
+    def find_last_call(self, paths: Sequence[str]) -> Call:
+        """Return the last call of a layer that has these paths, else of the nearest layer around it that was called.
+
+        If none of these was called, it is the first call of the pass, which has at least one.
+        """
+        around = walk_outwards(paths[0]) if paths else ()
+        for path in (*paths, *around):
+            if path in self.calls_by_path:
+                return self.calls_by_path[path][-1]
+        return self.calls[0]
 
 
 class CallSeconds(NamedTuple):

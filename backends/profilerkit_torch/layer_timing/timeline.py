@@ -122,9 +122,9 @@ class Timeline:
         outer = self._frames[-1].call if self._frames else None
         call = self._find_repeated_call(index) if is_repeated else self._begin_call(index, outer, number)
         if call is not None:
-            call.direction(is_repeated).calls += 1
+            call.get_elapsed(is_repeated).calls += 1
         if outer is not None:
-            outer.direction(is_repeated).inner_calls += 1
+            outer.get_elapsed(is_repeated).inner_calls += 1
         if not self._is_inside_a_call():
             self.span = Span(number, call, [])
         self._frames.append(_Frame(call))
@@ -154,18 +154,18 @@ class Timeline:
         if running is None or node is None:
             return running
         calls = self._list_calls(index, running.run)
-        later = [call for call in calls if call.first > node.number]
+        later = [call for call in calls if call.first_node > node.number]
         if node.runs_layers and later:
             backward.repeats[index] += 1
             number = min(backward.repeats[index], len(later))
             return later[number - 1]
-        before = [call for call in calls if call.first <= node.number]
+        before = [call for call in calls if call.first_node <= node.number]
         return (before or calls or [running])[-1]
 
     def _list_calls(self, index: int, run: TimedRun) -> list[Call]:
         """Return the calls of a layer in a pass, under all of its paths, in their order."""
         paths = self._stack.paths[id(self._layers[index])]
-        calls = [call for path in paths for call in run.of_path.get(path, ())]
+        calls = [call for path in paths for call in run.calls_by_path.get(path, ())]
         return sorted(calls, key=lambda call: call.order)
 
     def _leave(self, raised: bool, number: int) -> None:
@@ -210,9 +210,9 @@ class Timeline:
         if not isinstance(subject, Accumulation):
             return None if subject is None else subject.call
         if running is not None:
-            return running.run.last_call(subject.paths)
+            return running.run.find_last_call(subject.paths)
         last_run = self.runs[-1] if self.runs else None
-        return last_run.last_call(subject.paths) if last_run is not None and last_run.calls else None
+        return last_run.find_last_call(subject.paths) if last_run is not None and last_run.calls else None
 
     def _end_node(self, subject: Any, task: int) -> None:
         frame = self._find_backward_frame(task)
