@@ -27,6 +27,7 @@ from profilerkit.error_text import shown
 from profilerkit_metrics.evaluation_functions import EvaluationFunctions, GetTopk, LossEvaluation, ScoreFunction
 from profilerkit_metrics.scoring import Batches, ScoredBatch
 
+from .compat.modules import call_hooks
 from .data import TorchDataLoader, TorchForwardPass, as_tensor
 from .model.keras_layers import adapt_to_keras
 from .model.modules import list_modules, set_inference_flags
@@ -114,16 +115,24 @@ def _gives_probabilities(model: Any) -> bool | None:
     """Return whether the scores of a model are probabilities, by its last layer; None where that leaves it open.
 
     The result of a sigmoid is one, that of a linear layer is not. An activation or a layer of the user's own may be
-    either, as may be what a forward function returns that is not that of ``nn.Sequential``.
+    either, as may be what a forward function returns that is not that of ``nn.Sequential``, or what a hook makes of it.
     """
     last = model
-    while type(last).forward is nn.Sequential.forward and len(last):
+    while _runs_as(last, nn.Sequential) and len(last):
         last = last[-1]
     if is_keras(last):
         return ends_in_sigmoid(last)
-    if type(last) is nn.Sigmoid:
+    if _runs_as(last, nn.Sigmoid):
         return True
-    return False if type(last) is nn.Linear else None
+    return False if _runs_as(last, nn.Linear) else None
+
+
+def _runs_as(layer: Any, kind: type[nn.Module]) -> bool:
+    """Return whether a call of a layer gives what the ``forward`` of a class does: the user's code changes nothing."""
+    forward = getattr(type(layer), "forward", None)  # a scripted module's class does not show it
+    has_that_forward = forward is kind.forward and "forward" not in vars(layer)
+    _, hooks = call_hooks(layer)
+    return has_that_forward and type(layer).__call__ is nn.Module.__call__ and not hooks
 
 
 _functions = EvaluationFunctions(score_batches)

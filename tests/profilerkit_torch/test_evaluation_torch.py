@@ -76,3 +76,38 @@ def test_a_sequence_with_a_forward_function_of_its_own_may_give_anything() -> No
     with pytest.warns(ProfilerKitWarning, match="not known whether the model's scores are probabilities"):
         assert get_accuracy(Squashed(linear), [(scores, targets)]) == 100
     assert get_accuracy(nn.Sequential(nn.Sequential(linear)), [(scores.sigmoid(), targets)]) == 50
+
+
+class SquashedCall(nn.Sequential):
+    def __call__(self, x: torch.Tensor) -> Any:
+        return super().__call__(x).sigmoid()
+
+
+def squash(module: nn.Module, args: Any, output: torch.Tensor) -> torch.Tensor:
+    return output.sigmoid()
+
+
+@pytest.mark.parametrize(
+    "way", ["hook of the layer", "hook of the sequence", "forward", "forward of the layer", "call"]
+)
+def test_a_linear_layer_whose_result_the_users_code_changes_may_give_anything(way: str) -> None:
+    """A sigmoid behind a linear layer gives 0.27 and 0.73 of -1 and 1: one below and one above one half."""
+    linear = nn.Linear(1, 1)
+    nn.init.ones_(linear.weight)
+    nn.init.zeros_(linear.bias)
+    model = SquashedCall(linear) if way == "call" else nn.Sequential(linear)
+    changed: Any = linear if way.endswith("layer") else model
+    if way.startswith("hook"):
+        changed.register_forward_hook(squash)
+    elif way.startswith("forward"):
+        forward = changed.forward
+        changed.forward = lambda x: forward(x).sigmoid()
+    batches = [(torch.tensor([[-1.0], [1.0]]), torch.tensor([0, 1]))]
+    with pytest.warns(ProfilerKitWarning, match="not known whether the model's scores are probabilities"):
+        assert get_accuracy(model, batches) == 100
+
+
+def test_a_scripted_model_may_give_anything() -> None:
+    """Its layers are not those of its classes any more: of the scores -1 and 1 both are right as logits."""
+    model = torch.jit.script(nn.Sequential(nn.Identity()))
+    assert get_accuracy(model, [(torch.tensor([[-1.0], [1.0]]), torch.tensor([0, 1]))]) == 100
