@@ -50,15 +50,17 @@ def for_each(function: Callable[..., Any], arguments: Iterable[Any]) -> None:
 def assign_dict(container: Any, content: dict[Any, Any], kind: Any = dict) -> None:
     """Give a dict this content, in its order; at no moment is it without a name that it had.
 
-    By the methods of a base class ``kind``: a subclass may refuse to be changed.
+    By the methods of a base class ``kind``: a subclass may refuse to be changed. It is ``OrderedDict`` for one, whose
+    order those of ``dict`` do not know. Only methods that call none of the subclass: ``OrderedDict.update`` does.
     """
-    kind.update(container, content)
+    for key, value in content.items():
+        kind.__setitem__(container, key, value)
     for key in [key for key in kind.keys(container) if key not in content]:
         kind.__delitem__(container, key)
     is_in_order = all(map(is_, kind.keys(container), content))
     if not is_in_order:
         for key, value in content.items():  # each goes behind all others
-            kind.pop(container, key, None)
+            kind.__delitem__(container, key)
             kind.__setitem__(container, key, value)
 
 

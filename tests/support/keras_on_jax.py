@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -104,11 +104,14 @@ class Remembers(keras.layers.Layer):  # type: ignore[misc]
         self.calls: list[Any] = []
         self.latest: deque[Any] = deque(maxlen=2)
         self.numbers: set[int] = set()
+        self.by_name: OrderedDict[str, int] = OrderedDict()
 
     def call(self, x: Any) -> Any:
         self.numbers.add(len(self.calls))
         self.calls.append(x)
         self.latest.append(x)
+        self.by_name.clear()
+        self.by_name["calls"] = len(self.calls)
         return x
 
 
@@ -116,8 +119,10 @@ def test_what_a_layer_notes_in_containers_is_put_back() -> None:
     layer = Remembers()
     model = stack_layers((3,), layer)
     layer.calls, layer.latest, layer.numbers = [1.0, 2.0], deque([1.0, 2.0], maxlen=2), {0, 1}
+    layer.by_name = OrderedDict(first=1, calls=2)
     profile(model, ones(2, 3), metrics=["macs"], strict=True)
     assert (layer.calls, layer.latest, layer.numbers) == ([1.0, 2.0], deque([1.0, 2.0]), {0, 1})
+    assert list(layer.by_name.items()) == [("first", 1), ("calls", 2)]
 
 
 def test_inputs_as_the_model_declares_them() -> None:

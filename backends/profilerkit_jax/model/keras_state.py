@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
 from operator import is_
 from typing import Any
@@ -17,8 +17,8 @@ from profilerkit.process.restoring import assign_dict, for_each
 
 __all__ = ["list_all_variables", "save_state"]
 
-#: A tuple cannot change; what it holds may.
-_CONTAINERS = (list, dict, set, deque, tuple)
+#: Each before its base class. A tuple cannot change; what it holds may.
+_CONTAINERS = (list, OrderedDict, dict, set, deque, tuple)
 
 
 def save_state(model: Any) -> Callable[[], None]:
@@ -61,7 +61,7 @@ def _copy(container: Any) -> Any:
 def _refill(container: Any, content: Any) -> None:
     """Give a container its content back, by the methods of Python's own types: those of Keras note every change."""
     if isinstance(content, dict):
-        assign_dict(container, content)
+        assign_dict(container, content, type(content))
     elif isinstance(content, (list, deque)):
         if len(container) != len(content) or not all(map(is_, container, content)):
             kind = type(content)
