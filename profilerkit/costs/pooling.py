@@ -7,7 +7,9 @@ before it where the neighbours were weighted. What was taken once is moved back,
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable
+from itertools import product
 
 from .cost import Cost
 from .numbers import constants as c
@@ -20,20 +22,21 @@ def pool(outputs: int, window: int, average: bool) -> Cost:
 
 def adaptive_windows(lengths: Iterable[tuple[int, int]]) -> int:
     """Return the elements of all windows together, of ``(input length, output length)`` in each dimension."""
-    return math.prod(_count_window_elements(length, windows) for length, windows in lengths)
+    return math.prod(sum(_list_window_lengths(length, windows)) for length, windows in lengths)
 
 
-def _count_window_elements(length: int, windows: int) -> int:
-    """Return the elements of windows along one dimension: they overlap where the length is no multiple of their number.
+def _list_window_lengths(length: int, windows: int) -> list[int]:
+    """Return the elements of each window along one dimension.
 
-    Window i of n over a length covers ``floor(i * length / n)`` to ``ceil((i + 1) * length / n)``.
+    They overlap where the length is no multiple of their number: window i of n over a length covers
+    ``floor(i * length / n)`` to ``ceil((i + 1) * length / n)``.
 
-    >>> _count_window_elements(5, 2)  # [0, 3) and [2, 5)
-    6
+    >>> _list_window_lengths(5, 2)  # [0, 3) and [2, 5)
+    [3, 3]
     """
     starts = [index * length // windows for index in range(windows)]
     ends = [((index + 1) * length + windows - 1) // windows for index in range(windows)]
-    return sum(ends) - sum(starts)
+    return [end - start for start, end in zip(starts, ends, strict=True)]
 
 
 def pool_gradient(added: int) -> Cost:
@@ -57,6 +60,19 @@ def resample(outputs: int, neighbours: int) -> Cost:
 def resample_gradient(gradients: int, neighbours: int) -> Cost:
     """A product and an addition for each neighbour of each gradient; the nearest adds up."""
     return Cost(0, gradients * (neighbours * (c.MULTIPLY + c.ADD) if neighbours > 1 else c.ADD))
+
+
+def resample_areas(planes: int, *lengths: tuple[int, int]) -> Cost:
+    """A weighted sum of the elements under each output element, of ``(input length, output length)`` in each dimension.
+
+    Those under the edge of an output element are under its neighbour too, with the rest of their weight.
+    """
+    windows = [Counter(_list_window_lengths(length, resized)).items() for length, resized in lengths]
+    cost = Cost(0, 0)
+    for sizes in product(*windows):  # a kind of window for each dimension: its elements, and how many are like it
+        elements, outputs = (math.prod(numbers) for numbers in zip(*sizes, strict=True))
+        cost = cost.plus(resample(planes * outputs, elements))
+    return cost
 
 
 def smooth_reach(reach: int, length: int, resized: int) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from functools import partial
 
 from profilerkit.costs import pooling
@@ -31,6 +30,16 @@ register_reduction(partial(pooling.resample_gradient, neighbours=_BICUBIC), "Res
 register_reduction(partial(pooling.resample_gradient, neighbours=1), "ResizeNearestNeighborGrad")
 
 
+@register_op_cost("ResizeArea")
+def resize_area(call: OpCall) -> Cost:
+    """A weighted sum of the pixels that lie under each output pixel, whole or in part."""
+    if call.attribute("align_corners"):  # only functions of TensorFlow 1 ask for it: the pixels lie elsewhere
+        raise UnknownCostError
+    batch, height, width, channels = call.inputs[0]
+    _, resized_height, resized_width, _ = call.outputs[0]
+    return pooling.resample_areas(batch * channels, (height, resized_height), (width, resized_width))
+
+
 #: How far the kernels of ``ScaleAndTranslate`` reach to both sides, in pixels.
 _REACH = {
     "lanczos1": 2,
@@ -42,15 +51,6 @@ _REACH = {
     "keyscubic": 4,
     "mitchellcubic": 4,
 }
-
-
-@register_op_cost("ResizeArea")
-def resize_area(call: OpCall) -> Cost:
-    """A weighted sum of the pixels that lie under each output pixel."""
-    _, height, width, _ = call.inputs[0]
-    _, resized_height, resized_width, _ = call.outputs[0]
-    pixels = math.ceil(height / resized_height) * math.ceil(width / resized_width)
-    return pooling.resample(call.outputs[0].numel, pixels)
 
 
 @register_op_cost("ScaleAndTranslate")

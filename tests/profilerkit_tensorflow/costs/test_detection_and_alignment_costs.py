@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -76,14 +78,24 @@ def test_alignments() -> None:
     assert found == (0, probabilities * 5 + states * 13 + states * (13 + 9) + probabilities * (2 + 1 + 2 + 1))
 
 
-@pytest.mark.parametrize(
-    ("height", "width", "pixels"),
-    [(4, 5, 2 * 2), (3, 10, 3 * 1), (8, 10, 1)],  # (8, 10) to that size: the pixels under each output pixel
-)
-def test_areas(height: int, width: int, pixels: int) -> None:
+def pixels_under(length: int, resized: int) -> list[int]:
+    """How many input pixels each output pixel lies on, whole or in part, by their exact edges."""
+    edges = [Fraction(index * length, resized) for index in range(resized + 1)]
+    return [sum(start < pixel + 1 and end > pixel for pixel in range(length)) for start, end in pairwise(edges)]
+
+
+@pytest.mark.parametrize(("height", "width"), [(4, 5), (3, 10), (8, 10), (16, 20), (12, 10), (5, 7), (1, 1), (9, 3)])
+def test_areas(height: int, width: int) -> None:
+    """From (8, 10) to that size, two images of three channels: one pixel is moved, others are weighted and added."""
     found = cost("ResizeArea", lambda x: tf.image.resize(x, (height, width), "area"), spec(2, 8, 10, 3))
-    number = 2 * pixels - 1 if pixels > 1 else 0
-    assert found == (0, 2 * height * width * 3 * number)
+    windows = [rows * columns for rows in pixels_under(8, height) for columns in pixels_under(10, width)]
+    assert found == (0, 2 * 3 * sum(2 * pixels - 1 for pixels in windows if pixels > 1))
+
+
+def test_areas_with_aligned_corners_have_no_formula() -> None:
+    """Their pixels lie elsewhere: the trace says that the operator is not counted."""
+    resize = tf.compat.v1.image.resize_area
+    assert cost("ResizeArea", lambda x: resize(x, (3, 5), align_corners=True), spec(2, 8, 10, 3)) is None
 
 
 @pytest.mark.parametrize(("method", "reach"), [("lanczos3", 6), ("lanczos5", 10), ("gaussian", 3), ("bilinear", 2)])

@@ -18,6 +18,9 @@ def cases() -> Iterator[Case]:
     yield case(lambda: pooling.resample(3, 4), MULTIPLY=12, ADD=9)
     yield case(lambda: pooling.resample(3, 2), MULTIPLY=6, ADD=3)
     yield case(lambda: pooling.resample(3, 1))
+    # 2 to 3: the middle of three lies under both. 4 to 2: two under each
+    yield case(lambda: pooling.resample_areas(5, (2, 3), (4, 2)), MULTIPLY=5 * (2 * 4 + 4 * 2), ADD=5 * (2 * 3 + 4))
+    yield case(lambda: pooling.resample_areas(5, (2, 4), (3, 3)))
     yield case(lambda: pooling.resample_gradient(3, 4), MULTIPLY=12, ADD=12)
     yield case(lambda: pooling.resample_gradient(3, 2), MULTIPLY=6, ADD=6)
     yield case(lambda: pooling.resample_gradient(3, 1), ADD=3)
