@@ -9,7 +9,7 @@ import click
 from profilerkit.cli import USAGE, emit, fail
 from profilerkit.cli.options import output_option
 from profilerkit.cli.output import cannot_write
-from profilerkit.errors import NotOfferedError, ProfilerKitError
+from profilerkit.errors import ProfilerKitError
 
 __all__ = ["command"]
 
@@ -30,7 +30,7 @@ def command(backend: str, output: Path | None) -> None:
 
     try:
         script = require_capability(backend_named(backend), JoinsProfiles, CAPABILITIES).profile_script()
-    except (NotOfferedError, ProfilerKitError) as error:
+    except ProfilerKitError as error:
         fail(str(error), USAGE, error)
     if output is None:
         emit(script.rstrip("\n"))
