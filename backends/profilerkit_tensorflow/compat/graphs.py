@@ -1,8 +1,8 @@
-"""Graphs: how they are made of code, converted and walked."""
+"""Graphs: the functions that they call, copies of their operators, and what is known of their resources."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import tensorflow as tf
@@ -13,11 +13,6 @@ from .names import make_refusal
 
 #: The class of graphs of functions. Without it a model that is not built is built with values.
 FuncGraph: Any = find("tensorflow.python.framework.func_graph.FuncGraph")
-#: Converts code with conditions on tensors as ``tf.function`` does. Without these such a model is not counted.
-_tf_convert: Any = find("tensorflow.python.autograph.impl.api.tf_convert")
-_ControlStatus: Any = find("tensorflow.python.autograph.core.ag_ctx.ControlStatusCtx")
-_Status: Any = find("tensorflow.python.autograph.core.ag_ctx.Status")
-_Options: Any = find("tensorflow.python.autograph.core.converter.ConversionOptions")
 #: The graph of a function of TensorFlow 1. Without it a model with such a function is not counted.
 _to_graph: Any = find("tensorflow.python.framework.function_def_to_graph.function_def_to_graph")
 #: The function of a name, in a graph. Without it models with functions, loops or branches are not counted.
@@ -30,38 +25,6 @@ _copy_handle_data: Any = find("tensorflow.python.ops.handle_data_util.copy_handl
 _get_handle_data: Any = find("tensorflow.python.ops.handle_data_util.get_handle_data")
 #: The graph that a loop's or a branch's gradient is taken of. Without it such a gradient is the calling layer's.
 _FORWARD_GRAPH = field("_forward_graph")
-#: What a ``tf.function`` was made with. Without one of them its layers are not seen: their work is the caller's.
-_FUNCTION_ARGUMENTS = {
-    "name": field("_name"),
-    "autograph": field("_autograph"),
-    "jit_compile": field("_jit_compile"),
-    "experimental_attributes": field("_attributes"),
-    "experimental_autograph_options": field("_experimental_autograph_options"),
-}
-#: The traces of a ``tf.function``. Without it a function without inputs has the weights that its code leads to.
-_LIST_TRACES = field("_list_all_concrete_functions")
-
-
-def convert(call: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a callable with its Python code converted; unchanged where this release has another way to do so."""
-    if not can_convert():
-        return call
-    options = _Options(recursive=True, user_requested=True)
-    made: Callable[..., Any] = _tf_convert(call, _ControlStatus(status=_Status.ENABLED, options=options))
-    return made
-
-
-def can_convert() -> bool:
-    """Return whether this release shows how to convert code with conditions and loops over tensors."""
-    return None not in (_tf_convert, _ControlStatus, _Status, _Options)
-
-
-def make_twin(function: Any) -> Any:
-    """Return a ``tf.function`` of the same code and settings without traces; None if this release hides them."""
-    if not all(hasattr(function, attribute) for attribute in _FUNCTION_ARGUMENTS.values()):
-        return None
-    settings = {name: getattr(function, attribute) for name, attribute in _FUNCTION_ARGUMENTS.items()}
-    return type(function)(function.python_function, **settings)
 
 
 def find_function(graph: Any, name: str) -> Any:
@@ -115,9 +78,3 @@ def count_held_bytes(handle: Any) -> int:
         return 0
     variable = data.shape_and_type[0]
     return int(tf.TensorShape(variable.shape).num_elements() or 0) * int(tf.as_dtype(variable.dtype).size)
-
-
-def list_traces(function: Any) -> list[Any] | None:
-    """Return the traces of a ``tf.function``; None if this release hides them, or for anything else."""
-    traces = getattr(function, _LIST_TRACES, None)
-    return None if traces is None else list(traces())

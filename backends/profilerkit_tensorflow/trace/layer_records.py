@@ -15,7 +15,7 @@ from profilerkit.backend_kit.keras_quantization import find_quantization_data
 from profilerkit.trace.layer_paths import count_depth
 from profilerkit.trace.records import LayerCall, LayerRecord, WeightRecord, distinct
 
-from ..compat.graphs import list_traces
+from ..compat.functions import list_traces
 from ..model.kinds import holds_random_state, is_function, list_layers, list_own_states, name_own_weights, type_name
 from ..model.saved_packing import read_packing
 from ..model.weights import (

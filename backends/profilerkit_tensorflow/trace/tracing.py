@@ -17,7 +17,7 @@ from profilerkit.errors import ProfilerKitError
 from profilerkit.process.collector import collector_paused
 from profilerkit.trace.conditions import formulas_used
 
-from ..compat.graphs import can_convert
+from ..compat.functions import can_convert
 from ..compat.keras import is_compiled
 from ..compat.process_state import list_notes
 from ..costs.registry import COSTS
