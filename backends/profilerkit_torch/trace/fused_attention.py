@@ -1,4 +1,8 @@
-"""Attention as one kernel in a pass with autograd, whose own kernel takes it to pieces on meta tensors."""
+"""Attention and one-hot numbers over meta tensors, run by the operators that a device has for them.
+
+On meta tensors torch spells both out: autograd makes every score of attention, where a fused kernel makes none; one-hot
+numbers are compared with every class, where a device writes a one into each row.
+"""
 
 from __future__ import annotations
 
@@ -27,10 +31,8 @@ _ONE_HOT: Any = F.one_hot
 class FusedAttention(PassMode):
     """While it is active, attention over meta tensors runs as one kernel where the device has one for it.
 
-    On meta tensors autograd's own kernel spells attention out, and makes every score. A fused kernel makes none.
-
-    On CUDA torch says which kernel the device takes. A model on the meta device is taken to be run on an accelerator
-    that has one for what the CPU has one for; such kernels drop out too, that of the CPU does not.
+    On CUDA torch says which kernel the device takes. A model on the meta device is taken to be run on an accelerator,
+    which has a kernel wherever the CPU has one, and for attention with dropout too, for which the CPU has none.
     """
 
     def __init__(self, device: torch.device) -> None:
@@ -38,7 +40,7 @@ class FusedAttention(PassMode):
         self._device = device
 
     def __torch_function__(self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Run attention over meta tensors by one kernel, one-hot numbers as devices make them, others as they are."""
+        """Run attention and one-hot numbers as the device does, any other function as it is."""
         kwargs = kwargs or {}
         if find_transform_level() is not None:  # transforms have rules of their own
             return func(*args, **kwargs)
@@ -53,7 +55,11 @@ class FusedAttention(PassMode):
 
     @cached_property
     def _run_multi_head(self) -> Callable[..., Any]:
-        """Torch's Python function, which passes modes by, with attention replaced by `_attend`."""
+        """Torch's own Python code of ``nn.MultiheadAttention``, which calls `_attend` for attention.
+
+        Its own copy of that name is out of a mode's reach. It is told that no tensor has a ``__torch_function__``: it
+        would come back here.
+        """
         function: Any = F.multi_head_attention_forward
         names = {"has_torch_function": lambda tensors: False, "scaled_dot_product_attention": self._attend}
         ours = FunctionType(function.__code__, {**function.__globals__, **names}, argdefs=function.__defaults__)
@@ -72,7 +78,7 @@ class FusedAttention(PassMode):
         scale: float | None = None,
         enable_gqa: bool = False,
     ) -> torch.Tensor:
-        """Run attention by the kernel of the device; spelled out where that has none, or the tensors are real."""
+        """Run attention by the kernel of the device; by torch where it has none, or where the tensors are real."""
         tensors = (query, key, value)
         kernel = None
         if query.is_meta:
@@ -99,7 +105,8 @@ def _attend_in_rows(
     is_causal: bool,
     scale: float | None,
 ) -> torch.Tensor:
-    """Run the kernel whose output has the heads of a row side by side, wherever the queries have theirs."""
+    """Run the memory-efficient kernel: its output has the heads of a row side by side, in any layout of the queries."""
+    # The backward pass needs the sum of each row of the scores; the kernel writes it only on request.
     keeps_sums = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (query, key, value))
     if mask is not None:
         mask = mask.expand(*query.shape[:-1], key.shape[-2])
@@ -108,9 +115,9 @@ def _attend_in_rows(
 
 
 def _make_one_hot(tensor: torch.Tensor, num_classes: int = -1) -> torch.Tensor:
-    """Return one-hot numbers by the operators of devices: on meta tensors torch compares with every class."""
+    """Return one-hot numbers by the operators of devices; by torch where the tensors are real."""
     if not tensor.is_meta or num_classes < 1 or not tensor.numel():
         return F.one_hot(tensor, num_classes)
-    torch.aminmax(tensor)  # torch looks whether all are classes
+    torch.aminmax(tensor)  # a device checks first that all are classes
     numbers = torch.zeros((*tensor.shape, num_classes), dtype=torch.int64, device=tensor.device)
     return numbers.scatter_(-1, tensor.unsqueeze(-1), 1)
