@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from itertools import chain, islice, repeat
 from typing import Any
 
 import numpy as np
@@ -48,14 +47,19 @@ def _map_declared(model: LiteRTModel, inputs: ModelInputs, change: Callable[[Any
         return inputs
     graph = model.graphs[model.signature.graph]
     declared = {name: graph.tensors[index] for name, index in model.signature.inputs.items()}
-    positional_count = sum(1 for _ in ModelInputs(*inputs.args).leaves())
-    by_position = islice(chain(declared.values(), repeat(None)), positional_count)  # None for what is too much
-    by_name = map(declared.get, inputs.kwargs)
-    tensors = chain(by_position, by_name)
-    return inputs.map(lambda value: change(value, next(tensors, None)))
+    positional_count = _count_leaves(*inputs.args)
+    by_position = [*declared.values(), *[None] * positional_count][:positional_count]  # None for what is too much
+    by_name = [declared.get(name) for name, value in inputs.kwargs.items() for _ in range(_count_leaves(value))]
+    tensors = iter([*by_position, *by_name])  # in the order in which `ModelInputs.map` takes the values
+    return inputs.map(lambda value: change(value, next(tensors)))
+
+
+def _count_leaves(*values: Any) -> int:
+    return len(list(ModelInputs(*values).leaves()))
 
 
 def _read_numbers(value: Any, declared: Tensor | None) -> Any:
+    """Return the numbers that the integers of an array stand for, if the input is quantized."""
     if declared is None or not isinstance(value, np.ndarray):
         return value
     return dequantize(value, declared)
