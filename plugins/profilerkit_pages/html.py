@@ -41,10 +41,8 @@ _SCRIPTS = (
 
 def render(result: Report | Comparison) -> str:
     """Return a report or comparison as a page: cards, the layers as table, map and graph, and charts."""
-    from profilerkit.results.comparison import Comparison, side_by_side
+    from profilerkit.results.comparison import Comparison
 
-    if isinstance(result, Comparison):
-        result = side_by_side(result.reports)
     grid, notes = _split_content(result, explains_absent=False)  # the summary says why metrics have no value
     style, script = assets()
     described = [_describe(report) for report in result.reports]

@@ -38,7 +38,8 @@ class _Pair(NamedTuple):
 class Comparison(Result):
     """The results for several models. The first is the reference, which the others are compared with.
 
-    ``comparison["macs"]`` is a dict: the value of a metric in base units, by the name of the model.
+    ``comparison["macs"]`` is a dict: the value of a metric in base units, by the name of the model. Reports of one name
+    get a number each: "Net (1)", "Net (2)".
     """
 
     reference: Report
@@ -49,6 +50,15 @@ class Comparison(Result):
             raise ValueError(
                 f"others={shown(self.others)}: a Comparison needs at least one report beside the reference"
             )
+        if not isinstance(self.reference, Report):
+            raise ArgumentError(f"reference={shown(self.reference)}: give a Report")
+        if not isinstance(self.others, (tuple, list)) or not all(isinstance(other, Report) for other in self.others):
+            raise ArgumentError(f"others={shown(self.others)}: give a tuple of Reports")
+        names = distinct_names(report.name for report in self.reports)
+        if names != [report.name for report in self.reports]:
+            reference, *others = map(_rename, self.reports, names)
+            object.__setattr__(self, "reference", reference)
+            object.__setattr__(self, "others", tuple(others))
 
     def __getitem__(self, key: str | type[StatusKey]) -> dict[str, Any]:
         """Return the values of a metric by the names of the models; None for a model without it."""
@@ -211,10 +221,13 @@ def require_result(value: Any) -> Report | Comparison:
 
 
 def side_by_side(reports: Sequence[Report], names: Sequence[str] | None = None) -> Comparison:
-    """Return reports side by side, under these names or their own; models of one name get a number each."""
-    distinct = distinct_names([report.name for report in reports] if names is None else names)
-    first, *others = (replace(report, name=name) for report, name in zip(reports, distinct, strict=True))
+    """Return reports side by side, under these names or their own."""
+    first, *others = reports if names is None else map(_rename, reports, names)
     return Comparison(first, tuple(others))
+
+
+def _rename(report: Report, name: str) -> Report:
+    return replace(report, name=name)
 
 
 def distinct_names(names: Iterable[str]) -> list[str]:

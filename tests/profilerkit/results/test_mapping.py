@@ -3,6 +3,7 @@
 import math
 
 import pytest
+from layer_reports import report as layer_report
 
 from profilerkit import Comparative, Completeness, Measurement, Report, UnknownStatusError
 from profilerkit.results.comparison import Comparison, distinct_names, side_by_side
@@ -113,6 +114,19 @@ def test_the_metrics_of_a_comparison_as_a_frame() -> None:
 @pytest.mark.parametrize("names", [["A", "A", "A (1)"], ["A (2)", "A", "A"], ["A", "A", "A (1)", "A (1)"], ["A"] * 3])
 def test_no_model_of_a_comparison_hides_another(names: list[str]) -> None:
     """A model may have the very name that the number of another would give."""
-    comparison = side_by_side([report(name, record("macs", value, str(value))) for value, name in enumerate(names)])
+    first, *others = (report(name, record("macs", value, str(value))) for value, name in enumerate(names))
+    comparison = Comparison(first, tuple(others))
     assert list(comparison["macs"].values()) == list(range(len(names)))
-    assert all(f"{name} (" in f"{found} (" for name, found in zip(names, distinct_names(names), strict=True))
+    assert [found.name for found in comparison.reports] == distinct_names(names) == list(comparison["macs"])
+    assert all(found.startswith(name) for name, found in zip(names, distinct_names(names), strict=True))
+    assert side_by_side([first, *others]) == comparison == side_by_side(comparison.reports)
+    assert (comparison.other(0), first.name) == (comparison.others[0], names[0])
+
+
+def test_two_profiles_of_one_model_stand_side_by_side() -> None:
+    """As two saved reports of one name do: each has its value, its layers and its column."""
+    before, after = (layer_report("Net", [("a", "Linear", macs)]) for macs in (1, 2))
+    comparison = Comparison(before, (after,))
+    assert [comparison.other(which).name for which in (None, 0, "Net (2)")] == ["Net (2)"] * 3
+    row = comparison.all_layers()[1]
+    assert (row["macs of Net (1)"], row["macs of Net (2)"]) == (1, 2)

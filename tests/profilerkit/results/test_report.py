@@ -166,7 +166,7 @@ def test_details_add_descriptions_and_layers(model: FakeModel, make_profiler: Ma
     assert "second" in made.to_text(details=True)
     assert "Layers\n" not in made.to_text()
     both = Comparison(made, (made,)).to_text(details=True)
-    assert "Layers of FakeModel and FakeModel" in both
+    assert "Layers of FakeModel (1) and FakeModel (2)" in both
     assert len([line for line in both.splitlines() if line.endswith("   same")]) == 3, "each layer"
 
 
@@ -252,7 +252,7 @@ def test_times_compare_by_their_pairs() -> None:
     comparison = Comparison(TEACHER, (STUDENT,))
     assert comparison.enhancement("time") == pytest.approx(2.0)
     assert comparison.ratio("time").paired
-    with pytest.raises(ValueError, match="energy of Teacher has no ratio .unavailable.: no counter"):
+    with pytest.raises(ValueError, match="energy of Teacher .1. has no ratio .unavailable.: no counter"):
         Comparison(TEACHER, (TEACHER,)).ratio("energy")
 
 
