@@ -1,22 +1,23 @@
-"""The notes below a table of values: why values are missing or partial, what stands out, and what to know of times."""
+"""The notes below a table of values: why values are missing or partial, and what stands out in tables of layers.
+
+What is to be known of times that are compared is in ``time_notes.py``.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..count_text import format_count
 from ..piping.outcome import Completeness
 from ..times.layer_times import LayerTimeTable
 from ..times.measurement import Measurement
-from ..times.ratio import Ratio
 from ..times.wording import format_noise
 from ..trace.table import Table
 from .enhancements import differs_by_convention
 from .grids import Notes, list_records
 from .table_grids import SUPERLATIVES, Ranked, rank_rows
-from .time_grids import list_timed
+from .time_notes import describe_origins, describe_ratios
 from .values import KINDS, Column, share_text
 
 if TYPE_CHECKING:
@@ -37,12 +38,6 @@ _GAP = 0.1
 _MUCH_NOISE = 0.2
 #: The columns that can name a row; the first that it has does.
 _LABELS = ("path", "operator", "layer", "kernel", "type")
-#: Facts of a report's environment that make two machines different ones. Versions of frameworks are told elsewhere.
-_MACHINE = ("host", "cpu", "cores", "usable_cores", "memory_bytes", "os")
-#: Facts that each framework states in its own words: only those of one framework are compared.
-_BY_FRAMEWORK = ("device", "devices")
-#: Times are of the same time if their reports were made within this.
-_TOGETHER = timedelta(hours=1)
 
 
 def make_notes(report: Report, silent: Collection[str] = ()) -> Notes:
@@ -66,7 +61,7 @@ def make_comparison_notes(comparison: Comparison, silent: Collection[str] = ()) 
         notes.append(
             "The reports were made under different conditions, named above, which make a difference of their own."
         )
-    return Notes((*notes, *_describe_origins(reports), *_describe_ratios(comparison)))
+    return Notes((*notes, *describe_origins(reports), *describe_ratios(comparison)))
 
 
 def _has_framework_difference(comparison: Comparison) -> bool:
@@ -201,112 +196,3 @@ def _write_share(table: Table, row: Mapping[str, Any], by: str) -> str:
     root = next((candidate for candidate in table if candidate.get("path") == ""), {})
     whole = root.get(by.removeprefix("own_"))
     return f" ({share_text(row[by] / whole)})" if by.startswith("own_") and whole else ""
-
-
-# Times that are compared ----------------------------------------------------------------------------------------------
-
-
-class _Timed(NamedTuple):
-    """Another model of a comparison, with its time and the ratio of that to the reference's."""
-
-    name: str
-    time: Measurement
-    ratio: Ratio
-
-
-def _describe_ratios(comparison: Comparison) -> Iterator[str]:
-    """Yield how the times of a comparison were taken, what the brackets hold, and which ratios are not known well.
-
-    All of it is read from the first time that the reference has more than one sample of.
-    """
-    records = [record for record in list_records(comparison.reference, Measurement) if len(record.value.samples) > 1]
-    if not records:
-        return
-    record, reference = records[0], records[0].value
-    timed = list(_list_timed_others(comparison, record))
-    same = [other.name for other in timed if other.time == reference]
-    if same:
-        yield f"{', '.join(same)}: the times are those of {comparison.reference.name}, not measured again."
-    others = [other for other in timed if other.time != reference]
-    if not others:
-        return
-    are_paired = all(reference.is_paired_with(other.time) for other in others)
-    order = "in turn" if are_paired else "one after the other"
-    interval = f"{100 * reference.confidence:.4g} % confidence interval"
-    if all(other.ratio.is_range for other in others):
-        interval = "smallest and largest value"
-    yield f"Times are medians, measured {order}; brackets hold the {interval} of the ratio."
-    if any(not (other.ratio.is_range or other.ratio.is_real) for other in others):
-        yield "≈ marks a ratio whose interval holds 1: no real difference was found."
-    if are_paired and any(_read_process(reference) != _read_process(other.time) for other in others):
-        yield (
-            "Each model was measured in a process of its own. Processes differ by some per cent even of equal models, "
-            "and the interval does not show that."
-        )
-    for other in others:
-        note = _describe_noise(other.ratio)
-        if note:
-            name = f" of {other.name}" if len(others) > 1 else ""
-            yield f"{record.friendly_name}{name}: {note}"
-
-
-def _list_timed_others(comparison: Comparison, record: StatusRecord) -> Iterator[_Timed]:
-    """Yield the others of a comparison that have the time which is the record of the reference."""
-    for report in comparison.others:
-        other = report.statuses.get(record.key)
-        if other is not None and isinstance(other.value, Measurement):
-            yield _Timed(report.name, other.value, Ratio.of(record.value, other.value))
-
-
-def _describe_noise(ratio: Ratio) -> str:
-    """Return why a ratio is not known well; empty for one that is."""
-    if ratio.warning:
-        return ratio.warning
-    if ratio.is_range:
-        return f"too few samples for an interval of the ratio: brackets hold its {ratio.interval_name}"
-    return ""
-
-
-def _read_process(time: Measurement) -> str:
-    return "" if time.conditions is None else time.conditions.process
-
-
-def _describe_origins(reports: Sequence[Report]) -> Iterator[str]:
-    """Yield one sentence if times of these reports were taken at different times or on different machines."""
-    timed = list_timed(reports)
-    if len(timed) < 2:
-        return
-    differences = []
-    moments = [moment for report in timed if (moment := _read_moment(report)) is not None]
-    if moments and max(moments) - min(moments) > _TOGETHER:
-        differences.append("at different times")
-    differing = [name for name in (*_MACHINE, *_BY_FRAMEWORK) if _is_stated_differently(timed, name)]
-    if differing:
-        differences.append("on different devices" if differing == ["device"] else "on different machines")
-    if differences:
-        origins = "; ".join(f"{report.name}: {_describe_origin(report, differing)}" for report in timed)
-        yield f"The times were taken {' and '.join(differences)}, so that they compare with care ({origins})."
-
-
-def _is_stated_differently(reports: Sequence[Report], name: str) -> bool:
-    """Return whether reports state a fact differently; one that does not state it does not differ."""
-    stated: dict[str, set[str]] = {}
-    for report in reports:
-        if (fact := report.environment.get(name)) is not None:
-            stated.setdefault(report.backend if name in _BY_FRAMEWORK else "", set()).add(fact)
-    return any(len(facts) > 1 for facts in stated.values())
-
-
-def _read_moment(report: Report) -> datetime | None:
-    """Return when a report was made; None where that is not known, or without its time zone."""
-    try:
-        moment = datetime.fromisoformat(report.created)
-    except ValueError:
-        return None
-    return moment if moment.tzinfo is not None else None
-
-
-def _describe_origin(report: Report, facts: Sequence[str]) -> str:
-    moment = _read_moment(report)
-    date = "date unknown" if moment is None else f"{moment:%Y-%m-%d %H:%M}"
-    return ", ".join([date, *(f"{name} {report.environment.get(name, 'unknown')}" for name in facts)])

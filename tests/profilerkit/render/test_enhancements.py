@@ -205,3 +205,22 @@ def test_little_is_no_verdict_between_frameworks(other: int, text: str) -> None:
     assert write_enhancement(foreign, "key", 0)[0] == text
     assert ("neither better nor worse" in render(foreign, "table")) == (other == 1010)
     assert write_enhancement(compare_values(1000, 1010, LESS), "key", 0) == ("1.01x more, worse", "worse")
+
+
+def test_the_times_that_are_compared_are_described_whichever_comes_first() -> None:
+    """One model has no execution time, as where its run failed, or the same one: its other times are told of."""
+
+    def report(name: str, *values: object) -> Report:
+        def record(key: str, value: object) -> StatusRecord:
+            state = Completeness.FAILED if value is None else Completeness.COMPLETE
+            return StatusRecord(key, key.title(), "", value, str(value), "", comparative=LESS, completeness=state)
+
+        return Report(name, "fake", "m.M", {key: record(key, value) for key, value in zip("ab", values, strict=True)})
+
+    first, second = Measurement((1.0, 1.1) * 20, session=1), Measurement((2.0, 2.2) * 20, session=1)
+    alike = Measurement((1.1, 1.0) * 20, session=1)  # half of its ratios are 1.1, the others 1 / 1.1
+    for lacking in (None, first):
+        text = str(Comparison(report("Net", first, first), (report("Other", lacking, second),)))
+        assert "Times are medians, measured in turn" in text
+    text = str(Comparison(report("Net", first, first), (report("Other", second, alike),)))
+    assert "≈ marks a ratio whose interval holds 1" in text

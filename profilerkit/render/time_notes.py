@@ -1,0 +1,162 @@
+"""The notes on times that are compared: how they were taken, which ratios are not known well, and where and when."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..times.measurement import Measurement
+from ..times.ratio import Ratio
+from .grids import list_records
+from .time_grids import list_timed
+
+if TYPE_CHECKING:
+    from ..results.comparison import Comparison
+    from ..results.report import Report, StatusRecord
+
+__all__ = ["describe_origins", "describe_ratios"]
+
+#: Facts of a report's environment that make two machines different ones. Versions of frameworks are told elsewhere.
+_MACHINE = ("host", "cpu", "cores", "usable_cores", "memory_bytes", "os")
+#: Facts that each framework states in its own words: only those of one framework are compared.
+_BY_FRAMEWORK = ("device", "devices")
+#: Times are of the same time if their reports were made within this.
+_TOGETHER = timedelta(hours=1)
+
+
+class _Other(NamedTuple):
+    """Another model of a comparison, with its time and the ratio of that to the reference's."""
+
+    name: str
+    time: Measurement
+    ratio: Ratio
+
+
+class _ComparedTime(NamedTuple):
+    """A time of the reference, and the other models that have it: measured again, or with the reference's own time."""
+
+    name: str
+    reference: Measurement
+    measured: list[_Other]
+    reused: list[_Other]
+
+
+def describe_ratios(comparison: Comparison) -> Iterator[str]:
+    """Yield how the times of a comparison were taken, what the brackets hold, and which ratios are not known well.
+
+    How they were taken and how noisy they are is read from the first time that was measured of two models.
+    """
+    times = list(_list_compared_times(comparison))
+    reused = dict.fromkeys(other.name for time in times for other in time.reused)
+    if reused:
+        yield f"{', '.join(reused)}: the times are those of {comparison.reference.name}, not measured again."
+    first = next((time for time in times if time.measured), None)
+    if first is None:
+        return
+    yield _describe_sampling(first)
+    ratios = [other.ratio for time in times for other in time.measured]
+    if any(not (ratio.is_range or ratio.is_real) for ratio in ratios):
+        yield "≈ marks a ratio whose interval holds 1: no real difference was found."
+    yield from _describe_processes(first)
+    for other in first.measured:
+        note = _describe_noise(other.ratio)
+        if note:
+            name = f" of {other.name}" if len(first.measured) > 1 else ""
+            yield f"{first.name}{name}: {note}"
+
+
+def _list_compared_times(comparison: Comparison) -> Iterator[_ComparedTime]:
+    """Yield the times of which the reference has several samples, each with the other models that have it too."""
+    for record in list_records(comparison.reference, Measurement):
+        reference = record.value
+        if len(reference.samples) > 1:
+            others = list(_list_others(comparison, record))
+            measured = [other for other in others if other.time != reference]
+            reused = [other for other in others if other.time == reference]
+            yield _ComparedTime(record.friendly_name, reference, measured, reused)
+
+
+def _list_others(comparison: Comparison, record: StatusRecord) -> Iterator[_Other]:
+    """Yield the other models that have the time which is the record of the reference."""
+    for report in comparison.others:
+        other = report.statuses.get(record.key)
+        if other is not None and isinstance(other.value, Measurement):
+            yield _Other(report.name, other.value, Ratio.of(record.value, other.value))
+
+
+def _describe_sampling(time: _ComparedTime) -> str:
+    """Return in which order the models were measured, and what the brackets behind their ratios hold."""
+    order = "in turn" if _is_paired(time) else "one after the other"
+    interval = f"{100 * time.reference.confidence:.4g} % confidence interval"
+    if all(other.ratio.is_range for other in time.measured):
+        interval = "smallest and largest value"
+    return f"Times are medians, measured {order}; brackets hold the {interval} of the ratio."
+
+
+def _describe_processes(time: _ComparedTime) -> Iterator[str]:
+    """Yield a sentence if the models were measured in turn, and still each in a process of its own."""
+    processes = {_read_process(measured) for measured in (time.reference, *(other.time for other in time.measured))}
+    if _is_paired(time) and len(processes) > 1:
+        yield (
+            "Each model was measured in a process of its own. Processes differ by some per cent even of equal models, "
+            "and the interval does not show that."
+        )
+
+
+def _is_paired(time: _ComparedTime) -> bool:
+    return all(time.reference.is_paired_with(other.time) for other in time.measured)
+
+
+def _describe_noise(ratio: Ratio) -> str:
+    """Return why a ratio is not known well; empty for one that is."""
+    if ratio.warning:
+        return ratio.warning
+    if ratio.is_range:
+        return f"too few samples for an interval of the ratio: brackets hold its {ratio.interval_name}"
+    return ""
+
+
+def _read_process(time: Measurement) -> str:
+    return "" if time.conditions is None else time.conditions.process
+
+
+def describe_origins(reports: Sequence[Report]) -> Iterator[str]:
+    """Yield one sentence if times of these reports were taken at different times or on different machines."""
+    timed = list_timed(reports)
+    if len(timed) < 2:
+        return
+    differences = []
+    moments = [moment for report in timed if (moment := _read_moment(report)) is not None]
+    if moments and max(moments) - min(moments) > _TOGETHER:
+        differences.append("at different times")
+    differing = [name for name in (*_MACHINE, *_BY_FRAMEWORK) if _is_stated_differently(timed, name)]
+    if differing:
+        differences.append("on different devices" if differing == ["device"] else "on different machines")
+    if differences:
+        origins = "; ".join(f"{report.name}: {_describe_origin(report, differing)}" for report in timed)
+        yield f"The times were taken {' and '.join(differences)}, so that they compare with care ({origins})."
+
+
+def _is_stated_differently(reports: Sequence[Report], name: str) -> bool:
+    """Return whether reports state a fact differently; one that does not state it does not differ."""
+    stated: dict[str, set[str]] = {}
+    for report in reports:
+        if (fact := report.environment.get(name)) is not None:
+            stated.setdefault(report.backend if name in _BY_FRAMEWORK else "", set()).add(fact)
+    return any(len(facts) > 1 for facts in stated.values())
+
+
+def _read_moment(report: Report) -> datetime | None:
+    """Return when a report was made; None where that is not known, or without its time zone."""
+    try:
+        moment = datetime.fromisoformat(report.created)
+    except ValueError:
+        return None
+    return moment if moment.tzinfo is not None else None
+
+
+def _describe_origin(report: Report, facts: Sequence[str]) -> str:
+    moment = _read_moment(report)
+    date = "date unknown" if moment is None else f"{moment:%Y-%m-%d %H:%M}"
+    return ", ".join([date, *(f"{name} {report.environment.get(name, 'unknown')}" for name in facts)])
