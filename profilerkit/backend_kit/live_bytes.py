@@ -56,16 +56,17 @@ def live_bytes(
     alive, totals = sum(input_sizes.values()), []
     ending: list[set[int]] = [set() for _ in steps]  # for each step, the buffers that are freed after it
     for index, step in enumerate(steps):
-        free = buffers.free_at(index, step.reuses) if step.reuses else {}
+        reusable = buffers.measure(step.reuses, index)
         for value, size in step.makes:
             if value in step.aliases:
                 continue
-            reused = free.pop(size, None)
-            if reused in ending[index]:  # not where another output has taken it, through a view of it
-                ending[index].remove(reused)
-                buffers.size[value] = buffers.size[reused]
-            else:
+            fitting = (buffer for buffer, extent in reusable if extent == size and buffer in ending[index])
+            reused = next(fitting, None)
+            if reused is None:
                 alive += size
+            else:
+                ending[index].remove(reused)  # no other output takes it
+                buffers.size[value] = buffers.size[reused]
             last = buffers.last[value]
             if last < len(steps):
                 ending[last].add(value)
@@ -109,13 +110,9 @@ class _Buffers:
                     created[value] = index
                     self.last[value] = len(steps) if value in kept else index
 
-    def free_at(self, index: int, values: Iterable[int]) -> dict[int, int]:
-        """Return, by the bytes of its value, each buffer that no step after this one needs."""
-        return {
-            self._extent[value]: self._buffer(value, index)
-            for value in values
-            if self.last[self._buffer(value, index)] == index
-        }
+    def measure(self, values: Iterable[int], index: int) -> list[tuple[int, int]]:
+        """Return the buffer of each of the values that step ``index`` needs, with the bytes of the value in it."""
+        return [(self._buffer(value, index), self._extent[value]) for value in values]
 
     def _buffer(self, value: int, index: int) -> int:
         buffer = self._of.get(value)

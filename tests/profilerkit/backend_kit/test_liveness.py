@@ -113,6 +113,14 @@ def test_two_outputs_do_not_share_one_buffer() -> None:
     assert live_bytes([Step((X,), ((A, 8),)), Step((A,), ((B, 8), (C, 8)), reuses=(A,))], {X: 0}) == (8, 16)
 
 
+def test_two_outputs_take_over_two_buffers_of_one_size() -> None:
+    """Two values of 8 bytes become two others in their places: never more than 16. A third output has 8 of its own."""
+    steps = [Step((X,), ((A, 8), (B, 8))), Step((A, B), ((C, 8), (D, 8)), reuses=(A, B))]
+    assert live_bytes(steps, {X: 0}) == (16, 16)
+    steps[1] = Step((A, B), ((C, 8), (D, 8), (D + 1, 8)), reuses=(A, B))
+    assert live_bytes(steps, {X: 0}) == (16, 24)
+
+
 def test_a_value_written_into_a_slice_keeps_the_whole_buffer() -> None:
     steps = [
         Step((X,), ((A, 10),)),
