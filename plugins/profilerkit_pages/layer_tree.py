@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from profilerkit.foreign_text import visible
 from profilerkit.piping.outcome import is_number
 from profilerkit.trace.bounds import WORK
-from profilerkit.trace.layer_paths import count_depth, nearest_around
+from profilerkit.trace.layer_paths import nearest_around
 from profilerkit.trace.records import LayerTable
 from profilerkit.trace.rows import TRAFFIC
 
@@ -30,16 +30,13 @@ def merge_rows(report: Report) -> list[dict[str, Any]]:
     measured = [record.value for record in report.statuses.values() if is_by_layer(record.value)]
     base = next((table for table in (report.layers, *measured) if table is not None), LayerTable(()))
     measured_by_path = [{row["path"]: row for row in table} for table in measured]
-    moved = {} if base and "bytes_read" in base[0] else _sum_moved_bytes(report, base)
     merged = []
     for row in base:
         whole: dict[str, Any] = {}
         for table in measured_by_path:
             whole |= table.get(row["path"], {})
         whole |= row
-        if row["path"] in moved:
-            whole["bytes_moved"] = moved[row["path"]]
-        elif all(is_number(whole.get(column)) for column in TRAFFIC):
+        if all(is_number(whole.get(column)) for column in TRAFFIC):
             whole["bytes_moved"] = sum(whole[column] for column in TRAFFIC)
         merged.append(whole)
     return _forget_uncounted(merged, report.operators or ())
@@ -51,22 +48,6 @@ def is_by_layer(value: Any) -> bool:
         return False
     paths = [row.get("path") for row in value]
     return None not in paths and len(set(paths)) == len(paths)
-
-
-def _sum_moved_bytes(report: Report, layers: Iterable[Row]) -> dict[str, int]:
-    """Return the bytes read and written by the operators of each layer, the layers inside included."""
-    if not report.operators or "bytes_read" not in report.operators[0]:
-        return {}
-    moved: dict[str, int] = {row["path"]: 0 for row in layers}
-    for op in report.operators:
-        if op["layer"] in moved:
-            moved[op["layer"]] += op["bytes_read"] + op["bytes_written"]
-    around = nearest_around(moved)
-    for path in sorted(moved, key=count_depth, reverse=True):
-        outer = around[path]
-        if outer is not None:
-            moved[outer] += moved[path]
-    return moved
 
 
 def _forget_uncounted(layers: Iterable[Row], operators: Iterable[Row]) -> list[dict[str, Any]]:

@@ -145,7 +145,7 @@ def test_the_map_by_keyboard(visit: Open) -> None:
     page.get_by_label("Sized by").select_option("params")
     assert "Params 212" in page.locator("#map .trail").inner_text()
     sizes = page.locator("#map option").all_inner_texts()
-    assert sizes == ["Params", "MACs", "FLOPs", "Bytes moved"]
+    assert sizes == ["Params", "MACs", "FLOPs", "Bytes read", "Bytes written", "Bytes moved"]
     timed = visit(small())
     assert timed.get_by_label("Sized by").input_value() == "forward_seconds"
     assert "Forward 2 ms, 100.0\u00a0%" in timed.locator("#map .trail").inner_text()

@@ -155,7 +155,7 @@ def test_a_count_that_is_a_bound_has_its_sign() -> None:
     assert [key for key, column in columns.items() if "signed" in column] == ["macs"]
 
 
-def test_bytes_moved_are_those_of_the_operators_inside_or_of_the_layers_themselves() -> None:
+def test_bytes_moved_are_those_that_are_read_and_written() -> None:
     """Five operators of 100 + 28 bytes, three of them in `block` and inside it."""
     data = read_page(small())["reports"][0]
     assert values(data, "bytes_moved") == [5 * 128, 3 * 128, 128, 128, 128]

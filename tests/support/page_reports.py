@@ -102,7 +102,7 @@ def small(name: str = "Teacher", seconds: float = 0.002, layers: Sequence[Layer]
         for path, kind, *_ in layers
     )
     samples = Measurement(tuple(seconds * (1 + place % 7 / 100) for place in range(40)), session=1, warmup=(seconds,))
-    table = layer_table(layers)
+    table = _add_traffic(layer_table(layers))
     records = [
         status("total_params", table[0]["params"], str(table[0]["params"]), scale=Scale.SI),
         status("macs", table[0]["macs"], f"{table[0]['macs']} MACs", "MACs", base_unit="MACs", scale=Scale.SI),
@@ -145,6 +145,14 @@ def with_bounds() -> Report:
     ends = {"": (4224, None), "block": (0, 128), "block.first": (100, 200), "block.act": (0, 7), "second": (4096, 4096)}
     columns = {place: {path: pair[place] for path, pair in ends.items()} for place in (0, 1)}
     return replace(small(), layers=layer_table(SMALL, macs_low=columns[0], macs_high=columns[1]))
+
+
+def _add_traffic(table: LayerTable) -> LayerTable:
+    """Return the layers with the bytes of their operators, one for each layer: see `_operators`."""
+    inside = {row["path"]: sum(row["path"] in _outwards(other["path"]) for other in table) for row in table}
+    return LayerTable(
+        {**row, "bytes_read": 100 * inside[row["path"]], "bytes_written": 28 * inside[row["path"]]} for row in table
+    )
 
 
 def _operators(layers: Sequence[Layer]) -> Table:
