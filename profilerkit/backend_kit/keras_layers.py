@@ -15,6 +15,8 @@ from .private_names import field, make_refusal
 
 __all__ = [
     "OF_CALLS",
+    "PACKED_KERNELS",
+    "UNPACKED_LENGTHS",
     "collect_without_values",
     "direct_layers",
     "find_keras_state",
@@ -52,6 +54,10 @@ _WITHOUT_VALUES = field("uninitialized_variables")
 _STRUCTURES = {"keras": field("_inputs_struct"), "tf_keras": field("_nested_inputs")}
 #: Prefixes of Keras' internal attributes, which also hold layers, but under names that are not the user's.
 _BOOKS = ("_self_", "_tracker", "_layers", "_inbound", "_outbound", "_functional", "_operations", "_modules")
+#: Where quantized layers keep kernels with two numbers in a byte. Of one with another name, the bytes are counted.
+PACKED_KERNELS = ("_kernel", "_embeddings", "reverse_embeddings", "quantized_kernel")
+#: Where they keep the length that an axis of such a kernel had before it was packed, with that axis.
+UNPACKED_LENGTHS = {"_orig_output_dim": -1, "_orig_input_dim": 0}
 #: Attributes of a Keras layer that lead to its graph, and to what trains it: a forward pass needs none of them. Where
 #: they have other names, these are walked too, which takes longer.
 _NOT_CALLED = frozenset(

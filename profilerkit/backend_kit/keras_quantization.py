@@ -7,14 +7,14 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from .keras_layers import PACKED_KERNELS, UNPACKED_LENGTHS
+
 __all__ = ["find_quantization_data", "is_quantization_data", "list_packed_variables", "name_variable"]
 
 #: Names that Keras gives to what quantization adds to a layer.
 _QUANTIZATION_DATA = re.compile(r"(_scales?|_zero|zero_point|_amax_history)$|^g_idx$")
 #: How Keras calls layers whose kernels have two numbers in each byte.
 _FOUR_BIT_MODES = ("int4", "gptq", "awq")
-#: The attributes in which layers keep such kernels.
-_PACKED = ("_kernel", "_embeddings", "reverse_embeddings", "quantized_kernel")
 
 
 def name_variable(variable: Any) -> str:
@@ -53,7 +53,7 @@ def list_packed_variables(layer: Any) -> Iterator[tuple[Any, int]]:
     """Yield the variables of a Keras layer itself that hold two numbers in a byte, with how many numbers they hold."""
     if getattr(layer, "quantization_mode", None) not in _FOUR_BIT_MODES:
         return
-    for name in _PACKED:
+    for name in PACKED_KERNELS:
         variable: Any = getattr(layer, name, None)
         if hasattr(variable, "shape"):
             yield variable, _count_unpacked(layer, name, tuple(variable.shape))
@@ -76,7 +76,6 @@ def _list_recorded_sizes(layer: Any, name: str, stored: tuple[int, ...]) -> Iter
             yield math.prod(attributes[key])
     if name == "reverse_embeddings":
         yield layer.input_dim * layer.output_dim
-    if attributes.get("_orig_output_dim"):  # of the last axis
-        yield math.prod(stored[:-1]) * int(attributes["_orig_output_dim"])
-    if attributes.get("_orig_input_dim"):  # of the first one
-        yield int(attributes["_orig_input_dim"]) * math.prod(stored[1:])
+    for key, axis in UNPACKED_LENGTHS.items():
+        if attributes.get(key):
+            yield math.prod(stored) // stored[axis] * int(attributes[key])
