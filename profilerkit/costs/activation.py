@@ -117,6 +117,12 @@ def softmax(log: bool = False) -> int:
     return c.COMPARE + c.SUBTRACT + c.EXP + c.ADD + (c.SUBTRACT if log else c.DIVIDE)
 
 
+@per_element
+def logit(clamps: bool = False) -> int:
+    """``log(x / (1 - x))``; of an x that is clamped first, two comparisons more."""
+    return 2 * clamps * c.COMPARE + c.SUBTRACT + c.DIVIDE + c.LOG
+
+
 # Gradients ------------------------------------------------------------------------------------------------------------
 
 

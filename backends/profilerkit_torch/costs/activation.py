@@ -68,6 +68,12 @@ for _name, _formula in _BY_INPUT.items():
     _register_by_input(_name, _formula)
 
 
+@register_op_costs("aten::logit", "aten::logit_")
+def logit(x: Shape, eps: float | None = None, *, out: Shape) -> Cost:
+    """``log(x / (1 - x))``, of x between ``eps`` and ``1 - eps``."""
+    return activation.logit(out.numel, clamps=eps is not None)
+
+
 @register_op_costs("aten::clamp", "aten::clamp_")
 def clamp(x: Shape, low: Any = None, high: Any = None, *, out: Shape) -> Cost:
     """One comparison for each element and bound."""

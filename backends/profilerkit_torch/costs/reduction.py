@@ -19,6 +19,7 @@ _BY_INPUT: dict[str, Callable[[int], Cost]] = {
     "linalg_vector_norm": reduction.norm,
     "norm": reduction.norm,
     "native_norm": reduction.norm,
+    "linalg__powsum": reduction.norm,
     "logsumexp": reduction.log_sum_exp,
     "logcumsumexp": reduction.log_sum_exp,
     "_logcumsumexp": reduction.log_sum_exp,
@@ -29,6 +30,7 @@ _BY_INPUT: dict[str, Callable[[int], Cost]] = {
     "cummin": reduction.extreme,
     "_cummax_helper": reduction.extreme,
     "_cummin_helper": reduction.extreme,
+    "aminmax": partial(reduction.extreme, ends=2),
     "_aminmax": partial(reduction.extreme, ends=2),
     "cumprod": reduction.multiply,
     "dist": reduction.distance,
@@ -46,6 +48,12 @@ def _register(name: str, formula: Callable[[int], Cost]) -> None:
 
 for _name, _formula in _BY_INPUT.items():
     _register(_name, _formula)
+
+
+@register_op_cost("prims::var")
+def variance(x: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
+    """As ``aten::var``."""
+    return reduction.variance(x.numel)
 
 
 @register_op_cost("aten::trace")

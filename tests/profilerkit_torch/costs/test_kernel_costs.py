@@ -88,6 +88,10 @@ def test_a_convolution_of_time_first() -> None:
     assert found == (macs, 2 * macs + 5 * 2 * 6)
 
 
+def test_a_sum_of_powers_takes_a_power_and_an_addition_for_each_element() -> None:
+    assert price(aten.linalg__powsum.default, (X, 2.0), meta(1)) == (0, 2 * 2 * 4 * 8 * 8)
+
+
 def list_weights(layer: nn.RNNBase) -> list[torch.Tensor]:
     return [weight.to("meta") for weight in layer._flat_weights if isinstance(weight, torch.Tensor)]
 
