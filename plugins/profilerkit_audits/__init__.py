@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from profilerkit.errors import FailureCode
     from profilerkit.hooks.infos import EngineInfo
 
-    from .changes import Change, RunDiff, diff_runs
+    from .changes import Change
     from .engine import Engine
     from .exporting import export, read_export
     from .histories import History, Point, history
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .regression_search import Regressions, Step, regressions
     from .rows import Row, RowStatus, Value
     from .run_budgets import RunCheck, check_run
+    from .run_diffs import RunDiff, diff_runs
     from .running import Audit, audit
     from .store import Run, Store, add_report
 
@@ -54,7 +55,7 @@ _MODULES = module_of_each(
     {
         "profilerkit.errors": "FailureCode",
         "profilerkit.hooks.infos": "EngineInfo",
-        ".changes": "Change RunDiff diff_runs",
+        ".changes": "Change",
         ".engine": "Engine",
         ".exporting": "export read_export",
         ".histories": "History Point history",
@@ -62,6 +63,7 @@ _MODULES = module_of_each(
         ".regression_search": "Regressions Step regressions",
         ".rows": "Row RowStatus Value",
         ".run_budgets": "RunCheck check_run",
+        ".run_diffs": "RunDiff diff_runs",
         ".running": "Audit audit",
         ".store": "Run Store add_report",
     }

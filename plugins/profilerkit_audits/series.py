@@ -28,6 +28,7 @@ __all__ = [
     "find_rows",
     "find_run",
     "group_by_case",
+    "has_exact_numbers",
     "is_exact",
     "is_same",
     "join_rows",
@@ -108,6 +109,11 @@ def is_exact(metric: str, value: Value) -> bool:
     What was measured, and each metric that runs the model, differs from run to run.
     """
     return not value.is_measured and not _is_run_for(metric)
+
+
+def has_exact_numbers(metric: str, before: Value, after: Value) -> bool:
+    """Return whether both values are numbers that can be compared exactly."""
+    return all(value.value is not None and is_exact(metric, value) for value in (before, after))
 
 
 def is_same(before: Value, after: Value) -> bool:

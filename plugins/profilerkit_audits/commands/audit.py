@@ -191,7 +191,8 @@ def _show_diff(store: str, runs: tuple[str, str], form: str, quiet: bool, strict
     """Print what moved between two runs; with ``strict`` leave with 1 if something became worse."""
     _require_form(form, _DIFF_FORMS, "--diff")
     with report_errors("--diff"):
-        from ..changes import diff_runs, draw_changes, write_causes
+        from ..changes import draw_changes, write_causes
+        from ..run_diffs import diff_runs
 
         result = diff_runs(store, *runs)
     if not quiet and form == "json":
