@@ -19,12 +19,12 @@ from typing import Any, NoReturn
 
 from ..errors import InputError
 from ..process.locks import Lock
-from .channel import Channel, ChannelError, open_ends
+from .channel import MESSAGE, Channel, ChannelError, frame, open_ends
 from .forkable import require_forkable
 from .limits import Limits
 from .supervisor import redirect, supervise
 
-__all__ = ["main", "make_command", "start_server"]
+__all__ = ["main", "make_command", "request_copy", "start_server"]
 
 #: Run by a new interpreter. The last argument holds the folders of ``sys.path``: it is taken away before ``main`` reads
 #: its own.
@@ -44,6 +44,32 @@ def make_command(main: str, *arguments: object) -> list[str]:
     flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
     path = json.dumps([str(Path(folder).absolute()) for folder in sys.path])
     return [sys.executable, *flags, "-c", _BOOT.format(main), *map(str, arguments), path]
+
+
+def request_copy(preload: tuple[str, ...], request: dict[str, Any], descriptors: list[int]) -> None:
+    """Have a fork server that has imported some modules fork a supervisor; raises `InputError` as `start_server` does.
+
+    The requests of several threads go through one socket, one after the other.
+    """
+    with _servers_lock.block():
+        try:
+            _send_request(start_server(preload), request, descriptors)
+        except OSError:  # it was ended meanwhile, so that another one is started
+            _send_request(start_server(preload), request, descriptors)
+
+
+def _send_request(server: socket.socket, request: dict[str, Any], descriptors: list[int]) -> None:
+    """Send a fork server a request and the descriptors that belong to it; close its socket where that fails.
+
+    It is one byte, with the descriptors, and then a message with the rest.
+    """
+    content = frame(MESSAGE, json.dumps(request).encode())
+    try:
+        socket.send_fds(server, [b"+"], descriptors)
+        server.sendall(content)
+    except BaseException:  # an interrupt too: the server would take the next request for the rest of this one
+        server.close()
+        raise
 
 
 def start_server(preload: tuple[str, ...]) -> socket.socket:
@@ -169,10 +195,7 @@ def load_plugins() -> None:
 
 
 def _serve_one(caller: socket.socket, channel: Channel) -> None:
-    """Wait for a request, and fork a supervisor for it.
-
-    A request is one byte, with the descriptors, and then a message with the rest.
-    """
+    """Wait for a request, as `_send_request` sends it, and fork a supervisor for it."""
     _, descriptors, _, _ = socket.recv_fds(caller, 1, _DESCRIPTORS)
     if len(descriptors) != _DESCRIPTORS:
         raise OSError("nobody is there any more")

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -18,7 +17,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Literal, NoReturn, TypeAlias, get_args
+from typing import Literal, NoReturn, TypeAlias, get_args
 
 from ..arguments.checks import text
 from ..error_text import shown
@@ -26,9 +25,9 @@ from ..errors import ArgumentError, NotOfferedError, by_likeness
 from ..job import Job
 from ..process.clean_output import standard_descriptors
 from . import processes
-from .channel import MESSAGE, ChildEnds, Started, frame, open_ends, open_pairs
+from .channel import ChildEnds, Started, open_ends, open_pairs
 from .forkable import require_forkable
-from .forkserver import make_command, start_server
+from .forkserver import make_command, request_copy
 from .job_file import require_started, write_job
 from .limits import Limits
 from .supervisor import redirect, supervise
@@ -152,18 +151,5 @@ def _copy_server(limits: Limits, child_ends: ChildEnds, marker: str, preload: tu
     environ = {**os.environ, processes.MARKER: marker}
     request = {"limits": asdict(limits), "parent": os.getpid(), "dir": str(Path.cwd()), "environ": environ}
     descriptors = [*child_ends.descriptors, *child_ends.outputs]
-    try:
-        _send_request(start_server(preload), request, descriptors)
-    except OSError:  # it was ended meanwhile, so that another one is started
-        _send_request(start_server(preload), request, descriptors)
+    request_copy(preload, request, descriptors)
     return lambda: None
-
-
-def _send_request(server: socket.socket, request: dict[str, Any], descriptors: list[int]) -> None:
-    """Send a fork server a request and the descriptors that belong to it; close its socket where that fails."""
-    try:
-        socket.send_fds(server, [b"+"], descriptors)
-        server.sendall(frame(MESSAGE, json.dumps(request).encode()))
-    except OSError:
-        server.close()
-        raise

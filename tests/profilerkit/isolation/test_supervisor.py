@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -283,6 +284,28 @@ def test_a_request_makes_a_supervisor_of_a_copy(monkeypatch: pytest.MonkeyPatch,
             forkserver._serve_one(mine, Channel(mine))
     for file in files:
         os.close(file)
+
+
+def test_requests_of_several_threads_do_not_mix(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is longer than the buffer of the socket, so that it is sent in pieces."""
+    mine, theirs = socket.socketpair()
+    monkeypatch.setattr(forkserver, "_servers", {(): theirs})
+    served: list[Any] = []
+    monkeypatch.setattr(os, "fork", lambda: 0)
+    monkeypatch.setattr(forkserver, "_become_supervisor", lambda *arguments: served.append(arguments[1]["number"]))
+
+    def request(number: int) -> None:
+        forkserver.request_copy((), {"number": number, "padding": "x" * 2**20}, files)
+
+    with mine, theirs, Path(os.devnull).open("rb") as file, ThreadPoolExecutor(4) as threads:
+        files = [file.fileno()] * 5
+        requests = [threads.submit(request, number) for number in range(8)]
+        try:
+            for _ in requests:
+                forkserver._serve_one(mine, Channel(mine))
+        finally:
+            mine.close()  # so that no thread waits for it
+    assert sorted(served) == list(range(8))
 
 
 def test_a_copy_of_the_server_begins_where_it_is_told(
