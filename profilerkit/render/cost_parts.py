@@ -11,11 +11,20 @@ from collections.abc import Sequence
 from itertools import groupby, pairwise
 from typing import NamedTuple
 
-from ..render.model_parts import Part, Row, gather, join_alike, join_blocks
 from ..trace.bounds import WORK
 from ..trace.layer_paths import parent_path
 from ..trace.layer_view import group_children, number_kinds
-from .model_parts import append_name, find_block, is_numbered, label_layers
+from .model_parts import (
+    Part,
+    Row,
+    append_name,
+    find_block,
+    gather,
+    is_numbered,
+    join_alike,
+    join_blocks,
+    label_layers,
+)
 
 __all__ = ["choose_column", "divide"]
 
@@ -221,14 +230,13 @@ class _Opener:
         """Return the layers of a part by the height and width of their outputs; ``inside`` if all have the same."""
         rows = self._children.get(part.path, ()) if len(part.rows) == 1 else ()
         sizes = _find_image_sizes(rows)
-        if len(set(sizes.values())) < 2:
+        rows_by_size: dict[_ImageSize, list[Row]] = {}
+        for row in rows:
+            if row["path"] in sizes:
+                rows_by_size.setdefault(sizes[row["path"]], []).append(row)
+        if len(rows_by_size) < 2:
             return inside
-        parts = [
-            Part(
-                f"at {size.height} x {size.width}", tuple(row for row in rows if sizes.get(row["path"]) == size), "size"
-            )
-            for size in dict.fromkeys(sizes.values())
-        ]
+        parts = [Part(f"at {size.height} x {size.width}", tuple(alike), "size") for size, alike in rows_by_size.items()]
         without_size = [Part(row["path"], (row,)) for row in rows if row["path"] not in sizes]
         return [*parts, *without_size, *(inner for inner in inside if inner.kind == "own")]
 

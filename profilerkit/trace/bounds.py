@@ -31,6 +31,8 @@ __all__ = [
 
 #: The columns of work that a branch tells, in order.
 WORK = ("macs", "flops")
+#: Returns whether the layer of a path is among those that are counted: a certain one, and those inside of it.
+_IsInside: TypeAlias = Callable[[str], bool]
 
 
 class Sign(StrEnum):
@@ -149,14 +151,14 @@ class WorkSpread(NamedTuple):
     above: int | None
 
 
-def compute_spread(choices: Iterable[Choice], column: str, inside: Callable[[str], bool]) -> WorkSpread:
-    """Return how much less and how much more than counted the layers may do that are ``inside``.
+def compute_spread(choices: Iterable[Choice], column: str, is_inside: _IsInside) -> WorkSpread:
+    """Return how much less and how much more than counted some layers may do: those whose path ``is_inside``.
 
-    ``column`` is one of `WORK`.
+    ``column`` is one of `WORK`. Choices are independent of each other, so that their ends add up.
     """
     below = above = 0
     for choice in choices:
-        sides = [_measure_side(branch, column, inside) for branch in choice.branches]
+        sides = [_measure_side(branch, column, is_inside) for branch in choice.branches]
         is_open = choice.decides_more and any(side.most for side in sides)
         if is_open or not all(side.has_ends for side in sides):
             return WorkSpread(None, None)
@@ -175,11 +177,11 @@ class _Side(NamedTuple):
     has_ends: bool
 
 
-def _measure_side(branch: Branch, column: str, inside: Callable[[str], bool]) -> _Side:
+def _measure_side(branch: Branch, column: str, is_inside: _IsInside) -> _Side:
     """Return the work of a branch inside some layers, with the choices inside it."""
     index = WORK.index(column)
-    counted = sum(work[index] for path, work in branch.work.items() if inside(path))
-    below, above = compute_spread(branch.choices, column, inside)
+    counted = sum(work[index] for path, work in branch.work.items() if is_inside(path))
+    below, above = compute_spread(branch.choices, column, is_inside)
     has_ends = below is not None and above is not None
     return _Side(counted, counted - (below or 0), counted + (above or 0), has_ends)
 
@@ -203,10 +205,6 @@ def without(choices: Iterable[Choice], gone: set[str]) -> tuple[Choice, ...]:
     )
 
 
-#: Whether the layer of a path is a certain one, or inside of it.
-_IsInside: TypeAlias = Callable[[str], bool]
-
-
 def find_bounds(trace: ModelTrace, column: str, path: str = "") -> Bounds:
     """Return between which numbers a column lies for a layer with those inside it; for the model with the path "".
 
@@ -214,19 +212,19 @@ def find_bounds(trace: ModelTrace, column: str, path: str = "") -> Bounds:
     """
     if column not in WORK:
         raise ValueError(f"column={column!r}: bounds are known of {' and '.join(map(repr, WORK))}")
-    is_inside = _test_inside(path)
+    is_inside = _make_inside_test(path)
     counted = sum(getattr(op, column) for op in trace.operators if is_inside(op.layer))
-    return _bound_count(trace, column, counted, is_inside, _test_gaps(trace))
+    return _bound_count(trace, column, counted, is_inside, _make_gap_test(trace))
 
 
 def list_layer_bounds(trace: ModelTrace, totals: dict[str, dict[str, int]]) -> dict[str, dict[str, float | None]]:
     """Return the columns ``macs_low``, ``macs_high`` and so on by path; ``totals`` are the counts of each layer."""
-    has_gap = _test_gaps(trace)
+    has_gap = _make_gap_test(trace)
     rows: dict[str, dict[str, float | None]] = {}
     for path, counted in totals.items():
         row = rows[path] = {}
         for column in WORK:
-            bounds = _bound_count(trace, column, counted[column], _test_inside(path), has_gap)
+            bounds = _bound_count(trace, column, counted[column], _make_inside_test(path), has_gap)
             row |= {f"{column}_low": bounds.low, f"{column}_high": bounds.high}
     return rows
 
@@ -234,15 +232,16 @@ def list_layer_bounds(trace: ModelTrace, totals: dict[str, dict[str, int]]) -> d
 def _bound_count(
     trace: ModelTrace, column: str, counted: int, is_inside: _IsInside, has_gap: Callable[[_IsInside], bool]
 ) -> Bounds:
+    """Return the two ends of what is counted of some layers; a gap in them opens the upper one."""
     below, above = compute_spread(trace.choices, column, is_inside)
     low = None if below is None else counted - below
     return Bounds(low, None if above is None or has_gap(is_inside) else counted + above)
 
 
-def _test_gaps(trace: ModelTrace) -> Callable[[_IsInside], bool]:
-    """Return what says whether something in some layers is not counted.
+def _make_gap_test(trace: ModelTrace) -> Callable[[_IsInside], bool]:
+    """Return a function that says whether something in some layers is not counted.
 
-    It may be in any layer where no record of an operator tells in which.
+    It says so of all layers if something is not counted of which no operator's record tells the layer.
     """
     incomplete = [op for op in trace.operators if op.missing]
     if trace.uncounted.keys() - {op.missing for op in incomplete}:
@@ -251,7 +250,8 @@ def _test_gaps(trace: ModelTrace) -> Callable[[_IsInside], bool]:
     return lambda is_inside: any(map(is_inside, layers))
 
 
-def _test_inside(path: str) -> _IsInside:
+def _make_inside_test(path: str) -> _IsInside:
+    """Return a function that says whether a layer is the one of this path, or inside of it."""
     if not path:
         return lambda layer: True
     within = f"{path}."
