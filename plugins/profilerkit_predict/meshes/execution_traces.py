@@ -8,7 +8,7 @@ and a node for each task.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from enum import IntEnum
 from math import prod
 from os import PathLike
@@ -55,7 +55,7 @@ def write_execution_traces(
     mesh: Any,
     folder: str | PathLike[str],
     name: str = "rank",
-    differ: Iterable[str] = ("pp",),
+    differ: Iterable[str] = (),
     **arguments: Any,
 ) -> list[Path]:
     """Write the step of each rank of a mesh as a Chakra execution trace: ``rank.0.et``, ``rank.1.et``, ...
@@ -68,29 +68,46 @@ def write_execution_traces(
         mesh: Names and sizes of the dimensions: ``{"dp_shard": 64, "tp": 8}``.
         folder: The folder of the files, which is made.
         name: What the files are called before the number of the rank.
-        differ: The dimensions along which ranks do different things, as the stages of a pipeline do. One rank of each
-            kind is traced; the others do the same in groups of their own.
+        differ: Dimensions along which ranks do different things, besides those along which one rank sends to the next,
+            as the stages of a pipeline do. One rank of each kind is traced; the others do the same in groups of their
+            own.
         arguments: Further arguments of `profilerkit.profile`: ``parallelize``, ``input_shape``.
 
     Raises:
         ArgumentError: An argument cannot be, or a rank exchanges something in a way that the format does not have.
     """
     sizes = MESH("mesh", mesh)
-    kinds: dict[tuple[int, ...], list[Task]] = {}
-    groups = _Groups(prod(sizes.values()))
-    target = Path(folder)
+    differing = {differ} if isinstance(differ, str) else set(differ)
+    if not differing <= sizes.keys():
+        raise ArgumentError(f"differ={sorted(differing)}: give dimensions of the mesh, {', '.join(sizes)}")
+
+    def trace(rank: int) -> list[Task]:
+        step = profile(build, inputs, mesh=sizes, rank=rank, metrics=[RankStep.NAME], strict=True, **arguments)
+        return list_tasks(step[RankStep.NAME])
+
+    groups, target = _Groups(prod(sizes.values())), Path(folder)
     target.mkdir(parents=True, exist_ok=True)
     paths = []
-    differing = set(differ)
-    for rank in range(prod(sizes.values())):
-        kind = tuple(index for dimension, index in find_places(rank, sizes).items() if dimension in differing)
-        if kind not in kinds:
-            step = profile(build, inputs, mesh=sizes, rank=rank, metrics=[RankStep.NAME], strict=True, **arguments)
-            kinds[kind] = list_tasks(step[RankStep.NAME])
+    for rank, tasks in enumerate(_trace_ranks(trace, sizes, differing)):
         paths.append(target / f"{name}.{rank}.et")
-        write_bytes(paths[-1], _encode_trace(kinds[kind], _Rank(rank, sizes, groups)))
+        write_bytes(paths[-1], _encode_trace(tasks, _Rank(rank, sizes, groups)))
     write_text(target / GROUPS_FILE, json.dumps({str(number): group for group, number in groups.numbers.items()}))
     return paths
+
+
+def _trace_ranks(
+    trace: Callable[[int], list[Task]], mesh: Mapping[str, int], differing: Set[str]
+) -> Iterator[list[Task]]:
+    """Yield the tasks of each rank, of which one is traced of each kind; see `write_execution_traces`."""
+    first = trace(0)
+    sent = (task.collective for task in first if task.collective is not None and task.collective.is_sent)
+    differing = differing | {dimension for collective in sent for dimension in collective.dimensions}
+    kinds: dict[tuple[int, ...], list[Task]] = {}
+    for rank in range(prod(mesh.values())):
+        kind = tuple(place for dimension, place in find_places(rank, mesh).items() if dimension in differing)
+        if kind not in kinds:
+            kinds[kind] = trace(rank) if rank else first
+        yield kinds[kind]
 
 
 class _Groups:
@@ -162,7 +179,7 @@ def _describe_exchange(task: Task, collective: Collective, rank: _Rank) -> _Node
         name = rank.groups.find_name(partners)
         group = [_encode_attribute("pg_name", _STRING, name)] if name else []
         return _NodeContent(_NodeType.COLLECTIVE, [kind, comm_size, *group])
-    if collective.kind not in ("send", "receive"):
+    if not collective.is_sent:
         raise ArgumentError(
             f"{task.name}: a Chakra execution trace has no such exchange; it has {', '.join(_COLLECTIVES)}, send and "
             "receive"

@@ -81,13 +81,18 @@ class Collective:
         """The dimensions of the mesh that they run over."""
         return tuple(self.dimension.split(","))
 
+    @property
+    def is_sent(self) -> bool:
+        """Whether one rank sends it to another, as between the stages of a pipeline."""
+        return self.kind in ("send", "receive")
+
     def list_partners(self, rank: int, mesh: Mapping[str, int]) -> list[int]:
         """Return the ranks of a mesh that take part where this rank does: of what is sent, sender and receiver.
 
         Outputs go to the next stage, and gradients to the one before, around a ring.
         """
         group = list_group(rank, mesh, self.dimensions)
-        if self.kind not in ("send", "receive"):
+        if not self.is_sent:
             return group
         step = 1 if (self.phase == "forward") == (self.kind == "send") else -1
         other = group[(group.index(rank) + step) % len(group)]

@@ -90,6 +90,21 @@ def traces(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[Pat
     assert profiled == [0, 4]  # one rank of each stage
 
 
+@pytest.mark.parametrize(("differ", "traced"), [("tp", [0, 1, 4, 5]), (["dp", "tp"], list(range(8)))])
+def test_ranks_that_differ_are_traced(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, differ: Any, traced: list[int]
+) -> None:
+    """Stages are found by what is sent, whatever they are called: here along "pp"."""
+    profiled: list[int] = []
+    monkeypatch.setattr(
+        execution_traces, "profile", lambda *given, rank, **more: profiled.append(rank) or {"rank_step": make_step()}
+    )
+    execution_traces.write_execution_traces("train.py:build", mesh=MESH, folder=tmp_path, differ=differ)
+    assert profiled == traced
+    with pytest.raises(ArgumentError, match=r"differ=\['ep'\]: give dimensions of the mesh, pp, dp, tp"):
+        execution_traces.write_execution_traces("train.py:build", mesh=MESH, folder=tmp_path, differ=["ep"])
+
+
 def test_execution_traces_by_the_schema(traces: list[Path]) -> None:
     assert [path.name for path in traces] == [f"rank.{rank}.et" for rank in range(8)]
     groups = json.loads((traces[0].parent / "comm_groups.json").read_text())
