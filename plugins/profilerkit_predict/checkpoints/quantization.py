@@ -198,8 +198,13 @@ def _list_compressed(config: _Config) -> Iterator[_Rule]:
                 of_classes.append(form)
     if len(set(of_classes)) > 1:
         raise ValueError(f"{len(set(of_classes))} formats for layers that only their class tells apart")
-    for form in set(of_classes):  # a head is a linear layer too: configurations name it where it is left out
-        yield _Rule(None, None if form is None else replace(form, kinds=(*MULTIPLIED, WeightKind.HEAD)))
+    for form in set(of_classes):
+        yield _make_linear(form)
+
+
+def _make_linear(form: WeightFormat | None) -> _Rule:
+    """Return the rule of all linear layers. A head is one too: configurations name it where it is left out."""
+    return _Rule(None, None if form is None else replace(form, kinds=(*MULTIPLIED, WeightKind.HEAD)))
 
 
 def _read_compressed(weights: _Config) -> WeightFormat:
@@ -243,7 +248,7 @@ def _list_modelopt(config: _Config) -> Iterator[_Rule]:
     for path, one in (config.get("quantized_layers") or {}).items():
         yield _Rule(_compile(path), _read_modelopt({**config, **one}))
     if str(config.get("quant_algo", "")).upper() != "MIXED_PRECISION":
-        yield _Rule(None, _read_modelopt(config))
+        yield _make_linear(_read_modelopt(config))
 
 
 def _read_modelopt(config: _Config) -> WeightFormat | None:
@@ -273,7 +278,7 @@ def _list_quark(config: _Config) -> Iterator[_Rule]:
         yield _Rule(_compile(path), _read_quark(one.get("weight")))
     if config.get("layer_type_quant_config"):
         raise ValueError("formats by the type of layers")
-    yield _Rule(None, _read_quark(config["global_quant_config"].get("weight")))
+    yield _make_linear(_read_quark(config["global_quant_config"].get("weight")))
 
 
 def _read_quark(weight: _Config | None) -> WeightFormat | None:

@@ -30,6 +30,7 @@ def fraction(bits: int, scale: int, group: int) -> Fraction:
 
 
 GROUPED = {"bits": 4, "group_size": 32}
+QUARK = {"weight": {"dtype": "fp4", "qscheme": "per_group", "group_size": 32}}
 COMPRESSED = {"num_bits": 4, "type": "int", "group_size": 32, "symmetric": True}
 
 
@@ -82,13 +83,7 @@ def describe_compressed(weights: dict[str, Any], **options: Any) -> dict[str, An
             {"quant_method": "quark", "global_quant_config": {"weight": {"dtype": "fp4", "qscheme": "per_group"}}},
             "a group",
         ),
-        (
-            {
-                "quant_method": "quark",
-                "global_quant_config": {"weight": {"dtype": "fp4", "qscheme": "per_group", "group_size": 32}},
-            },
-            fraction(4, 8, 32),
-        ),
+        ({"quant_method": "quark", "global_quant_config": QUARK}, fraction(4, 8, 32)),
         (describe_compressed(COMPRESSED), fraction(4, 16, 32)),
         (describe_compressed({**COMPRESSED, "symmetric": False}), fraction(4, 16 + 4, 32)),
         (describe_compressed({"num_bits": 4, "type": "float", "group_size": 16}), fraction(4, 8, 16)),
@@ -170,7 +165,7 @@ def test_bits_of_an_element(config: dict[str, Any] | None, bits: Fraction | int 
         (
             {
                 "quant_method": "quark",
-                "global_quant_config": {"weight": {"dtype": "fp4", "qscheme": "per_group", "group_size": 32}},
+                "global_quant_config": QUARK,
                 "layer_quant_config": {"*q_proj": {"weight": {"dtype": "fp8_e4m3", "qscheme": "per_tensor"}}},
             },
             {MATRIX: 8, GATE: Fraction(17, 4)},
@@ -213,6 +208,10 @@ def test_tables_norms_and_the_head_keep_their_dtype() -> None:
         ({"quant_method": "auto-round", **GROUPED, "extra_config": {"lm_head": {"bits": 8}}}, fraction(8, 16 + 8, 32)),
         (describe_compressed(COMPRESSED), 4.5),
         (describe_compressed(COMPRESSED, ignore=["lm_head"]), None),
+        ({"quant_method": "quark", "global_quant_config": QUARK}, 4.25),
+        ({"quant_method": "quark", "global_quant_config": QUARK, "exclude": ["lm_head"]}, None),
+        ({"quantization": {"quant_algo": "NVFP4", "group_size": 16}}, 4.5),
+        ({"quantization": {"quant_algo": "NVFP4", "group_size": 16, "exclude_modules": ["lm_head"]}}, None),
         ({"quant_method": "fp8", "modules_to_not_convert": None}, None),
     ],
 )
