@@ -45,15 +45,14 @@ def add_mtp_layer(
     last = _find_last_layer(model, layers, passes) if layers else None
     if not layers or last is None or width is None or facts.work.unrouted_macs:
         return facts
-    joined = 2 * width * width
-    parts = _list_weights(facts, [weight for weight in weights if _is_inside(weight.layer.path, last)], joined, storage)
+    parts = _list_weights(facts, [weight for weight in weights if _is_inside(weight.layer.path, last)], width, storage)
     layer = replace(
         facts,
         name=f"its own layer {layers:,}",
         parameters=sum(part.elements for part in parts if not part.is_shared),
         weights=parts,
         sizes=replace(facts.sizes, layers=1),
-        work=_find_work(facts, passes, last, joined),
+        work=_find_work(facts, passes, last, width),
         cache=_select_cache(facts.cache, index=layers - 1),
         matrices=(),
         traced=None,
@@ -64,18 +63,21 @@ def add_mtp_layer(
 
 
 def _list_weights(
-    facts: ModelFacts, inside: Sequence[LayerWeight], joined: int, storage: Storage
+    facts: ModelFacts, inside: Sequence[LayerWeight], width: int, storage: Storage
 ) -> tuple[WeightPart, ...]:
     """Return the weights of the further layer: those like the last layer's, the joining product, and the model's own.
 
-    ``joined`` are the elements of the product.
+    Norms stand before the product, of both that it joins, and before the head.
     """
+    joined = 2 * width * width
     shared = (replace(part, is_shared=True) for part in facts.weights if part.kind in _SHARED)
-    product = WeightPart(WeightKind.MATRIX, joined, joined * dtype_bytes(facts.dtype), facts.dtype)
-    return (*weight_parts(inside, storage.formats, storage.packed), product, *shared)
+    item = dtype_bytes(facts.dtype)
+    product = WeightPart(WeightKind.MATRIX, joined, joined * item, facts.dtype)
+    norms = WeightPart(WeightKind.OTHER, 3 * width, 3 * width * item, facts.dtype)
+    return (*weight_parts(inside, storage.formats, storage.packed), product, norms, *shared)
 
 
-def _find_work(facts: ModelFacts, passes: Passes, last: str, joined: int) -> Work:
+def _find_work(facts: ModelFacts, passes: Passes, last: str, width: int) -> Work:
     """Return the work of the further layer: that of the last one, of the joining product, and of the model's head."""
     prefill = [operator for operator in passes.prefill if _is_inside(operator.layer, last)]
     decode = [operator for operator in passes.decode if _is_inside(operator.layer, last)]
@@ -84,7 +86,7 @@ def _find_work(facts: ModelFacts, passes: Passes, last: str, joined: int) -> Wor
     latent = facts.work.latent
     if latent is not None:
         latent = replace(latent, layers=1, index_bytes=latent.index_bytes // latent.layers)
-    return Work((*terms, Term(Law.TOKEN, joined), *head), latent)
+    return Work((*terms, Term(Law.TOKEN, 2 * width * width), *head), latent)
 
 
 def _select_cache(cache: CacheGrowth, index: int) -> CacheGrowth:

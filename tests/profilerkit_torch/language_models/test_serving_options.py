@@ -65,17 +65,17 @@ def test_a_second_model_drafts() -> None:
 
 
 def test_a_layer_of_its_own_drafts() -> None:
-    """A layer like the last one, a product of 128 by 64, and the model's head of 100 by 64, which is stored once."""
+    """A layer like the last one, a product of 128 by 64, three norms, and the model's head of 100 by 64."""
     options: dict[str, Any] = {"draft_tokens": 2, "acceptance": 0.5, "draft": "mtp"}
     report: Any = llm(make_llama(num_nextn_predict_layers=1), **options, **LENGTHS)
     layer, joined, head = ATTENTION + INNER, 2 * 64 * 64, 100 * 64
     drafter = report.speculation.drafter
-    assert drafter.facts.parameters == layer + 2 * 64 + joined
+    assert drafter.facts.parameters == layer + 5 * 64 + joined
     step = drafter(1, 1, 17)
     assert step.macs == layer + joined + head + 18 * 2 * 64
     row_of_table = 2 * 64
     # Norms have 2 bytes an element, and so have matrices; keys and values of 17 tokens in 2 heads of 16.
-    assert step.weight_bytes == 2 * (layer + 2 * 64 + joined + head) + row_of_table
+    assert step.weight_bytes == 2 * (layer + 5 * 64 + joined + head) + row_of_table
     assert step.cache_read_bytes == 17 * 2 * 2 * 16 * 2
     with pytest.raises(InputError, match="names no layers that predict further tokens"):
         llm(make_llama(), **options, **LENGTHS)
@@ -101,7 +101,7 @@ def test_a_layer_of_its_own_is_like_one_that_text_goes_through() -> None:
     with torch.device("meta"):
         model = WithTower(make_llama(num_nextn_predict_layers=1)).eval()
     report: Any = llm(model, draft_tokens=2, acceptance=0.5, draft="mtp", **{**LENGTHS, "dtype": None})
-    assert report.speculation.drafter.facts.parameters == ATTENTION + INNER + 2 * 64 + 2 * 64 * 64
+    assert report.speculation.drafter.facts.parameters == ATTENTION + INNER + 5 * 64 + 2 * 64 * 64
 
 
 def test_layers_of_its_own_are_not_counted_where_the_last_layer_is_not_found() -> None:
@@ -117,15 +117,15 @@ def test_layers_of_its_own_are_not_counted_where_the_last_layer_is_not_found() -
 def test_the_layer_that_drafts_of_deepseek_v3_has_the_published_parameters() -> None:
     """README_WEIGHTS.md of deepseek-ai/DeepSeek-V3 has "11.5B unique parameters" of the MTP module.
 
-    257 experts of three matrices of 7,168 by 2,048, a router of 256 rows and biases, latent attention, norms, and a
-    product of twice 7,168 by 7,168.
+    257 experts of three matrices of 7,168 by 2,048, a router of 256 rows and biases, latent attention, norms (three of
+    them of the module: enorm, hnorm and shared_head.norm), and a product of twice 7,168 by 7,168.
     """
     config = transformers.DeepseekV3Config(num_nextn_predict_layers=1)
     report: Any = llm(config, draft="mtp", draft_tokens=1, acceptance=0.85, prompt=64, new=2, dtype="bf16")
     width = 7168
     experts = 257 * 3 * width * 2048 + 256 * (width + 1)
     latents = width * (1536 + 512 + 64) + 1536 * 128 * 192 + 512 * 128 * 256 + 128 * 128 * width
-    norms = 2 * width + 1536 + 512
+    norms = 5 * width + 1536 + 512
     parameters = report.speculation.drafter.facts.parameters
     assert parameters == experts + latents + norms + 2 * width * width
     assert parameters == pytest.approx(11.5e9, rel=0.01)
