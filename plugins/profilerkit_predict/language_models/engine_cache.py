@@ -7,6 +7,7 @@ of them.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -59,8 +60,8 @@ class EngineCache:
             return self._list_latents(latent)
         alike: dict[CacheLayer, list[CacheLayer]] = {}
         for layer in self.facts.cache.parts:
-            alike.setdefault(replace(layer, path="", bytes_per_entry=0, constant_bytes=0), []).append(layer)
-        return tuple(self._join_layers(layers) for layers in alike.values())
+            alike.setdefault(replace(layer, path=""), []).append(layer)
+        return tuple(itertools.starmap(self._join_layers, alike.items()))
 
     @property
     def bytes_per_token(self) -> float:
@@ -82,16 +83,20 @@ class EngineCache:
             index_entry = self._store(latent.index_bytes) if latent.index_bytes else 0
         return (latents, CacheLayer("keys of the indexer", index_entry, heads=1)) if index_entry else (latents,)
 
-    def _join_layers(self, layers: Sequence[CacheLayer]) -> CacheLayer:
-        """Return layers that grow alike as one part, in the format of the cache."""
-        repeats = self.facts.cache.repeats
-        first = layers[0]
+    def _join_layers(self, one: CacheLayer, layers: Sequence[CacheLayer]) -> CacheLayer:
+        """Return layers that are like ``one`` as one part, in the format of the cache."""
+        count, repeats = len(layers), self.facts.cache.repeats
+        constant_bytes = count * one.constant_bytes
+        if self.facts.is_encoder_decoder or one.heads is not None:  # keys and values, and no state
+            constant_bytes = self._store(constant_bytes)
+        numbers = [number for number in (_find_number(layer.path) for layer in layers) if number is not None]
         return replace(
-            first,
-            path=f"{len(layers)} parts",
-            bytes_per_entry=self._store(sum(layer.bytes_per_entry for layer in layers) // repeats),
-            constant_bytes=sum(layer.constant_bytes for layer in layers),
-            heads=None if first.heads is None else max(1, first.heads // repeats),
+            one,
+            path=f"{count} parts",
+            bytes_per_entry=self._store(count * one.bytes_per_entry // repeats),
+            constant_bytes=constant_bytes,
+            heads=None if one.heads is None else max(1, one.heads // repeats),
+            numbers=tuple(numbers) if len(numbers) == count else (),
         )
 
     def _store(self, entry: int) -> int:
@@ -105,18 +110,21 @@ class EngineCache:
     def count_bytes(self, context: int, batch: int, layout: Layout = ONE_DEVICE) -> int:
         """Return its bytes in blocks after so many tokens of so many sequences, on the fullest device of a layout.
 
-        Tensor parallelism shares the heads: a device has at least one, and latents whole.
+        Tensor parallelism shares the heads: a device has at least one, and latents whole. The stages of a pipeline have
+        the layers in their order, as many each.
         """
-        share_of_layers = layout.compute_stage_share(self.facts.sizes.layers)
         tokens, sequences = self.count_tokens(context), math.ceil(batch / layout.data)
-        total = 0
+        layers = self.facts.sizes.layers
+        of_stages = [0.0] * layout.pipeline
         for part in self.parts:
             # Whole blocks of a common prefix are of all sequences.
             shared = self.count_shared_entries(part) // self.block_size * self.block_size
             entries = sequences * self._count_entries_in_blocks(part, tokens) - (sequences - 1) * shared
             part_bytes = sequences * part.constant_bytes + entries * part.bytes_per_entry
-            total += math.ceil(part.share_out(part_bytes, layout.tensor) * share_of_layers)
-        return total
+            of_device = part.share_out(part_bytes, layout.tensor)
+            for stage in range(layout.pipeline):
+                of_stages[stage] += of_device * layout.compute_stage_share(layers, part.numbers, stage)
+        return math.ceil(max(of_stages))
 
     def _count_entries_in_blocks(self, part: CacheLayer, tokens: int) -> int:
         """Return how many entries the blocks of one sequence have room for, by what the engine keeps of windows."""
@@ -187,6 +195,11 @@ def count_cache_traffic(cache: EngineCache, pieces: Sequence[Piece], tensor_para
         read += part.share_out(part_read, tensor_parallel)
         written += part.share_out(part_written, tensor_parallel)
     return CacheTraffic(read, written)
+
+
+def _find_number(path: str) -> int | None:
+    """Return the number of a layer of a cache in the model: 3 of "layers.3.keys"; None where its path has none."""
+    return next((int(name) for name in path.split(".") if name.isdigit()), None)
 
 
 def _count_added_entries(part: CacheLayer, before: int, new: int) -> int:

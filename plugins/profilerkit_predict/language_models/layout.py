@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,12 +60,21 @@ class Layout:
         of_replica = math.ceil(batch / self.data)
         return math.ceil(of_replica / self.pipeline) if is_decode else of_replica
 
-    def compute_stage_share(self, layers: int | None) -> float:
-        """Return the share of so many layers in the fullest stage: a layer is in one stage whole.
+    def compute_stage_share(self, layers: int | None, numbers: Sequence[int] = (), stage: int = 0) -> float:
+        """Return the share of a stage in some of so many layers, by their numbers; a layer is in one stage whole.
 
-        Of a model whose layers are not known, each stage has the same share.
+        Without numbers it is the share of the fullest stage in all layers; of a model whose layers are not known, each
+        stage has the same.
+
+        >>> Layout(pipeline=4).compute_stage_share(7), Layout(pipeline=4).compute_stage_share(8, [3, 7], stage=1)
+        (0.2857142857142857, 0.5)
         """
-        return math.ceil(layers / self.pipeline) / layers if layers else 1 / self.pipeline
+        if not layers:
+            return 1 / self.pipeline
+        if not numbers:
+            return math.ceil(layers / self.pipeline) / layers
+        last = self.pipeline - 1
+        return sum(min(number * self.pipeline // layers, last) == stage for number in numbers) / len(numbers)
 
     def compute_sent_bytes(
         self, activations: int, reductions: int, expert_layers: int, chosen: int

@@ -87,6 +87,7 @@ class CacheLayer:
         most_read: How many of its entries a step reads at most, as where an indexer chooses them; None for all.
         heads: The heads of keys and values, which devices can share; 1 for latents, which each device has whole. None
             for what any number of devices can share.
+        numbers: Of layers that are joined as one part, their numbers in the model; empty where they are not known.
     """
 
     path: str
@@ -98,6 +99,7 @@ class CacheLayer:
     most_read: int | None = None
     heads: int | None = None
     is_chunked: bool = False
+    numbers: tuple[int, ...] = ()
 
     @property
     def bytes_per_token(self) -> float:

@@ -88,6 +88,15 @@ def test_the_cache_has_a_format_of_its_own(name: str, entry: int) -> None:
     assert cost.cache.count_bytes(32, 2, cost.layout) == cost.cache_bytes(32, 2)
 
 
+def test_keys_and_values_of_constant_size_have_the_format_of_the_cache() -> None:
+    """Those of cross attention, of 50 elements, and those of a layer that keeps three entries of no token."""
+    fp8 = find_weight_format("fp8")
+    crossing = toy_facts(parts=(CacheLayer("cross.0", 0, 100),), encoder_prompt=16)
+    assert StepCost(crossing, DEVICE, cache_format=fp8).cache_bytes(16, 2) == 2 * 50
+    kept = toy_facts(parts=(CacheLayer("layers.0", 8, 3 * 8, heads=2),))
+    assert StepCost(kept, DEVICE, cache_format=fp8).cache_bytes(16) == 16 * 4 + 3 * 4
+
+
 def test_latents_have_the_format_of_the_cache() -> None:
     latent = LatentAttention(layers=2, heads=4, rank=56, rope=8, nope=8, value=8)
     cost = StepCost(toy_facts(latent=latent), DEVICE, cache_format=find_weight_format("fp8"))
@@ -149,7 +158,7 @@ LINKED = DeviceInfo(
 )
 #: Two heads in the cache of 8 bytes a token; matrices of 2,000 bytes, experts of 16,000; width 4 in two layers.
 SHARED = toy_facts(
-    parts=(CacheLayer("layers.0", 8, heads=2),),
+    parts=(CacheLayer("layers.0", 4, heads=2), CacheLayer("layers.1", 4, heads=2)),
     weights=(WeightPart(WeightKind.MATRIX, 1000, 2000, "bfloat16"), EXPERTS),
     width=4,
     layers=2,
@@ -268,15 +277,25 @@ def test_the_fullest_stage_of_a_pipeline_has_whole_layers() -> None:
 
     In three stages a third is in each, and so is a third of all weights, which is more than the matrices of a layer.
     """
-    cost = StepCost(toy_facts(layers=3), DEVICE)
+    cost = StepCost(toy_facts(layers=3, parts=tuple(CacheLayer(f"layers.{index}", 8) for index in range(3))), DEVICE)
     two, three = (count_memory(cost, 8, 32, 64, 0.0, Layout(pipeline=stages)) for stages in (2, 3))
-    assert (two.weights, two.cache) == (1334, 8 * 32 * 8 * 2 / 3 // 1 + 1)  # 2,000 bytes of matrices, 2,048 of cache
-    assert (three.weights, three.cache) == (2600 / 3 // 1 + 1, 8 * 32 * 8 / 3 // 1 + 1)
+    assert (two.weights, two.cache) == (1334, 8 * 32 * 8 * 2)  # 2,000 bytes of matrices
+    assert (three.weights, three.cache) == (2600 / 3 // 1 + 1, 8 * 32 * 8)
+
+
+@pytest.mark.parametrize(("stages", "fullest"), [(2, 8 * 32 + 3 * 100), (4, 8 * 32 + 100), (8, 8 * 32)])
+def test_a_stage_has_the_cache_of_its_own_layers(stages: int, fullest: int) -> None:
+    """Two of eight layers have attention, of 8 bytes a token, and six a state of 100 bytes."""
+    parts = [CacheLayer(f"layers.{index}", *((8, 0) if index in (3, 7) else (0, 100))) for index in range(8)]
+    cost = StepCost(toy_facts(layers=8, parts=tuple(parts)), DEVICE)
+    assert count_memory(cost, 1, 32, 64, 0.0, Layout(pipeline=stages)).cache == fullest
 
 
 def test_stages_are_no_more_than_layers() -> None:
     """A cache of 2,000,000 bytes in three layers: 666,667 fit on each of three; four times as much never fits."""
-    cost = StepCost(toy_facts(layers=3, longest_context=None), DEVICE, layout=Layout(pipeline=2), block_size=1)
+    parts = tuple(CacheLayer(f"layers.{index}", size) for index, size in enumerate((3, 3, 2)))
+    facts = toy_facts(layers=3, longest_context=None, parts=parts)
+    cost = StepCost(facts, DEVICE, layout=Layout(pipeline=2), block_size=1)
     assert fit(cost, 1, 250_000, 16, 0.0).needed_devices == 3
     assert fit(cost, 1, 1_000_000, 16, 0.0).needed_devices is None
     with pytest.raises(ArgumentError, match=r"parallel='pp4': Toy has 3 layers, .* give pp3 or less"):
