@@ -96,9 +96,12 @@ def test_ranks_that_differ_are_traced(
 ) -> None:
     """Stages are found by what is sent, whatever they are called: here along "pp"."""
     profiled: list[int] = []
-    monkeypatch.setattr(
-        execution_traces, "profile", lambda *given, rank, **more: profiled.append(rank) or {"rank_step": make_step()}
-    )
+
+    def profile(*given: Any, rank: int, **more: Any) -> Any:
+        profiled.append(rank)
+        return {"rank_step": make_step()}
+
+    monkeypatch.setattr(execution_traces, "profile", profile)
     execution_traces.write_execution_traces("train.py:build", mesh=MESH, folder=tmp_path, differ=differ)
     assert profiled == traced
     with pytest.raises(ArgumentError, match=r"differ=\['ep'\]: give dimensions of the mesh, pp, dp, tp"):
