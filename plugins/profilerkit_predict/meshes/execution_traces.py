@@ -104,7 +104,7 @@ def _trace_ranks(
     differing = differing | {dimension for collective in sent for dimension in collective.dimensions}
     kinds: dict[tuple[int, ...], list[Task]] = {}
     for rank in range(prod(mesh.values())):
-        kind = tuple(place for dimension, place in find_places(rank, mesh).items() if dimension in differing)
+        kind = tuple(index for dimension, index in find_places(rank, mesh).items() if dimension in differing)
         if kind not in kinds:
             kinds[kind] = trace(rank) if rank else first
         yield kinds[kind]
