@@ -76,8 +76,11 @@ def resample_areas(planes: int, *lengths: tuple[int, int]) -> Cost:
 
 
 def smooth_reach(reach: int, length: int, resized: int) -> int:
-    """Return the neighbours of an antialiased resampling along a dimension: they reach further the more it shrinks."""
-    return math.ceil(reach * max(1.0, length / resized))
+    """Return the neighbours of an antialiased resampling along a dimension: they reach further the more it shrinks.
+
+    There are no more of them than there are elements.
+    """
+    return min(length, math.ceil(reach * max(1.0, length / resized)))
 
 
 def smooth_resample(along_width: int, width: int, outputs: int, height: int) -> Cost:

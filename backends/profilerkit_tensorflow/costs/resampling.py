@@ -65,8 +65,8 @@ def scale_and_translate(call: OpCall) -> Cost:
     batch, height, width, channels = call.inputs[0]
     _, resized_height, resized_width, _ = call.outputs[0]
     reach, is_antialiased = _REACH[kernel], call.attribute("antialias")
-    rows = pooling.smooth_reach(reach, height if is_antialiased else resized_height, resized_height)
-    columns = pooling.smooth_reach(reach, width if is_antialiased else resized_width, resized_width)
+    rows = pooling.smooth_reach(reach, height, resized_height if is_antialiased else height)
+    columns = pooling.smooth_reach(reach, width, resized_width if is_antialiased else width)
     between = batch * resized_height * width * channels  # once the height is resized, and the width is not
     return pooling.smooth_resample(between, rows, call.outputs[0].numel, columns)
 

@@ -27,6 +27,8 @@ def cases() -> Iterator[Case]:
     yield case(lambda: Cost(0, pooling.smooth_reach(2, 10, 4) * convention.ADD), ADD=5)  # 2 * 2.5
     yield case(lambda: Cost(0, pooling.smooth_reach(2, 10, 3) * convention.ADD), ADD=7)  # 2 * 3.33, rounded up
     yield case(lambda: Cost(0, pooling.smooth_reach(2, 4, 10) * convention.ADD), ADD=2)
+    yield case(lambda: Cost(0, pooling.smooth_reach(4, 3, 10) * convention.ADD), ADD=3)  # there are no more than 3
+    yield case(lambda: Cost(0, pooling.smooth_reach(6, 8, 4) * convention.ADD), ADD=8)  # nor 12 of 8
     yield case(lambda: pooling.smooth_resample(5, 3, 7, 2), MULTIPLY=5 * 3 + 7 * 2, ADD=5 * 2 + 7)
     yield case(lambda: pooling.smooth_resample_gradient(7, 2, 5, 3), MULTIPLY=14 + 15, ADD=14 + 15)
     yield case(lambda: pooling.grid_sample_gradient(3, 1, 2, True, True), ADD=3)
