@@ -101,7 +101,7 @@ register_free(
 register_free(
     "prims",
     """
-    as_strided as_strided_scatter cat collapse copy_strided copy_to device_put fill full_like item reshape
+    as_strided as_strided_scatter cat clone collapse copy_strided copy_to device_put fill full_like item reshape
     resize rev _sink_tokens shift_left shift_right_arithmetic convert_element_type
     """,
 )

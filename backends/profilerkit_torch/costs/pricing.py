@@ -61,17 +61,24 @@ def op_cost(func: Any, kind: Kind, args: Any, kwargs: Any, result: Any) -> Cost 
 
 
 def _price_elements(func: Any, counted: torch.Tensor, args: Any, kwargs: Any, result: Any) -> Cost:
-    """Return the cost of an operator that does the same for each element of a tensor.
-
-    ``add(x, y, alpha=2)``, a sum with a factor, multiplies each element of y; of a number y it does so once.
-    """
+    """Return the cost of an operator that does the same for each element of a tensor."""
     name, elements = schema_name(func), count_stored_elements(counted)
-    has_factor = kwargs.get("alpha", 1) != 1 and isinstance(args[1], torch.Tensor)
-    scaled = elements if has_factor else 0
-    return apply_formula(
-        lambda: Cost(0, elements * count_operations(name) + scaled * constants.MULTIPLY),
-        find_numbers(args, kwargs, result),
-    )
+
+    def count() -> Cost:
+        factor = constants.MULTIPLY if _multiplies_tensor(name, args, kwargs) else 0
+        return Cost(0, elements * (count_operations(name) + factor))
+
+    return apply_formula(count, find_numbers(args, kwargs, result))
+
+
+def _multiplies_tensor(name: str, args: Any, kwargs: Any) -> bool:
+    """Return whether an operator is a sum with a factor of a tensor; one of a number is multiplied once.
+
+    ``add(x, y, alpha)`` and ``sub(x, y, alpha)`` multiply y, but ``rsub(x, y, alpha)``, which is ``y - alpha * x``, x.
+    """
+    if name == "aten::rsub":
+        return kwargs.get("alpha", args[2] if len(args) > 2 else 1) != 1
+    return kwargs.get("alpha", 1) != 1 and isinstance(args[1], torch.Tensor)
 
 
 def _price_by_formula(func: Any, formula: Formula, args: Any, kwargs: Any, result: Any) -> Cost | None:

@@ -64,6 +64,9 @@ def test_every_registered_operator_exists() -> None:
         (partial(torch.rsub, alpha=0.5), 2),
         (lambda x, y: x.clone().add_(y, alpha=2), 2),
         (lambda x, y: torch.add(x, 3, alpha=2), 1),  # of a number it is multiplied once
+        (lambda x, y: torch.sub(x, 3, alpha=2), 1),
+        (lambda x, y: torch.rsub(x, 3, alpha=2), 2),  # 3 - 2 * x
+        (lambda x, y: torch.rsub(x, 3), 1),
     ],
 )
 def test_a_sum_with_a_factor_takes_two_operations(function: Function, operations: int) -> None:

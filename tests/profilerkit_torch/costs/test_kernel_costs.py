@@ -269,6 +269,8 @@ def test_a_ctc_loss_goes_through_two_states_for_each_label_and_one_more() -> Non
         (F.multi_margin_loss, (ones(2, 3), torch.tensor([0, 1])), 4 * 6),
         (lambda x, y: F.multi_margin_loss(x, y, p=2, weight=x[0]), (ones(2, 3), torch.tensor([0, 1])), 6 * 6),
         (lambda x: F.interpolate(x, (2, 2), mode="bilinear", antialias=True), (ones(1, 1, 4, 4),), 8 * 7 + 4 * 7),
+        (lambda x: F.interpolate(x, (3, 3), mode="bicubic", antialias=True), (ones(1, 1, 2, 2),), 6 * 3 + 9 * 3),
+        (torch.ops.prims.clone, (ones(2, 3),), 0),
         (lambda x: F.fractional_max_pool2d(x, 2, output_size=2), (ones(1, 3, 4, 4),), 3 * 4 * 4),
         (lambda x: torch.renorm(x, 2, 0, 1.0), (ones(2, 3),), 3 * 6),
         (lambda x: torch.polar(x, x), (ones(2, 3),), 4 * 6),
