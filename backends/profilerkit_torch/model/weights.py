@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -15,7 +17,7 @@ from ..compat.tensors import storage_address
 from ..costs.shapes import is_plain, replace_by_shapes
 from .tensors import PLAIN_TYPES, count_numbers, count_stored_bytes
 
-__all__ = ["find_spans", "identify_weight", "note_quantization", "weight_record"]
+__all__ = ["count_shared_bytes", "find_spans", "identify_weight", "note_quantization", "weight_record"]
 
 #: Dtypes of which a plain tensor's elements are the numbers that it stands for: name and bytes of each.
 _ORDINARY = {
@@ -76,15 +78,37 @@ def _name_dtype(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 
 
-def identify_weight(tensor: torch.Tensor) -> Any:
-    """Return what two parameters share exactly where they are tied: the same elements of the same storage."""
+class Elements(NamedTuple):
+    """Which elements of a storage a weight is, in whatever order: tied weights have equal ones.
+
+    Attributes:
+        storage: The address of the storage.
+        offset: The first element.
+        spans: Which elements after it, as `find_spans` returns them.
+        size: The bytes of an element.
+    """
+
+    storage: int
+    offset: int
+    spans: tuple[tuple[int, int], ...]
+    size: int
+
+    @property
+    def run(self) -> range:
+        """The bytes from its first to its last element."""
+        last = self.offset + sum(stride * (length - 1) for stride, length in self.spans)
+        return range(self.offset * self.size, (last + 1) * self.size)
+
+
+def identify_weight(tensor: torch.Tensor) -> Elements | int:
+    """Return what two parameters share exactly where they are tied: their elements, or the ``id`` of the tensor."""
     if is_unsized(tensor) or not tensor.numel():
         return id(tensor)
     try:
         storage = storage_address(tensor.untyped_storage())
     except (NotImplementedError, RuntimeError):  # sparse and other tensors without one storage
         return id(tensor)
-    return storage, tensor.storage_offset(), find_spans(tensor)
+    return Elements(storage, tensor.storage_offset(), find_spans(tensor), tensor.element_size())
 
 
 def find_spans(tensor: torch.Tensor) -> tuple[tuple[int, int], ...]:
@@ -103,6 +127,34 @@ def find_spans(tensor: torch.Tensor) -> tuple[tuple[int, int], ...]:
         elif size > 1:
             spans.append((stride, size))
     return tuple(spans)
+
+
+def count_shared_bytes(identities: Iterable[Any]) -> dict[Any, int]:
+    """Return how many bytes of weights are in weights before them too, as of views of one another.
+
+    A view with gaps, such as a column of a matrix, is in all of one of them, or counts in full.
+    """
+    weights = [identity for identity in identities if isinstance(identity, Elements)]
+    views = Counter(weight.storage for weight in weights)
+    covered: defaultdict[int, list[range]] = defaultdict(list)  # the bytes of a storage, in runs that do not touch
+    shared: dict[Any, int] = {}
+    for weight in weights:
+        if views[weight.storage] > 1:
+            runs, run = covered[weight.storage], weight.run
+            nbytes = math.prod(length for _, length in weight.spans) * weight.size
+            if nbytes == len(run):
+                shared[weight] = _cover(runs, run)
+            elif any(run.start in other and run[-1] in other for other in runs):
+                shared[weight] = nbytes
+    return shared
+
+
+def _cover(runs: list[range], run: range) -> int:
+    """Add a run to others, joined with those that it touches; return how much of it was in one of them."""
+    touched = [other for other in runs if other.start <= run.stop and run.start <= other.stop]
+    runs[:] = [other for other in runs if other not in touched]
+    runs.append(range(min(part.start for part in (run, *touched)), max(part.stop for part in (run, *touched))))
+    return sum(min(other.stop, run.stop) - max(other.start, run.start) for other in touched)
 
 
 def note_quantization(model: torch.nn.Module) -> Iterator[str]:

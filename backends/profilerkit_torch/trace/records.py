@@ -27,7 +27,7 @@ from ..model.keras_layers import find_trained_ids, list_reported_weights
 from ..model.packed_weights import list_own_weights, list_packed_weights
 from ..model.scripts import type_name
 from ..model.tensors import PLAIN_TYPES
-from ..model.weights import weight_record
+from ..model.weights import count_shared_bytes, weight_record
 
 __all__ = ["layer_records", "tensor_info", "tensor_infos"]
 
@@ -67,7 +67,27 @@ def layer_records(inventory: Inventory, calls: dict[str, list[LayerCall]]) -> tu
                 write_settings(module) if is_keras_layer else _read_configuration(module),
             )
         )
-    return tuple(records)
+    return tuple(_count_views_once(records, identities))
+
+
+def _count_views_once(records: list[LayerRecord], identities: dict[Any, int]) -> list[LayerRecord]:
+    """Return records in which weights that are views of one another count what is stored of them once.
+
+    What two have, the first has; parameters go before buffers.
+    """
+    parameters = {weight.identity for layer in records for weight in layer.parameters}
+    in_order = sorted(identities, key=lambda identity: identities[identity] not in parameters)
+    shared = {identities[identity]: nbytes for identity, nbytes in count_shared_bytes(in_order).items() if nbytes}
+
+    def count_rest(weight: WeightRecord) -> WeightRecord:
+        nbytes = weight.bytes - shared.get(weight.identity, 0)
+        return replace(weight, count=weight.count * nbytes // max(weight.bytes, 1), bytes=nbytes)
+
+    def count_rests(layer: LayerRecord) -> LayerRecord:
+        parameters, buffers = tuple(map(count_rest, layer.parameters)), tuple(map(count_rest, layer.buffers))
+        return replace(layer, parameters=parameters, buffers=buffers)
+
+    return list(map(count_rests, records)) if shared else records
 
 
 def _read_weights(module: nn.Module, identities: dict[Any, int], is_packing: bool) -> _Weights:

@@ -171,36 +171,52 @@ def test_tied_weights_count_once() -> None:
     assert [row["params"] for row in found.table] == [80, 80, 80]
 
 
-#: Other views of all elements of a matrix of six by eight, each of which is that matrix.
-SAME_ELEMENTS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+#: Views of a matrix of six by eight: all or some of its 48 elements, in whatever order.
+VIEWS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "itself": lambda w: w,
     "its transpose": lambda w: w.t(),
     "its elements in a row": lambda w: w.view(-1),
     "its transpose as a filter": lambda w: w.t()[:, :, None, None],
     "three dimensions, the first one last": lambda w: w.view(2, 3, 8).permute(1, 2, 0),
-}
-OTHER_ELEMENTS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "all but a row": lambda w: w[1:],
     "every second column": lambda w: w[:, ::2],
     "every second column of its transpose": lambda w: w.t()[:, ::2],
-    "a copy of its transpose": lambda w: w.t().clone(),
+    "the bytes of its last row": lambda w: w[5].view(torch.bfloat16),
 }
 
 
-@pytest.mark.parametrize("other", [*SAME_ELEMENTS, *OTHER_ELEMENTS])
-def test_parameters_over_the_same_elements_are_one_in_whatever_order(other: str) -> None:
+@pytest.mark.parametrize("view", VIEWS.values(), ids=VIEWS)
+def test_parameters_over_elements_of_another_one_count_once(view: Callable[[torch.Tensor], torch.Tensor]) -> None:
     model = Call(lambda self, x: x)
     model.first = nn.Parameter(torch.zeros(6, 8))
-    view = {**SAME_ELEMENTS, **OTHER_ELEMENTS}[other](model.first.data)
-    model.second = nn.Parameter(view)
-    assert trace_complete(model, x()).total_params == 48 + (view.numel() if other in OTHER_ELEMENTS else 0)
+    model.second = nn.Parameter(view(model.first.data))
+    found = trace_complete(model, x())
+    assert (found.total_params, found.size_bytes) == (48, 192)
 
 
-def test_views_of_one_storage_are_distinct_parameters() -> None:
-    flat = torch.zeros(16)
-    model = Call(lambda self, x: x * self.first * self.second)
-    model.first, model.second = nn.Parameter(flat[:8]), nn.Parameter(flat[8:])
+@pytest.mark.parametrize("kind", [nn.Parameter, nn.Buffer])
+def test_views_that_overlap_count_what_they_cover(kind: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    """20 and 16 of 24 floats, in a buffer of the parent that is met before them, or a parameter."""
+    flat = torch.zeros(24)
+    model = nn.Sequential(Call(lambda self, x: x))
+    model.flat = kind(flat)
+    model[0].first, model[0].second = nn.Parameter(flat[:20]), nn.Parameter(flat[8:])
+    found = trace_complete(model, x())
+    assert (found.total_params, found.size_bytes) == (24, 96)
+
+
+@pytest.mark.parametrize("cut", [lambda w: (w[:8], w[8:]), lambda w: (w.view(4, 4)[:, :2], w.view(4, 4)[:, 2:])])
+def test_views_that_do_not_overlap_are_distinct_parameters(cut: Callable[[torch.Tensor], Any]) -> None:
+    model = Call(lambda self, x: x * self.first.sum() * self.second.sum())
+    model.first, model.second = map(nn.Parameter, cut(torch.zeros(16)))
     assert trace_complete(model, x()).total_params == 16
+
+
+def test_a_copy_is_another_parameter() -> None:
+    model = Call(lambda self, x: x)
+    model.first = nn.Parameter(torch.zeros(6, 8))
+    model.second = nn.Parameter(model.first.data.t().clone())
+    assert trace_complete(model, x()).total_params == 96
 
 
 def test_frozen_weights_count_but_are_not_trainable() -> None:
