@@ -77,7 +77,7 @@ def _multiplies_tensor(name: str, args: Any, kwargs: Any) -> bool:
     ``add(x, y, alpha)`` and ``sub(x, y, alpha)`` multiply y, but ``rsub(x, y, alpha)``, which is ``y - alpha * x``, x.
     """
     if name == "aten::rsub":
-        return kwargs.get("alpha", args[2] if len(args) > 2 else 1) != 1
+        return bool(kwargs.get("alpha", args[2] if len(args) > 2 else 1) != 1)
     return kwargs.get("alpha", 1) != 1 and isinstance(args[1], torch.Tensor)
 
 

@@ -108,7 +108,7 @@ def identify_weight(tensor: torch.Tensor) -> Elements | int:
         storage = storage_address(tensor.untyped_storage())
     except (NotImplementedError, RuntimeError):  # sparse and other tensors without one storage
         return id(tensor)
-    return Elements(storage, tensor.storage_offset(), find_spans(tensor), tensor.element_size())
+    return Elements(storage, int(tensor.storage_offset()), find_spans(tensor), tensor.element_size())
 
 
 def find_spans(tensor: torch.Tensor) -> tuple[tuple[int, int], ...]:
