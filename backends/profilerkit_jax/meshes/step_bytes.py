@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from math import prod
 from typing import Any, NamedTuple
 
 from profilerkit import ModelTrace
 from profilerkit.trace.records import LayerRecord, MemoryTimeline
 from profilerkit_predict.meshes.records import Purpose, sum_parts
 
+from ..model.arrays import count_bytes
 from ..model.calls import is_trained
 from ..model.subject import Leaf
 from .device_program import Memory
@@ -93,4 +93,4 @@ def _sum_layer_weights(layers: Iterable[LayerRecord]) -> Counter[Purpose]:
 
 
 def _count_bytes(arrays: Iterable[Any]) -> int:
-    return sum(prod(array.shape) * int(array.dtype.itemsize) for array in arrays)
+    return sum(count_bytes(array.shape, array.dtype) for array in arrays)

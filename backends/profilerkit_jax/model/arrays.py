@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
-__all__ = ["ArrayTree", "count_nonzero", "is_array", "is_float", "make_struct", "name_path"]
+__all__ = ["ArrayTree", "count_bytes", "count_nonzero", "is_array", "is_float", "make_struct", "name_path"]
 
 
 def is_array(value: Any) -> bool:
@@ -21,6 +22,13 @@ def is_array(value: Any) -> bool:
 def is_float(value: Any) -> bool:
     """Return whether the elements of an array are floating-point or complex numbers."""
     return bool(jax.numpy.issubdtype(value.dtype, jax.numpy.inexact))
+
+
+def count_bytes(shape: Sequence[int], dtype: Any) -> int:
+    """Return the bytes of an array on a device, where XLA packs numbers of 2 and 4 bits; 0 for a token."""
+    itemsize = int(getattr(dtype, "itemsize", 0))
+    bits = jax.dtypes.itemsize_bits(dtype) if itemsize == 1 else 8 * itemsize
+    return math.ceil(math.prod(shape) * bits / 8)
 
 
 def count_nonzero(array: Any) -> int:

@@ -15,7 +15,7 @@ from profilerkit.costs import Shape
 from profilerkit.error_text import shown
 from profilerkit.trace.records import WeightRecord, distinct
 
-from .arrays import count_nonzero, is_float
+from .arrays import count_bytes, count_nonzero, is_float
 from .subject import Leaf, Subject
 
 __all__ = ["list_constants", "list_weights", "optimizer_bytes", "zero_weights"]
@@ -55,9 +55,9 @@ def _find_depth(leaf: Leaf, types: Mapping[str, str]) -> int:
 
 
 def _record(name: str, identity: int, value: Any, trainable: bool, persistent: bool) -> WeightRecord:
-    shape, dtype = Shape(int(size) for size in value.shape), value.dtype
-    size = shape.numel * int(getattr(dtype, "itemsize", 0))
-    return WeightRecord(name, identity, shape.numel, size, str(dtype), trainable, persistent, tuple(shape))
+    shape = Shape(int(size) for size in value.shape)
+    size = count_bytes(shape, value.dtype)
+    return WeightRecord(name, identity, shape.numel, size, str(value.dtype), trainable, persistent, tuple(shape))
 
 
 # Numbers that no pass is needed for -----------------------------------------------------------------------------------
@@ -85,4 +85,4 @@ def optimizer_bytes(optimizer: Any, weights: Sequence[WeightRecord]) -> Optimize
     trained = [weight for weight in distinct(weights) if weight.trainable]
     parameters = [jax.ShapeDtypeStruct(weight.shape, jax.numpy.dtype(weight.dtype)) for weight in trained]
     state = jax.eval_shape(optimizer.init, parameters)
-    return OptimizerBytes(sum(prod(leaf.shape) * leaf.dtype.itemsize for leaf in jax.tree.leaves(state)))
+    return OptimizerBytes(sum(count_bytes(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(state)))

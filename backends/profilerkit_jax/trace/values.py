@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -15,15 +14,12 @@ from profilerkit.costs import Cost, Shape
 from profilerkit.trace.bounds import Branch, Choice
 from profilerkit.trace.records import TensorInfo
 
+from ..model.arrays import count_bytes
+
 __all__ = ["NO_WORK", "Executed", "PendingChoice", "Value", "Work", "give_to_last"]
 
 #: The cost of what only moves or names values.
 NO_WORK = Cost(0, 0)
-
-
-def _count_bytes(shape: tuple[int, ...], dtype: Any) -> int:
-    """Return the bytes of an array; 0 for what has no elements of a size, such as a token."""
-    return math.prod(shape) * int(getattr(dtype, "itemsize", 0))
 
 
 @dataclass(eq=False)
@@ -59,7 +55,7 @@ class Value:
         """Return the value of an abstract value: an array, a reference to one, or a token."""
         shape = Shape(int(size) for size in getattr(aval, "shape", ()))
         dtype = getattr(aval, "dtype", None)
-        return cls(number, shape, "token" if dtype is None else str(dtype), _count_bytes(shape, dtype), **facts)
+        return cls(number, shape, "token" if dtype is None else str(dtype), count_bytes(shape, dtype), **facts)
 
     @classmethod
     def literal(cls, number: int, aval: Any, value: Any) -> Value:
