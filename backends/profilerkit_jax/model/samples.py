@@ -19,6 +19,13 @@ _PRODUCTS = ("Dense", "GRUCell", "LSTMCell", "Linear")
 _NORMALIZATIONS = ("LayerNorm", "RMSNorm")
 #: Of Equinox, over the features of one sequence; Flax's have other names, and batches of any number of dimensions.
 _ATTENTION = "MultiheadAttention"
+#: Of Equinox, with the dimensions of one sample; Flax has no such layers.
+_POOLINGS = {
+    f"{kind}Pool{rank}d": InputLayout(rank + 1)
+    for kind in ("AdaptiveAvg", "AdaptiveMax", "Avg", "Max")
+    for rank in (1, 2, 3)
+}
+_GROUPS = "GroupNorm"
 _ASSUMED = (
     "the inputs have one dimension, and no layer says whether it is the batch: it counts as a batch of {length}, "
     "though they may be one sample"
@@ -64,7 +71,9 @@ def _list_shapes(inputs: ModelInputs) -> list[tuple[int, ...]]:
 
 
 def _may_have_one_sample(subject: Subject, shapes: Collection[tuple[int, ...]]) -> bool:
-    """Return whether a weight has as many dimensions as an input or one more, as where a layer takes one sample."""
+    """Return whether a weight has as many dimensions as an input or one more, or a layer takes a sample of any."""
+    if not {_GROUPS, *_POOLINGS}.isdisjoint(subject.types.values()):
+        return True
     ranks = {len(leaf.value.shape) for leaf in subject.leaves}
     return any(shape and (len(shape) in ranks or len(shape) + 1 in ranks) for shape in shapes)
 
@@ -79,10 +88,20 @@ def _find_layout(layer: LayerRecord) -> InputLayout | None:
     weight_rank = max((len(weight.shape) for weight in layer.parameters), default=0)
     if layer.type == _ATTENTION:
         return InputLayout(2, is_sequence=True)
+    if layer.type == _GROUPS:
+        return _find_layout_of_groups(layer)
     if layer.type in _NORMALIZATIONS:
         return InputLayout(weight_rank, only_single=True)
     if layer.type in _CONVOLUTIONS and weight_rank > 2:
         return InputLayout(weight_rank - 1)
     if layer.type in _PRODUCTS and weight_rank == 2:
         return InputLayout(1, only_single=True)
-    return None
+    return _POOLINGS.get(layer.type)
+
+
+def _find_layout_of_groups(layer: LayerRecord) -> InputLayout | None:
+    """Return that one sample has all dimensions, if the channels that Equinox has a "weight" for come first alone."""
+    channels = next((weight.count for weight in layer.parameters if weight.name == "weight"), None)
+    taken = layer.calls[0].inputs[0].shape if layer.calls else ()
+    is_sample = channels in taken[:1] and channels not in taken[1:2]
+    return InputLayout(len(taken)) if is_sample else None

@@ -70,6 +70,26 @@ CASES: dict[str, tuple[Callable[[], Any], Any, int]] = {
     ),
     "equinox, one sequence that attends to itself": (lambda: Attending(attention()), ones(6, 8), 1),
     "equinox, a batch of sequences": (lambda: eqx.filter_vmap(Attending(attention())), ones(3, 6, 8), 3),
+    "equinox, one picture that is pooled": (lambda: eqx.nn.MaxPool2d(2), ones(3, 8, 8), 1),
+    "equinox, one picture that is pooled to a size": (lambda: eqx.nn.AdaptiveAvgPool2d(2), ones(3, 8, 8), 1),
+    "equinox, a batch of pooled pictures": (lambda: eqx.filter_vmap(eqx.nn.AvgPool2d(2)), ones(5, 3, 8, 8), 5),
+    "equinox, one picture that is normalized in groups": (lambda: eqx.nn.GroupNorm(2, 4), ones(4, 8, 8), 1),
+    "equinox, one row that is normalized in groups": (lambda: eqx.nn.GroupNorm(2, 4), ones(4), 1),
+    "equinox, a pooling before a product": (
+        lambda: eqx.nn.Sequential([eqx.nn.MaxPool1d(2), eqx.nn.Lambda(jax.numpy.ravel), eqx.nn.Linear(9, 2, key=KEY)]),
+        ones(3, 4),
+        1,
+    ),
+    "equinox, a batch that is normalized in groups": (
+        lambda: eqx.filter_vmap(eqx.nn.GroupNorm(2, 4)),
+        ones(5, 4, 8, 8),
+        5,
+    ),
+    "nnx, a batch that is normalized in groups": (
+        lambda: nnx.GroupNorm(4, num_groups=2, rngs=nnx.Rngs(0)),
+        ones(3, 8, 4),
+        3,
+    ),
     "nnx, one row that is normalized": (lambda: nnx.LayerNorm(8, rngs=nnx.Rngs(0)), ones(8), 1),
     "nnx, a batch of normalized rows": (lambda: nnx.LayerNorm(8, rngs=nnx.Rngs(0)), ones(6, 8), 6),
     "linen, one row by its mean square": (lambda: linen(nn.RMSNorm(), ones(8)), ones(8), 1),
@@ -117,6 +137,7 @@ def test_a_sample_without_a_batch_dimension_makes_no_batch() -> None:
         (lambda x: x * x, ones(1), False),
         (eqx.nn.LayerNorm(8), ones(8), False),
         (eqx.filter_vmap(eqx.nn.LayerNorm(8)), ones(5, 8), False),
+        (eqx.nn.GroupNorm(2, 8), ones(8), False),
     ],
 )
 def test_a_batch_that_is_assumed_is_noted(model: Any, inputs: Any, is_noted: bool) -> None:
