@@ -105,6 +105,7 @@ class Remembers(keras.layers.Layer):  # type: ignore[misc]
         self.latest: deque[Any] = deque(maxlen=2)
         self.numbers: set[int] = set()
         self.by_name: OrderedDict[str, int] = OrderedDict()
+        self.text, self.counts, self.count = bytearray(), [np.zeros(2)], np.zeros(())
 
     def call(self, x: Any) -> Any:
         self.numbers.add(len(self.calls))
@@ -112,6 +113,9 @@ class Remembers(keras.layers.Layer):  # type: ignore[misc]
         self.latest.append(x)
         self.by_name.clear()
         self.by_name["calls"] = len(self.calls)
+        self.text += b"x"
+        self.counts[0] += 1
+        self.count += 1
         return x
 
 
@@ -119,10 +123,13 @@ def test_what_a_layer_notes_in_containers_is_put_back() -> None:
     layer = Remembers()
     model = stack_layers((3,), layer)
     layer.calls, layer.latest, layer.numbers = [1.0, 2.0], deque([1.0, 2.0], maxlen=2), {0, 1}
-    layer.by_name = OrderedDict(first=1, calls=2)
+    layer.by_name, layer.text = OrderedDict(first=1, calls=2), bytearray(b"abc")
+    layer.counts[0][:] = 5
+    layer.count[()] = 6
     profile(model, ones(2, 3), metrics=["macs"], strict=True)
     assert (layer.calls, layer.latest, layer.numbers) == ([1.0, 2.0], deque([1.0, 2.0]), {0, 1})
     assert list(layer.by_name.items()) == [("first", 1), ("calls", 2)]
+    assert (layer.text, layer.counts[0].tolist(), layer.count) == (b"abc", [5, 5], 6)
 
 
 def test_inputs_as_the_model_declares_them() -> None:

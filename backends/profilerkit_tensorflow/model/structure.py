@@ -19,8 +19,8 @@ __all__ = ["fingerprint", "read_structure"]
 
 #: Functions that keep a trace of TensorFlow's for each kind of argument.
 _FUNCTIONS = (tf.types.experimental.PolymorphicFunction, tf.types.experimental.ConcreteFunction)
-#: What is written down by its identity alone; numpy's arrays change in place.
-_WHOLE = tuple(kind for kind in (*_FUNCTIONS, *NOT_FOLLOWED) if kind is not np.ndarray)
+#: What is written down by its identity alone.
+_WHOLE = (*_FUNCTIONS, *NOT_FOLLOWED)
 
 
 def read_structure(model: Any) -> list[Any]:

@@ -1,7 +1,7 @@
 """The state that a model holds: a walk over its layers, modules and variables, and over their attributes.
 
 Layers, modules, trackers, metrics and optimizers are followed at any depth; other objects only a few steps away from
-one of those. Data sets, arrays, tensors, graphs and Python modules are not followed; of the globals of a function, or
+one of those. Data sets, tensors, graphs and Python modules are not followed; of the globals of a function, or
 of a method of the user, only those that its code names are.
 """
 
@@ -21,12 +21,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
+from numpy.typing import NDArray
 
 from profilerkit.process.object_facts import list_slots
 
 from ..compat.variables import MethodTarget, ResourceVariable
 from .snapshots import (
     MISSING,
+    ArraySnapshot,
+    BytesSnapshot,
     CacheSnapshot,
     CellSnapshot,
     ClassSnapshot,
@@ -56,11 +59,13 @@ _BUILT_IN = ("builtins", "abc", "typing", "collections", "functools", "enum", "w
 _DEPTH = 4
 #: Longer containers are mostly vocabularies: their items are kept, and followed only if they are layers.
 _LONGEST_FOLLOWED = 1000
+#: Larger arrays are not copied.
+_MOST_ARRAY_BYTES = 2**20
 _types = tf.types.experimental
 #: Types with attributes that no model changes.
 NOT_FOLLOWED: tuple[type, ...] = (
     *(types.ModuleType, BaseException, enum.Enum, Signature, logging.Logger, threading.Thread, weakref.ref),
-    *(np.ndarray, np.generic, tf.Tensor, tf.RaggedTensor, tf.SparseTensor, tf.IndexedSlices),
+    *(np.generic, tf.Tensor, tf.RaggedTensor, tf.SparseTensor, tf.IndexedSlices),
     *(_types.TraceType, _types.AtomicFunction, tf.Graph, tf.Operation, tf.DType, tf.TensorShape, tf.TypeSpec),
     *(tf.data.Dataset, tf.data.Iterator, tf.distribute.Strategy, tf.summary.SummaryWriter),
 )
@@ -150,6 +155,7 @@ class HeldState:
             (tf.Variable, self._visit_variable),
             *((kind, self._visit_container) for kind in (dict, list, deque, set)),
             (tuple, tuple.__iter__),
+            *((kind, self._visit_array) for kind in (np.ndarray, bytearray)),
             (types.FunctionType, self._visit_function),
             (CACHED_FUNCTION, self._visit_cached_function),
             (_types.ConcreteFunction, self._visit_concrete_function),
@@ -200,6 +206,13 @@ class HeldState:
         kind = type(container)
         has_attributes = kind.__dictoffset__ and name_package(kind) != "keras"
         return (*items, *self._visit_object(container)) if has_attributes else items
+
+    def _visit_array(self, array: NDArray[Any] | bytearray) -> Iterable[Any]:
+        if isinstance(array, bytearray):
+            self.snapshots.append(BytesSnapshot(array, bytes(array)))
+        elif array.flags.writeable and array.nbytes <= _MOST_ARRAY_BYTES:
+            self.snapshots.append(ArraySnapshot(array, array.copy()))
+        return ()
 
     def _visit_cell(self, cell: types.CellType) -> Iterable[Any]:
         try:

@@ -132,6 +132,7 @@ _SWITCHES: tuple[_Switch, ...] = (
     _Switch(tf.debugging.is_traceback_filtering_enabled, _put_traceback_filtering),
     _Switch(np.geterr, lambda how: np.seterr(**how)),
     _Switch(np.geterrcall, np.seterrcall),
+    _Switch(np.get_printoptions, lambda options: np.set_printoptions(**options)),
     _Switch(sys.getrecursionlimit, sys.setrecursionlimit),
 )
 

@@ -1,6 +1,6 @@
 """What objects, containers, classes and the like held at one time: a record for each kind, which puts it back.
 
-Nothing is written where nothing has changed. Containers are read and written by the methods of their built-in classes:
+But for arrays, nothing is written where nothing has changed. Containers are read and written by the methods of their built-in classes:
 those of a subclass may refuse, or do more.
 """
 
@@ -13,10 +13,15 @@ from operator import is_
 from types import CellType
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from profilerkit.process.restoring import assign_dict
 
 __all__ = [
     "MISSING",
+    "ArraySnapshot",
+    "BytesSnapshot",
     "CacheSnapshot",
     "CellSnapshot",
     "ClassSnapshot",
@@ -145,6 +150,29 @@ def take_container(container: Any) -> DictSnapshot | SequenceSnapshot | SetSnaps
     if base is set:
         return SetSnapshot(container, frozenset(set.__iter__(container)))
     return SequenceSnapshot(container, tuple(base.__iter__(container)))
+
+
+class ArraySnapshot(NamedTuple):
+    """An array of numpy's with its numbers."""
+
+    array: NDArray[Any]
+    content: NDArray[Any]
+
+    def restore(self) -> None:
+        """Give the array its numbers back."""
+        np.copyto(self.array, self.content)
+
+
+class BytesSnapshot(NamedTuple):
+    """A ``bytearray`` with its bytes."""
+
+    array: bytearray
+    content: bytes
+
+    def restore(self) -> None:
+        """Give the array its bytes back."""
+        if self.array != self.content:
+            self.array[:] = self.content
 
 
 class CellSnapshot(NamedTuple):

@@ -35,7 +35,7 @@ CACHED_FUNCTION: type = functools._lru_cache_wrapper
 _PACKAGE_FOLDERS = ("site-packages", "dist-packages")
 #: What may hold state although its class is not the user's.
 _STATEFUL: tuple[type, ...] = (
-    *(types.FunctionType, CACHED_FUNCTION, dict, list, set, deque),
+    *(types.FunctionType, CACHED_FUNCTION, dict, list, set, deque, bytearray, np.ndarray),
     *(random.Random, np.random.Generator, np.random.RandomState),
 )
 

@@ -149,19 +149,40 @@ def test_reading_the_values_is_on_no_tape_of_the_users() -> None:
     assert [variable.ref() for variable in tape.watched_variables()] == [module.weight.ref()]
 
 
-def test_data_that_the_model_holds_is_the_users_own() -> None:
+COUNTS = np.zeros(2)
+
+
+def count_calls(x: Any) -> Any:
+    COUNTS[:] += 1
+    return x
+
+
+def test_data_that_the_model_holds_is_as_it_was() -> None:
     module = tf.Module()
-    module.table = np.zeros(3)
+    module.table, module.number, module.text = np.zeros(3), np.zeros(()), bytearray(b"abc")
+    module.function = count_calls
     module.data = tf.data.Dataset.range(3)
     module.words = OrderedDict((str(number), number) for number in range(20_000))
     with preserve(module):
         module.table[0] = 1
+        module.number += 1
+        module.text += b"d"
+        module.function(1)
         module.words["new"] = 1
         module.words.move_to_end("0")
         assert [int(number) for number in module.data] == [0, 1, 2]
-    assert module.table.tolist() == [1, 0, 0]
+    assert (module.table.tolist(), module.number, module.text) == ([0, 0, 0], 0, b"abc")
+    assert COUNTS.tolist() == [0, 0]
     assert next(iter(module.words)) == "0"
     assert "new" not in module.words
+
+
+def test_settings_of_numpy_come_back() -> None:
+    before = np.geterr(), np.get_printoptions()
+    with preserve(tf.Module()):
+        np.seterr(all="raise")
+        np.set_printoptions(precision=2, suppress=True)
+    assert (np.geterr(), np.get_printoptions()) == before
 
 
 def test_a_frozen_layer_and_another_class_come_back() -> None:
