@@ -54,7 +54,7 @@ def split_path(executed_name: str) -> tuple[str, ...]:
     Each is the name in its own function graph; a loop's or a condition's has its branch behind it: ``while/body``,
     ``while/cond``, ``cond/then``, ``cond/else``, ``indexed_case/branch0``. What the optimizer did to it is undone. The
     names alone do not show what else a fused kernel stands for (see `find_fused`), or that a scope called
-    ``PartitionedCall`` was named by the user.
+    ``PartitionedCall`` was named by the user (`node_owners` asks the graph).
 
     >>> split_path("encoder/PartitionedCall/while/body/_4/while/mul")
     ('encoder/PartitionedCall', 'while/body', 'while/mul')
