@@ -1,7 +1,7 @@
 """What objects, containers, classes and the like held at one time: a record for each kind, which puts it back.
 
-But for arrays, nothing is written where nothing has changed. Containers are read and written by the methods of their built-in classes:
-those of a subclass may refuse, or do more.
+But for arrays, nothing is written where nothing has changed. Containers are read and written by the methods of their
+built-in classes: those of a subclass may refuse, or do more.
 """
 
 from __future__ import annotations
