@@ -129,7 +129,7 @@ def test_what_a_layer_notes_in_containers_is_put_back() -> None:
     profile(model, ones(2, 3), metrics=["macs"], strict=True)
     assert (layer.calls, layer.latest, layer.numbers) == ([1.0, 2.0], deque([1.0, 2.0]), {0, 1})
     assert list(layer.by_name.items()) == [("first", 1), ("calls", 2)]
-    assert (layer.text, layer.counts[0].tolist(), layer.count) == (b"abc", [5, 5], 6)
+    assert (bytes(layer.text), layer.counts[0].tolist(), layer.count.item()) == (b"abc", [5, 5], 6)
 
 
 def test_inputs_as_the_model_declares_them() -> None:

@@ -109,7 +109,7 @@ def test_arrays_that_stand_in_two_places_are_one_weight() -> None:
 @pytest.mark.parametrize("dtype", ["int4", "uint2", "float4_e2m1fn", "float8_e4m3fn", "bool", "bfloat16"])
 def test_an_array_has_the_bytes_that_xla_stores(dtype: str) -> None:
     weight, x = jnp.ones((7, 3), dtype), S((5, 9), dtype)
-    compiled = jax.jit(lambda w, x: (w, x)).lower(weight, x).compile().memory_analysis()
+    compiled: Any = jax.jit(lambda w, x: (w, x)).lower(weight, x).compile().memory_analysis()
     trace = JaxBackend().trace(JaxModel(lambda w, x: (w, x), weight), ModelInputs(x))
     assert trace.size_bytes + trace.memory.input_bytes == compiled.argument_size_in_bytes
 
