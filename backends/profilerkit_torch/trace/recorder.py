@@ -328,6 +328,8 @@ class Recorder(WatchingMode, PassRecord):
     def _record_run(self, plan: Plan, result: Any, func: Any, args: Any, kwargs: Any, reads: tuple[int, ...]) -> None:
         """Record an operator that was run or remembered; ``reads`` are the operators that wrote to its tensors."""
         operator, index, size = plan.operator, len(self.operators), 0 if func is _ZEROS_WITHOUT_MEMORY else None
+        if self._moves_to_host(func, args, kwargs):
+            self.live.add_stand_in(args[0], result)  # it counts as if it stayed on the device
         results = (result,) if plan.single else tensors_in(result)
         new = [tensor for tensor in results if self.live.add(tensor, size, plan.fresh, index)]
         if new and not plan.fresh:
@@ -341,6 +343,14 @@ class Recorder(WatchingMode, PassRecord):
         self._record(operator, reads, plan.bytes_inside)
         if plan.unknown_inside:
             self.unsized[plan.unknown_inside] += 1
+
+    def _moves_to_host(self, func: Any, args: Any, kwargs: Any) -> bool:
+        """Return whether an operator copies all of a tensor's memory from another device to that of the host."""
+        device = kwargs.get("device") if func is _TO_COPY and is_plain(args[0]) else None
+        if device is None or self.device is None or self.device.type == "cpu" or torch.device(device).type != "cpu":
+            return False
+        size = args[0].numel() * (kwargs.get("dtype") or args[0].dtype).itemsize
+        return bool(args[0].untyped_storage().nbytes() == size)
 
     def opaque(self, func: Any, args: Any, kwargs: Any, name: str = "") -> Any:
         """Run an operator that takes functions whose work inside is not seen."""

@@ -19,7 +19,7 @@ from profilerkit import ModelInputs, ModelTrace, profile
 from profilerkit.backend_kit.optimizers import OptimizerBytes
 from profilerkit.backend_kit.optimizers import optimizer_bytes as bytes_by_name
 from profilerkit.piping.outcome import Completeness
-from profilerkit_torch.trace import fused_attention
+from profilerkit_torch.trace import fused_attention, static_pass
 from profilerkit_torch.training.optimizers import optimizer_bytes
 
 WIDTH = 8
@@ -208,8 +208,12 @@ def test_functions_take_what_their_kernels_take(name: str) -> None:
     assert sum(trace.memory.parts.values()) == trace.memory.peak_bytes(include_weights=False)
 
 
-def test_tensors_that_are_saved_on_the_cpu_are_there_already() -> None:
-    """A step takes as much as without: see the first test."""
+@pytest.mark.parametrize("device", ["cpu", "cuda:0"])
+def test_tensors_that_are_saved_on_the_cpu_take_what_they_take_without(
+    monkeypatch: pytest.MonkeyPatch, device: str
+) -> None:
+    """See the first test. On the CPU they are there already, and on a GPU they count as if they stayed there."""
+    monkeypatch.setattr(static_pass, "find_common_device", lambda tensors: torch.device(device))
 
     def save_on_cpu(self: Any, x: torch.Tensor) -> torch.Tensor:
         with torch.autograd.graph.save_on_cpu():
