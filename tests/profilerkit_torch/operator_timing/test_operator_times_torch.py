@@ -22,7 +22,8 @@ from profilerkit_torch import TorchBackend
 from profilerkit_torch.operator_timing.events import Event, Frame
 from profilerkit_torch.operator_timing.ledger import OperatorLedger, Row
 from profilerkit_torch.operator_timing.operators import is_free
-from profilerkit_torch.operator_timing.passes import choose_activities, measure_operator_times
+from profilerkit_torch.operator_timing.passes import measure_operator_times
+from profilerkit_torch.operator_timing.sessions import choose_activities
 
 
 def network() -> nn.Sequential:

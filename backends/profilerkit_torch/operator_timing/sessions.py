@@ -1,0 +1,141 @@
+"""Sessions of torch's profiler around passes of a model, and the events that the profiler had in them."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from torch import nn
+from torch.profiler import ProfilerActivity, record_function
+
+from profilerkit import NotOfferedError
+from profilerkit.process.files import write_elsewhere
+
+from ..running.profiler_sessions import run_profiler
+from ..trace.layers import EndedCall, LayerListener, LayerStack
+from .events import ENGINE_PREFIX, LAYER_RANGE, PASS_RANGE, Event, EventKind, Kernel
+
+__all__ = ["Watched", "choose_activities", "export_session", "mark_layers", "mark_model", "run_session"]
+
+
+def run_session(call: Callable[[], object], passes: int, activities: Sequence[ProfilerActivity]) -> list[Event]:
+    """Run a few passes in one session, after one that goes unread, and return the events of the host."""
+    with run_profiler(list(activities)) as session:
+        call()
+        for _ in range(passes):
+            _run_pass(call)
+    events = session.events() or ()
+    # The kernels on a device are with the operators that started them; what is asynchronous takes no thread's time.
+    return [_read_event(event) for event in events if "CPU" in str(event.device_type) and not event.is_async]
+
+
+def export_session(
+    call: Callable[[], object], activities: Sequence[ProfilerActivity], path: str | os.PathLike[str]
+) -> None:
+    """Run one pass in a session, and write the profiler's own trace of it to a file."""
+    with run_profiler(list(activities)) as session:
+        _run_pass(call)
+    with write_elsewhere(path) as scratch:
+        session.export_chrome_trace(scratch)
+
+
+def _run_pass(call: Callable[[], object]) -> None:
+    with record_function(PASS_RANGE):
+        call()
+
+
+class Watched(NamedTuple):
+    """What the profiler is to watch, and whether it sees what operators do on the device."""
+
+    activities: list[ProfilerActivity]
+    on_device: bool
+
+
+def choose_activities(devices: set[str]) -> Watched:
+    """Return what the profiler is to watch for a model on these types of devices.
+
+    Raises `NotOfferedError` for a device that it does not see.
+    """
+    supported = {"cuda": ProfilerActivity.CUDA, "xpu": ProfilerActivity.XPU}
+    unsupported = sorted(devices - {"cpu", *supported})
+    if unsupported:
+        raise NotOfferedError(
+            f"torch's profiler does not time what operators do on {unsupported[0]}; use layer_times there"
+        )
+    further = [supported[name] for name in sorted(devices & supported.keys())]
+    return Watched([ProfilerActivity.CPU, *further], bool(further))
+
+
+# Whose operators they are: ranges around the calls of layers ----------------------------------------------------------
+
+
+def mark_model(call: Callable[[], object]) -> None:
+    """Run a pass whose operators are all of the model itself."""
+    with record_function(LAYER_RANGE):
+        call()
+
+
+@contextmanager
+def mark_layers(layers: LayerStack) -> Iterator[None]:
+    """Have each call of a layer marked in what the profiler sees."""
+    layers.report_to(_LayerMarker())
+    with layers.follow():
+        yield
+
+
+class _LayerMarker(LayerListener):
+    """Opens a range of the profiler for each call of a layer."""
+
+    def __init__(self) -> None:
+        self._ranges: list[Any] = []
+
+    def begin_layer(self, module: nn.Module, path: str, call: int) -> None:
+        """Open the range of a layer."""
+        self._ranges.append(record_function(f"{LAYER_RANGE}{path}"))
+        self._ranges[-1].__enter__()
+
+    def end_layer(self, module: nn.Module, call: EndedCall) -> None:
+        """Close the range of the innermost layer."""
+        self._ranges.pop().__exit__(None, None, None)
+
+
+# The profiler's events as ours ----------------------------------------------------------------------------------------
+
+#: Calls of a device's driver, which the profiler lists beside the operators.
+_DRIVER = re.compile(r"(cuda|cu|hip|ze|sycl)[A-Z]\w*|ur[A-Z]\w*")
+#: Torch's numbers for what an event is of.
+_BACKWARD_FUNCTION, _USER_SCOPE = 1, 7
+_MICROSECOND = 1e6
+
+
+def _read_event(event: Any) -> Event:
+    """Return an event of the profiler's as one of ours."""
+    kind = _find_kind(event.name, event.scope)
+    name = event.name
+    if kind in (EventKind.LAYER, EventKind.NODE):
+        name = name.removeprefix(LAYER_RANGE).removeprefix(ENGINE_PREFIX)
+    return Event(
+        kind,
+        name,
+        event.thread,
+        event.time_range.start / _MICROSECOND,
+        event.time_range.end / _MICROSECOND,
+        event.sequence_nr,
+        event.fwd_thread or 0,
+        tuple(Kernel(kernel.name, kernel.duration / _MICROSECOND) for kernel in event.kernels),
+    )
+
+
+def _find_kind(name: str, scope: int) -> EventKind:
+    if name == PASS_RANGE:
+        return EventKind.PASS
+    if name.startswith(LAYER_RANGE):
+        return EventKind.LAYER
+    if name.startswith(ENGINE_PREFIX) or scope == _BACKWARD_FUNCTION:
+        return EventKind.NODE
+    if scope == _USER_SCOPE or _DRIVER.fullmatch(name):
+        return EventKind.RANGE
+    return EventKind.OPERATOR
