@@ -158,9 +158,7 @@ def tensors_in(structure: Any, is_tensor: Callable[[Any], bool]) -> Iterator[Any
         yield from tensors_in(part, is_tensor)
 
 
-def list_shown_layers(
-    layers: Iterable[tuple[str, Any]], calls: Mapping[str, Iterable[LayerCall]]
-) -> Iterator[tuple[str, Any]]:
+def list_shown_layers(layers: Iterable[tuple[str, Any]], called: Iterable[str]) -> Iterator[tuple[str, Any]]:
     """Yield each layer with its first path, and a shared layer also with each other path that was called."""
     called_paths: set[str] | None = None
     seen: set[int] = set()
@@ -170,6 +168,6 @@ def list_shown_layers(
             yield path, layer
             continue
         if called_paths is None:
-            called_paths = add_outer(calls)
+            called_paths = add_outer(called)
         if path in called_paths:
             yield path, layer

@@ -21,7 +21,8 @@ from ..untouched.caller_context import apart, require_no_tracing
 from .clocks import EventClock, HostClock, choose_clock
 from .graph_hooks import GraphHooks, list_graph_outputs
 from .measured_overhead import measure_overhead
-from .results import find_unseen_layers, list_remarks, sum_layer_times
+from .remarks import find_unseen_layers, list_remarks
+from .results import sum_layer_times
 from .time_recorder import CallRecorder
 from .timed_calls import Overhead, TimedRun
 from .timeline import Kind, Timeline

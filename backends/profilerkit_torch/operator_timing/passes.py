@@ -20,7 +20,7 @@ from profilerkit.process.files import obstacle
 from profilerkit.times.operator_times import OperatorTimes
 from profilerkit.trace.observed_runs import ObservedRun
 
-from ..layer_timing.results import find_unseen_layers
+from ..layer_timing.remarks import find_unseen_layers
 from ..running.profiler_sessions import require_idle_profiler
 from ..running.runs import prepare_run
 from ..running.training_steps import NothingTrainedError

@@ -17,7 +17,7 @@ from waiting import CLOCK, Busy, X, fail_backward, make_timer, seconds, time_ste
 from profilerkit import ModelInputs
 from profilerkit_torch import TorchBackend, layer_times
 from profilerkit_torch.layer_timing.clocks import EventClock, HostClock, WaitingClock, choose_clock
-from profilerkit_torch.layer_timing.results import find_unseen_layers
+from profilerkit_torch.layer_timing.remarks import find_unseen_layers
 from profilerkit_torch.layer_timing.timer import TorchLayerTimer
 
 
@@ -114,6 +114,12 @@ def test_inside_torchscript_single_layers_are_not_told_apart() -> None:
     assert rows["0.0"]["missing"].startswith("it runs inside TorchScript (RecursiveScriptModule), which has the time")
     assert (rows["0"]["calls"], rows["0.0"]["calls"]) == (1, 0)
     assert rows["0"]["forward_seconds"] > 0 and rows["0"]["backward_seconds"] > 0
+
+
+def test_torchscript_that_a_model_does_not_call_is_said_to_be_so() -> None:
+    with layer_times(nn.ModuleList([nn.ReLU(), torch.jit.script(nn.Tanh())])) as timer:
+        timer.layers[1][1](X)
+    assert [row["missing"].startswith("it was not called") for row in timer.table if row["path"]] == [False, True]
 
 
 @pytest.mark.parametrize("how", ["compile", "method"])

@@ -1,0 +1,108 @@
+"""What the times of layers leave out, in words: calls that are not seen, and what measuring may have added."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Container, Iterator, Mapping, Sequence
+
+import torch
+from torch import nn
+
+from profilerkit.count_text import format_count, list_some
+from profilerkit.times.layer_times import NOT_CALLED
+from profilerkit.trace.layer_paths import add_outer
+
+from ..compat.compiler import runs_compiled
+from ..compat.modules import read_parameters
+from ..model.modules import list_modules
+from .timed_calls import TimedRun
+
+__all__ = ["find_unseen_layers", "list_remarks"]
+
+_DOUBT = "{}, what measuring adds is still in the time of {}: the calibration says more than was measured in all"
+_ELSEWHERE = "it was called in another thread too, where it is not timed"
+_FROZEN = "it has no backward pass: its weights are frozen, and nothing before it needs a gradient"
+
+
+def list_remarks(
+    layers: Sequence[tuple[str, nn.Module]],
+    unseen: Mapping[int, str],
+    elsewhere: Container[int],
+    forward: Sequence[TimedRun],
+    backward: Sequence[TimedRun],
+) -> dict[str, list[str]]:
+    """Return for the path of each layer what its times leave out: forward in some passes, backward in others.
+
+    Args:
+        layers: Every module under every path it has.
+        unseen: Why the calls of a module cannot be seen, by its ``id``.
+        elsewhere: The ``id`` of modules that were called in another thread too.
+        forward: The passes whose forward times are told.
+        backward: The passes whose backward times are told.
+    """
+    entered = add_outer(path for run in forward for path in run.calls_by_path)  # they ran, or a layer inside them did
+    remarks: dict[str, list[str]] = {path: [] for path, _ in layers}
+    for path, module in layers:
+        is_unseen, is_elsewhere = id(module) in unseen, id(module) in elsewhere
+        has_code = getattr(type(module), "forward", None) is not nn.Module.forward  # the class of a script has none
+        if is_unseen:
+            remarks[path].append(unseen[id(module)])
+        if is_elsewhere:
+            remarks[path].append(_ELSEWHERE)
+        if has_code and not (is_unseen or is_elsewhere or path in entered):
+            remarks[path].append(NOT_CALLED)
+        if _is_frozen(module) and _has_no_nodes(path, backward):
+            remarks[path].append(_FROZEN)
+    for path, doubt in (*_list_doubts(forward, is_backward=False), *_list_doubts(backward, is_backward=True)):
+        remarks[path].append(doubt)
+    return remarks
+
+
+def _is_frozen(module: nn.Module) -> bool:
+    """Return whether a module has weights of its own, and none of them is trained."""
+    parameters = [parameter for parameter in read_parameters(module).values() if parameter is not None]
+    return bool(parameters) and not any(parameter.requires_grad for parameter in parameters)
+
+
+def _has_no_nodes(path: str, runs: Sequence[TimedRun]) -> bool:
+    """Return whether a layer was called in these passes, and made no node of the gradient's graph."""
+    calls = [call for run in runs for call in run.calls_by_path.get(path, ())]
+    return bool(calls) and not any(call.nodes for call in calls)
+
+
+def _list_doubts(runs: Sequence[TimedRun], is_backward: bool) -> Iterator[tuple[str, str]]:
+    """Yield the paths of layers of whose calls nothing was taken out, each with a remark; "" stands for all layers."""
+    direction = "backward" if is_backward else "forward"
+    calls = [call for run in runs for call in run.calls]
+    paths = Counter(call.path for call in calls if call.get_elapsed(is_backward).is_doubtful)
+    for path, number in paths.items():
+        yield path, _DOUBT.format(direction, format_count(number, "call"))
+    inner = [repr(path) for path in paths if path]
+    if inner:
+        yield "", _DOUBT.format(direction, f"the calls of {list_some(inner, 2)}")
+
+
+# Layers whose single calls cannot be seen from Python -----------------------------------------------------------------
+
+
+def find_unseen_layers(model: nn.Module) -> dict[int, str]:
+    """Return by its ``id`` each module that runs where its calls are not seen, with the reason in words."""
+    unseen: dict[int, str] = {}
+    for module in list_modules(model):
+        where = _runs_unseen(module)
+        if where:
+            reason = f"it runs {where}, which has the time: single layers are not told apart there"
+            unseen.update((id(inner), reason) for inner in list_modules(module)[1:])
+    return unseen
+
+
+def _runs_unseen(module: nn.Module) -> str:
+    """Return where the modules inside a module run; an empty text where their calls are seen."""
+    name = type(module).__name__
+    if isinstance(module, torch.jit.ScriptModule):
+        return f"inside TorchScript ({name})"
+    if runs_compiled(module):
+        return f"inside what torch.compile has compiled ({name})"
+    if isinstance(module, nn.DataParallel) and len(module.device_ids) > 1:
+        return f"as a copy in the threads of {name}"
+    return ""
