@@ -28,7 +28,7 @@ from ..trace.layers import LayerStack
 from ..untouched.caller_context import apart
 from .ledger import OperatorLedger
 from .operators import find_profiled_name, is_free
-from .sessions import choose_activities, export_session, mark_layers, mark_model, run_session
+from .profiled_passes import choose_activities, export_session, mark_layers, mark_model, run_session
 
 __all__ = ["measure_operator_times"]
 
