@@ -2,7 +2,7 @@
 
 A key of a row has a digest of the files and the versions of the packages, so that a changed model is measured again and
 an unchanged one is not. Imports are read from the syntax: a module that code imports by a function, such as
-``importlib.import_module``, is not seen, and no file that code reads.
+``importlib.import_module``, is not seen, nor what a compiled module imports, and no file that code reads.
 
 A package that is installed has a version, which tells its code. The code of a module is its own where no version tells
 it: the module lies in the user's folder, on ``PYTHONPATH``, or in a package that is installed in editable form, whose
@@ -17,11 +17,13 @@ import hashlib
 import importlib.util
 import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib.machinery import BYTECODE_SUFFIXES, EXTENSION_SUFFIXES, SOURCE_SUFFIXES
 from importlib.metadata import PackageNotFoundError, distribution, packages_distributions, version
+from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
@@ -57,20 +59,20 @@ def read_code(spec: str, folder: Path) -> SourceCode:
     """
     loaders = [offer.item for offer in list_accepting(spec)]
     preload = next((loader.preload for loader in loaders if loader.preload), ())
-    packages = next(filter(None, ({*loader.packages, *loader.frameworks} for loader in loaders)), set[str]())
     source = spec.rpartition(":")[0]
+    is_by_module = is_in_module(spec) and not any(loader.packages for loader in loaders)
+    own: list[Module] = []
     if is_in_file(spec):
-        file = folder / source
-        return _read_python(Module(file, file.parent), preload)
+        own = [Module(folder / source, (folder / source).parent)]
+    elif is_by_module:
+        own = list(filter(None, (find_own_module(name, folder) for name in _add_packages(source))))
+    if own:
+        return _read_python(own, preload)
+    packages = next(filter(None, ({*loader.packages, *loader.frameworks} for loader in loaders)), set[str]())
+    if is_by_module:
+        packages = {*packages, source.partition(".")[0]}  # whose version tells it
     saved = _find_saved(spec, folder)
-    if saved is not None:
-        return SourceCode(_digest_saved(saved), frozenset(packages), preload)
-    if not is_in_module(spec) or any(loader.packages for loader in loaders):
-        return SourceCode(imports=frozenset(packages), preload=preload)
-    module = find_own_module(source, folder)
-    if module is None:  # its version tells it
-        return SourceCode(imports=frozenset({source.partition(".")[0]}), preload=preload)
-    return _read_python(module, preload)
+    return SourceCode("" if saved is None else _digest_saved(saved), frozenset(packages), preload)
 
 
 def _find_saved(spec: str, folder: Path) -> Path | None:
@@ -82,9 +84,9 @@ def _find_saved(spec: str, folder: Path) -> Path | None:
 # Imports --------------------------------------------------------------------------------------------------------------
 
 
-def _read_python(first: Module, preload: tuple[str, ...]) -> SourceCode:
-    """Return the code of a file and of the own modules that it imports, at any depth."""
-    pending = [first]
+def _read_python(first: Sequence[Module], preload: tuple[str, ...]) -> SourceCode:
+    """Return the code of modules and of the own modules that they import, at any depth."""
+    pending = list(first)
     seen: dict[Path, _File] = {}
     imports: set[str] = set()
     own_modules: set[str] = set()
@@ -97,27 +99,31 @@ def _read_python(first: Module, preload: tuple[str, ...]) -> SourceCode:
         except OSError:
             continue
         seen[file] = _File(file.relative_to(root), content)
-        for name in _find_imports(content, file, root):
+        for name in _find_imports(content, file, root) if file.suffix in SOURCE_SUFFIXES else ():
             # Beside this module, or beside the model's: Python looks there for whatever the model imports.
-            module = find_own_module(name, root) or find_own_module(name, first.folder)
+            module = find_own_module(name, root) or find_own_module(name, first[0].folder)
             (imports if module is None else own_modules).add(name.partition(".")[0])
-            if module is None:  # of a package, or no module: a function of one
-                continue
-            pending.append(module)
-            for above in module.file.parents:  # the packages that it is in are run with it
-                package = above / "__init__.py"
-                if module.folder in above.parents and package.is_file():
-                    pending.append(Module(package, module.folder))
+            if module is not None:  # else of a package, or no module: a function of one
+                pending.append(module)
     return SourceCode(_digest(seen.values()), frozenset(imports - own_modules - sys.stdlib_module_names), preload)
+
+
+def _add_packages(name: str) -> Iterator[str]:
+    """Yield the packages that a module is in, which are run with it, and the module.
+
+    >>> list(_add_packages("zoo.blocks.deep"))
+    ['zoo', 'zoo.blocks', 'zoo.blocks.deep']
+    """
+    return accumulate(name.split("."), "{}.{}".format)
 
 
 @lru_cache(maxsize=1000)
 def _find_imports(content: bytes, file: Path, folder: Path) -> tuple[str, ...]:
-    """Return the names of modules that a source file imports; none of one that is no Python."""
+    """Return the names of modules that a source file imports, and of their packages; none of one that is no Python."""
     tree = parse_python(content)
     if tree is None:  # the model's own error comes when it is loaded
         return ()
-    return tuple(dict.fromkeys(_read_imports(tree, file, folder)))
+    return tuple(dict.fromkeys(name for module in _read_imports(tree, file, folder) for name in _add_packages(module)))
 
 
 def _read_imports(tree: ast.AST, file: Path, folder: Path) -> Iterator[str]:
@@ -174,8 +180,12 @@ class Module(NamedTuple):
     folder: Path
 
 
+#: How the file of a module ends, in the order in which Python looks.
+_SUFFIXES = (*EXTENSION_SUFFIXES, *SOURCE_SUFFIXES, *BYTECODE_SUFFIXES)
+
+
 def find_module(name: str, folder: Path) -> Path | None:
-    """Return the Python file of a module in a folder, or of an installed one; None if there is none."""
+    """Return the file of a module in a folder, or of an installed one; None if there is none."""
     local = _find_local(name, folder)
     if local is not None:
         return local
@@ -197,12 +207,13 @@ def find_own_module(name: str, folder: Path) -> Module | None:
 
 
 def _find_local(name: str, folder: Path) -> Path | None:
-    """Return the file of a module in a folder; None if there is none."""
+    """Return the file of a module in a folder, the first that Python finds; None if there is none."""
+    if not name:
+        return None
     path = folder.joinpath(*name.split("."))
-    for candidate in (path.with_name(f"{path.name}.py"), path / "__init__.py"):
-        if name and candidate.is_file():
-            return candidate
-    return None
+    bases = (path / "__init__", path)  # a package comes before a module of its name
+    files = (base.with_name(f"{base.name}{suffix}") for base in bases for suffix in _SUFFIXES)
+    return next(filter(Path.is_file, files), None)
 
 
 def _find_root(top: str) -> Path | None:

@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
 import pytest
@@ -83,8 +84,26 @@ def in_editable_form(folder: Path, patch: pytest.MonkeyPatch) -> Path:
     return write(folder / "source/editable_zoo/sizes.py", "WIDTH = 3\n")
 
 
+def compiled(folder: Path, patch: pytest.MonkeyPatch) -> Path:
+    """Python takes the compiled module, and not the source beside it."""
+    write(folder / "net.py", "import sizes\n")
+    write(folder / "sizes.py", "WIDTH = 5\n")
+    return write(folder / f"sizes{EXTENSION_SUFFIXES[0]}", "WIDTH = 3\n")
+
+
+def package_of_the_same_name(folder: Path, patch: pytest.MonkeyPatch) -> Path:
+    """Python takes the package, and not the module."""
+    write(folder / "net.py", "import sizes\n")
+    write(folder / "sizes.py", "WIDTH = 5\n")
+    return write(folder / "sizes/__init__.py", "WIDTH = 3\n")
+
+
 @pytest.mark.parametrize(
-    "layout", [beside, in_a_subpackage, package_above, inside_a_function, on_the_path, in_editable_form]
+    "layout",
+    [
+        *(beside, in_a_subpackage, package_above, inside_a_function, on_the_path, in_editable_form, compiled),
+        package_of_the_same_name,
+    ],
 )
 def test_a_change_of_own_code_is_seen(layout: Layout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     changed = layout(tmp_path, monkeypatch)
@@ -94,6 +113,20 @@ def test_a_change_of_own_code_is_seen(layout: Layout, tmp_path: Path, monkeypatc
     assert read_code("net.py:build", tmp_path).digest != before
     write(changed, "WIDTH = 3\n")
     assert read_code("net.py:build", tmp_path).digest == before
+
+
+@pytest.mark.parametrize("changed", ["zoo/__init__.py", "zoo/net.py"])
+def test_a_module_is_compared_with_its_packages(changed: str, tmp_path: Path) -> None:
+    """A folder that is called as the function has nothing to do with it."""
+    write(tmp_path / "zoo/__init__.py", "")
+    write(tmp_path / "zoo/net.py", "")
+    write(tmp_path / "build/lib/net.py", "")
+    before = read_code("zoo.net:build", tmp_path).digest
+    write(tmp_path / changed, "WIDTH = 4\n")
+    after = read_code("zoo.net:build", tmp_path).digest
+    assert len({before, after, ""}) == 3
+    write(tmp_path / "build/lib/net.py", "WIDTH = 4\n")
+    assert read_code("zoo.net:build", tmp_path).digest == after
 
 
 def test_a_module_of_an_editable_package_is_own_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
