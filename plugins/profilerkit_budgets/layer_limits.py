@@ -109,7 +109,7 @@ class _LayerLimit:
         text = column.show(counted)
         ends = _read_ends(row, self.column, self.uncounted)
         if not self.limit.relative:
-            return self._judge(path, float(counted), ends, text)
+            return self._judge(path, counted, ends, text)
         if path not in self.before:
             return Finding(self.limit, path, Verdict.FAILED, f"{text}, and the baseline has no such layer")
         ends_before = self.before[path]

@@ -84,7 +84,7 @@ class Limit:
 
     def _times(self, factor: Fraction) -> float:
         try:
-            return float(_read_exactly(self.number) * factor)
+            return _make_plain(_read_exactly(self.number) * factor)
         except OverflowError:
             raise BudgetError(f"{self} is beyond what a number can hold; give a smaller one") from None
 
@@ -96,6 +96,8 @@ class Limit:
     def condition(self) -> str:
         """What the limit asks of the model, or of each layer that it is for: "macs <= 5 G"."""
         number = f"{self.number:.15g}"
+        if float(number) != self.number:
+            number = str(self.number)
         amount = f"{number}x" if self.relative else f"{number} {self.suffix}".rstrip()
         return f"{self.key} {self.comparison} {amount}"
 
@@ -120,15 +122,21 @@ def _refuse_limit(key: str, text: Any, pattern: str | None) -> BudgetError:
 def _read_finite(text: str) -> float | None:
     """Return the number that a text is, None where it is none or beyond what a number can hold."""
     try:
-        number = float(text)
+        is_finite = math.isfinite(float(text))
     except ValueError:  # underscores alone, or at the end
         return None
-    return number if math.isfinite(number) else None
+    return _make_plain(Fraction(text)) if is_finite else None
+
+
+def _make_plain(exact: Fraction) -> float:
+    """Return a whole number exactly, as counts are, and any other as a float; raises `OverflowError` beyond floats."""
+    number = float(exact)
+    return int(exact) if exact.denominator == 1 else number
 
 
 def _read_exactly(number: float) -> Fraction:
     """Return a number as it is written: 2.01 is 201 / 100."""
-    return Fraction(str(float(number)))
+    return Fraction(str(number))
 
 
 @dataclass(frozen=True)

@@ -41,11 +41,14 @@ def check_metric(report: Report, limit: Limit, baseline: Report | None) -> Findi
     limit = _use_name_of_report(limit, report)
     record = report.status(limit.key)
     bound = limit.bound(record.base_unit)  # an error in the limit comes first, whatever the value is
-    reason = _explain_missing_number(record)
-    if reason:
-        return Finding(limit, limit.key, Verdict.FAILED, reason)
+    number = record.number
+    if number is None:
+        return Finding(limit, limit.key, Verdict.FAILED, _explain_missing_number(record))
     reference = baseline if limit.relative else None
-    judgement = _judge_value(record, limit, bound) if reference is None else _judge_ratio(report, limit, reference)
+    if reference is None:
+        judgement = _judge_value(record, number, limit, bound)
+    else:
+        judgement = _judge_ratio(report, limit, reference)
     responsible = () if judgement.verdict is Verdict.PASSED else list_responsible(report, limit.key, reference)
     excess = compute_excess(judgement.value, bound)
     return Finding(limit, limit.key, judgement.verdict, judgement.detail, responsible, excess)
@@ -62,16 +65,15 @@ def _use_name_of_report(limit: Limit, report: Report) -> Limit:
 
 
 def _explain_missing_number(record: StatusRecord) -> str:
-    """Return why a value can neither keep to a limit nor break it; an empty text if it can."""
+    """Return why a value that is no number can neither keep to a limit nor break it."""
     if record.value is None:
         state = "no value" if record.completeness is Completeness.FAILED else record.completeness.value
         return f"{state}: {'; '.join(record.missing)}"  # a limit that failed stands before it
-    return "" if is_number(record.value) else f"{record.key} is no number"
+    return f"{record.key} is no number"
 
 
-def _judge_value(record: StatusRecord, limit: Limit, bound: float) -> _Judgement:
-    """Return what an absolute limit says of a value."""
-    value = float(record.value)
+def _judge_value(record: StatusRecord, value: float, limit: Limit, bound: float) -> _Judgement:
+    """Return what an absolute limit says of the number of a metric."""
     if record.ends is not None:
         ends = record.ends
     else:  # of a partial measurement the median is a lower bound

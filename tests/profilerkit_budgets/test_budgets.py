@@ -59,6 +59,17 @@ def test_a_count_that_equals_its_limit_keeps_it(prefix: str, power: int) -> None
     assert wrong == []
 
 
+@pytest.mark.parametrize("written", ["9007199254740993 MACs", "9_007_199_254_740_993", "9.007199254740993e15"])
+def test_a_count_beyond_floats_is_compared_in_all_digits(written: str) -> None:
+    """2**53 + 1 is 9,007,199,254,740,993, and the float next to it is 2**53."""
+    most = Budget.of({"macs": f"<= {written}", "layers": {"fc": {"macs": "<= 9007199254740993"}}})
+    assert "9007199254740993" in str(most.limits[0])
+    for count, verdict in ((2**53 + 1, Verdict.PASSED), (2**53 + 2, Verdict.FAILED)):
+        table = layers(("", "Net", 0, 0), ("fc", "Linear", 0, count))
+        report = replace(TEACHER, statuses={"macs": record("macs", count, "", base_unit="MACs")}, layers=table)
+        assert {finding.verdict for finding in check(report, most)} == {verdict}
+
+
 @pytest.mark.parametrize("sign", [1, -1])
 def test_a_ratio_that_equals_its_percentage_keeps_it(sign: int) -> None:
     """Of 100 to 114 the ratio is 114 / 100; 1 + 14 / 100 as floats is more than that."""
