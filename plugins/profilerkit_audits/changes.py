@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -119,30 +119,31 @@ def write_causes(pairs: Iterable[tuple[str, tuple[str, ...]]]) -> list[str]:
     return sentences
 
 
-def compare_rows(old: Row, new: Row, store: Store, metrics: Collection[str] | None = None) -> list[Change]:
-    """Return the changes of exact values from one row of a case to another, of some metrics or of all.
+def compare_rows(old: Mapping[str, Row], new: Mapping[str, Row], store: Store) -> Iterator[Change]:
+    """Yield the changes of exact values of a case; by metric the rows before and after, of which it has a value.
 
     The reports of the two rows, if the store has them, name the layers responsible.
     """
-    moved = {
-        metric: (old.values[metric], value)
-        for metric, value in new.values.items()
-        if metric in old.values
-        and (metrics is None or metric in metrics)
-        and _has_moved(metric, old.values[metric], value)
-    }
-    if not moved:
-        return []
-    old_report, new_report = store.report(old), store.report(new)
-    causes, case = find_causes(old, new), CaseName.of(new)
-    changes = []
-    for metric, (before, after) in moved.items():
-        layers: tuple[str, ...] = ()
-        if after.value is not None and old_report is not None and new_report is not None:
-            layers = find_layers(old_report, new_report, metric)
-        verdict = judge_move(before, after, new_report or old_report, metric)
-        changes.append(Change(case, metric, before, after, verdict, layers, causes, old, new))
-    return changes
+    reports: dict[int | None, Report | None] = {}
+
+    def read_report(row: Row) -> Report | None:
+        if row.id not in reports:  # many metrics of a row move together
+            reports[row.id] = store.report(row)
+        return reports[row.id]
+
+    for metric, row in new.items():
+        if metric in old and _has_moved(metric, old[metric].values[metric], row.values[metric]):
+            yield _explain_change(metric, old[metric], row, read_report)
+
+
+def _explain_change(metric: str, old: Row, new: Row, read_report: Callable[[Row], Report | None]) -> Change:
+    before, after = old.values[metric], new.values[metric]
+    old_report, new_report = read_report(old), read_report(new)
+    layers: tuple[str, ...] = ()
+    if after.value is not None and old_report is not None and new_report is not None:
+        layers = find_layers(old_report, new_report, metric)
+    verdict = judge_move(before, after, new_report or old_report, metric)
+    return Change(CaseName.of(new), metric, before, after, verdict, layers, find_causes(old, new), old, new)
 
 
 def _has_moved(metric: str, before: Value, after: Value) -> bool:

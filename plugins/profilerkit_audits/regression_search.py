@@ -25,7 +25,7 @@ from profilerkit.render.grids import Grid
 from .changes import Change, compare_rows, judge_move
 from .machines import shorten_moment
 from .rows import Row, Value
-from .series import CaseName, find_causes, find_run, group_by_case, is_exact, open_store
+from .series import CaseName, find_causes, find_run, find_sources, group_by_case, is_exact, open_store
 from .steps import MIN_NIGHTS, control_rate, find_share, find_splits
 from .store import Store
 
@@ -200,26 +200,15 @@ def _find_changes(rows: list[Row], store: Store, begin: str) -> Iterator[Change]
 
     Rows from before ``begin`` are only compared with.
     """
-    newest: dict[str, Row] = {}  # by metric the last row with a value of it, or the last row while none has one
+    earlier: dict[str, Row] = {}
     lost: set[str] = set()
     for row in rows:
+        with_value = {metric for metric, value in row.values.items() if value.has_value}
         if row.created >= begin:
-            metrics = [name for name, value in row.values.items() if value.has_value or name not in lost]
-            yield from _compare_with_newest(row, metrics, newest, store)
-        for metric, value in row.values.items():
-            if value.has_value or metric not in newest or not newest[metric].values[metric].has_value:
-                newest[metric] = row
-            if value.has_value:
-                lost.discard(metric)
-            else:
-                lost.add(metric)
-
-
-def _compare_with_newest(row: Row, metrics: Sequence[str], newest: Mapping[str, Row], store: Store) -> Iterator[Change]:
-    """Yield the changes of some metrics; those that are compared with the same earlier row together."""
-    earlier_rows = {newest[metric].id: newest[metric] for metric in metrics if metric in newest}
-    for before in earlier_rows.values():
-        yield from compare_rows(before, row, store, [metric for metric in metrics if newest.get(metric) is before])
+            compared = {metric: row for metric in row.values if metric in with_value or metric not in lost}
+            yield from compare_rows(earlier, compared, store)
+        earlier = find_sources([row], earlier)
+        lost = lost - with_value | (row.values.keys() - with_value)
 
 
 def _make_searches(series: Mapping[CaseName, list[Row]]) -> tuple[list[_Search], list[str]]:

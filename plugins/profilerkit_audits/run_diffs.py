@@ -11,7 +11,7 @@ from profilerkit.count_text import format_count, list_some
 
 from .changes import Change, compare_rows
 from .rows import Row
-from .series import CaseName, find_run, group_by_case, has_exact_numbers, is_same, join_rows, open_store
+from .series import CaseName, find_run, find_sources, group_by_case, has_exact_numbers, is_same, open_store
 from .store import Run, Store
 
 __all__ = ["RunDiff", "diff_runs"]
@@ -83,7 +83,7 @@ def diff_runs(store: Store | str | PathLike[str], old: str, new: str) -> RunDiff
     """
     with open_store(store) as opened:
         old_run, new_run = find_run(opened, old), find_run(opened, new)
-        before, after = _read_cases(opened, old_run), _read_cases(opened, new_run)
+        before, after = _read_sources(opened, old_run), _read_sources(opened, new_run)
         both = [case for case in after if case in before]
         changes = [change for case in both for change in compare_rows(before[case], after[case], opened)]
     counted = [_count_equal(before[case], after[case]) for case in both]
@@ -99,32 +99,34 @@ def diff_runs(store: Store | str | PathLike[str], old: str, new: str) -> RunDiff
     )
 
 
-def _read_cases(store: Store, run: Run) -> dict[CaseName, Row]:
-    """Return the row of each case of a run, those of a case that several entries of a plan measure as one."""
-    return {case: join_rows(rows) for case, rows in group_by_case(store.rows(run=run.run)).items()}
+def _read_sources(store: Store, run: Run) -> dict[CaseName, dict[str, Row]]:
+    """Return by case and metric the row of a run with its value: several entries of a plan may measure one case."""
+    return {case: find_sources(rows) for case, rows in group_by_case(store.rows(run=run.run)).items()}
 
 
 def _find_removed_metrics(
-    before: Mapping[CaseName, Row], after: Mapping[CaseName, Row], cases: Iterable[CaseName]
+    before: Mapping[CaseName, Mapping[str, Row]],
+    after: Mapping[CaseName, Mapping[str, Row]],
+    cases: Iterable[CaseName],
 ) -> dict[str, tuple[CaseName, ...]]:
     """Return by metric the cases that have it in the run before alone."""
     removed: dict[str, tuple[CaseName, ...]] = {}
     for case in cases:
-        for metric in before[case].values:
-            if metric not in after[case].values:
+        for metric in before[case]:
+            if metric not in after[case]:
                 removed[metric] = (*removed.get(metric, ()), case)
     return removed
 
 
-def _count_equal(old: Row, new: Row) -> tuple[int, int]:
+def _count_equal(old: Mapping[str, Row], new: Mapping[str, Row]) -> tuple[int, int]:
     """Return how many exact values are equal, and how many were measured in both."""
     equal = timed = 0
-    for metric, value in new.values.items():
-        before = old.values.get(metric)
-        if before is None or before.value is None or value.value is None:
+    for metric in old.keys() & new.keys():
+        before, after = old[metric].values[metric], new[metric].values[metric]
+        if before.value is None or after.value is None:
             continue
-        if has_exact_numbers(metric, before, value):
-            equal += is_same(before, value)
+        if has_exact_numbers(metric, before, after):
+            equal += is_same(before, after)
         else:
             timed += 1
     return equal, timed

@@ -27,6 +27,7 @@ __all__ = [
     "find_causes",
     "find_rows",
     "find_run",
+    "find_sources",
     "group_by_case",
     "has_exact_numbers",
     "is_exact",
@@ -88,19 +89,28 @@ def join_rows(rows: Sequence[Row]) -> Row:
     (56, 'failed', 'the process ended')
     """
     last = next((row for row in reversed(rows) if row.checksum), rows[-1])
-    values: dict[str, Value] = {}
-    for name, value in (item for row in rows for item in row.values.items()):
-        if value.has_value or name not in values or not values[name].has_value:
-            values[name] = value
     worst = max(rows, key=lambda row: list(RowStatus).index(row.status))
     return replace(
         last,
         status=worst.status,
         failure=worst.failure,
         reason=worst.reason,
-        values=values,
+        values={metric: row.values[metric] for metric, row in find_sources(rows).items()},
         flags=tuple(dict.fromkeys(flag for row in rows for flag in row.flags)),
     )
+
+
+def find_sources(rows: Iterable[Row], earlier: Mapping[str, Row] | None = None) -> dict[str, Row]:
+    """Return by metric the last of the rows that has a value of it; the last that names it while none has one.
+
+    ``earlier`` is what this returned for the rows before.
+    """
+    sources = dict(earlier or {})
+    for row in rows:
+        for metric, value in row.values.items():
+            if value.has_value or metric not in sources or not sources[metric].values[metric].has_value:
+                sources[metric] = row
+    return sources
 
 
 def is_exact(metric: str, value: Value) -> bool:

@@ -103,7 +103,8 @@ def test_a_case_that_two_entries_of_a_plan_measure_is_one(store: Store) -> None:
             only = replace(report, statuses={name: report.statuses[name]})
             store.add(count_row(run, night, "net.py:k", only), only)
     result = diff_runs(store, "last~1", "last")
-    assert [(change.metric, change.difference) for change in result.changes] == [("macs", 8)]
+    moved = [(change.metric, change.difference, change.verdict) for change in result.changes]
+    assert moved == [("macs", 8, "worse")], "which the report of the other entry does not tell"
     assert result.same == 1
 
 
