@@ -34,9 +34,6 @@ from .source_code import SourceCode, find_versions, read_code
 
 __all__ = ["Case", "is_run_for", "list_cases"]
 
-#: Settings that are arguments of functions under their own name.
-_ARGUMENTS = ("batch_size", "device", "mode", "compile", "autocast", "training", "num_threads")
-
 
 @dataclass(frozen=True)
 class Case:
@@ -111,9 +108,8 @@ class Case:
 
     def job(self) -> Job:
         """Return what the process of the model is to do."""
-        entry, settings = self.entry, self.settings
-        arguments = {name: settings[name] for name in (*_ARGUMENTS, *list_placing_arguments()) if name in settings}
-        shape = settings.get("input_shape")
+        entry, arguments = self.entry, dict(self.settings)
+        shape, dtype = arguments.pop("input_shape", None), arguments.pop("dtype", None)
         return Job(
             self.spec,
             input_shape=None if shape is None else read_shape(shape),
@@ -126,7 +122,7 @@ class Case:
             trust=entry.trust,
             gated=True,
             folder=str(self.folder),
-            dtype=settings.get("dtype"),
+            dtype=dtype,
         )
 
 
@@ -162,25 +158,31 @@ def _list_entry(entry: ModelEntry, plan: Plan, budgeted: tuple[str, ...]) -> Ite
     codes = [(text, read_code(text, plan.folder)) for text in (*data, *entry.evaluation, *_list_code_texts(entry))]
     digests = tuple((text, code.digest) for text, code in codes)
     data_versions = dict(find_versions(frozenset().union(*(code.imports for _, code in codes))))
-    of_entry = Case("", plan.folder, entry=entry, metrics=metrics, is_timed=is_timed, data=digests)
+    of_entry = Case(
+        "",
+        plan.folder,
+        entry=entry,
+        metrics=metrics,
+        is_timed=is_timed,
+        data=digests,
+        versions=data_versions,
+        warm=() if plan.warm else None,
+    )
     for pattern in entry.specs:
         listing = find_specs(pattern, plan.folder)
         for spec in listing.specs:
             if any(fnmatchcase(spec, excluded) for excluded in entry.exclude):
                 continue
-            code = read_code(spec, plan.folder)
-            versions, warm = _find_packages(code)
-            of_model = replace(
-                of_entry,
-                spec=spec,
-                problem=listing.problem,
-                failure=listing.failure,
-                code=code,
-                versions={**data_versions, **versions},
-                warm=warm if plan.warm else None,
-            )
+            of_model = _add_code(replace(of_entry, spec=spec, problem=listing.problem, failure=listing.failure))
             for values in product(*entry.matrix.values()):
                 yield replace(of_model, settings=dict(zip(entry.matrix, values, strict=True)))
+
+
+def _add_code(case: Case) -> Case:
+    """Return a case with the code of its model, its packages, and what may be imported before its process is forked."""
+    code = read_code(case.spec, case.folder)
+    versions, warm = _find_packages(code)
+    return replace(case, code=code, versions={**case.versions, **versions}, warm=None if case.warm is None else warm)
 
 
 def _list_code_texts(entry: ModelEntry) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -57,10 +57,9 @@ def estimate(audit: Audit) -> Estimate:
     pending, longest = _read_store(audit)
     earlier = [longest[case.spec] for case in pending if case.spec in longest]
     mean = sum(earlier) / len(earlier) if earlier else 0.0
-    workers = audit.plan.workers or count_cores()
+    tries, workers = 1 + audit.plan.repeats, audit.plan.workers or count_cores()
     seconds = _sum_runs([(case.is_timed, longest.get(case.spec, mean)) for case in pending], workers)
-    longest_runs = [(case.limits.timeout or 0.0) * (1 + audit.plan.repeats * case.is_timed) for case in pending]
-    most_seconds = _sum_runs([(case.is_timed, most) for case, most in zip(pending, longest_runs, strict=True)], workers)
+    limits = [(case.is_timed, (case.limits.timeout or 0.0) * (tries if case.is_timed else 1)) for case in pending]
     has_limits = all(case.limits.timeout is not None for case in pending)
     waiting = {case.key for case in pending}
     cases = [
@@ -70,7 +69,7 @@ def estimate(audit: Audit) -> Estimate:
     return Estimate(
         audit.url,
         seconds=round(seconds, 1) if earlier else None,
-        most_seconds=round(most_seconds, 1) if has_limits else None,
+        most_seconds=round(_sum_runs(limits, workers), 1) if has_limits else None,
         based_on=len(earlier),
         cases=cases,
     )
@@ -112,14 +111,18 @@ def describe(estimated: Estimate) -> str:
     lines.append(f"{count} to run, {stored} in the store {shorten_store(estimated.store)} already")
     if stored:
         lines.append(f"({NOT_IN_KEY})")
+    return "\n".join([*lines, *(_describe_times(estimated) if count else [])])
+
+
+def _describe_times(estimated: Estimate) -> Iterator[str]:
+    """Yield how long the cases that would run will take."""
+    if estimated.seconds is None and estimated.most_seconds is None:
+        yield "no estimate: there are no earlier rows of these models, and no time limits"
     if estimated.seconds is not None:
         duration = format_duration(estimated.seconds)
-        lines.append(f"estimate: {duration}, from {format_count(estimated.based_on, 'model')} with earlier rows")
-    if estimated.most_seconds is not None and count:
-        lines.append(f"at the most {format_duration(estimated.most_seconds)}, by the time limits")
-    if count and estimated.seconds is None and estimated.most_seconds is None:
-        lines.append("no estimate: there are no earlier rows of these models, and no time limits")
-    return "\n".join(lines)
+        yield f"estimate: {duration}, from {format_count(estimated.based_on, 'model')} with earlier rows"
+    if estimated.most_seconds is not None:
+        yield f"at the most {format_duration(estimated.most_seconds)}, by the time limits"
 
 
 def _describe_case(case: PlannedCase) -> str:

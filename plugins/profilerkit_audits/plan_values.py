@@ -38,7 +38,7 @@ __all__ = [
 _CHECKS = {name: check for function in INTRINSIC for name, check in function.CHECKS.items()}
 #: The settings of a model: each takes a value or a list of values.
 _SETTINGS = ("batch_size", "input_shape", "dtype", "device", "mode", "compile", "autocast", "training", "num_threads")
-#: The key for several shapes, as one shape is a list itself.
+#: The key for several shapes.
 _SHAPES = "input_shapes"
 #: How often and how long is measured: one value for all models, or for a model.
 SAMPLING = ("max_seconds", "num_iters", "warmup", "min_samples", "relative_precision", "confidence")
@@ -72,18 +72,18 @@ def read_matrix(content: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
     """Return the values of each setting that a model has: its cases are their product."""
     if "input_shape" in content and _SHAPES in content:
         raise ArgumentError(f"input_shape and {_SHAPES} are the same setting; give one of them")
-    matrix = {}
-    for setting in list_settings():
-        key = _SHAPES if setting == "input_shape" and _SHAPES in content else setting
-        if key not in content:
-            continue
-        entry = content[key]
-        is_list = isinstance(entry, (list, tuple)) and key != "input_shape"
-        values = tuple(entry) if is_list else (entry,)
-        if not values:
-            raise ArgumentError(f"{key} is empty: give at least one value")
-        matrix[setting] = tuple(check_setting(setting, value) for value in values)
-    return matrix
+    shape_key = _SHAPES if _SHAPES in content else "input_shape"
+    keys = {setting: shape_key if setting == "input_shape" else setting for setting in list_settings()}
+    return {setting: _read_values(key, content[key]) for setting, key in keys.items() if key in content}
+
+
+def _read_values(key: str, entry: Any) -> tuple[Any, ...]:
+    """Return the values of a setting: one, or those of a list; one shape is a list itself."""
+    is_list = isinstance(entry, (list, tuple)) and key != "input_shape"
+    values = tuple(entry) if is_list else (entry,)
+    if not values:
+        raise ArgumentError(f"{key} is empty: give at least one value")
+    return tuple(check_setting(find_setting(key), value) for value in values)
 
 
 def check_argument(name: str, value: Any) -> Any:
@@ -119,13 +119,14 @@ def require_known(content: Mapping[str, Any], keys: tuple[str, ...], elsewhere: 
         if key in _ARGUMENTS:
             raise ArgumentError(f"{key!r} is no key of a {what}: give it to the audit, as {key}=... or --{key}")
         if key not in keys:
-            likely = nearest(key, keys)
-            if likely is None:
-                raise ArgumentError(f"unknown key {key!r}; a {what} has {', '.join(keys[:_NAMED])}, ...")
-            names = ", ".join(by_likeness(key, keys)[:_NAMED])
-            raise ArgumentError(
-                f"unknown key {key!r}; did you mean {likely!r}? a {what} has, nearest first: {names}, ..."
-            )
+            raise ArgumentError(f"unknown key {key!r}; {_suggest_keys(key, keys, what)}, ...")
+
+
+def _suggest_keys(key: str, keys: tuple[str, ...], what: str) -> str:
+    likely = nearest(key, keys)
+    if likely is None:
+        return f"a {what} has {', '.join(keys[:_NAMED])}"
+    return f"did you mean {likely!r}? a {what} has, nearest first: {', '.join(by_likeness(key, keys)[:_NAMED])}"
 
 
 # Shapes of inputs -----------------------------------------------------------------------------------------------------

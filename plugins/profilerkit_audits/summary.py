@@ -6,9 +6,9 @@ import math
 import os
 import shlex
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from rich.text import Text
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["NOT_IN_KEY", "find_differing_settings", "shorten", "shorten_store", "summarize"]
 
+_Item = TypeVar("_Item")
 #: What is said beside rows that are reused.
 NOT_IN_KEY = "files and environment variables that a model's code reads are not compared: after a change, --rerun all"
 #: The metrics that are shown of a plan that names none.
@@ -82,22 +83,23 @@ def _list_places(finished: AuditResult) -> Iterator[str]:
 
 
 def _list_problems(rows: Sequence[Row], most: int) -> Iterator[str]:
-    """Yield each problem with how many rows have it, the most frequent first, and below it their models.
-
-    Of more than ``most``, and one, the others are counted.
-    """
+    """Yield each problem with how many rows have it, the most frequent first, and below it their models."""
     models_by_problem: dict[str, Counter[str]] = defaultdict(Counter)
     for row in rows:
         for problem in _explain_row(row):
             models_by_problem[shorten(problem)][row.spec] += 1
-    ranked = sorted(models_by_problem.items(), key=lambda problem: -problem[1].total())
-    most = len(ranked) if len(ranked) == most + 1 else most
-    for problem, models in ranked[:most]:
+    named, others = _cut_list(sorted(models_by_problem.items(), key=lambda problem: -problem[1].total()), most)
+    for problem, models in named:
         yield f"{models.total()} {problem}"
         yield f"  {list_some([*models], _NAMED)}"
-    if len(ranked) > most:
-        others = sum(models.total() for _, models in ranked[most:])
-        yield f"{others} with {len(ranked) - most} other reasons"
+    if others:
+        yield f"{sum(models.total() for _, models in others)} with {len(others)} other reasons"
+
+
+def _cut_list(ranked: Sequence[_Item], most: int) -> tuple[Sequence[_Item], Sequence[_Item]]:
+    """Return the first of a list, and the others: none or several, since one more is named in place of a line on it."""
+    end = most + 1 if len(ranked) == most + 1 else most
+    return ranked[:end], ranked[end:]
 
 
 def _explain_row(row: Row) -> Iterator[str]:
@@ -109,10 +111,13 @@ def _explain_row(row: Row) -> Iterator[str]:
 
 
 def _list_warnings(rows: Sequence[Row]) -> Iterator[str]:
-    """Yield the most frequent warnings."""
+    """Yield the most frequent warnings, and how many others there are."""
     warnings = Counter(str(text) for row in rows for text in row.conditions.get("warnings", ()))
-    for text, count in warnings.most_common(_WARNINGS):
+    named, others = _cut_list(warnings.most_common(), _WARNINGS)
+    for text, count in named:
         yield f"warning of {format_count(count, 'row')}: {shorten(text)}"
+    if others:
+        yield f"and {len(others)} other warnings, which the rows have (conditions)"
 
 
 # The table ------------------------------------------------------------------------------------------------------------
@@ -132,37 +137,28 @@ def _draw_costs(named: Sequence[str], rows: Sequence[Row]) -> Grid | None:
     are told apart without them, and then the last metrics. ``named`` are the metrics of the plan.
     """
     counted = [row for row in rows if any(value.value is not None for value in row.values.values())]
-    numbers = dict.fromkeys(name for row in counted for name, value in row.values.items() if value.value is not None)
-    metrics = _choose_metrics(named, numbers)
+    metrics = _choose_metrics(named, counted)
     if not metrics:
         return None
     ranked = _rank_rows(counted, metrics[0])
     settings = find_differing_settings(rows)
     names = ["Model", "Settings"] if settings else ["Model"]
     titles = [*names, *map(_fold_title, metrics)]
-    order = f"by {' '.join(split_words(metrics[0]))}"
-    if len(ranked) <= _MOST:
-        shown = ranked
-        title = f"{format_count(len(ranked), 'row')} {order}, the largest first"
-        lines = [_write_cells(row, settings, metrics) for row in shown]
-    else:
-        shown = [*ranked[:_ENDS], *ranked[-_ENDS:]]
-        title = f"{len(ranked)} rows {order}: the {_ENDS} largest and the {_ENDS} smallest"
-        lines = [_write_cells(row, settings, metrics) for row in shown]
+    shown = ranked if len(ranked) <= _MOST else [*ranked[:_ENDS], *ranked[-_ENDS:]]
+    lines = [_write_cells(row, settings, metrics) for row in shown]
+    title, largest = f"{format_count(len(ranked), 'row')} by {' '.join(split_words(metrics[0]))}", ", the largest first"
+    if len(shown) < len(ranked):
+        largest = f": the {_ENDS} largest and the {_ENDS} smallest"
         lines.insert(_ENDS, [_Cell(f"... {len(ranked) - len(shown)} others"), *[_Cell("")] * (len(titles) - 1)])
     is_told_apart = len({row.spec for row in shown}) == len(shown)
     last_metrics_first = metrics[:0:-1]  # all but the first, which the rows are sorted by
+    cells = {(number, column): cell for number, line in enumerate(lines) for column, cell in enumerate(line)}
     return Grid(
-        title,
+        f"{title}{largest}",
         tuple(titles),
         tuple(tuple(cell.text for cell in line) for line in lines),
         numeric=frozenset(range(len(names), len(titles))),
-        marks={
-            (number, column): cell.mark
-            for number, line in enumerate(lines)
-            for column, cell in enumerate(line)
-            if cell.mark
-        },
+        marks={place: cell.mark for place, cell in cells.items() if cell.mark},
         least_needed=(*(["Settings"] if is_told_apart else []), *map(_fold_title, last_metrics_first)),
     )
 
@@ -180,8 +176,9 @@ def _rank_rows(rows: Sequence[Row], metric: str) -> list[Row]:
     return sorted(map(join_rows, cases.values()), key=read_number, reverse=True)
 
 
-def _choose_metrics(named: Sequence[str], numbers: Collection[str]) -> list[str]:
+def _choose_metrics(named: Sequence[str], rows: Sequence[Row]) -> list[str]:
     """Return the metrics to show, of those with numbers: those that the plan names, or the usual; then its scores."""
+    numbers = dict.fromkeys(name for row in rows for name, value in row.values.items() if value.value is not None)
     offered = {offer.item.NAME for offer in list_status_keys()}
     scores = [name for name in numbers if name not in offered and name not in named]
     return [*(name for name in named or _USUAL if name in numbers), *scores]

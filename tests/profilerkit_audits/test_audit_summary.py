@@ -214,6 +214,22 @@ def test_a_single_problem_more_than_are_named_is_named_too() -> None:
     assert "1 partial: reason 7\n  zoo:7\n2 with 2 other reasons\n10 partial" in write(rows)
 
 
+def test_warnings_that_are_not_named_are_counted() -> None:
+    """Of seven, of which one is more frequent; a sixth is named in place of a line on it."""
+    warnings = [f"argument {number}" for number in range(7)]
+    for number, rest in ((7, ["and 2 other warnings, which the rows have (conditions)"]), (6, [])):
+        given = [warnings[:number], [warnings[number - 1]]]
+        rows = [
+            Row("zoo:a", str(at), RowStatus.COMPLETE, conditions={"warnings": some}) for at, some in enumerate(given)
+        ]
+        lines = [line for line in write(rows).splitlines() if "warning" in line]
+        assert lines[0] == f"warning of 2 rows: {warnings[number - 1]}"
+        assert [line.startswith("warning of 1 row: argument ") for line in lines[1 : 6 - len(rest)]] == [True] * (
+            5 - len(rest)
+        )
+        assert lines[6 - len(rest) :] == rest
+
+
 def test_why_models_failed_stands_before_what_is_partial() -> None:
     """However many models are partial for however many reasons."""
     partial = [

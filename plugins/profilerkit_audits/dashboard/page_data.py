@@ -137,21 +137,21 @@ def _describe_settings(settings: Mapping[str, Any]) -> str:
 
 def _describe_machine(facts: Mapping[str, str]) -> str:
     """Return a machine as people write it, without a fact that repeats another, and without whose it is."""
-    words = []
-    for name, value in facts.items():
-        if name in ("host", "user") or (name == "usable_cores" and value == facts.get("cores")):
-            continue
-        if name == "memory_bytes" and value.isdecimal():
-            words.append(f"{scale_value(int(value), 'B', Scale.IEC)} of memory")
-        elif name == "cores":
-            words.append(f"{value} core" if value == "1" else f"{value} cores")
-        elif name == "usable_cores":
-            words.append(f"{value} of them usable")
-        elif name in ("system", "architecture", "cpu"):
-            words.append(value)
-        else:
-            words.append(f"{name} {value}")
-    return ", ".join(words)
+    left_out = {"host", "user"}
+    if facts.get("usable_cores") == facts.get("cores"):
+        left_out.add("usable_cores")
+    return ", ".join(_write_fact(name, value) for name, value in facts.items() if name not in left_out)
+
+
+def _write_fact(name: str, value: str) -> str:
+    if name == "memory_bytes" and value.isdecimal():
+        return f"{scale_value(int(value), 'B', Scale.IEC)} of memory"
+    words = {
+        **dict.fromkeys(("system", "architecture", "cpu"), value),
+        "cores": f"{value} core" if value == "1" else f"{value} cores",
+        "usable_cores": f"{value} of them usable",
+    }
+    return words.get(name, f"{name} {value}")
 
 
 def _find_records(
