@@ -27,8 +27,8 @@ from profilerkit.results.report import Report
 from profilerkit.results.saving import parse, reseal
 
 from .hiding import hide
+from .lookup import find_run
 from .rows import Row, decode
-from .series import find_run
 from .store import Store
 
 __all__ = ["FORMS", "Form", "Line", "export", "read_export"]

@@ -12,9 +12,10 @@ import msgspec
 from profilerkit.errors import ArgumentError, by_likeness
 from profilerkit.render.grids import Grid
 
+from .lookup import find_rows, open_store
 from .machines import shorten_commit, shorten_moment
 from .rows import Row, Value
-from .series import CaseName, find_causes, find_rows, group_by_case, is_exact, is_same, open_store
+from .series import CaseName, find_causes, group_by_case, is_exact, is_same
 from .store import Store
 
 __all__ = ["History", "Point", "history"]

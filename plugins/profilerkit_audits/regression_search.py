@@ -23,9 +23,10 @@ from profilerkit.errors import ArgumentError
 from profilerkit.render.grids import Grid
 
 from .changes import Change, compare_rows, judge_move
+from .lookup import find_run, open_store
 from .machines import shorten_moment
 from .rows import Row, Value
-from .series import CaseName, find_causes, find_run, find_sources, group_by_case, is_exact, open_store
+from .series import CaseName, find_causes, find_sources, group_by_case, is_exact
 from .steps import MIN_NIGHTS, control_rate, find_share, find_splits
 from .store import Store
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from profilerkit.count_text import format_count
 from profilerkit.results.report import Report
 from profilerkit.trace.alignment import align
+from profilerkit.trace.bounds import WORK
 
 __all__ = ["compare_operators", "find_layers", "leave_out_renamed", "sum_operators"]
 
@@ -39,6 +40,14 @@ class _Paths(NamedTuple):
     after: str
 
 
+class _Group(NamedTuple):
+    """Layers that moved alike: how many there are, and the paths of the first one."""
+
+    move: _Move
+    number: int
+    first: _Paths
+
+
 class OperatorSum(NamedTuple):
     """How often an operator is called in a layer, and what that adds up to."""
 
@@ -64,24 +73,22 @@ def find_layers(before: Report, after: Report, metric: str) -> tuple[str, ...]:
     parameters = before.get("total_params"), after.get("total_params")
     if metric == "model_size" and None not in parameters and parameters[0] == parameters[1]:
         return ("as many parameters as before: buffers or dtypes differ",)
+    unit = " parameters" if metric == "model_size" else ""  # the layers' bytes are not aligned
+    operators = [sum_operators(report, metric) if metric in WORK else {} for report in (before, after)]
+    groups = _group_moves(before, after, column)
+    texts = [_describe_group(group, unit, *operators) for group in groups[:_NAMED]]
+    rest = sum(group.number for group in groups[_NAMED:])
+    return (*texts, f"and {format_count(rest, 'more layer')}") if rest else tuple(texts)
+
+
+def _group_moves(before: Report, after: Report, column: str) -> list[_Group]:
+    """Return the layers that moved, the largest differences first."""
     paths: dict[_Move, list[_Paths]] = {}
     for move, of_layer in _find_moves(before, after, column):
         paths.setdefault(move, []).append(of_layer)
     counts = leave_out_renamed(Counter({move: len(several) for move, several in paths.items()}))
-    ranked = sorted(counts, key=lambda move: -abs(move.difference * counts[move]))
-    has_operators = metric in ("macs", "flops")
-    old_operators = sum_operators(before, metric) if has_operators else {}
-    new_operators = sum_operators(after, metric) if has_operators else {}
-    unit = " parameters" if metric == "model_size" else ""  # the layers' bytes are not aligned
-    texts = []
-    for move in ranked[:_NAMED]:
-        first = paths[move][0]
-        operators = compare_operators(old_operators, new_operators, first.before, first.after)
-        texts.append(_describe_move(move, counts[move], unit, first.before, operators))
-    rest = sum(counts[move] for move in ranked[_NAMED:])
-    if rest:
-        texts.append(f"and {format_count(rest, 'more layer')}")
-    return tuple(texts)
+    groups = [_Group(move, count, paths[move][0]) for move, count in counts.items()]
+    return sorted(groups, key=lambda group: -abs(group.move.difference * group.number))
 
 
 def leave_out_renamed(counts: Counter[_Move]) -> Counter[_Move]:
@@ -107,15 +114,17 @@ def _find_moves(before: Report, after: Report, column: str) -> Iterator[tuple[_M
             yield _Move(row["other_type"] or row["type"], difference, row["change"]), _Paths(row["path"], other_path)
 
 
-def _describe_move(move: _Move, count: int, unit: str, path: str, operators: str) -> str:
+def _describe_group(group: _Group, unit: str, before: Operators, after: Operators) -> str:
     """Return the first of equal layers with its difference: "block.0 (Linear) and 3 like it: +64 each, added"."""
-    text = f"{path or '(model)'} ({move.kind})"
+    move, count, paths = group
+    text = f"{paths.before or '(model)'} ({move.kind})"
     if count == 1:
         text += f": {move.difference:+,}{unit}"
     else:
         text += f" and {count - 1} like it: {move.difference:+,}{unit} each"
     if move.change in ("added", "removed"):
         return f"{text}, {move.change}"
+    operators = compare_operators(before, after, paths.before, paths.after)
     return f"{text} by {operators}" if operators else text
 
 

@@ -18,8 +18,9 @@ from profilerkit_budgets.forms import format_junit_suites, format_text
 from profilerkit_budgets.layer_limits import UnmatchedPatternError
 from profilerkit_budgets.limits import Limit
 
+from .lookup import find_run, open_store
 from .rows import Row
-from .series import CaseName, find_run, group_by_case, open_store
+from .series import CaseName, group_by_case
 from .store import Store
 
 __all__ = ["FORMS", "RunCheck", "check_run", "find_exceeded"]

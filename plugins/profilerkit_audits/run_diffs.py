@@ -10,8 +10,9 @@ from typing import Any
 from profilerkit.count_text import format_count, list_some
 
 from .changes import Change, compare_rows
+from .lookup import find_run, open_store
 from .rows import Row
-from .series import CaseName, find_run, find_sources, group_by_case, has_exact_numbers, is_same, open_store
+from .series import CaseName, find_sources, group_by_case, has_exact_numbers, is_same
 from .store import Run, Store
 
 __all__ = ["RunDiff", "diff_runs"]

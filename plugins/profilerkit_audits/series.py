@@ -1,42 +1,29 @@
-"""Series: what was measured of one model with one setting, in the order of time; and the runs of a store by name."""
+"""Series: the rows of one model with one setting in the order of time, what they have together, and what differs."""
 
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from functools import lru_cache
-from os import PathLike
 from typing import Any
 
 from msgspec.structs import replace
 
-from profilerkit.count_text import format_count
-from profilerkit.errors import ArgumentError, by_likeness
-
 from .cases import is_run_for
 from .machines import shorten_commit
 from .rows import Row, RowStatus, Value
-from .store import Run, Store
 
 __all__ = [
     "CaseName",
     "find_causes",
-    "find_rows",
-    "find_run",
     "find_sources",
     "group_by_case",
     "has_exact_numbers",
     "is_exact",
     "is_same",
     "join_rows",
-    "open_store",
 ]
-
-_LAST = re.compile(r"last(?:~(\d+))?")
 
 
 @dataclass(frozen=True)
@@ -55,16 +42,6 @@ class CaseName:
         settings: Mapping[str, Any] = json.loads(self.settings)
         text = ", ".join(f"{name}={value}" for name, value in settings.items())
         return f"{self.spec} ({text})" if text else self.spec
-
-
-@contextmanager
-def open_store(store: Store | str | PathLike[str]) -> Iterator[Store]:
-    """Open a store to read it; one that is open already stays so."""
-    if isinstance(store, Store):
-        yield store
-    else:
-        with Store.open(store, create=False) as opened:
-            yield opened
 
 
 def group_by_case(rows: Iterable[Row]) -> dict[CaseName, list[Row]]:
@@ -152,39 +129,3 @@ def find_causes(before: Row, after: Row) -> tuple[str, ...]:
     if before.machine != after.machine:
         changed.append("the kind of machine")
     return tuple(changed)
-
-
-def find_rows(store: Store, model: str) -> list[Row]:
-    """Return all rows of a model, each attempt: by spec, by a pattern of specs, or by the name in its report.
-
-    Raises `ArgumentError` for a model that the store has not, with the nearest specs.
-    """
-    rows = list(store.rows(spec=model, all_attempts=True)) or list(store.rows(all_attempts=True))
-    specs = {row.spec for row in rows if model in (row.spec, row.name) or fnmatchcase(row.spec, model)}
-    if not specs:
-        nearest = ", ".join(by_likeness(model, dict.fromkeys(row.spec for row in rows))[:5])
-        raise ArgumentError(
-            f"the store has no model {model!r}; {f'the nearest are: {nearest}' if nearest else 'it has no rows'}"
-        )
-    return [row for row in rows if row.spec in specs]
-
-
-def find_run(store: Store, name: str) -> Run:
-    """Return a run by its identifier, by the beginning of it, or by its age: ``last``, ``last~1`` the one before.
-
-    Raises `ArgumentError` if there is none, or if several begin so.
-    """
-    runs = store.runs()
-    match = _LAST.fullmatch(name)
-    if match is not None:
-        age = int(match.group(1) or 0)
-        if age < len(runs):
-            return runs[-1 - age]
-        raise ArgumentError(f"there is no run {name!r}: the store has {format_count(len(runs), 'run')}")
-    matching = [run for run in runs if name and run.run.startswith(name)]
-    if len(matching) == 1:
-        return matching[0]
-    newest = ", ".join(f"{run.run[:12]} of {run.started[:16]}" for run in reversed(runs[-5:])) or "none"
-    if matching:
-        raise ArgumentError(f"{len(matching)} runs begin with {name!r}; give more of its identifier, or last~N")
-    raise ArgumentError(f"there is no run {name!r}; the newest are: {newest}; 'last' and 'last~1' are names too")

@@ -17,6 +17,7 @@ from profilerkit.process.clean_output import wants_color
 from .stores import draw_grid, emit_json, report_errors
 
 if TYPE_CHECKING:
+    from ..run_budgets import RunCheck
     from ..running import Audit, AuditResult
 
 __all__ = ["command"]
@@ -88,37 +89,46 @@ def command(
     """
     if diff and (check is not None or budget is not None):
         raise click.UsageError("give --diff, or --check with its --budget")
-    if diff or check is not None:
-        _require_no_running("--diff" if diff else "--check")
     if diff:
+        _require_own_options("--diff", form)
         _show_diff(_choose_store(plan, options["store"]), diff, form, quiet, strict)
-        return
-    if check is not None:
-        _show_check(_choose_store(plan, options["store"]), check, budget, form, quiet, strict)
-        return
+    elif check is not None:
+        _require_own_options("--check", form)
+        result = _check(_choose_store(plan, options["store"]), check, budget)
+        _show_check(result, form, quiet, strict)
+    else:
+        path = _require_plan(plan, form, budget)
+        with report_errors("PLAN"):
+            audit = _read_audit(path, quiet or dry_run, options)
+            if dry_run:
+                _print_estimate(audit, form)
+                return
+            finished = _run(audit)
+        if not quiet:
+            _print_result(finished, form)
+        _end(audit, finished, strict)
+
+
+def _require_plan(plan: str | None, form: str, budget: str | None) -> str:
+    """Return the path of the plan; raises `click.UsageError` without one, and for options that running has not."""
     if plan is None:
         raise click.UsageError("Missing argument 'PLAN'.")
     if form not in _ROW_FORMS:
         raise click.BadParameter(f"{form!r}: rows are printed as console or json", param_hint="--format")
     if budget is not None:
         raise click.UsageError("--budget is for --check; the budgets of an audit stand in its plan")
-    with report_errors("PLAN"):
-        audit = _read_audit(plan, quiet or dry_run, options)
-        if dry_run:
-            _print_estimate(audit, form)
-            return
-        finished = _run(audit)
-    if not quiet:
-        _print_result(finished, form)
-    _end(audit, finished, strict)
+    return plan
 
 
-def _require_no_running(option: str) -> None:
-    """Raise `click.UsageError` for an option that says how models are run, beside one that runs nothing."""
+def _require_own_options(option: str, form: str) -> None:
+    """Raise `click.UsageError` for an option that says how models are run, or a form, that ``option`` does not have."""
     context = click.get_current_context()
     for name in _OF_RUNNING:
         if context.get_parameter_source(name) is not ParameterSource.DEFAULT:
             raise click.UsageError(f"{option} runs nothing; leave out --{name.replace('_', '-')}")
+    forms = _DIFF_FORMS if option == "--diff" else _CHECK_FORMS
+    if form not in forms:
+        raise click.BadParameter(f"{form!r}: with {option} there are {', '.join(forms)}", param_hint="--format")
 
 
 def _choose_store(plan: str | None, store: str | None) -> str:
@@ -189,7 +199,6 @@ def _end(audit: Audit, finished: AuditResult, strict: bool) -> None:
 
 def _show_diff(store: str, runs: tuple[str, str], form: str, quiet: bool, strict: bool) -> None:
     """Print what moved between two runs; with ``strict`` leave with 1 if something became worse."""
-    _require_form(form, _DIFF_FORMS, "--diff")
     with report_errors("--diff"):
         from ..changes import draw_changes, write_causes
         from ..run_diffs import diff_runs
@@ -206,21 +215,20 @@ def _show_diff(store: str, runs: tuple[str, str], form: str, quiet: bool, strict
         sys.exit(NOT_KEPT)
 
 
-def _show_check(store: str, run: str, budget: str | None, form: str, quiet: bool, strict: bool) -> None:
-    """Print which limits a run keeps; leave with 1 if one is broken."""
-    _require_form(form, _CHECK_FORMS, "--check")
+def _check(store: str, run: str, budget: str | None) -> RunCheck:
     with report_errors("--check"):
         from profilerkit_budgets import Budget
 
-        from ..run_budgets import FORMS, check_run
+        from ..run_budgets import check_run
 
-        result = check_run(store, run, None if budget is None else Budget.load(budget))
+        return check_run(store, run, None if budget is None else Budget.load(budget))
+
+
+def _show_check(result: RunCheck, form: str, quiet: bool, strict: bool) -> None:
+    """Print which limits a run keeps; leave with 1 if one is broken."""
+    from ..run_budgets import FORMS
+
     if not quiet:
         emit(FORMS[form](result).rstrip("\n"))
     if result.is_broken(strict):
         sys.exit(NOT_KEPT)
-
-
-def _require_form(form: str, forms: tuple[str, ...], option: str) -> None:
-    if form not in forms:
-        raise click.BadParameter(f"{form!r}: with {option} there are {', '.join(forms)}", param_hint="--format")
