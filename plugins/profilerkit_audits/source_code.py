@@ -61,13 +61,13 @@ def read_code(spec: str, folder: Path) -> SourceCode:
     preload = next((loader.preload for loader in loaders if loader.preload), ())
     source = spec.rpartition(":")[0]
     is_by_module = is_in_module(spec) and not any(loader.packages for loader in loaders)
-    own: list[Module] = []
+    modules: list[Module] = []
     if is_in_file(spec):
-        own = [Module(folder / source, (folder / source).parent)]
+        modules = [Module(folder / source, (folder / source).parent)]
     elif is_by_module:
-        own = list(filter(None, (find_own_module(name, folder) for name in _add_packages(source))))
-    if own:
-        return _read_python(own, preload)
+        modules = list(filter(None, (find_own_module(name, folder) for name in _add_packages(source))))
+    if modules:
+        return _read_python(modules, preload)
     packages = next(filter(None, ({*loader.packages, *loader.frameworks} for loader in loaders)), set[str]())
     if is_by_module:
         packages = {*packages, source.partition(".")[0]}  # whose version tells it

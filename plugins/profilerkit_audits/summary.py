@@ -158,7 +158,7 @@ def _draw_costs(named: Sequence[str], rows: Sequence[Row]) -> Grid | None:
         tuple(titles),
         tuple(tuple(cell.text for cell in line) for line in lines),
         numeric=frozenset(range(len(names), len(titles))),
-        marks={place: cell.mark for place, cell in cells.items() if cell.mark},
+        marks={key: cell.mark for key, cell in cells.items() if cell.mark},
         least_needed=(*(["Settings"] if is_told_apart else []), *map(_fold_title, last_metrics_first)),
     )
 
