@@ -21,11 +21,10 @@ from .adapters import read_adapters
 from .comparison import LanguageModelComparison
 from .engines import ANY_ENGINE, EngineRule, find_engine
 from .facts_source import FactsSource, open_facts_source
-from .layout import Layout, read_layout
+from .layout import read_layout
 from .model_cache import CacheBytes
 from .prompts import EncodedInputs, ImageSize, InputKind, Lengths, read_image_size
 from .queueing import RATE
-from .records import ModelFacts
 from .report import LanguageModelReport, Request, make_report
 from .speculation import Speculation, add_drafter, find_drafter, read_speculation
 from .step_cost import StepCost
@@ -137,33 +136,31 @@ def llm(
         new=_COUNT.or_none()("new", new),
         inputs={InputKind.IMAGES: images, InputKind.AUDIO: audio},
         image_size=read_image_size(image_size, images),
-        batches=_read_batches(batch),
-        devices=[None if item is None else device_of(item) for item in _list_values("device", device)],
-        weight_formats=[
-            None if item is None else find_weight_format(str(item)) for item in _list_values("weights", weights)
-        ],
-        cache_format=None if cache_dtype is None else find_weight_format(str(cache_dtype), "cache_dtype", "the cache"),
-        layout=read_layout(_COUNT("devices", devices), parallel),
-        engine=rule,
-        block_size=_COUNT("block_size", rule.block_size if block_size is None else block_size),
+        batches=tuple(sorted({_COUNT("batch", size) for size in _read_values("batch", batch)})),
+        devices=_read_values("device", device, device_of),
+        weight_formats=_read_values("weights", weights, lambda item: find_weight_format(str(item))),
+        make_cost=partial(
+            StepCost,
+            layout=read_layout(_COUNT("devices", devices), parallel),
+            block_size=_COUNT("block_size", rule.block_size if block_size is None else block_size),
+            cache_format=None
+            if cache_dtype is None
+            else find_weight_format(str(cache_dtype), "cache_dtype", "the cache"),
+            shared_prefix=_COUNT.or_none()("shared_prefix", shared_prefix) or 0,
+            engine=rule,
+        ),
         prefill_tokens=_COUNT("prefill_tokens", prefill_tokens),
         reserve=_read_reserve(reserve, rule),
         rate=RATE("rate", rate),
-        shared_prefix=_COUNT.or_none()("shared_prefix", shared_prefix),
         draft=draft,
-        draft_tokens=draft_tokens,
         speculation=read_speculation(draft_tokens, acceptance, draft),
         lora=(lora_rank, lora_adapters, lora_targets),
         repetitions=_COUNT("repetitions", repetitions) if FLAG("measure", measure) else 0,
     )
     reports: list[LanguageModelReport] = []
-    for model, kind in product(models, _list_values("dtype", dtype)):
-        open_source = partial(open_facts_source, dtype=_name_dtype(kind), backend=backend)
-        with collector_paused():  # it would go through all objects many times while modules are imported
-            source = open_source(model, name=name, trust=trust)
-            lengths, inputs = _choose_prompt(source, options)
-            facts = source.find_facts(lengths)
-        reports += _report_model(source, facts, lengths, inputs, options, open_source)
+    for model, kind in product(models, _read_values("dtype", dtype, _name_dtype)):
+        open_source = partial(open_facts_source, dtype=kind, backend=backend)
+        reports += _report_model(partial(open_source, model, name=name, trust=trust), options, open_source)
     return reports[0] if len(reports) == 1 else LanguageModelComparison(tuple(reports))
 
 
@@ -178,21 +175,40 @@ class _Options(NamedTuple):
     batches: tuple[int, ...]
     devices: list[DeviceInfo | None]
     weight_formats: list[WeightFormat | None]
-    cache_format: WeightFormat | None
-    layout: Layout
-    engine: EngineRule
-    block_size: int
+    #: Makes the cost of a step from the facts of a model.
+    make_cost: Callable[..., StepCost]
     prefill_tokens: int
     reserve: float
     rate: float | None
-    shared_prefix: int | None
     draft: Any
-    draft_tokens: int | None
     speculation: Speculation | None
     #: Rank, number and targets of adapters.
     lora: tuple[int | None, int | None, str | Iterable[str] | None]
     #: Of the measured generation; 0 where nothing is measured.
     repetitions: int
+
+
+def _report_model(
+    open_model: Callable[[], FactsSource], options: _Options, open_drafter: Callable[..., FactsSource]
+) -> Iterator[LanguageModelReport]:
+    """Yield the report of a model for each device and each format of its weights."""
+    with collector_paused():  # it would go through all objects many times while modules are imported
+        source = open_model()
+        lengths, inputs = _choose_prompt(source, options)
+        facts = source.find_facts(lengths)
+    cost = options.make_cost(facts, adapters=read_adapters(facts, *options.lora), inputs=inputs)
+    _require_possible(cost, lengths, options.speculation)
+    drafter = find_drafter(options.draft, facts, sum(lengths), open_drafter)
+    measured = source.generate(lengths, options.batches[0], options.repetitions) if options.repetitions else None
+    request = Request(*lengths, options.prefill_tokens, options.reserve, options.rate)
+    cache = partial(source.find_cache, block_size=cost.block_size)
+    for device, weights in product(options.devices, options.weight_formats):
+        if weights is None and facts.unknown_storage:
+            raise InputError(facts.unknown_storage)
+        on_device = replace(cost, device=device, weights=weights)
+        drafting = add_drafter(options.speculation, on_device, drafter)
+        report = make_report(on_device, request, options.batches, drafting)
+        yield replace(report, measured=measured, cache_after=cache)
 
 
 def _choose_prompt(source: FactsSource, options: _Options) -> tuple[Lengths, tuple[EncodedInputs, ...]]:
@@ -206,41 +222,18 @@ def _choose_prompt(source: FactsSource, options: _Options) -> tuple[Lengths, tup
     return Lengths(text.prompt + sum(encoded.tokens for encoded in inputs), text.new), inputs
 
 
-def _report_model(
-    source: FactsSource,
-    facts: ModelFacts,
-    lengths: Lengths,
-    inputs: tuple[EncodedInputs, ...],
-    options: _Options,
-    open_drafter: Callable[..., FactsSource],
-) -> Iterator[LanguageModelReport]:
-    """Yield the report of a model for each device and each format of its weights."""
-    options.layout.require_layers(facts.sizes.layers, facts.name)
-    _require_decoder_alone(facts, draft_tokens=options.draft_tokens, shared_prefix=options.shared_prefix)
-    prefix = options.shared_prefix or 0
-    _require_longer_prompt(lengths, prefix)
-    adapters = read_adapters(facts, *options.lora)
-    drafter = find_drafter(options.draft, facts, sum(lengths), open_drafter)
-    measured = source.generate(lengths, options.batches[0], options.repetitions) if options.repetitions else None
-    request = Request(*lengths, options.prefill_tokens, options.reserve, options.rate)
-    cache = partial(source.find_cache, block_size=options.block_size)
-    for device, weight in product(options.devices, options.weight_formats):
-        if weight is None and facts.unknown_storage:
-            raise InputError(facts.unknown_storage)
-        cost = StepCost(
-            facts,
-            device,
-            weight,
-            layout=options.layout,
-            block_size=options.block_size,
-            cache_format=options.cache_format,
-            shared_prefix=prefix,
-            engine=options.engine,
-            adapters=adapters,
-            inputs=inputs,
+def _require_possible(cost: StepCost, lengths: Lengths, speculation: Speculation | None) -> None:
+    """Raise an error for options that have no meaning for a model, or for prompts of these lengths."""
+    facts, prefix = cost.facts, cost.shared_prefix
+    cost.layout.require_layers(facts.sizes.layers, facts.name)
+    if facts.is_encoder_decoder and (speculation is not None or prefix):
+        option = f"shared_prefix={prefix}" if speculation is None else f"draft_tokens={speculation.draft_tokens}"
+        raise InputError(f"{option}: {facts.name} is an encoder-decoder; leave it out")
+    if prefix >= lengths.prompt:
+        raise ArgumentError(
+            f"shared_prefix={prefix} (--shared-prefix) of prompts of {lengths.prompt:,} tokens: give fewer tokens than "
+            "a prompt has"
         )
-        report = make_report(cost, request, options.batches, add_drafter(options.speculation, cost, drafter))
-        yield replace(report, measured=measured, cache_after=cache)
 
 
 def _read_reserve(reserve: float | None, rule: EngineRule) -> float:
@@ -250,18 +243,22 @@ def _read_reserve(reserve: float | None, rule: EngineRule) -> float:
     return share
 
 
-def _read_batches(batch: int | Iterable[int]) -> tuple[int, ...]:
-    """Return the sizes of batches, each once, the smallest first."""
-    return tuple(sorted({_COUNT("batch", size) for size in _list_values("batch", batch)}))
+def _read_values(name: str, value: Any, read: Callable[[Any], Any] = lambda item: item) -> list[Any]:
+    """Return the values of an argument that takes one or several, as ``read`` returns them; None stays.
+
+    Raises `ArgumentError` for none.
+    """
+    is_single = isinstance(value, (str, DeviceInfo)) or not isinstance(value, Iterable)
+    values = [value] if is_single else list(value)
+    if not values:
+        raise ArgumentError(f"{name} is empty: give one value or several, or leave it out")
+    return [None if item is None else read(item) for item in values]
 
 
-def _require_longer_prompt(lengths: Lengths, prefix: int) -> None:
-    """Raise `ArgumentError` for prompts that have nothing behind the tokens that all of them share."""
-    if prefix >= lengths.prompt:
-        raise ArgumentError(
-            f"shared_prefix={prefix} (--shared-prefix) of prompts of {lengths.prompt:,} tokens: give fewer tokens than "
-            "a prompt has"
-        )
+def _name_dtype(dtype: Any) -> str:
+    """Return the full name of a dtype that was given as a text, or as a dtype of torch."""
+    name = str(dtype).removeprefix("torch.")
+    return _DTYPES.get(name, name)
 
 
 def kv_bytes(
@@ -271,7 +268,7 @@ def kv_bytes(
 
     Of an encoder-decoder, ``context`` are the tokens of the prompt, and the decoder has seen one.
     """
-    source = open_facts_source(model, _name_dtype(dtype), backend)
+    source = open_facts_source(model, None if dtype is None else _name_dtype(dtype), backend)
     return source.find_cache(
         _COUNT("context", context), batch=_COUNT("batch", batch), block_size=_COUNT("block_size", block_size)
     )
@@ -282,27 +279,4 @@ def kv_bytes_per_token(model: Any, context: int, *, dtype: Any = None, backend: 
 
     It is the slope at that length: 0 for a state-space model, and less where windows are full.
     """
-    source = open_facts_source(model, _name_dtype(dtype), backend)
-    return source.find_cache(_COUNT("context", context), batch=1, block_size=1).bytes_per_token
-
-
-def _list_values(name: str, value: Any) -> list[Any]:
-    """Return the values of an argument that takes one or several; raises `ArgumentError` for none."""
-    single = value is None or isinstance(value, (str, DeviceInfo)) or not isinstance(value, Iterable)
-    values = [value] if single else list(value)
-    if not values:
-        raise ArgumentError(f"{name} is empty: give one value or several, or leave it out")
-    return values
-
-
-def _name_dtype(dtype: Any) -> str | None:
-    """Return the full name of a dtype that was given as a text, or as a dtype of torch."""
-    name = None if dtype is None else str(dtype).removeprefix("torch.")
-    return None if name is None else _DTYPES.get(name, name)
-
-
-def _require_decoder_alone(facts: ModelFacts, **options: int | None) -> None:
-    """Raise `InputError` for an option that was given and has no meaning for an encoder-decoder."""
-    for name, value in options.items():
-        if value is not None and facts.is_encoder_decoder:
-            raise InputError(f"{name}={value}: {facts.name} is an encoder-decoder; leave it out")
+    return kv_bytes(model, context, dtype=dtype, backend=backend).bytes_per_token
