@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from profilerkit.errors import InputError
@@ -104,9 +104,7 @@ class CacheLayer:
     @property
     def bytes_per_token(self) -> float:
         """The bytes that a token adds, on average; 0 for what does not grow."""
-        if self.waits or not self.bytes_per_entry:
-            return 0
-        return self.bytes_per_entry if self.stride == 1 else self.bytes_per_entry / self.stride
+        return 0 if self.waits else self.bytes_per_entry / self.stride
 
     def share_out(self, amount: float, devices: int) -> float:
         """Return how much of an amount of it the fullest of so many devices has: of heads whole ones.
@@ -140,9 +138,8 @@ class CacheLayer:
     def count_paged_bytes(self, context: int, block_size: int) -> int:
         """Return its bytes in blocks of so many entries, each of which is allocated whole."""
         entries = self.entries(context)
-        if not self.waits:
-            entries = math.ceil(entries / block_size) * block_size
-        return self.constant_bytes + self.bytes_per_entry * entries
+        in_blocks = entries if self.waits else math.ceil(entries / block_size) * block_size
+        return self.constant_bytes + self.bytes_per_entry * in_blocks
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,13 +208,11 @@ def needs_third_length(before: CacheContents, after: CacheContents) -> bool:
     """
     if before.source is not None:
         return False
-    earlier = {tensor.path: tensor for tensor in before.tensors}
-    paths = {tensor.path for tensor in after.tensors}
-    if earlier.keys() != paths:
-        return True
-    return any(
-        _find_longer_axis(earlier[tensor.path], tensor) is None and not _is_full_window(tensor, before.context)
-        for tensor in after.tensors
+    earlier, later = ({tensor.path: tensor for tensor in contents.tensors} for contents in (before, after))
+    return earlier.keys() != later.keys() or any(
+        1 not in (new - old for old, new in zip(earlier[path].shape, tensor.shape, strict=True))
+        and not _is_full_window(tensor, before.context)
+        for path, tensor in later.items()
     )
 
 
@@ -235,19 +230,15 @@ def find_growth(
     Raises `InputError` for sizes that no rule explains.
     """
     contents = [before, after] if later is None else [before, after, later]
-    contexts = [content.context for content in contents]
-    tensors = {path: _find_part(path, at_lengths, contexts) for path, at_lengths in _list_by_path(contents)}
-    with_indexer = {find_layer(path) for path in tensors if is_index(path)}
+    by_length = [{tensor.path: tensor for tensor in content.tensors} for content in contents]
+    paths = dict.fromkeys(path for tensors in by_length for path in tensors)
+    with_indexer = {find_layer(path) for path in paths if is_index(path)}
     parts: dict[CacheLayer, CacheLayer] = {}  # sums of tensors that grow alike, as keys and values do
-    for path, tensor in tensors.items():
+    for path in paths:
+        tensor = _find_part(path, [tensors.get(path) for tensors in by_length], [one.context for one in contents])
         is_chosen = find_layer(path) in with_indexer and not is_index(path) and tensor.window is None
-        kind = replace(
-            tensor,
-            path=path.rpartition(".")[0],
-            bytes_per_entry=0,
-            constant_bytes=0,
-            most_read=most_read if is_chosen and tensor.bytes_per_entry else None,
-        )
+        limit = most_read if is_chosen and tensor.bytes_per_entry else None
+        kind = replace(tensor, path=path.rpartition(".")[0], bytes_per_entry=0, constant_bytes=0, most_read=limit)
         part = parts.get(kind, kind)
         parts[kind] = replace(
             part,
@@ -267,17 +258,10 @@ def is_index(path: str) -> bool:
     return "index" in path or "idx" in path
 
 
-def _list_by_path(contents: Sequence[CacheContents]) -> Iterator[tuple[str, list[CacheTensor | None]]]:
-    """Yield each path with the tensor that is there at each length."""
-    by_length = [{tensor.path: tensor for tensor in content.tensors} for content in contents]
-    for path in dict.fromkeys(path for tensors in by_length for path in tensors):
-        yield path, [tensors.get(path) for tensors in by_length]
-
-
 def _find_part(path: str, tensors: Sequence[CacheTensor | None], contexts: Sequence[int]) -> CacheLayer:
     """Return how one tensor of a cache grows over several lengths, with the bytes of all sequences.
 
-    ``tensors`` has it after each length; None where it is not there.
+    ``tensors`` has it after each length; None where it is not there, as it would have no entries.
     """
     present = [tensor for tensor in tensors if tensor is not None]
     last = present[-1]
@@ -285,15 +269,14 @@ def _find_part(path: str, tensors: Sequence[CacheTensor | None], contexts: Seque
     axis = _find_changing_axis(present)
     if axis is None and is_always_there:
         return _describe_unchanged(path, last, contexts[0])
-    if axis is None:  # it is not there at some lengths, where it would have no entries
+    if axis is None:
         axis = len(last.shape) - 2
-    entries = [0 if tensor is None else tensor.shape[axis] for tensor in tensors]
     part = CacheLayer(path, last.bytes // last.shape[axis], heads=_count_heads(last, axis))
-    if is_always_there and entries[1] == entries[0] + 1:
-        in_window = [min(context, last.window - 1) if last.window else context for context in contexts]
-        beyond = {entry - count for entry, count in zip(entries, in_window, strict=True)}
-        if len(beyond) == 1:  # an entry for each token, and always as many that are of none
-            return replace(part, constant_bytes=part.bytes_per_entry * beyond.pop(), window=last.window)
+    entries = [0 if tensor is None else tensor.shape[axis] for tensor in tensors]
+    windowed = replace(part, window=last.window)
+    surplus = {count - windowed.entries(context) for count, context in zip(entries, contexts, strict=True)}
+    if is_always_there and len(surplus) == 1:  # an entry for each token, and always as many that are of none
+        return replace(windowed, constant_bytes=part.bytes_per_entry * surplus.pop())
     for waits in (False, True):
         stride = _find_stride(contexts, entries, waits)
         if stride:
@@ -317,19 +300,13 @@ def _describe_unchanged(path: str, tensor: CacheTensor, context: int) -> CacheLa
 
 def _find_stride(contexts: Sequence[int], entries: Sequence[int], waits: bool) -> int:
     """Return of how many tokens an entry is; 0 for none. Of several that fit, a power of two is taken."""
-    fitting = []
-    for stride in range(2, max(contexts) + 1):
-        expected = [context % stride if waits else context // stride for context in contexts]
-        if expected == list(entries):
-            fitting.append(stride)
+    fitting = [
+        stride
+        for stride in range(2, max(contexts) + 1)
+        if [context % stride if waits else context // stride for context in contexts] == list(entries)
+    ]
     powers_of_two = [stride for stride in fitting if stride.bit_count() == 1]
     return min(powers_of_two or fitting, default=0)
-
-
-def _find_longer_axis(before: CacheTensor, after: CacheTensor) -> int | None:
-    """Return the axis of a tensor that is one longer after one more token; None for none."""
-    axes = enumerate(zip(before.shape, after.shape, strict=True))
-    return next((axis for axis, (old, new) in axes if new == old + 1), None)
 
 
 def _find_changing_axis(tensors: Iterable[CacheTensor]) -> int | None:
@@ -340,10 +317,7 @@ def _find_changing_axis(tensors: Iterable[CacheTensor]) -> int | None:
 
 def _is_full_window(tensor: CacheTensor, context: int) -> bool:
     """Return whether a tensor holds a whole window: all of its tokens but one, since the next token is the last."""
-    if tensor.window is None:
-        return False
-    full = tensor.window - 1
-    return context >= full and full in tensor.shape[1:]
+    return tensor.window is not None and context >= tensor.window - 1 and tensor.window - 1 in tensor.shape[1:]
 
 
 def _count_heads(tensor: CacheTensor, axis: int = 2) -> int:
