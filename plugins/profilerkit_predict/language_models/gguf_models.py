@@ -17,24 +17,27 @@ from .formulas import dtype_bytes
 from .gguf_sizes import AttentionLayer, GgufSizes
 from .model_cache import CacheGrowth
 from .records import ExecutionModel, LatentAttention, Law, MatrixShape, ModelFacts, ReadIn, Term, WeightPart, Work
+from .weights import sum_parts
 
 __all__ = ["find_gguf_facts"]
 
 #: Tensors of a layer that are read whole and multiply each token, by the names of llama.cpp: those of attention, also
 #: latent attention (``attn_q_a``, ``attn_kv_a_mqa``, ...), of feed-forward layers and shared experts (``_shexp``), and
 #: the projection with which a layer that predicts further tokens begins (``nextn``).
-_MATRICES = re.compile(
+_MATRICES = (
     r"attn_(q|k|v|qkv|output|gate|q_a|q_b|kv_a_mqa|kv_b|k_b|v_b)|ffn_(gate|up|down|gate_inp)(_shexp)?|"
     r"ffn_gate_up(_shexp)?|nextn\.eh_proj"
 )
 #: Those that are of experts.
-_EXPERTS = re.compile(r"ffn_(gate|up|down|gate_up)_exps")
+_EXPERTS = r"ffn_(gate|up|down|gate_up)_exps"
 #: Those that are added or scale: norms, sinks, biases of a router, tables of rotary embeddings, a scale of a layer.
-_OTHERS = re.compile(
-    r"(\w+_)?norm(_2)?|nextn\.(enorm|hnorm|shared_head_norm)|attn_sinks|exp_probs_b|rope_(freqs|factors_long|factors_short)|layer_output_scale"
+_OTHERS = (
+    r"(\w+_)?norm(_2)?|nextn\.(enorm|hnorm|shared_head_norm)|attn_sinks|exp_probs_b|rope_(freqs|factors_long|"
+    r"factors_short)|layer_output_scale"
 )
 _CACHE_NOTE = "the cache is taken to be in {dtype}, as llama.cpp keeps it unless it is told otherwise"
 _FURTHER_NOTE = "layers that predict further tokens and have other tensors than the first of them are not counted"
+_LEFT_OUT_NOTE = "{bytes:,} bytes of layers that predict further tokens are left out; draft='mtp' (--draft) runs one"
 _ACTIVATIONS_NOTE = "a file does not tell the memory of activations: what fits leaves them out"
 
 
@@ -43,20 +46,17 @@ def find_gguf_facts(path: Path, dtype: str | None, name: str | None) -> ModelFac
 
     Raises `InputError` for a model whose tensors or sizes are not those of attention and feed-forward layers.
     """
-    file = read_gguf(path)
-    sizes = GgufSizes(file)
-    used = [tensor for tensor in file.tensors if not sizes.is_left_out(tensor)]
-    weights = _describe_weights(file, sizes, used)
-    if not any(tensor.name == "output.weight" for tensor in used):  # the table is the head too, and read whole
+    sizes = GgufSizes(read_gguf(path))
+    tensors = sizes.file.tensors
+    used = [tensor for tensor in tensors if not sizes.is_left_out(tensor)]
+    weights = _describe_weights(sizes, used)
+    if not any(weight.part.kind is WeightKind.HEAD for weight in weights):  # the table is the head too, and read whole
         weights = [weight.make_head() if weight.name == "token_embd" else weight for weight in weights]
-    parts = tuple(_sum_parts(weights))
-    dtype = dtype or "float16"
-    latent = sizes.find_latent()
+    parts, latent, dtype = _list_parts(weights), sizes.find_latent(), dtype or "float16"
     notes = [_CACHE_NOTE.format(dtype=dtype), _ACTIVATIONS_NOTE]
-    left_out = sum(tensor.bytes for tensor in file.tensors) - sum(tensor.bytes for tensor in used)
-    if left_out:
+    if len(used) < len(tensors):
         notes.append(
-            f"{left_out:,} bytes of layers that predict further tokens are left out; draft='mtp' (--draft) runs one"
+            _LEFT_OUT_NOTE.format(bytes=sum(tensor.bytes for tensor in tensors) - sum(tensor.bytes for tensor in used))
         )
     facts = ModelFacts(
         name=name or path.name.removesuffix(".gguf"),
@@ -71,7 +71,7 @@ def find_gguf_facts(path: Path, dtype: str | None, name: str | None) -> ModelFac
         matrices=tuple(_list_matrices(weights)),
         notes=tuple(notes),
     )
-    return _add_mtp_layer(file, sizes, facts)
+    return _add_mtp_layer(sizes, facts)
 
 
 # Weights --------------------------------------------------------------------------------------------------------------
@@ -89,16 +89,16 @@ class _Weight(NamedTuple):
         return self._replace(part=replace(self.part, kind=WeightKind.HEAD, row_elements=None))
 
 
-def _describe_weights(file: GgufFile, sizes: GgufSizes, tensors: Iterable[StoredTensor]) -> list[_Weight]:
+def _describe_weights(sizes: GgufSizes, tensors: Iterable[StoredTensor]) -> list[_Weight]:
     """Return what tensors are; raises `InputError` for one of a layer that is not known.
 
     Latents are expanded by one matrix (``attn_kv_b``), or absorbed by its two halves. Where a file has all three, the
     halves are multiplied, and no pass reads the whole.
     """
-    names = {tensor.name for tensor in file.tensors}
+    names = {tensor.name for tensor in sizes.file.tensors}
     weights = []
     for tensor in tensors:
-        kind = _find_kind(file, tensor)
+        kind = _find_kind(sizes.file, tensor)
         part = WeightPart(kind, 0, 0, tensor.dtype)
         if kind is WeightKind.EXPERTS or (kind is WeightKind.OTHER and "_exps." in tensor.name):
             part = replace(part, routing=sizes.require_routing())  # biases of experts are read with them
@@ -110,22 +110,22 @@ def _describe_weights(file: GgufFile, sizes: GgufSizes, tensors: Iterable[Stored
     return weights
 
 
+#: The kinds of tensors by their names, those of layers without the number; of an expert's matrices three dimensions.
+_KINDS = {
+    WeightKind.EMBEDDING: re.compile(r"token_embd\.weight|position_embd\.weight|blk\.nextn\.embed_tokens\.weight"),
+    WeightKind.HEAD: re.compile(r"output\.weight|blk\.nextn\.shared_head_head\.weight"),
+    WeightKind.OTHER: re.compile(rf"(blk\.)?({_OTHERS})(\.\w+)?|.*\.(bias|scale|input_scale)"),
+    WeightKind.EXPERTS: re.compile(rf"blk\.({_EXPERTS})\.\w+"),
+    WeightKind.MATRIX: re.compile(rf"blk\.({_MATRICES})\.\w+"),
+}
+
+
 def _find_kind(file: GgufFile, tensor: StoredTensor) -> WeightKind:
     """Return the kind of a tensor, by its name; raises `InputError` for one of a layer that is not known."""
-    name = tensor.name
-    if name in ("token_embd.weight", "position_embd.weight") or name.endswith("nextn.embed_tokens.weight"):
-        return WeightKind.EMBEDDING
-    if name == "output.weight" or name.endswith("nextn.shared_head_head.weight"):
-        return WeightKind.HEAD
-    is_in_layer = name.startswith("blk.")
-    stem, _, ending = re.sub(r"^blk\.\d+\.", "", name).rpartition(".")
-    stem = stem or ending  # some have no ending: "blk.0.exp_probs_b"
-    if _OTHERS.fullmatch(stem) or ending in ("bias", "scale", "input_scale"):
-        return WeightKind.OTHER
-    if is_in_layer and _EXPERTS.fullmatch(stem) and len(tensor.shape) == 3:
-        return WeightKind.EXPERTS
-    if is_in_layer and _MATRICES.fullmatch(stem):
-        return WeightKind.MATRIX
+    name = re.sub(r"^blk\.\d+\.", "blk.", tensor.name)
+    for kind, pattern in _KINDS.items():
+        if pattern.fullmatch(name) and (kind is not WeightKind.EXPERTS or len(tensor.shape) == 3):
+            return kind
     raise InputError(
         f"{file.path} ({file.metadata.get('general.architecture')}) cannot be followed: its tensor {tensor.name!r} is "
         "no part of attention or feed-forward layers that are known here; for a model of transformers give a folder "
@@ -133,21 +133,12 @@ def _find_kind(file: GgufFile, tensor: StoredTensor) -> WeightKind:
     )
 
 
-def _sum_parts(weights: Iterable[_Weight]) -> Iterator[WeightPart]:
-    """Yield the weights by what they are and their type."""
-    members: defaultdict[WeightPart, list[StoredTensor]] = defaultdict(list)
-    for tensor, _, part in weights:
-        members[part].append(tensor)
-    with_experts: set[str] = set()  # a layer of experts counts once, whatever types its matrices have
-    for part in sorted(members, key=lambda part: (part.kind, part.dtype, part.read_in)):
-        tensors = members[part]
-        layers = len(tensors)
-        if part.routing is not None:
-            others = set(map(_read_layer, tensors)) - with_experts
-            layers = len(others)
-            with_experts |= others
-        elements = sum(tensor.elements for tensor in tensors)
-        yield replace(part, elements=elements, bytes=sum(tensor.bytes for tensor in tensors), layers=layers)
+def _list_parts(weights: Iterable[_Weight]) -> tuple[WeightPart, ...]:
+    """Return the weights by what they are and their type."""
+    return sum_parts(
+        (_read_layer(tensor), replace(part, elements=tensor.elements, bytes=tensor.bytes))
+        for tensor, _, part in weights
+    )
 
 
 def _list_matrices(weights: Iterable[_Weight]) -> Iterator[MatrixShape]:
@@ -192,22 +183,22 @@ def _list_terms(
 # A layer that predicts further tokens ---------------------------------------------------------------------------------
 
 
-def _add_mtp_layer(file: GgufFile, sizes: GgufSizes, facts: ModelFacts) -> ModelFacts:
+def _add_mtp_layer(sizes: GgufSizes, facts: ModelFacts) -> ModelFacts:
     """Return a model's facts with the first layer that predicts further tokens, as a model, if the file has any.
 
     As many count as have tensors like it. Its attention is that of the last layer before it. A table and a head that it
     does not have are the model's.
     """
     layers: defaultdict[str, list[StoredTensor]] = defaultdict(list)
-    for tensor in filter(sizes.is_left_out, file.tensors):
+    for tensor in filter(sizes.is_left_out, sizes.file.tensors):
         layers[_read_layer(tensor)].append(tensor)
     tensors = layers.get(str(sizes.blocks))
     if not tensors:
         return facts
     alike = sum(_describe(layer) == _describe(tensors) for layer in layers.values())
-    parts = list(_sum_parts(_describe_weights(file, sizes, tensors)))
-    lacking = {WeightKind.HEAD, WeightKind.EMBEDDING} - {part.kind for part in parts}
-    parts += [replace(part, is_shared=True) for part in facts.weights if part.kind in lacking]
+    stored = _list_parts(_describe_weights(sizes, tensors))
+    lacking = {WeightKind.HEAD, WeightKind.EMBEDDING} - {part.kind for part in stored}
+    parts = (*stored, *(replace(part, is_shared=True) for part in facts.weights if part.kind in lacking))
     latent = None if facts.work.latent is None else replace(facts.work.latent, layers=1)
     attention = list(sizes.list_layers())[-1:] if latent is None else []
     cache_layers = list(sizes.list_cache_layers(dtype_bytes(facts.dtype), latent))
@@ -215,7 +206,7 @@ def _add_mtp_layer(file: GgufFile, sizes: GgufSizes, facts: ModelFacts) -> Model
         facts,
         name=f"its own layer {sizes.blocks:,}",
         parameters=sum(tensor.elements for tensor in tensors),
-        weights=tuple(parts),
+        weights=parts,
         sizes=replace(facts.sizes, layers=1),
         work=Work(tuple(_list_terms(parts, attention, latent)), latent),
         cache=CacheGrowth(tuple(cache_layers[-1:])),

@@ -64,12 +64,13 @@ class GgufSizes:
     text.
 
     Attributes:
+        file: The header of the file.
         architecture: The architecture, by its name in llama.cpp.
         blocks: How many layers make the next token; those behind them predict further ones.
     """
 
     def __init__(self, file: GgufFile) -> None:
-        self._file = file
+        self.file = file
         architecture = file.metadata.get("general.architecture")
         if not isinstance(architecture, str):
             raise InputError(f"{file.path} does not say what model it holds: it has no general.architecture")
@@ -109,7 +110,7 @@ class GgufSizes:
         One where attention and feed-forward run in parallel: where metadata say so, or no norm stands between them.
         Otherwise two.
         """
-        if self._file.metadata.get(f"{self.architecture}.use_parallel_residual") is True:
+        if self.file.metadata.get(f"{self.architecture}.use_parallel_residual") is True:
             return 1
         norms = ("ffn_norm.weight", "post_attention_norm.weight")
         return 2 if any(name.endswith(norms) for name in self._shapes) else 1
@@ -186,7 +187,7 @@ class GgufSizes:
 
     def _has_window(self, block: int) -> bool:
         """Return whether a layer has the window of the model."""
-        pattern = self._file.metadata.get(f"{self.architecture}.attention.sliding_window_pattern")
+        pattern = self.file.metadata.get(f"{self.architecture}.attention.sliding_window_pattern")
         if isinstance(pattern, tuple) and len(pattern) > block:
             return bool(pattern[block])
         if self.architecture not in _PERIODS:
@@ -196,7 +197,7 @@ class GgufSizes:
 
     def _read_of_layer(self, key: str, block: int, default: int | None = None) -> int:
         """Return a number that metadata have once for all layers, or one for each."""
-        value = self._file.metadata.get(f"{self.architecture}.{key}", default)
+        value = self.file.metadata.get(f"{self.architecture}.{key}", default)
         if isinstance(value, tuple):
             value = value[block] if block < len(value) else None
         if type(value) is not int or value < 0:
@@ -205,7 +206,7 @@ class GgufSizes:
 
     def _find(self, key: str) -> int | None:
         """Return a whole number of the metadata by its key behind the architecture; None if there is none."""
-        value = self._file.metadata.get(f"{self.architecture}.{key}")
+        value = self.file.metadata.get(f"{self.architecture}.{key}")
         return value if type(value) is int else None
 
     def _require(self, key: str) -> int:
@@ -221,4 +222,4 @@ class GgufSizes:
             raise self._refuse(f"a tensor {name!r} of {shape}, and by its metadata {size:,} of one size")
 
     def _refuse(self, what: str) -> InputError:
-        return InputError(f"{self._file.path} ({self.architecture}) cannot be followed: it has {what}")
+        return InputError(f"{self.file.path} ({self.architecture}) cannot be followed: it has {what}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -22,6 +22,7 @@ __all__ = [
     "find_passes",
     "list_layer_weights",
     "list_matrices",
+    "sum_parts",
     "weight_parts",
 ]
 
@@ -70,32 +71,41 @@ def weight_parts(
     ``formats`` tells how the checkpoint stores the weights of a layer; ``packed`` has the bytes of layers whose files
     were looked at.
     """
-    sums: dict[WeightPart, WeightPart] = {}  # by the part without sizes
-    counted: set[str] = set()  # layers whose bytes in files are counted
-    with_experts: set[str] = set()
+    return sum_parts(_list_stored(weights, formats, packed or {}))
+
+
+def _list_stored(
+    weights: Iterable[LayerWeight], formats: Formats, packed: Mapping[str, PackedLayer]
+) -> Iterator[tuple[str, WeightPart]]:
+    """Yield the path of each weight's layer, and what the weight is as the checkpoint stores it."""
+    in_files: set[str] = set()  # layers whose bytes in files are counted
     for layer, weight, part in weights:
-        path = layer.path
-        form = formats(path, part.kind)
-        in_files = packed.get(path) if packed and part.kind is not WeightKind.OTHER else None
-        stored, dtype = weight.bytes, part.dtype
+        form, stored, dtype = formats(layer.path, part.kind), weight.bytes, part.dtype
+        files = None if part.kind is WeightKind.OTHER else packed.get(layer.path)
         if form is not None:
             stored, dtype = form.count_bytes(weight.count), form.name
-        if in_files is not None:  # files tell the bytes of a layer's weights together: they count with the first one
-            stored = 0 if path in counted else in_files.bytes
-            dtype = in_files.dtype if form is None else form.name
-            counted.add(path)
-        layers = 1
-        if part.routing is not None:  # a layer of experts counts once, however many weights it has
-            layers = 0 if path in with_experts else 1
-            with_experts.add(path)
-        key = replace(part, dtype=dtype, layers=0)
-        total = sums.get(key, key)
-        sums[key] = replace(
-            total,
-            elements=total.elements + weight.count,
-            bytes=total.bytes + stored,
-            layers=total.layers + layers,
-        )
+        if files is not None:  # they tell the bytes of a layer's weights together, which count with the first one
+            stored = 0 if layer.path in in_files else files.bytes
+            dtype = dtype if form is not None else files.dtype
+            in_files.add(layer.path)
+        yield layer.path, replace(part, elements=weight.count, bytes=stored, dtype=dtype)
+
+
+def sum_parts(parts: Iterable[tuple[str, WeightPart]]) -> tuple[WeightPart, ...]:
+    """Return the sums of weights that are alike; before each stands its layer.
+
+    A layer of experts counts once, however many weights it has.
+    """
+    sums: dict[WeightPart, WeightPart] = {}  # by the part without sizes
+    with_experts: set[str] = set()
+    for layer, part in parts:
+        kind = replace(part, elements=0, bytes=0, layers=0)
+        total = sums.get(kind, kind)
+        layers = 0 if part.routing is not None and layer in with_experts else 1
+        if part.routing is not None:
+            with_experts.add(layer)
+        elements, size = total.elements + part.elements, total.bytes + part.bytes
+        sums[kind] = replace(kind, elements=elements, bytes=size, layers=total.layers + layers)
     return tuple(sorted(sums.values(), key=lambda part: (part.kind, part.dtype, part.row_elements or 0, part.read_in)))
 
 
@@ -125,12 +135,10 @@ def find_passes(trace: ModelTrace) -> dict[str, ReadIn]:
     with_calls_inside = {path for layer in trace.layers if layer.calls for path in walk_outwards(layer.path)}
     roots: dict[tuple[str, int], int] = {}
     passes: dict[str, ReadIn] = {}
-    for layer in trace.layers:
-        path = layer.path
-        if layer.calls:
-            called_in = {find_root_call((path, index), calls, roots) for index in range(len(layer.calls))}
-            is_in_later_passes = called_in != {0}  # the model's first call is the pass over the prompt
-            passes[path] = ReadIn.ALL if is_in_later_passes else ReadIn.FIRST
+    for path, own_calls in calls.items():
+        called_in = {find_root_call((path, index), calls, roots) for index in range(len(own_calls))}
+        if called_in:  # the model's first call is the pass over the prompt
+            passes[path] = ReadIn.FIRST if called_in == {0} else ReadIn.ALL
         elif path in with_calls_inside or path not in with_layers_inside:
             passes[path] = passes.get(parent_path(path) or "", ReadIn.ALL)
         else:
@@ -206,12 +214,12 @@ def _describe(
 ) -> WeightPart:
     """Return what a weight is, as a part without sizes."""
     part = WeightPart(WeightKind.OTHER, 0, 0, weight.dtype)
+    dimensions = len(weight.shape)
     if is_head:
         return replace(part, kind=WeightKind.HEAD)
     if is_table:
         return replace(part, kind=WeightKind.EMBEDDING, row_elements=weight.shape[1])
-    if routing is not None and (len(weight.shape) == 3 or (len(weight.shape) == 2 and "bias" in weight.name)):
-        kind = WeightKind.EXPERTS if len(weight.shape) == 3 else WeightKind.OTHER
+    if routing is not None and (dimensions == 3 or (dimensions == 2 and "bias" in weight.name)):
+        kind = WeightKind.EXPERTS if dimensions == 3 else WeightKind.OTHER
         return replace(part, kind=kind, routing=Routing(weight.shape[0], routing.experts_per_token))
-    is_matrix = weight in layer.parameters and len(weight.shape) >= 2
-    return replace(part, kind=WeightKind.MATRIX) if is_matrix else part
+    return replace(part, kind=WeightKind.MATRIX) if dimensions >= 2 and weight in layer.parameters else part
