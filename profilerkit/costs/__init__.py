@@ -1,9 +1,9 @@
 """The convention: what every operator costs, once for all backends.
 
-`convention` has the elementary functions of real numbers, `complex_numbers` those of complex ones, and `numbers` says
-which of them a formula reads. Every other module here is a family of formulas over plain numbers, which a
-backend's adapters call with what they read off an operator. `keras_layers` has Keras' layers, `registry` the class that
-a backend keeps its formulas in.
+`convention` has the elementary functions of real numbers, `complex_numbers` has the elementary functions of complex
+numbers, and `numbers` decides which of the two a formula reads. `keras_layers` has the layers of Keras, `registry` the
+class in which a backend keeps its formulas. Every other module is a family of formulas over plain numbers; the adapters
+of a backend read these numbers off an operator.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Activations, softmax and dropout, and their gradients: what one element takes, as the sum of what it is made of.
+"""Activations, softmax, dropout and their gradients: the cost of one element, as a sum of elementary functions.
 
-A framework that spells an activation out so comes to the same number. A gradient takes the derivative and the product
-with the gradient that comes from above, ``dy``. What the forward pass has computed already is not counted again, but
-where frameworks compute it again on every device (SiLU, Mish, GELU).
+A framework that composes an activation of elementary operators has the same cost. A gradient is the derivative times
+the incoming gradient, ``dy``. A value that the forward pass has computed is not counted again, except where frameworks
+compute it again on every device (SiLU, Mish, GELU).
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def logit(clamps: bool = False) -> int:
 
 @per_element
 def elementary_gradient() -> int:
-    """``dy`` times the derivative of ReLU, sigmoid or tanh, or of what passes ``dy`` on, or a constant share of it."""
+    """``dy`` times the derivative of ReLU, sigmoid or tanh, or of a function with a constant slope."""
     return c.ELEMENTARY_GRADIENT
 
 

@@ -142,7 +142,7 @@ def multiply_accumulates() -> int:
 
 
 def solution() -> int:
-    """An operation of a decomposition or a solution: half of them multiply, and half of them add."""
+    """An operation of a matrix decomposition or a linear solve: half of these are products, half are sums."""
     return (multiply() + add()) // 2
 
 

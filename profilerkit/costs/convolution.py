@@ -32,9 +32,9 @@ def convolution_gradient(filtered: int, filter_elements: int, by_factors: int, b
 
 
 def deformable_convolution(filtered: int, filter_elements: int, sampled: int, has_mask: bool, biased: int = 0) -> Cost:
-    """Return the cost of a convolution whose ``sampled`` inputs are first taken between four neighbours each.
+    """Return the cost of a convolution whose ``sampled`` inputs are first interpolated between four neighbours each.
 
-    With a mask each of them takes a product more (Zhu and others, Deformable ConvNets v2, 2019).
+    A mask adds one product for each sampled input (Zhu and others, Deformable ConvNets v2, 2019).
     """
     sampling = sampled * (interpolate(4) + has_mask * c.MULTIPLY)
     return Cost.of_macs(filtered * filter_elements, biased * c.ADD + sampling)

@@ -1,4 +1,4 @@
-"""What a cost formula is given and what it returns: the same for every backend."""
+"""The arguments and the result of a cost formula, which are the same for every backend."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Cost(NamedTuple):
         return Cost(self.macs * count, self.flops * count)
 
 
-#: What a formula returns of a call whose arguments do not tell what it costs: the call is reported as not counted.
+#: A formula returns this if the arguments of a call do not determine its cost: the call is reported as not counted.
 UNCOUNTED = Cost(0, 0)
 
 
@@ -92,7 +92,7 @@ def per_element(operations: Callable[P, int]) -> PerElement[P]:
 
 
 def apply_formula(formula: Callable[..., Cost], numbers: Numbers, *arguments: Any) -> Cost:
-    """Return what a formula returns of an operator on such numbers: of integers its multiply-accumulates alone."""
+    """Return the cost that a formula gives an operator on such numbers: on integers its multiply-accumulates alone."""
     if numbers is Numbers.COMPLEX:
         token = complex_is_counted.set(True)
         try:
@@ -112,9 +112,9 @@ def evaluate_formula(
     numbers: Numbers = Numbers.REAL,
     may_raise: tuple[type[Exception], ...] = (),
 ) -> Cost:
-    """Return what a formula returns of an operator on such numbers.
+    """Return the cost that a formula gives an operator on such numbers.
 
-    Raises `CostFormulaError` where the formula returns no `Cost` of counts, or raises an error that it may not raise.
+    Raises `CostFormulaError` if the formula does not return a `Cost` of counts, or raises an error.
     """
     try:
         cost = apply_formula(formula, numbers)
@@ -122,7 +122,7 @@ def evaluate_formula(
         raise
     except may_raise:
         raise
-    except (Exception, SystemExit, GeneratorExit) as error:  # one that would end the program is one that went wrong
+    except (Exception, SystemExit, GeneratorExit) as error:  # a formula must not end the program either
         blame = describe_origin(error)
         raise CostFormulaError(
             f"the cost formula of {what} raised {plugin_error_text(error)}; "
@@ -135,7 +135,7 @@ def evaluate_formula(
 
 
 def describe_fault(cost: object) -> str:
-    """Return what is wrong with what a formula returned; an empty text for a `Cost` of counts.
+    """Return what is wrong with the result of a formula; an empty text for a `Cost` of counts.
 
     >>> describe_fault(Cost(0, 512.0))
     'returned Cost(macs=0, flops=512.0), which is no Cost of whole numbers that are 0 or more'

@@ -1,4 +1,4 @@
-"""Element-wise operators: the elementary functions of the convention, and those that are made of several of them."""
+"""Element-wise operators: elementary functions of the convention, and functions composed of several of these."""
 
 from __future__ import annotations
 

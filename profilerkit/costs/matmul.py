@@ -120,7 +120,8 @@ def distances(pairs: int, coordinates: int) -> Cost:
 def distances_gradient(pairs: int, coordinates: int, among_themselves: bool = False) -> Cost:
     """``sum(dy / distance * (x - y))``: a division for each pair; subtract, multiply and add for each coordinate.
 
-    Of the distances of points among themselves, what one of a pair gains the other loses: a subtraction more.
+    Among the points of one set, the same term is added to one point of a pair and subtracted from the other: one more
+    subtraction.
     """
     operations = c.SUBTRACT + c.MULTIPLY + c.ADD
     if among_themselves:

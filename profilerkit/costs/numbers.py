@@ -1,7 +1,7 @@
-"""Integers, real numbers or complex ones: what the same formula counts of each.
+"""Integers, real numbers and complex numbers: how one formula counts each of them.
 
-Formulas read ``constants.EXP`` when they are called. It is the constant of `convention`; while the operator that is
-counted works on complex numbers, it is what `complex_numbers` makes of it. So a formula is written once.
+A formula reads ``constants.EXP`` when it is called. For an operator on real numbers this is the constant of
+`convention`, for an operator on complex numbers the constant of `complex_numbers`. So a formula is written once.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ class Numbers(Enum):
     """What numbers an operator works on.
 
     Integers:
-        A multiply-accumulate of integers is one MAC and two FLOPs, as it is of real numbers: so a model counts as much
-        quantized as not. No other operation on integers is a FLOP.
+        A multiply-accumulate of integers is one MAC and two FLOPs, like one of real numbers: so a quantized model has
+        the counts of the original model. No other operation on integers is a FLOP.
     Real numbers:
         The formulas as they are.
     Complex numbers:
-        A multiply-accumulate is four, and eight FLOPs; every elementary function counts as `complex_numbers` says. An
-        operator with one complex argument is one on complex numbers: frameworks convert the others first.
+        A multiply-accumulate is four MACs and eight FLOPs; `complex_numbers` has the cost of each elementary function.
+        An operator with one complex argument works on complex numbers: frameworks convert its other arguments first.
     """
 
     INTEGER = "integer"

@@ -35,7 +35,7 @@ def fake_quantize(finds_range: bool = False) -> int:
 
 @per_element
 def fake_quantize_gradient(by_bounds: bool = False) -> int:
-    """Pass where the input is inside the range; what is outside adds up to the gradients of both bounds."""
+    """Pass the gradient where the input is inside the range; the others are summed for the gradient of each bound."""
     return c.ELEMENTARY_GRADIENT + by_bounds * 2 * c.ADD
 
 

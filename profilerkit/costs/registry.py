@@ -1,8 +1,8 @@
-"""Which formula gives the cost of what: one `CostRegistry` for each backend package, all of one class.
+"""The formulas of a backend by operator and layer class: each backend package has one `CostRegistry`.
 
-What a backend registers while it is imported, and what plugins and users register afterwards, stands in the registry
-itself. What is registered inside `CostRegistry.scoped` and `CostRegistry.override` stands in the context of the code
-that runs there: another thread, or another task, does not see it.
+A formula that a backend, a plugin or a user registers is kept in the registry. A formula that is registered inside
+`CostRegistry.scoped` or `CostRegistry.override` is kept in the context of the code that runs there: other threads and
+tasks do not see it.
 """
 
 from __future__ import annotations
@@ -105,14 +105,14 @@ class CostRegistry:
         """Add a formula for an operator or a class of layers and return it; usable as a decorator too.
 
         Args:
-            key: What the formula is for: the name of an operator, a class, or the name of a class.
+            key: The operator or layer that the formula is for: an operator's name, a class, or a class's name.
             formula: Called by the backend's rules; returns a `Cost`.
             override: Replace a formula that is there already, or the counts of a layer that the framework ships.
             kind: What the key is, also for messages: "operator", "layer" or "module".
             name: The key's name in messages.
 
-        Raises `RegistrationConflictError` where ``override`` is missing, `ArgumentError` for what is no function, and
-        for one that cannot be called as formulas are; then nothing is registered.
+        Raises `RegistrationConflictError` if ``override`` is needed and missing, and `ArgumentError` if ``formula`` is
+        not a function or cannot be called with the arguments of a formula; then nothing is registered.
         """
         if formula is None:
             return lambda function: self.register(key, function, override=override, kind=kind, name=name)

@@ -46,7 +46,7 @@ class _Line:
 def align(reference: HasLayers, other: HasLayers, columns: Sequence[str] = VALUES) -> Table:
     """Return one row for each layer of either model, in the order of the reference.
 
-    A layer that `match_layers` finds in both models is one row. What is left was removed or added.
+    A layer that `match_layers` finds in both models is one row. All other layers were removed or added.
 
     The columns: ``change`` ("same", "changed", "removed", "added"), ``path`` (the other's where the reference has no
     such layer), ``other_path``, ``type``, ``other_type``, ``depth``, ``is_leaf``, and for each of ``columns``
@@ -132,8 +132,8 @@ def _make_key(row: Row) -> tuple[str, str]:
 def _insert(lines: list[_Line], model: int, layers: Sequence[Row], by_path: Mapping[str, _Line]) -> None:
     """Put the layers of a model into the lines that there are for them, by path, and the others into new lines.
 
-    A new line comes behind that of the layer before, and behind what is there beside or inside it in other models
-    alone.
+    A new line comes behind the line of the layer before it, and behind the lines of layers beside or inside that layer
+    which only other models have.
     """
     own_lines = set(map(id, by_path.values()))
     position = -1  # of the line of the layer before

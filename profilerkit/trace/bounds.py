@@ -31,12 +31,12 @@ __all__ = [
 
 #: The columns of work that a branch tells, in order.
 WORK = ("macs", "flops")
-#: Returns whether the layer of a path is among those that are counted: a certain one, and those inside of it.
+#: Returns whether the layer of a path is counted: it is a certain layer, or inside of it.
 _IsInside: TypeAlias = Callable[[str], bool]
 
 
 class Sign(StrEnum):
-    """On which side of the truth a value may lie; as a text, what stands in front of it."""
+    """On which side of the truth a value may lie; as a text, the sign in front of the value."""
 
     EXACT = ""
     #: The value is a lower bound.
@@ -121,7 +121,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class PeakSpread:
-    """How much the peak of the bytes alive may differ from the one that is counted, where a branch decides.
+    """How much the peak of the bytes alive may differ from the counted peak, because a branch decides.
 
     Attributes:
         below: How many bytes less it may be; None where that is not known.
@@ -251,7 +251,7 @@ def _make_gap_test(trace: ModelTrace) -> Callable[[_IsInside], bool]:
 
 
 def _make_inside_test(path: str) -> _IsInside:
-    """Return a function that says whether a layer is the one of this path, or inside of it."""
+    """Return a function that says whether a layer has this path, or is inside the layer with this path."""
     if not path:
         return lambda layer: True
     within = f"{path}."

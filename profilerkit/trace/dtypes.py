@@ -18,7 +18,7 @@ def element_bytes(dtype: str) -> float:
 
 
 def product_dtype(operands: Sequence[str], output: str) -> str | None:
-    """Return the dtype of what is multiplied if that is narrower than what is written; otherwise None.
+    """Return the dtype of the factors of a product if it is narrower than the dtype of the result; otherwise None.
 
     Products of 8-bit floats write bfloat16, and products of 8-bit integers may write floats. With two dtypes the wider
     counts: an engine unpacks narrow weights before it multiplies them.

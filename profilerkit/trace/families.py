@@ -1,4 +1,4 @@
-"""Families of layers: what frameworks and exporters call differently and is one thing, as ``Linear`` and ``Dense``."""
+"""Families of layers: types that do the same under the names of different frameworks, as ``Linear`` and ``Dense``."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _FAMILIES = {
     "transposed convolution": "convolutionbackpropdata convtranspose transposeconv transposedconv",
 }
 _DIMENSIONS = re.compile(r"\dd\Z")
-#: What a layer that computes the same is called with weights of another form, or with an activation.
+#: The name of a layer that computes the same with weights of another form, or with an activation.
 _VARIANT = re.compile(
     r"(?:dynamicquantize|parametrized|quantized|quant|hqq|qlinear|q)?(.+?)(?:relu|integer|nbits|4bit|8bitlt)?"
 )
@@ -49,7 +49,7 @@ class Family(NamedTuple):
 
 
 def find_family(layer_type: str) -> Family:
-    """Return the family of a type of layers; a type of no family is one of its own.
+    """Return the family of a type of layers; a type that is in no known family is a family of its own.
 
     >>> find_family("CONV_2D")
     Family(name='convolution', dimensions='2d')

@@ -1,4 +1,4 @@
-"""Leaving layers out of a trace, by their type or by their path: the counts are those of what is left."""
+"""Leaving layers out of a trace, by their type or by their path: the counts are those of the other layers."""
 
 from __future__ import annotations
 
@@ -102,9 +102,9 @@ def _drop_caller(call: LayerCall, gone: set[str]) -> LayerCall:
 
 
 def _count_uncounted(trace: ModelTrace, gone: set[str]) -> Mapping[str, int]:
-    """Return what is not counted without what only the layers left out hold.
+    """Return the uncounted operators without those of the layers left out.
 
-    Calls are told apart by their records, where these are all calls that are not counted.
+    The layers of uncounted operators are known only if each of these has a record.
     """
     uncounted = {}
     for name, calls in trace.uncounted.items():

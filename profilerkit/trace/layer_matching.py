@@ -17,28 +17,28 @@ Row = Mapping[str, Any]
 #: Returns what two layers have in common that are matched: the type, or the family.
 NameKind = Callable[[Row], str]
 
-#: Of more layers inside one layer, those of the one model times those of the other, the order is not looked into.
+#: The most pairs of layers inside one layer (the layers of one model times those of the other) that are compared in
+#: order.
 _MOST_PAIRS = 1_000_000
 
 
 class _Pair(NamedTuple):
-    """A layer of the reference, and the one in the other model that it is matched with."""
+    """A layer of the reference, and the layer of the other model that it is matched with."""
 
     mine: Row
     theirs: Row
 
 
 def match_layers(reference: LayerTable, other: LayerTable, *, is_foreign: bool = False) -> dict[str, str]:
-    """Return the path of the layer in the other model by that in the reference, for those that are matched.
+    """Return for the path of each matched layer of the reference the path of its layer in the other model.
 
-    Layers of the same path and type are one, whatever the layers around them are. The others are matched, inside layers
-    that are matched themselves, by name and type, then by type in order, as a line-by-line comparison of two texts
-    does.
+    Layers of the same path and type match, whatever the layers around them are. Other layers are matched only inside
+    layers that match: by name and type, then by type in order, like the lines of two texts in a diff.
 
-    Types agree if they differ in case alone (``Conv2d``, ``Conv2D``). At the same path they also agree if they are of
-    one family (``Linear``, ``Gemm``), or if both layers hold others and one of them has no class (``Module``, of an
-    exporter). If the two models ``is_foreign`` to each other, of different backends, families agree everywhere, and so
-    do two layers at the same path that hold others.
+    Types agree if they differ only in case (``Conv2d``, ``Conv2D``). At the same path they also agree if they are of
+    one family (``Linear``, ``Gemm``), or if both layers have layers inside and one has no class (the ``Module`` of an
+    exporter). With ``is_foreign``, for models of different backends, types of one family agree everywhere, and so do
+    any two layers at the same path that have layers inside.
     """
     matched = _match_paths(reference, other, is_foreign)
     name_kind = _name_family if is_foreign else _name_type

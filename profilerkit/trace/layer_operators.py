@@ -1,4 +1,4 @@
-"""The names of operators that stand for a whole call of a layer, one that has a cost formula of its own."""
+"""The names of operators that stand for the whole call of a layer which has a cost formula of its own."""
 
 from __future__ import annotations
 

@@ -97,10 +97,10 @@ class LayerTable(Table):
     def by_type(self, depth: int | None = None) -> LayerTable:
         """Return one row for each type of layer, with the number of layers and the sums of their columns.
 
-        Without a depth these are sums of what each layer does itself, so that all types together are the whole model.
-        At a depth they are sums over the layers there, with all that is inside them; -1 is the innermost layers. The
-        sums are those of the columns that the table has both ways, ``macs`` and ``own_macs`` for one. Weights that
-        layers share count for each type.
+        Without a depth, each layer counts without the layers inside it, so that all types together are the whole model.
+        With a depth, each layer at that depth counts with all layers inside it; -1 is the innermost layers. Summed are
+        the columns that the table has both with and without the layers inside, such as ``macs`` and ``own_macs``.
+        Weights that layers share count for each type.
         """
         depth = DEPTH("depth", depth)
         return self._by_type(self._rows if depth is None else self._select(depth), exclusive=depth is None)
@@ -130,8 +130,8 @@ class LayerTable(Table):
         """Return the types of layers that cost most at each depth, as DeepSpeed's profiler aggregates them.
 
         One row for each depth, column and rank: ``depth``, ``by`` (the column), ``rank``, ``type``, ``layers``,
-        ``value`` (with the layers inside) and ``share`` of all layers at that depth. The columns are those that the
-        table has both ways, ``macs`` and ``own_macs`` for one.
+        ``value`` (with the layers inside) and ``share`` of all layers at that depth. Ranked are the columns that the
+        table has both with and without the layers inside, such as ``macs`` and ``own_macs``.
 
         Args:
             k: How many types to rank at each depth.
@@ -166,7 +166,7 @@ class LayerTable(Table):
 
 
 def is_innermost(row: _Row, by: str) -> bool:
-    """Return whether a layer has no layers inside, or none that has anything in a column: all of it is its own."""
+    """Return whether the value of a layer in a column is all its own: no layer inside it has a value there."""
     return bool(row.get("is_leaf", True) or (row.get(f"own_{by}") and row[f"own_{by}"] == row[by]))
 
 

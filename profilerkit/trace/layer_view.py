@@ -43,7 +43,7 @@ def _compute_shares(row: Mapping[str, Any], root: Mapping[str, Any]) -> dict[str
 
 def _compute_rates(row: Mapping[str, Any]) -> dict[str, float | None]:
     """Return the FLOPs of the forward pass over its seconds, by column, as far as a row has both."""
-    # Of a training step the FLOPs of both passes are counted, and those of the forward pass beside them.
+    # A training step has the FLOPs of both passes, and those of the forward pass in a column beside.
     flops = "forward_flops" if "forward_flops" in row else "flops"
     rates = {}
     for part in ("", "own_"):
@@ -78,7 +78,7 @@ def number_kinds(rows: Sequence[Mapping[str, Any]]) -> dict[str, int]:
     children = group_children(rows)
     numbers: dict[tuple[Any, ...], int] = {}
     kinds: dict[str, int] = {}
-    for row in sorted(rows, key=lambda row: -count_depth(row["path"])):  # those inside before those around them
+    for row in sorted(rows, key=lambda row: -count_depth(row["path"])):  # the layers inside a layer before that layer
         path = row["path"]
         inside = tuple((child["path"][len(path) :], kinds[child["path"]]) for child in children.get(path, ()))
         counts = tuple(row.get(column) for column in _COUNTS)

@@ -1,4 +1,4 @@
-"""The numbers of the weights of each layer: its own, and those of it and all layers inside, a shared weight once."""
+"""The numbers of weights of each layer, without and with the layers inside it; a shared weight counts once."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ __all__ = ["LayerWeights", "sum_weights"]
 
 
 class LayerWeights(NamedTuple):
-    """The columns that tell of the weights of a layer; a number that is not known is None.
+    """The columns about the weights of a layer; a number that is not known is None.
 
     Attributes:
-        own_params: The elements of its own parameters.
-        params: The elements of the parameters inside it.
-        trainable_params: Those that training changes.
-        params_by_dtype: Their number by dtype, of those that exist.
-        weight_bytes: The bytes of what is saved of it.
+        own_params: The elements of its parameters, without the layers inside.
+        params: The elements of its parameters, with the layers inside; so are the following.
+        trainable_params: The elements of the parameters that training changes.
+        params_by_dtype: The elements of parameters by dtype, as far as the parameters exist.
+        weight_bytes: The bytes of the weights that are saved.
     """
 
     own_params: int | None
@@ -51,7 +51,7 @@ class _Weights:
         return sum(weight.count for weight in self.parameters.values())
 
     def count_trainable(self) -> int | None:
-        """Return the elements of the parameters that training changes; None where that is not known of one of them."""
+        """Return the elements of the parameters that training changes; None if that is not known of a parameter."""
         if any(weight.trainable is None for weight in self.parameters.values()):
             return None
         return sum(weight.count for weight in self.parameters.values() if weight.trainable)
@@ -76,7 +76,7 @@ def sum_weights(trace: ModelTrace, nested: Iterable[tuple[str, str]]) -> dict[st
 
     Args:
         trace: The trace with the layers.
-        nested: The paths of the layers inside others, the deepest first, each with that of the layer around it.
+        nested: The paths of the layers inside other layers, the deepest first, each with the path of the layer around.
     """
     weights = {layer.path: _Weights(layer) for layer in trace.layers}
     unmade = {layer.path for layer in trace.layers if _may_lack_weight(layer)} if trace.unmade_weights else set()

@@ -22,12 +22,12 @@ _NAMED = 3
 
 @dataclass(frozen=True)
 class ObservedRun:
-    """What was seen of one forward pass on real tensors.
+    """The work that was observed in one forward pass on real tensors.
 
     Attributes:
-        name: Which run it was, in words: "the first run".
-        macs: The multiply-accumulates of all its operators, each by its own formula; None where some were not seen.
-        calls: How often each layer was called, by its path; None where that was not seen.
+        name: The run in words: "the first run".
+        macs: The multiply-accumulates of all its operators, each by its own formula; None if some were not observed.
+        calls: The number of calls of each layer, by its path; None if calls were not observed.
     """
 
     name: str
@@ -110,7 +110,7 @@ def _compare_calls(trace: ModelTrace, run: ObservedRun) -> str:
 
     Layers inside a layer that called none of them do not count: they may be in a fused kernel or script.
     """
-    if run.calls is None or trace.choices or trace.uncounted:  # the trace says itself what it does not know
+    if run.calls is None or trace.choices or trace.uncounted:  # the trace itself names its gaps
         return ""
     traced = {layer.path: sum(call.times for call in layer.calls) for layer in trace.layers}
     called_inside = {parent_path(path) for path, calls in run.calls.items() if calls}

@@ -1,10 +1,10 @@
-"""What one static pass over a model found: operators, layers, and the bytes alive along the way.
+"""The result of one static pass over a model: its operators, its layers, and the bytes alive after each operator.
 
 Every table, tree, top-k list, plot and total is a view of a `ModelTrace`. All numbers are in base units, for one
 forward pass of the batch the model was traced with.
 
-What there is one of for each operator, layer or tensor is a `msgspec.Struct`, which is made 20 times as fast as a
-dataclass; `msgspec.structs.replace` returns a changed one.
+The records of single operators, layers and tensors are `msgspec.Struct`, which is created 20 times as fast as a
+dataclass; `msgspec.structs.replace` returns a changed copy.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class OpRecord(Struct, frozen=True, gc=False):
         reads: The operators whose results it reads, by their places among those of the trace; -1 for an input of the
             model. They are in order, each once, and all before this one. Empty if it reads only weights and constants,
             and if the backend does not know.
-        missing: What of it is not counted: the key in ``ModelTrace.uncounted``. Empty where all is.
+        missing: The part of it that is not counted, as a key of ``ModelTrace.uncounted``. Empty if all is counted.
     """
 
     operator: str
