@@ -181,7 +181,7 @@ REMEMBERED = {
         "_read_definition"
     },  # operators of the standard and of onnxruntime, by version
     "profilerkit_tensorflow/untouched/users_code.py": {"is_users_own"},  # names of modules, at most 1000
-    "profilerkit_torch/trace/meta_outputs.py": {"is_element_wise"},
+    "profilerkit_torch/trace/meta_outputs.py": {"_find_maker"},
     "profilerkit_torch/trace/operator_facts.py": {
         "depends_on_values",
         "find_nature",

@@ -31,20 +31,43 @@ def without_running(func: Any, args: Any, kwargs: Any) -> Any:
         tensor = tensor[0]
     if not isinstance(tensor, torch.Tensor) or not stands_in(tensor) or not tensor.is_floating_point():
         return None
+    make = _find_maker(func)
+    return None if make is None else make(*args, **kwargs)
+
+
+@cache
+def _find_maker(func: Any) -> Callable[..., Any] | None:
+    """Return what makes the output of an operator, called with its arguments; None for one that must run."""
     schema = read_schema(func)
     name = f"{schema.name}.{schema.overload_name}"
     if name in _MAKERS:
-        return _MAKERS[name](*args, **kwargs)
+        return _MAKERS[name]
     if name in SIZES:
-        shape = SIZES[name](*args, **kwargs)
-        return None if shape is None else torch.empty(shape, dtype=tensor.dtype, device=tensor.device)
+        return partial(_make_of_size, SIZES[name])
     if name in _KEEPS_SHAPE:
-        is_like_first = not kwargs and _KEEPS_SHAPE[name](args)
-    else:
-        is_like_first = is_element_wise(func) and _are_operands(*args, *kwargs.values())
-    if not is_like_first:
+        return partial(_make_like_first, _KEEPS_SHAPE[name])
+    if is_element_wise(func):
+        return partial(_compute_elements, schema.is_mutable)
+    return None
+
+
+def _make_of_size(find_size: Callable[..., Any], first: Any, *args: Any, **kwargs: Any) -> torch.Tensor | None:
+    """Return a tensor of the size that is found for the arguments, if one is."""
+    size = find_size(first, *args, **kwargs)
+    like = first if isinstance(first, torch.Tensor) else first[0]
+    return None if size is None else torch.empty(size, dtype=like.dtype, device=like.device)
+
+
+def _make_like_first(keeps_shape: Callable[..., bool], *args: Any, **kwargs: Any) -> torch.Tensor | None:
+    """Return a tensor like the first argument, where that is what the operator makes."""
+    return _make_alike(args[0]) if not kwargs and keeps_shape(*args) else None
+
+
+def _compute_elements(is_in_place: bool, x: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor | None:
+    """Return a tensor like the first argument, or that itself where the operator writes to it."""
+    if not _are_operands(x, *args, *kwargs.values()):
         return None
-    return tensor if schema.is_mutable else _make_alike(tensor)
+    return x if is_in_place else _make_alike(x)
 
 
 # What is made otherwise than by its size alone ------------------------------------------------------------------------
@@ -86,7 +109,7 @@ def _order_strides(tensor: torch.Tensor) -> Sequence[int]:
     return strides
 
 
-def make_attention_output(
+def _attend(
     query: torch.Tensor,
     key: torch.Tensor,
     value: torch.Tensor,
@@ -98,20 +121,32 @@ def make_attention_output(
     enable_gqa: bool = False,
 ) -> torch.Tensor | None:
     """Return the output of ``scaled_dot_product_attention``; None where its own kernel must judge the arguments."""
-    if any(tensor.dim() != 4 for tensor in (query, key, value)) or not (key.is_meta and value.is_meta):
+    if not _fit_in_attention(query, key, value, is_grouped=enable_gqa):
         return None
-    batch, heads, queries, width = query.shape
-    key_batch, key_heads, keys, key_width = key.shape
-    has_fitting_heads = heads == key_heads or (enable_gqa and heads % key_heads == 0)
-    if (batch, width) != (key_batch, key_width) or key.shape != value.shape or not has_fitting_heads:
-        return None
-    if not query.dtype == key.dtype == value.dtype:
-        return None
-    if attn_mask is not None and (is_causal or not can_expand(attn_mask.shape, (batch, heads, queries, keys))):
+    scores = (*query.shape[:-1], key.shape[-2])
+    if attn_mask is not None and (is_causal or not can_expand(attn_mask.shape, scores)):
         return None
     if query.stride(-1) != 1:  # its kernels do not take that: attention is spelled out
         return torch.empty(query.shape, dtype=query.dtype, device=query.device)
     return _make_alike(query)
+
+
+def _fit_in_attention(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, *, is_grouped: bool) -> bool:
+    """Return whether keys and values are alike, and have the samples, heads and width that the queries have.
+
+    Grouped, several heads of the queries have the same keys and values.
+    """
+    if any(tensor.dim() != 4 for tensor in (query, key, value)) or not (key.is_meta and value.is_meta):
+        return False
+    (samples, heads, _, width), (key_samples, key_heads, _, key_width) = query.shape, key.shape
+    has_fitting_heads = heads == key_heads or (is_grouped and key_heads > 0 and heads % key_heads == 0)
+    has_one_dtype = query.dtype == key.dtype == value.dtype
+    return (
+        has_fitting_heads
+        and has_one_dtype
+        and key.shape == value.shape
+        and (samples, width) == (key_samples, key_width)
+    )
 
 
 def _multiply_groups(
@@ -133,7 +168,7 @@ _COL2IM = find_operator("aten.col2im.default")
 #: By operator: what it makes, called with its arguments.
 _MAKERS: dict[str, Callable[..., Any]] = {
     "aten::_grouped_mm.": _multiply_groups,
-    "aten::scaled_dot_product_attention.": make_attention_output,
+    "aten::scaled_dot_product_attention.": _attend,
     "aten::col2im.": _fold,
     **{f"aten::{name}.": partial(_make_loss, 2) for name in ("mse_loss", "smooth_l1_loss", "soft_margin_loss")},
     "aten::binary_cross_entropy.": partial(_make_loss, 3),
@@ -159,14 +194,14 @@ _OF_ANOTHER_DTYPE = frozenset(
 _NUMBERS = (int, float, bool, str, type(None))
 
 
-@cache
 def is_element_wise(func: Any) -> bool:
     """Return whether an operator of torch's makes of an element of each operand one of the same dtype."""
     schema = read_schema(func)
     name = str(schema.name).partition("::")[2].removesuffix("_")
     returns = [str(returned.type) for returned in schema.returns]
     is_tagged = (_POINTWISE in func.tags or name in _UNTAGGED) and not name.startswith("__")  # which shift integers
-    return func.namespace == "aten" and is_tagged and returns == ["Tensor"] and name not in _OF_ANOTHER_DTYPE
+    has_new_output = returns == ["Tensor"] and not any(argument.is_out for argument in schema.arguments)
+    return func.namespace == "aten" and is_tagged and has_new_output and name not in _OF_ANOTHER_DTYPE
 
 
 def _are_operands(x: torch.Tensor, *others: Any) -> bool:
@@ -181,45 +216,40 @@ def _are_operands(x: torch.Tensor, *others: Any) -> bool:
     return x.is_contiguous() and all(can_expand(tensor.shape, x.shape) for tensor in tensors)
 
 
-def _has_dimension(args: Any) -> bool:
+def _has_dimension(x: torch.Tensor, dim: int, *dtype: Any) -> bool:
     """Return whether a softmax, to no other dtype, is over a dimension of a contiguous tensor."""
-    x, *options = args
-    return len(options) == 1 and -x.dim() <= options[0] < x.dim() and x.is_contiguous()
+    return not dtype and -x.dim() <= dim < x.dim() and x.is_contiguous()
 
 
-def _normalizes_channels(args: Any) -> bool:
+def _normalizes_channels(x: torch.Tensor, weight: Any, bias: Any, mean: Any, var: Any, training: bool, *_: Any) -> bool:
     """Return whether a batch norm is of a contiguous tensor, with statistics, and an element for each channel."""
-    x, *weights, is_training = args[:6]
-    if x.dim() < 2 or is_training or not x.is_contiguous():
-        return False
-    return all(weight is None or weight.shape == x.shape[1:2] for weight in weights)
+    return not training and x.is_contiguous() and _have_channels(x, weight, bias, mean, var)
 
 
-def _normalizes_groups(args: Any) -> bool:
+def _normalizes_groups(x: torch.Tensor, groups: int, weight: Any = None, bias: Any = None, *_: Any) -> bool:
     """Return whether a group norm is of a contiguous tensor, and weights have an element for each channel."""
-    x, groups, *weights = args[:4]
-    if x.dim() < 2 or 0 in x.shape or groups < 1 or x.shape[1] % groups or not x.is_contiguous():
-        return False
-    return all(weight is None or weight.shape == x.shape[1:2] for weight in weights)
+    is_divided = 0 not in x.shape and groups > 0 and x.is_contiguous()
+    return is_divided and _have_channels(x, weight, bias) and x.shape[1] % groups == 0
 
 
-def _normalizes_last(args: Any) -> bool:
+def _have_channels(x: torch.Tensor, *weights: torch.Tensor | None) -> bool:
+    """Return whether there are channels, and weights have an element for each."""
+    return x.dim() > 1 and all(weight is None or weight.shape == x.shape[1:2] for weight in weights)
+
+
+def _normalizes_last(x: torch.Tensor, shape: Any, weight: Any = None, bias: Any = None, *_: Any) -> bool:
     """Return whether a layer norm is over the last dimensions of a contiguous tensor, and weights have their shape."""
-    x, shape, *weights = args[:4]
-    shape = torch.Size(shape)
-    if x.shape[x.dim() - len(shape) :] != shape or not x.is_contiguous():
-        return False
-    return all(weight is None or weight.shape == shape for weight in weights)
+    last = x.shape[x.dim() - len(shape) :]
+    has_shape = all(weight is None or weight.shape == last for weight in (weight, bias))
+    return has_shape and tuple(shape) == last and x.is_contiguous()
 
 
-def _normalizes_by_squares(args: Any) -> bool:
+def _normalizes_by_squares(x: torch.Tensor, shape: Any, weight: Any = None, *_: Any) -> bool:
     """Return whether an RMS norm is over the last dimensions of a contiguous tensor, and its weight is like them."""
-    x, shape, *options = args
-    weight = options[0] if options else None
-    return _normalizes_last((x, shape, weight)) and (weight is None or weight.dtype is x.dtype)
+    return _normalizes_last(x, shape, weight) and (weight is None or weight.dtype is x.dtype)
 
 
-_KEEPS_SHAPE: dict[str, Callable[[Any], bool]] = {
+_KEEPS_SHAPE: dict[str, Callable[..., bool]] = {
     **dict.fromkeys(("aten::softmax.int", "aten::log_softmax.int"), _has_dimension),
     "aten::batch_norm.": _normalizes_channels,
     "aten::group_norm.": _normalizes_groups,

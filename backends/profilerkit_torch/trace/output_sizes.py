@@ -6,13 +6,16 @@ Each function returns None for arguments that differ from its description: those
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 
 from ..model.tensors import PLAIN_TYPES
 
 __all__ = ["SIZES", "can_expand"]
+
+#: A size, or None for arguments that torch's kernel must judge.
+_Size: TypeAlias = Sequence[int] | None
 
 
 def can_expand(shape: Sequence[int], target: Sequence[int]) -> bool:
@@ -35,49 +38,68 @@ def _are_alike(*tensors: Any) -> bool:
     return _are_plain(*tensors) and all(tensor.is_contiguous() for tensor in tensors if tensor is not None)
 
 
-def _size_linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> Sequence[int] | None:
+def _is_bias(bias: torch.Tensor | None, channels: int) -> bool:
+    """Return whether a bias is None or has a number for each channel."""
+    return bias is None or bias.shape == (channels,)
+
+
+# Products, joined tensors, reductions ---------------------------------------------------------------------------------
+
+
+def _size_linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> _Size:
     """Return the size of rows of ``x`` times the transposed weight."""
-    if not _are_plain(x, weight, bias) or x.dim() < 2 or weight.dim() != 2 or x.shape[-1] != weight.shape[1]:
+    if not _are_plain(x, weight, bias) or x.dim() < 2 or weight.dim() != 2:
         return None
-    features = weight.shape[0]
-    if bias is not None and bias.shape != (features,):
-        return None
-    return (*x.shape[:-1], features)
+    features, inputs = weight.shape
+    return (*x.shape[:-1], features) if x.shape[-1] == inputs and _is_bias(bias, features) else None
 
 
-def _size_addmm(bias: torch.Tensor, x: torch.Tensor, weight: torch.Tensor, **scales: Any) -> Sequence[int] | None:
+def _size_addmm(bias: torch.Tensor, x: torch.Tensor, weight: torch.Tensor, **scales: Any) -> _Size:
     """Return the size of a product of two matrices and a row that is added to each of its rows."""
     if scales or not _are_alike(bias, x, weight) or x.dim() != 2 or weight.dim() != 2:
         return None
-    if x.shape[1] != weight.shape[0] or bias.shape != weight.shape[1:]:
-        return None
-    return x.shape[0], weight.shape[1]
+    inputs, features = weight.shape
+    return (x.shape[0], features) if x.shape[1] == inputs and _is_bias(bias, features) else None
 
 
-def _size_product(a: torch.Tensor, b: torch.Tensor) -> Sequence[int] | None:
+def _size_product(a: torch.Tensor, b: torch.Tensor) -> _Size:
     """Return the size of a product of two matrices, or of each two of a batch."""
     if not _are_plain(a, b) or a.dim() != b.dim() or a.shape[:-2] != b.shape[:-2] or a.shape[-1] != b.shape[-2]:
         return None
     return (*a.shape[:-1], b.shape[-1])
 
 
-def _size_joined(tensors: Sequence[torch.Tensor], dim: int = 0) -> Sequence[int] | None:
+def _size_joined(tensors: Sequence[torch.Tensor], dim: int = 0) -> _Size:
     """Return the size of tensors that are joined along a dimension, in which alone they differ."""
     first = tensors[0]
     has_layout = first.dim() > 3 and not _are_alike(*tensors)  # of images the output may have that of the inputs
     if has_layout or not _are_plain(*tensors) or not -first.dim() <= dim < first.dim():
         return None
     dim %= first.dim()
-    others = {(*tensor.shape[:dim], -1, *tensor.shape[dim + 1 :]) for tensor in tensors}
-    return (
-        None if len(others) > 1 else (*first.shape[:dim], sum(x.shape[dim] for x in tensors), *first.shape[dim + 1 :])
-    )
+    before, after = first.shape[:dim], first.shape[dim + 1 :]
+    if any(tensor.shape[:dim] != before or tensor.shape[dim + 1 :] != after for tensor in tensors):
+        return None
+    return (*before, sum(tensor.shape[dim] for tensor in tensors), *after)
 
 
-def _size_embedding(weight: torch.Tensor, indices: torch.Tensor, *_: Any) -> Sequence[int] | None:
+def _size_embedding(weight: torch.Tensor, indices: torch.Tensor, *_: Any) -> _Size:
     """Return the size of a row of the weight for each index."""
     is_index = indices.is_meta and indices.dtype in (torch.int64, torch.int32)
     return (*indices.shape, weight.shape[1]) if is_index and _are_plain(weight) and weight.dim() == 2 else None
+
+
+def _size_reduced(x: torch.Tensor, dims: Any, keepdim: bool = False, **options: Any) -> _Size:
+    """Return the size of means or sums over some dimensions."""
+    if options or not dims or not _are_alike(x) or not all(-x.dim() <= dim < x.dim() for dim in dims):
+        return None
+    reduced = {dim % x.dim() for dim in dims}
+    if len(reduced) < len(dims):  # torch refuses a dimension that is given twice
+        return None
+    kept = [1 if dim in reduced else size for dim, size in enumerate(x.shape)]
+    return kept if keepdim else [size for dim, size in enumerate(kept) if dim not in reduced]
+
+
+# Windows over images --------------------------------------------------------------------------------------------------
 
 
 def _size_convolution(
@@ -88,24 +110,14 @@ def _size_convolution(
     padding: Sequence[int] = (0,),
     dilation: Sequence[int] = (1,),
     groups: int = 1,
-) -> Sequence[int] | None:
+) -> _Size:
     """Return the size of a convolution of a batch: (samples, channels, windows along each dimension of an image)."""
-    dims = x.dim() - 2
-    if not _are_alike(x, weight, bias) or weight.dim() != x.dim() or dims < 1 or 0 in (*x.shape, *weight.shape):
+    if not _are_images(x, weight, bias):
         return None
-    samples, in_channels = x.shape[:2]
-    channels, in_channels_of_group = weight.shape[:2]
-    if groups < 1 or in_channels != in_channels_of_group * groups or channels % groups:
+    channels, inputs, *kernel = weight.shape
+    if groups < 1 or x.shape[1] != inputs * groups or channels % groups or not _is_bias(bias, channels):
         return None
-    if bias is not None and bias.shape != (channels,):
-        return None
-    strides, paddings, dilations = (_repeat(argument, dims) for argument in (stride, padding, dilation))
-    if not len(strides) == len(paddings) == len(dilations) == dims:
-        return None
-    if min((*strides, *dilations)) < 1 or min(paddings) < 0:
-        return None
-    windows = list(map(_count_windows, x.shape[2:], weight.shape[2:], strides, paddings, dilations))
-    return (samples, channels, *windows) if min(windows) > 0 else None
+    return _size_images(x, channels, _count_windows, kernel, stride, padding, dilation)
 
 
 def _size_transposed_convolution(
@@ -117,36 +129,15 @@ def _size_transposed_convolution(
     added: Sequence[int] = (0,),
     groups: int = 1,
     dilation: Sequence[int] = (1,),
-) -> Sequence[int] | None:
+) -> _Size:
     """Return the size of a transposed convolution of a batch, with ``added`` elements at the end of each dimension."""
-    dims = x.dim() - 2
-    if not _are_alike(x, weight, bias) or weight.dim() != x.dim() or dims < 1 or 0 in (*x.shape, *weight.shape):
+    if not _are_images(x, weight, bias):
         return None
-    channels = weight.shape[1] * groups
-    if groups < 1 or x.shape[1] % groups or x.shape[1] != weight.shape[0]:
+    inputs, channels_of_group, *kernel = weight.shape
+    channels = channels_of_group * groups
+    if groups < 1 or x.shape[1] != inputs or inputs % groups or not _is_bias(bias, channels):
         return None
-    if bias is not None and bias.shape != (channels,):
-        return None
-    settings = [_repeat(argument, dims) for argument in (stride, padding, added, dilation)]
-    if any(len(setting) != dims for setting in settings):
-        return None
-    sizes = []
-    for size, kernel, step, pad, more, gap in zip(x.shape[2:], weight.shape[2:], *settings, strict=True):
-        if step < 1 or gap < 1 or pad < 0 or not 0 <= more < max(step, gap):
-            return None
-        sizes.append((size - 1) * step - 2 * pad + gap * (kernel - 1) + more + 1)
-    return (x.shape[0], channels, *sizes) if min(sizes) > 0 else None
-
-
-def _repeat(argument: Sequence[int], dims: int) -> Sequence[int]:
-    """Return an argument for each dimension: a single number is that of all."""
-    return tuple(argument) * dims if len(argument) == 1 else argument
-
-
-def _count_windows(size: int, kernel: int, stride: int, padding: int, dilation: int) -> int:
-    """Return how many windows a kernel has along a dimension of an image."""
-    window = dilation * (kernel - 1) + 1
-    return (size + 2 * padding - window) // stride + 1
+    return _size_images(x, channels, _count_spread, kernel, stride, padding, dilation, added)
 
 
 def _size_max_pooling(
@@ -156,19 +147,11 @@ def _size_max_pooling(
     padding: Sequence[int] = (0,),
     dilation: Sequence[int] = (1,),
     is_ceiled: bool = False,
-) -> Sequence[int] | None:
+) -> _Size:
     """Return the size of the largest elements of all windows of a batch of images."""
-    if is_ceiled or x.dim() != 4 or 0 in x.shape or not _are_alike(x):
+    if is_ceiled or x.dim() != 4 or not _are_images(x):
         return None
-    kernels, strides, paddings, dilations = (
-        _repeat(value, 2) for value in (kernel, stride or kernel, padding, dilation)
-    )
-    if min((*kernels, *strides, *dilations)) < 1 or any(
-        2 * pad > size for pad, size in zip(paddings, kernels, strict=True)
-    ):
-        return None
-    windows = list(map(_count_windows, x.shape[2:], kernels, strides, paddings, dilations))
-    return (*x.shape[:2], *windows) if min(windows) > 0 else None
+    return _size_images(x, x.shape[1], _count_pooled, kernel, stride or kernel, padding, dilation)
 
 
 def _size_average_pooling(
@@ -178,32 +161,58 @@ def _size_average_pooling(
     padding: Sequence[int] = (0,),
     is_ceiled: bool = False,
     *_: Any,
-) -> Sequence[int] | None:
+) -> _Size:
     """Return the size of the means of all windows of a batch of images."""
     return _size_max_pooling(x, kernel, stride, padding, (1,), is_ceiled)
 
 
-def _size_reduced(x: torch.Tensor, dims: Any, keepdim: bool = False, **options: Any) -> Sequence[int] | None:
-    """Return the size of means or sums over some dimensions."""
-    if options or not dims or not _are_alike(x) or not all(-x.dim() <= dim < x.dim() for dim in dims):
-        return None
-    reduced = {dim % x.dim() for dim in dims}
-    if len(reduced) < len(dims):  # torch refuses a dimension that is given twice
-        return None
-    if keepdim:
-        return [1 if dim in reduced else size for dim, size in enumerate(x.shape)]
-    return [size for dim, size in enumerate(x.shape) if dim not in reduced]
-
-
-def _size_adaptive_pooling(x: torch.Tensor, size: Sequence[int]) -> Sequence[int] | None:
+def _size_adaptive_pooling(x: torch.Tensor, size: Sequence[int]) -> _Size:
     """Return the size of means over as many windows of an image as there are output elements."""
     if not _are_alike(x) or x.dim() not in (3, 4) or 0 in x.shape or len(size) != 2 or min(size) < 1:
         return None
     return (*x.shape[:-2], *size)
 
 
+def _are_images(x: torch.Tensor, weight: torch.Tensor | None = None, bias: torch.Tensor | None = None) -> bool:
+    """Return whether all are alike, and ``x`` and the weight have equally many dimensions: (samples, channels, ...)."""
+    images = (x,) if weight is None else (x, weight)
+    return _are_alike(x, weight, bias) and all(image.dim() == x.dim() > 2 and 0 not in image.shape for image in images)
+
+
+def _size_images(x: torch.Tensor, channels: int, count: Callable[..., int], *settings: Sequence[int]) -> _Size:
+    """Return the size of what is made of a batch of images, by what ``count`` returns for each of their dimensions.
+
+    It gets the size there, and what each of the settings has there: a single number is that of all dimensions.
+    """
+    lengths = x.shape[2:]
+    repeated = [tuple(setting) * len(lengths) if len(setting) == 1 else setting for setting in settings]
+    if any(len(setting) != len(lengths) for setting in repeated):
+        return None
+    counts = list(map(count, lengths, *repeated))
+    return (x.shape[0], channels, *counts) if min(counts) > 0 else None
+
+
+def _count_windows(length: int, kernel: int, stride: int, padding: int, dilation: int) -> int:
+    """Return how many windows a kernel has along a dimension; 0 or less for settings that torch refuses."""
+    if min(kernel, stride, dilation) < 1 or padding < 0:
+        return 0
+    return (length + 2 * padding - dilation * (kernel - 1) - 1) // stride + 1
+
+
+def _count_pooled(length: int, kernel: int, stride: int, padding: int, dilation: int) -> int:
+    """Return how many windows pooling has along a dimension: each has elements that are no padding."""
+    return _count_windows(length, kernel, stride, padding, dilation) if 2 * padding <= kernel else 0
+
+
+def _count_spread(length: int, kernel: int, stride: int, padding: int, dilation: int, added: int) -> int:
+    """Return how many elements a transposed convolution makes along a dimension; 0 or less where torch refuses."""
+    if min(stride, dilation) < 1 or padding < 0 or not 0 <= added < max(stride, dilation):
+        return 0
+    return (length - 1) * stride - 2 * padding + dilation * (kernel - 1) + added + 1
+
+
 #: By operator: the size of its output, called with its arguments.
-SIZES: dict[str, Callable[..., Sequence[int] | None]] = {
+SIZES: dict[str, Callable[..., _Size]] = {
     "aten::linear.": _size_linear,
     "aten::addmm.": _size_addmm,
     **dict.fromkeys(("aten::mm.", "aten::bmm."), _size_product),

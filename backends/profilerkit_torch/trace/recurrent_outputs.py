@@ -15,6 +15,8 @@ from ..model.tensors import PLAIN_TYPES
 
 __all__ = ["RECURRENT"]
 
+_PLAIN_OR_FAKE = (*PLAIN_TYPES, FakeTensor)
+
 
 def _make_outputs(
     kind: str,
@@ -34,21 +36,17 @@ def _make_outputs(
     may be projected, and its cells. The other kinds have one.
     """
     states = hx if kind == "lstm" else (hx,)
-    if kind == "lstm" and len(states) != 2:
-        return None
-    if x.dim() != 3 or 0 in x.shape or num_layers < 1 or any(state.dim() != 3 for state in states):
-        return None
-    first, second, features = x.shape
-    samples, steps = (first, second) if batch_first else (second, first)
     directions = 2 if bidirectional else 1
-    if any(state.shape[:2] != (num_layers * directions, samples) for state in states):
+    if x.dim() != 3 or 0 in x.shape or num_layers < 1 or len(states) != (2 if kind == "lstm" else 1):
         return None
-    out, hidden = states[0].shape[2], states[-1].shape[2]
+    samples, steps = x.shape[:2] if batch_first else (x.shape[1], x.shape[0])
+    if any(state.dim() != 3 or state.shape[:2] != (num_layers * directions, samples) for state in states):
+        return None
+    hidden, out = states[-1].shape[2], states[0].shape[2]
     shapes: list[tuple[int, ...]] = []
-    for _ in range(num_layers):
+    for features in (x.shape[2], *[out * directions] * (num_layers - 1)):  # a layer takes what the one before it makes
         shapes += _list_weight_shapes(recurrent.GATES[kind], features, hidden, out, has_biases) * directions
-        features = out * directions  # the next layer takes what this one makes
-    if not _have_one_dtype((x, *states, *weights)) or [weight.shape for weight in weights] != shapes:
+    if [weight.shape for weight in weights] != shapes or not _have_one_dtype(x, *states, *weights):
         return None
     output = torch.empty((steps, samples, out * directions), dtype=x.dtype, device=x.device)
     last_states = (torch.empty(tuple(state.shape), dtype=x.dtype, device=x.device) for state in states)
@@ -62,24 +60,18 @@ def _list_weight_shapes(gates: int, features: int, hidden: int, out: int, has_bi
     ``out`` is the size of what a step hands on: ``hidden``, or the size of its projection.
     """
     rows = gates * hidden
-    shapes: list[tuple[int, ...]] = [(rows, features), (rows, out)]
-    if has_biases:
-        shapes += [(rows,), (rows,)]
-    if out != hidden:
-        shapes.append((out, hidden))
-    return shapes
+    biases = [(rows,), (rows,)] if has_biases else []
+    return [(rows, features), (rows, out), *biases, *([(out, hidden)] if out != hidden else [])]
 
 
-def _have_one_dtype(tensors: Sequence[torch.Tensor]) -> bool:
+def _have_one_dtype(first: torch.Tensor, *others: torch.Tensor) -> bool:
     """Return whether all are plain or fake tensors on one device and of one dtype."""
-    first = tensors[0]
     return all(
         type(tensor) in _PLAIN_OR_FAKE and tensor.device == first.device and tensor.dtype is first.dtype
-        for tensor in tensors
+        for tensor in (first, *others)
     )
 
 
-_PLAIN_OR_FAKE = (*PLAIN_TYPES, FakeTensor)
 #: By operator: what it makes, called with its arguments; None for those that torch's own kernel must judge.
 RECURRENT: dict[str, Callable[..., tuple[torch.Tensor, ...] | None]] = {
     f"aten::{kind}.input": partial(_make_outputs, kind) for kind in recurrent.GATES

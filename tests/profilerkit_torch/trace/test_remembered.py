@@ -310,6 +310,7 @@ LEFT_TO_TORCH: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
     ("softmax.int", ((2, 3), 1, torch.float64), {}),
     ("add.Tensor", ((3, 1), (2, 3, 5)), {}),
     ("add.Tensor", ((2, 3), 1j), {}),
+    ("add.out", ((2, 3), (2, 3)), {"out": torch.empty(1, device=META)}),
     ("mul.Tensor", ((2, 3), torch.empty(3, device=META, dtype=torch.float64)), {}),
     ("mean.dim", ((2, 3, 5), [0, -3]), {}),
     ("mean.dim", ((2, 3, 5), [3]), {}),
@@ -321,6 +322,7 @@ LEFT_TO_TORCH: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
     ("scaled_dot_product_attention", ((2, 4, 6, 8), (2, 4, 7, 9), (2, 4, 7, 3)), {}),
     ("scaled_dot_product_attention", ((2, 4, 6, 8), (2, 2, 7, 8), (2, 2, 7, 8)), {}),
     ("scaled_dot_product_attention", ((2, 4, 6, 8), (2, 4, 7, 8), (2, 4, 7, 8), (5, 7)), {}),
+    ("scaled_dot_product_attention", ((2, 4, 6, 8), (2, 0, 7, 8), (2, 0, 7, 8)), {"enable_gqa": True}),
     ("scaled_dot_product_attention", ((4, 6, 8), (4, 7, 8), (4, 7, 3)), {}),
 ]
 
