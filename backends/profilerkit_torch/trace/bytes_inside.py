@@ -13,7 +13,8 @@ The gradients of attention in float32 and of a softmax on CUDA begin with the pr
 Sums and products begin with their input in the dtype that they add up in (``make_reduction`` in
 ``aten/src/ATen/native/ReduceOpsUtils.h``): int64 for integers and booleans.
 
-Losses of logits and margins are made of several tensors of the input's size (``aten/src/ATen/native/Loss.cpp``).
+Losses of logits, margins and Huber are made of several tensors of the input's size (``aten/src/ATen/native/Loss.cpp``),
+as are logarithms of sums (``ReduceOps.cpp``). Distances are a product of longer points (``Distance.cpp``).
 
 What other kernels take besides differs between devices, and no trace has it. Of recurrent layers on CUDA it can be
 more than all the rest, and kernels in Python make tensors as any function: `find_unknown_inside` names them.
@@ -108,6 +109,24 @@ def _count_in_margin_gradient(device: torch.device | None, gradient: Any, x: tor
     return 2 * count_stored_bytes(x)  # the products before the exponential of the same size
 
 
+def _count_in_huber(device: torch.device | None, x: Any, target: Any, reduction: int = 1, *_: Any, **__: Any) -> int:
+    return count_stored_bytes(x) if reduction else 0  # the loss of each element
+
+
+def _count_in_log_sum(device: torch.device | None, x: torch.Tensor, dimensions: Sequence[int], *_: Any) -> int:
+    """Return the bytes of the largest numbers and of the exponentials of what is left; integers become floats first."""
+    is_number = x.is_floating_point() or x.is_complex()
+    itemsize, copies = (x.element_size(), 1) if is_number else (_FLOAT32_BYTES, 2)
+    summed = math.prod(x.shape[dim] for dim in dimensions or range(x.dim())) if x.dim() else 1
+    return itemsize * (copies * x.numel() + x.numel() // max(1, summed))
+
+
+def _count_in_distances(device: torch.device | None, a: torch.Tensor, b: torch.Tensor, *_: Any) -> int:
+    """Return the bytes of both sets of points with two further coordinates: their product is the squared distances."""
+    rows = a.shape[:-1].numel() + b.shape[:-1].numel()
+    return rows * (a.shape[-1] + 2) * a.element_size()
+
+
 def _count_in_sum(device: torch.device | None, x: torch.Tensor, *dimensions: Any, dtype: Any = None, **_: Any) -> int:
     """Return the bytes of a sum's input in the dtype that is added up, or of its buffer over rows on CUDA."""
     if _is_cuda(device) and dimensions and _is_sum_over_rows(x, dimensions[0]):
@@ -141,6 +160,9 @@ _RULES_BY_NAME: dict[str, Callable[..., int]] = {
     "_softmax_backward_data.default": _count_in_softmax_gradient,
     "binary_cross_entropy_with_logits.default": _count_in_cross_entropy,
     "soft_margin_loss_backward.default": _count_in_margin_gradient,
+    "huber_loss.default": _count_in_huber,
+    "logsumexp.default": _count_in_log_sum,
+    "_euclidean_dist.default": _count_in_distances,
     "sum.dim_IntList": _count_in_sum,
     **dict.fromkeys(("mean.default", "mean.dim"), _count_in_mean),
     **dict.fromkeys(("sum.default", "prod.default", "prod.dim_int"), _count_in_reduction),

@@ -288,6 +288,26 @@ def test_a_loss_of_logits_has_its_weights_less_one_beside_two_tensors(weights: i
     assert BACKEND.measure_memory(Call(lose), ModelInputs(x, weight)) == pytest.approx(expected, abs=16)
 
 
+@pytest.mark.parametrize(
+    ("function", "shapes", "expected"),
+    [
+        # Input and target are one tensor; the loss of each element, and their mean.
+        (lambda x: F.huber_loss(x, x), [(100, 100)], 4 * (10_000 + 10_000 + 1)),
+        (lambda x: F.huber_loss(x, x, reduction="none"), [(100, 100)], 4 * (10_000 + 10_000)),
+        # The largest of each row, the exponentials, and the logarithms.
+        (lambda x: x.logsumexp(-1), [(50, 200)], 4 * (10_000 + 50 + 10_000 + 50)),
+        (lambda x: x.logsumexp((0, 1), keepdim=True), [(50, 200)], 4 * (10_000 + 1 + 10_000 + 1)),
+        (lambda x: x.to(torch.int32).logsumexp(0), [(50, 200)], 4 * (2 * 10_000 + 2 * 10_000 + 200 + 200)),
+        # More than 25 points: 40 and 30 of 8 coordinates, which become 10.
+        (torch.cdist, [(3, 40, 8), (3, 30, 8)], 4 * 3 * (70 * 8 + 70 * 10 + 40 * 30)),
+    ],
+)
+def test_what_the_allocator_gives_out_beside_the_output(function: Any, shapes: Any, expected: int) -> None:
+    model, inputs = Call(lambda self, *x: function(*x)), ModelInputs(*map(torch.ones, shapes))
+    assert BACKEND.trace(model, inputs).memory.peak_bytes() == expected
+    assert BACKEND.measure_memory(model, inputs) == pytest.approx(expected, abs=16)
+
+
 def test_a_vector_times_matrices_is_taken_apart_as_in_a_run() -> None:
     """Torch's decomposition in Python copies the matrices; a run that differentiates no weight does not."""
     vector, matrices = torch.ones(10), torch.ones(5, 10, 5)
