@@ -39,22 +39,22 @@ def list_enabled_kernels() -> tuple[bool, ...]:
 
 
 def choose_kernel(
+    device: torch.device,
     tensors: tuple[torch.Tensor, ...],
     mask: torch.Tensor | None,
     dropout: float,
+    *,
     is_causal: bool,
     is_grouped: bool,
-    device: torch.device,
 ) -> int:
-    """Ask torch, with tensors that look like these and take up one row, which kernel it takes on a device."""
+    """Ask torch which kernel it takes on a device for query, key and value; what it is asked with takes up one row."""
     if device.type == "meta":  # an accelerator, whose kernels drop out too
         dropout = 0.0
     if device.type != "cuda":
         device = torch.device("cpu")
     with disable_dispatch_modes():
-        query, key, value = (_make_lookalike(tensor, device) for tensor in tensors)
-        mask = None if mask is None else _make_lookalike(mask, device)
-        return int(choose_attention(query, key, value, mask, dropout, is_causal, enable_gqa=is_grouped))
+        lookalikes = [None if tensor is None else _make_lookalike(tensor, device) for tensor in (*tensors, mask)]
+        return int(choose_attention(*lookalikes, dropout, is_causal, enable_gqa=is_grouped))
 
 
 def _make_lookalike(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
@@ -82,33 +82,32 @@ def count_spelled_out_bytes(
     tensors = (query, key, value)
     if device is None or device.type not in ("cpu", "cuda") or any(tensor.is_nested for tensor in tensors):
         return 0
-    if choose_kernel(tensors, mask, dropout, is_causal, enable_gqa, device) != _SPELLED_OUT:
+    if choose_kernel(device, tensors, mask, dropout, is_causal=is_causal, is_grouped=enable_gqa) != _SPELLED_OUT:
         return 0
-    itemsize, copies = query.element_size(), 0
-    if query.dtype in _NARROW:
-        itemsize = 4
-        copies = itemsize * sum(tensor.numel() for tensor in tensors)
     batch = query.shape[:-2] if enable_gqa else torch.broadcast_shapes(query.shape[:-2], key.shape[:-2])
     rows = batch.numel() * query.shape[-2]
-    scores = rows * key.shape[-2]
-    if enable_gqa:  # keys and values are repeated for each head of the queries
-        copies += itemsize * batch.numel() * key.shape[-2] * (key.shape[-1] + value.shape[-1])
-    if is_causal:
-        copies += itemsize * query.shape[-2] * key.shape[-2]  # a mask of numbers
-    scaled_query, scaled_key = itemsize * query.numel(), itemsize * key.numel()
-    # A product takes the heads of all samples as one dimension, for which it copies what has them apart.
-    copied = [0 if _has_one_batch(tensor) else itemsize * tensor.numel() for tensor in tensors]
-    if enable_gqa:
-        copied[1:] = 0, 0  # what is repeated has them together
-    product = scaled_key + sum(copied[:2]) + itemsize * scores
+    scores, outputs = rows * key.shape[-2], rows * value.shape[-1]
+    # Keys and values that are repeated for groups of heads have these together.
+    copied = [0 if _has_one_batch(tensor) else tensor.numel() for tensor in tensors[: 1 if enable_gqa else 3]]
+    kept = query.numel() + _count_copies(tensors, batch.numel(), is_causal=is_causal, is_grouped=enable_gqa)
+    itemsize = 4 if query.dtype in _NARROW else query.element_size()
+    product = itemsize * (key.numel() + sum(copied[:2]) + scores)
     # The scores, their softmax, whether each is minus infinity, whether all of a row are, and minus infinity.
-    softmax = 2 * itemsize * scores + scores + rows + itemsize
-    weighted = itemsize * (scores + rows * value.shape[-1]) + copied[2]
-    output = query.element_size() * rows * value.shape[-1]
-    return max(0, copies + scaled_query + max(product, softmax, weighted) - output)
+    softmax = itemsize * (2 * scores + 1) + scores + rows
+    weighted = itemsize * (scores + outputs + sum(copied[2:]))
+    return max(0, itemsize * kept + max(product, softmax, weighted) - query.element_size() * outputs)
+
+
+def _count_copies(tensors: tuple[torch.Tensor, ...], batch: int, *, is_causal: bool, is_grouped: bool) -> int:
+    """Return the elements of copies that are alive all along: in float32, repeated for groups, of a causal mask."""
+    query, key, value = tensors
+    copies = sum(tensor.numel() for tensor in tensors) if query.dtype in _NARROW else 0
+    if is_grouped:
+        copies += batch * key.shape[-2] * (key.shape[-1] + value.shape[-1])
+    return copies + query.shape[-2] * key.shape[-2] if is_causal else copies
 
 
 def _has_one_batch(tensor: torch.Tensor) -> bool:
-    """Return whether the dimensions before a tensor's matrices can be one without a copy."""
+    """Return whether a product can take the dimensions before a tensor's matrices as one without a copy."""
     batch = [(size, stride) for size, stride in zip(tensor.shape[:-2], tensor.stride()[:-2], strict=True) if size > 1]
     return all(stride == inner_size * inner_stride for (_, stride), (inner_size, inner_stride) in pairwise(batch))

@@ -82,7 +82,9 @@ class FusedAttention(PassMode):
         tensors = (query, key, value)
         kernel = None
         if query.is_meta:
-            kernel = choose_kernel(tensors, attn_mask, dropout_p, is_causal, enable_gqa, self._device)
+            kernel = choose_kernel(
+                self._device, tensors, attn_mask, dropout_p, is_causal=is_causal, is_grouped=enable_gqa
+            )
         if kernel not in (_FLASH, _EFFICIENT, _CUDNN):
             return F.scaled_dot_product_attention(
                 *tensors, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa

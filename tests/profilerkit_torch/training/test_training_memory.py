@@ -479,7 +479,7 @@ def test_attention_in_rows_is_copied_for_the_product_after_it(monkeypatch: pytes
     """
 
     def predict(kernel: int) -> ModelTrace:
-        monkeypatch.setattr(fused_attention, "choose_kernel", lambda *arguments: kernel)
+        monkeypatch.setattr(fused_attention, "choose_kernel", lambda *args, **kwargs: kernel)
         layer = nn.TransformerEncoderLayer(64, 4, 1024, dropout=0.0, batch_first=True).train()
         mask = nn.Transformer.generate_square_subsequent_mask(32) if masked else None
         return step(Call(lambda self, x: self.layer(x, mask), layer=layer), torch.randn(3, 32, 64))
