@@ -52,7 +52,7 @@ def _find_changed_layers(comparison: Comparison, most: int) -> list[Mapping[str,
     As long as there is room for ``most`` layers, the one that differs most gives way to the changed ones inside it.
     """
     sides = _leave_out_parts(comparison)
-    inside = group_children([row for row in sides if row["change"] != "same" or not row["path"]])
+    inside = group_children([row for row in sides if row["change"] not in ("same", "unknown") or not row["path"]])
 
     def list_inside(row: Mapping[str, Any]) -> list[Mapping[str, Any]]:
         is_in_both = row["change"] == "changed"  # else another layer of the same path may have layers inside
@@ -72,7 +72,7 @@ def _leave_out_parts(comparison: Comparison) -> list[Mapping[str, Any]]:
     """Return the rows of both models without the parts of a layer that has none in the other: of a quantized one."""
     reference, other = ({row["path"]: row["is_leaf"] for row in report.layers or ()} for report in comparison.reports)
     rows = list(comparison.layers(0))
-    both = [(row["path"], row["other_path"]) for row in rows if row["path"] and row["change"] in ("same", "changed")]
+    both = [(row["path"], row["other_path"]) for row in rows if row["path"] and row["change"] not in ("removed", "added")]
     undivided = {theirs for mine, theirs in both if reference[mine]}
     undivided_there = {mine for mine, theirs in both if other[theirs]}
     return [

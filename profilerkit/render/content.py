@@ -86,7 +86,8 @@ class Selection:
         title = f"Layers of {reference.name} and {other.name}"
         if self.changes:
             rows = [row for row in rows if row["change"] != "same"]
-            title = f"{'Layers that' if rows else 'No layers'} differ between {reference.name} and {other.name}"
+            verb = "may differ" if any(row["change"] == "unknown" for row in rows) else "differ"
+            title = f"{'Layers that' if rows else 'No layers'} {verb} between {reference.name} and {other.name}"
         if self.top is not None:  # layers beside each other, never one inside another
             if self.depth is None:
                 rows = [row for row in rows if _is_innermost(row)]

@@ -48,12 +48,14 @@ def align(reference: HasLayers, other: HasLayers, columns: Sequence[str] = VALUE
 
     A layer that `match_layers` finds in both models is one row. All other layers were removed or added.
 
-    The columns: ``change`` ("same", "changed", "removed", "added"), ``path`` (the other's where the reference has no
-    such layer), ``other_path``, ``type``, ``other_type``, ``depth``, ``is_leaf``, and for each of ``columns``
-    (``params``, ``macs``, ...) what the reference has, what the other has (``other_macs``), and the difference
-    (``macs_difference``), None where one lacks the layer, or does not know the number. A layer has changed if one of
-    these columns has, of those that both models know. Of a model with work that is not known exactly, the two ends of
-    each count follow: ``macs_low`` and ``macs_high`` of the reference, ``other_macs_low`` and ``other_macs_high``.
+    The columns: ``change``, ``path`` (the other's where the reference has no such layer), ``other_path``, ``type``,
+    ``other_type``, ``depth``, ``is_leaf``, and for each of ``columns`` (``params``, ``macs``, ...) what the reference
+    has, what the other has (``other_macs``), and the difference (``macs_difference``), None where one lacks the layer,
+    or does not know the number. Of a model with work that is not known exactly, the two ends of each count follow:
+    ``macs_low`` and ``macs_high`` of the reference, ``other_macs_low`` and ``other_macs_high``.
+
+    ``change`` is "removed", "added", "changed" (one of ``columns`` differs), "same", or "unknown": no number differs
+    that both models know, but one of them knows a number, or an end of it, that the other does not.
 
     Raises `ValueError` where one of the reports holds no layers.
     """
@@ -175,7 +177,7 @@ def _compare(line: _Line, columns: Sequence[str]) -> dict[str, Any]:
     """Return a row of `align`, without the ends of its counts."""
     theirs = line.rows.get(1)
     row: dict[str, Any] = {
-        "change": "same",
+        "change": _find_change(line, columns),
         "path": line.first["path"],
         "other_path": theirs["path"] if theirs else None,
         "type": line.first["type"],
@@ -187,8 +189,22 @@ def _compare(line: _Line, columns: Sequence[str]) -> dict[str, Any]:
         first, second = line.read(0, column), line.read(1, column)
         difference = None if first is None or second is None else second - first
         row |= {column: first, f"other_{column}": second, f"{column}_difference": difference}
-        if difference:
-            row["change"] = "changed"
-    if len(line.rows) == 1:
-        row["change"] = "added" if theirs else "removed"
     return row
+
+
+def _find_change(line: _Line, columns: Iterable[str]) -> str:
+    if len(line.rows) == 1:
+        return "removed" if 0 in line.rows else "added"
+    pairs = [(_read_count(line, 0, column), _read_count(line, 1, column)) for column in columns]
+    known = [pair for pair in pairs if None not in (pair[0][0], pair[1][0])]
+    if any(mine[0] != theirs[0] for mine, theirs in known):
+        return "changed"
+    return "same" if known and all(mine == theirs for mine, theirs in pairs) else "unknown"
+
+
+def _read_count(line: _Line, model: int, column: str) -> tuple[Any, Any, Any]:
+    """Return a count of the layer in one model with its two ends, which are the count where it is exact."""
+    row = line.rows[model]
+    count = row.get(column)
+    low, high = name_ends(column)
+    return count, row.get(low, count), row.get(high, count)

@@ -112,7 +112,7 @@ def draw_pairs(comparison: Comparison, by: str, top: int, depth: int | None) -> 
 def _is_alike(comparison: Comparison) -> bool:
     """Return whether two models share at least half of their layers, so that pairs say something."""
     changes = [row["change"] for row in comparison.layers()]
-    return sum(change in ("same", "changed") for change in changes) >= _ALIKE * len(changes)
+    return sum(change not in ("removed", "added") for change in changes) >= _ALIKE * len(changes)
 
 
 def _require_rows(rows: Sequence[object], comparison: Comparison, depth: int | None) -> None:

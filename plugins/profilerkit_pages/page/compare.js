@@ -1,6 +1,6 @@
 // Two models side by side: their maps, and their layers in one table, what is the same, what changed, what one lacks.
 
-const CHANGES = ["same", "changed", "removed", "added"];
+const CHANGES = ["same", "changed", "unknown", "removed", "added"];
 /** Models that share fewer of their layers than this are looked at as two maps: a table would be removals and additions. */
 const ALIKE = 0.5;
 
@@ -16,7 +16,7 @@ class Sides {
   show(index) {
     this.pair = this.pairs[index];
     this.changes = unpacked(this.pair.sides.changes);
-    const shared = this.changes.filter((change) => change === "same" || change === "changed").length;
+    const shared = this.changes.filter((change) => change !== "removed" && change !== "added").length;
     const beside = choice("Beside the reference", this.pairs.map((pair, at) => [at, pair.reports[1].name]), index, (at) => {
       address.set({ beside: Number(at) || "" });
       this.show(Number(at));
