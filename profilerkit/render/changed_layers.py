@@ -72,7 +72,9 @@ def _leave_out_parts(comparison: Comparison) -> list[Mapping[str, Any]]:
     """Return the rows of both models without the parts of a layer that has none in the other: of a quantized one."""
     reference, other = ({row["path"]: row["is_leaf"] for row in report.layers or ()} for report in comparison.reports)
     rows = list(comparison.layers(0))
-    both = [(row["path"], row["other_path"]) for row in rows if row["path"] and row["change"] not in ("removed", "added")]
+    both = [
+        (row["path"], row["other_path"]) for row in rows if row["path"] and row["change"] not in ("removed", "added")
+    ]
     undivided = {theirs for mine, theirs in both if reference[mine]}
     undivided_there = {mine for mine, theirs in both if other[theirs]}
     return [

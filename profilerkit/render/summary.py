@@ -144,7 +144,7 @@ def _list_peaks(report: Report) -> Iterator[RenderableType]:
 
 
 def _write_types(layers: LayerTable, by: str) -> Iterator[str]:
-    """Yield a sentence about the types of layers that do most themselves."""
+    """Yield a sentence about the types of layers that do most themselves, of what is counted."""
     types = layers.by_type()
     if by not in types.columns:  # of this column, layers have no values of their own
         return
@@ -156,4 +156,5 @@ def _write_types(layers: LayerTable, by: str) -> Iterator[str]:
         left = sum(sums[kind] for kind in ranked[_TYPES:])
         texts.append(f"{len(ranked) - _TYPES} others {share_text(left / whole)}")
     if texts:
-        yield f"{Column.of(by).title} by type: {', '.join(texts)}."
+        part = ", of what is counted" if f"{by}_low" in types.columns else ""
+        yield f"{Column.of(by).title} by type{part}: {', '.join(texts)}."

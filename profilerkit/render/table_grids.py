@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from ..piping.quantity import Scale, format_number, scale_value
 from ..times.measurement import Measurement
@@ -12,12 +12,14 @@ from ..trace.layer_paths import within_depth
 from ..trace.layer_table import is_innermost
 from ..trace.layer_view import PEAK
 from .grids import Grid
-from .values import Column, share_text, write_count
+from .values import Column, share_text, write_count, write_row_value
 
 if TYPE_CHECKING:
     from ..trace.table import Table
 
 __all__ = ["ROWS", "SUPERLATIVES", "Ranked", "operator_grid", "rank_rows", "table_grid", "write_ranked_title"]
+
+_Row: TypeAlias = Mapping[str, Any]
 
 #: How many rows are shown unless another number is requested.
 ROWS = 10
@@ -33,6 +35,9 @@ _SHOWN = frozenset(
 )
 #: The columns of a table of statistics: each row has those of one column of another table, in the unit of that one.
 _STATISTICS = frozenset(("median", "mean", "std", "min", "max", "p90", "low", "high"))
+#: The columns of counts whose two ends, ``macs_low`` and ``macs_high``, are shown as a sign before them.
+_BOUNDED = (*WORK, *(f"own_{name}" for name in WORK), "value")
+_ENDS = frozenset(f"{name}_{end}" for name in _BOUNDED for end in ("low", "high"))
 #: The columns that rows are ranked by, the first that a table has; and what the first row then is.
 SUPERLATIVES = {
     "own_forward_seconds": "slowest",
@@ -55,22 +60,19 @@ def table_grid(title: str, table: Table, top: int | None = ROWS, depth: int | No
             of a table that nothing ranks, the first ones as they stand. None shows all.
         depth: The deepest layers to show; None and -1 for those at any depth.
     """
-    rows = within_depth(table, depth)
+    rows: Sequence[_Row] = within_depth(table, depth)
     is_cut = top is not None and len(rows) > top
     if is_cut:
-        ranked = rank_rows(rows)
-        shown = list(ranked.rows[:top])
-        title = write_ranked_title(title, ranked, len(shown), len(rows))
-        rows = shown
-    columns = [name for name in _choose_columns(table) if any(_has(row[name]) for row in rows)]
-    if any(row.get("missing") for row in rows):
-        columns.append("missing")
+        ranked, number = rank_rows(rows), len(rows)
+        rows = ranked.rows[:top]
+        title = write_ranked_title(title, ranked, len(rows), number)
+    columns = [name for name in _choose_columns(table) if any(_has_content(row[name]) for row in rows)]
     # A tree of layers, below the model itself; a row of it has its own name alone.
     is_tree = not is_cut and "path" in columns and "depth" in table.columns and not rows[0]["path"]
-    depths = tuple(row["depth"] for row in rows) if is_tree else ()
     headings = tuple(_write_heading(name) for name in columns)
     cells = tuple(tuple(_write_cell(row, name, is_tree) for name in columns) for row in rows)
     numeric = frozenset(index for index, name in enumerate(columns) if _is_numeric(rows, name))
+    depths = tuple(row["depth"] for row in rows) if is_tree else ()
     return Grid(title, headings, cells, numeric, depths, kind="layers")
 
 
@@ -96,53 +98,65 @@ def operator_grid(title: str, table: Table, top: int) -> Grid:
 
 
 def _choose_columns(table: Table) -> list[str]:
-    """Return the columns to show but ``missing``: those of `_SHOWN` in a table of layers or operators, else all."""
-    if {"path", "operator"}.isdisjoint(table.columns):
-        return [name for name in table.columns if name != "missing"]
-    shown = set(_SHOWN)
-    if PEAK in table.columns:  # and what each layer has alive at the peak
-        shown.update(name for name in table.columns if name.endswith("_bytes") and not name.startswith("own_"))
-    return [name for name in table.columns if name in shown]
+    """Return the columns to show: those of `_SHOWN` in a table of layers or operators, else all; the gaps come last."""
+    columns = [name for name in table.columns if name not in _ENDS]
+    if not {"path", "operator"}.isdisjoint(columns):
+        shown = {*_SHOWN, "missing"}
+        if PEAK in columns:  # and what each layer has alive at the peak
+            shown.update(name for name in columns if name.endswith("_bytes") and not name.startswith("own_"))
+        columns = [name for name in columns if name in shown]
+    return sorted(columns, key="missing".__eq__)
 
 
-def _has(value: Any) -> bool:
+def _has_content(value: Any) -> bool:
     return value is not None and value != "" and value != () and value != {}
 
 
-def _is_numeric(rows: Iterable[Mapping[str, Any]], name: str) -> bool:
+def _is_numeric(rows: Iterable[_Row], name: str) -> bool:
     values = [row[name] for row in rows if row[name] is not None]
     return bool(values) and all(isinstance(value, (int, float, Measurement)) for value in values)
+
+
+# Cells ----------------------------------------------------------------------------------------------------------------
 
 
 def _write_heading(name: str) -> str:
     return {"path": "Layer", "type": "Type"}.get(name) or Column.of(name).title
 
 
-def _find_column(row: Mapping[str, Any], name: str) -> Column:
-    """Return the column whose unit a cell has: the one that the row names, or its own."""
-    if name == "value" and "by" in row:
-        return Column.of(str(row["by"]))
-    if name in _STATISTICS and "column" in row:
-        return Column.of(str(row["column"]))
-    return Column.of(name)._replace(unit="") if name in WORK else Column.of(name)  # the title of MACs is their unit
-
-
-def _write_cell(row: Mapping[str, Any], name: str, is_tree: bool) -> str:
+def _write_cell(row: _Row, name: str, is_tree: bool) -> str:
     value = row[name]
     if name == "path":
         return (value.rpartition(".")[2] if is_tree else value) or "(model)"
     if name == "by" or (name == "column" and isinstance(value, str)):  # the name of a column
         return Column.of(value).title
-    if value is None:
-        return "-"
     if isinstance(value, bool):
         return "yes" if value else ""
+    if isinstance(value, (int, float)):
+        return _write_number(row, name)
     if isinstance(value, Measurement):
         return Column.of(name).show(value.median)
-    if isinstance(value, (int, float)):
-        if name == "share" or (name == "noise" and "column" in row):
-            return share_text(value)
-        return _find_column(row, name).show(value)
+    return "-" if value is None else _write_content(value)
+
+
+def _write_number(row: _Row, name: str) -> str:
+    """Return a number with the unit that its column has, or that the row names, and the sign of a bound before it."""
+    if name == "share" or (name == "noise" and "column" in row):
+        return share_text(row[name])
+    if name == "value" and "by" in row:
+        column = Column.of(str(row["by"]))
+    elif name in _STATISTICS and "column" in row:
+        column = Column.of(str(row["column"]))
+    else:
+        column = Column.of(name)
+        if name in WORK:  # their title is their unit
+            column = column._replace(unit="")
+    sign, number = write_row_value(row, name) if name in _BOUNDED else ("", row[name])
+    return f"{sign}{column.show(number)}"
+
+
+def _write_content(value: Any) -> str:
+    """Return text, a mapping or a sequence, such as shapes, in one line."""
     if isinstance(value, Mapping):
         return ", ".join(f"{key} {format_number(content)}" for key, content in value.items())
     if isinstance(value, (tuple, list)):
@@ -157,10 +171,10 @@ class Ranked(NamedTuple):
     """Rows by rank, and the column that they are ranked by; "" if nothing ranks them, so that they stand as before."""
 
     by: str
-    rows: Sequence[Mapping[str, Any]]
+    rows: Sequence[_Row]
 
 
-def rank_rows(rows: Iterable[Mapping[str, Any]], by: str = "") -> Ranked:
+def rank_rows(rows: Iterable[_Row], by: str = "") -> Ranked:
     """Return rows by rank, those with most first; as they are if no column ranks them.
 
     A layer around others is left out if the column counts the layers inside too: it would only repeat them.
@@ -184,6 +198,6 @@ def write_ranked_title(title: str, ranked: Ranked, shown: int, total: int) -> st
     return f"{title}, the {shown} of {total} with the most {Column.of(ranked.by).in_a_sentence}"
 
 
-def _find_ranking(rows: Sequence[Mapping[str, Any]]) -> str:
+def _find_ranking(rows: Sequence[_Row]) -> str:
     first = rows[0] if rows else {}
     return next((name for name in SUPERLATIVES if name in first and any(row[name] for row in rows)), "")

@@ -218,14 +218,15 @@ def find_bounds(trace: ModelTrace, column: str, path: str = "") -> Bounds:
 
 
 def list_layer_bounds(trace: ModelTrace, totals: dict[str, dict[str, int]]) -> dict[str, dict[str, float | None]]:
-    """Return the columns ``macs_low``, ``macs_high`` and so on by path; ``totals`` are the counts of each layer."""
+    """Return the columns ``macs_low``, ``own_macs_high`` and so on by path; ``totals`` are the counts of each layer."""
     has_gap = _make_gap_test(trace)
     rows: dict[str, dict[str, float | None]] = {}
     for path, counted in totals.items():
         row = rows[path] = {}
-        for column in WORK:
-            bounds = _bound_count(trace, column, counted[column], _make_inside_test(path), has_gap)
-            row |= {f"{column}_low": bounds.low, f"{column}_high": bounds.high}
+        for part, is_inside in (("", _make_inside_test(path)), ("own_", path.__eq__)):
+            for column in WORK:
+                bounds = _bound_count(trace, column, counted[f"{part}{column}"], is_inside, has_gap)
+                row |= {f"{part}{column}_low": bounds.low, f"{part}{column}_high": bounds.high}
     return rows
 
 

@@ -56,21 +56,24 @@ class LayerTable(Table):
         is that of the deepest.
         """
         k, depth = at_least(0)("k", k), DEPTH("depth", depth)
-        column = COLUMNS("by", by) or self._choose_column()
-        if self._rows and column not in self._rows[0]:
-            numbers = [name for name in self.columns if any(isinstance(row[name], (int, float)) for row in self._rows)]
-            listing = ", ".join(by_likeness(column, numbers))
-            raise ValueError(f"no column {column!r} in the layer table; of numbers it has, nearest first: {listing}")
-        is_of_all = depth is None and str(column).startswith("own_")
+        column = self._choose_column(COLUMNS("by", by))
+        is_of_all = depth is None and column.startswith("own_")
         candidates = self._rows if is_of_all else self._select(depth, column)
         valued = [row for row in candidates if row[column] is not None]
         if any(not isinstance(row[column], (int, float)) for row in valued):
             raise ValueError(f"column {column!r} of the layer table holds no numbers to rank by")
         return LayerTable(_rank(valued, column)[:k])
 
-    def _choose_column(self) -> str:
-        """Return the column that rows are ranked by unless another is requested."""
-        return "own_forward_seconds" if "own_forward_seconds" in self.columns and "macs" not in self.columns else "macs"
+    def _choose_column(self, by: str | None) -> str:
+        """Return the column that rows are ranked by; raises `ValueError` for one that the table lacks."""
+        if not by:
+            is_timed = "own_forward_seconds" in self.columns and "macs" not in self.columns
+            by = "own_forward_seconds" if is_timed else "macs"
+        if self._rows and by not in self.columns:
+            numbers = [name for name in self.columns if any(isinstance(row[name], (int, float)) for row in self._rows)]
+            listing = ", ".join(by_likeness(by, numbers))
+            raise ValueError(f"no column {by!r} in the layer table; of numbers it has, nearest first: {listing}")
+        return by
 
     def _select(self, depth: int | None, by: str = "") -> Sequence[_Row]:
         """Return the rows at a depth, the deepest for one beyond them; for None and -1 those innermost by a column."""
@@ -99,16 +102,15 @@ class LayerTable(Table):
 
         Without a depth, each layer counts without the layers inside it, so that all types together are the whole model.
         With a depth, each layer at that depth counts with all layers inside it; -1 is the innermost layers. Summed are
-        the columns that the table has both with and without the layers inside, such as ``macs`` and ``own_macs``.
+        the columns that the table has both with and without the layers inside, such as ``macs`` and ``own_macs``, and
+        the ends ``macs_low`` and ``macs_high`` if it has these; a sum is None if one of its numbers is not known.
         Weights that layers share count for each type.
         """
         depth = DEPTH("depth", depth)
-        return self._by_type(self._rows if depth is None else self._select(depth), exclusive=depth is None)
+        return self._add_by_type(self._rows, "own_") if depth is None else self._add_by_type(self._select(depth))
 
-    def _by_type(self, rows: Iterable[_Row], exclusive: bool) -> LayerTable:
-        """Return one row for each type among some rows: sums of what they do themselves, or with what is inside."""
-        part = "own_" if exclusive else ""
-        columns = self._list_summed_columns()
+    def _add_by_type(self, rows: Iterable[_Row], part: str = "") -> LayerTable:
+        """Return one row for each type among some rows: sums of the columns whose names begin with ``part``."""
         groups: dict[str, list[_Row]] = {}
         for row in rows:
             groups.setdefault(row["type"], []).append(row)
@@ -116,8 +118,8 @@ class LayerTable(Table):
             {
                 "type": kind,
                 "layers": len(members),
-                "calls": _add_up(row.get("calls", 1) for row in members),
-                **{name: _add_up(row[f"{part}{name}"] for row in members) for name in columns},
+                "calls": _add_up(members, "calls") if "calls" in self.columns else len(members),
+                **{name: _add_up(members, f"{part}{name}") for name in self._list_summed_columns()},
             }
             for kind, members in groups.items()
         )
@@ -130,8 +132,9 @@ class LayerTable(Table):
         """Return the types of layers that cost most at each depth, as DeepSpeed's profiler aggregates them.
 
         One row for each depth, column and rank: ``depth``, ``by`` (the column), ``rank``, ``type``, ``layers``,
-        ``value`` (with the layers inside) and ``share`` of all layers at that depth. Ranked are the columns that the
-        table has both with and without the layers inside, such as ``macs`` and ``own_macs``.
+        ``value`` (with the layers inside; None if not known) and ``share`` of what is counted at that depth; and the
+        ends ``value_low`` and ``value_high`` if the table has ends. Ranked are the columns that the table has both with
+        and without the layers inside, such as ``macs`` and ``own_macs``.
 
         Args:
             k: How many types to rank at each depth.
@@ -147,13 +150,15 @@ class LayerTable(Table):
 
     def _rank_at(self, depth: int, rows: Iterable[_Row], k: int) -> Iterator[_Row]:
         """Yield the rows of `by_depth` for the layers at one depth."""
-        types = self._by_type(rows, exclusive=False)
-        for column in self._list_summed_columns():
-            whole = _add_up(row[column] for row in types)
-            if not whole:
+        types = self._add_by_type(rows)
+        summed = self._list_summed_columns()
+        ends = [end for end in _ENDS if any(name.endswith(end) for name in summed)]
+        for column in summed:
+            whole = sum(row[column] or 0 for row in types)
+            if column.endswith(_ENDS) or not whole:
                 continue
             for rank, row in enumerate(_rank(types, column)[:k], start=1):
-                value = row[column] or 0
+                value = row[column]
                 yield {
                     "depth": depth,
                     "by": column,
@@ -161,8 +166,13 @@ class LayerTable(Table):
                     "type": row["type"],
                     "layers": row["layers"],
                     "value": value,
-                    "share": value / whole,
+                    "share": None if value is None else value / whole,
+                    **{f"value{end}": row.get(f"{column}{end}", value) for end in ends},
                 }
+
+
+#: What the columns with the two ends of a count end with.
+_ENDS = ("_low", "_high")
 
 
 def is_innermost(row: _Row, by: str) -> bool:
@@ -175,7 +185,9 @@ def _rank(rows: Iterable[_Row], column: str) -> list[_Row]:
     return sorted(rows, key=lambda row: -(row[column] or 0))
 
 
-def _add_up(values: Iterable[Any]) -> Any:
-    """Return the sum of those values that are known; None where none is."""
-    numbers = [value for value in values if value is not None]
-    return sum(numbers) if numbers else None
+def _add_up(rows: Sequence[_Row], column: str) -> Any:
+    """Return the sum of a column; None if a number is not known. A layer without a time took none, unless all are."""
+    values = [row[column] for row in rows]
+    known = [value for value in values if value is not None]
+    is_known = bool(known) if column.endswith("seconds") else len(known) == len(values)
+    return sum(known) if is_known else None

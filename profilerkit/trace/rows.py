@@ -77,12 +77,13 @@ def list_layer_rows(trace: ModelTrace) -> Iterator[Mapping[str, Any]]:
     own_work = _sum_own_work(trace, columns)
     work = _add_inner_work(own_work, nested)
     weights = sum_weights(trace, nested)
+    did_run = trace.failure is None
     bounds = {}
-    if trace.choices or trace.uncounted:
-        bounds = list_layer_bounds(trace, {path: columns.label(numbers) for path, numbers in work.items()})
+    if did_run and (trace.choices or trace.uncounted):
+        totals = {path: {**columns.label(work[path]), **columns.label(own_work[path], "own_")} for path in work}
+        bounds = list_layer_bounds(trace, totals)
     parents = {pair.parent for pair in nested}
     total_params = trace.total_params
-    did_run = trace.failure is None
     is_configured = any(layer.configuration for layer in trace.layers)
     layers = {layer.path: layer for layer in trace.layers}
     for path in order_as_tree(layers):

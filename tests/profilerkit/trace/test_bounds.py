@@ -86,6 +86,29 @@ def test_what_is_not_counted_opens_the_layers_where_it_is() -> None:
     assert "macs_low" not in made(choices=()).table.columns
 
 
+@pytest.mark.parametrize("depth", [None, 1])
+def test_sums_by_type_have_the_ends_of_their_layers(depth: int | None) -> None:
+    """At most 2 in "a", 0 to 6 in "b", 10 in "c": as independent ones, which is wider than what both together may do."""
+    (row,) = made().table.by_type(depth)
+    assert (row["macs_low"], row["macs"], row["macs_high"]) == (0 + 0 + 10, 16, 2 + 6 + 10)
+    (row,) = made({"op::c": 1}, ()).table.by_type(depth)
+    assert (row["macs_low"], row["macs"], row["macs_high"]) == (16, 16, None), "one of them has no upper end"
+    assert "macs_low" not in made(choices=()).table.by_type(depth).columns
+
+
+def test_what_costs_most_at_a_depth_has_its_ends_and_the_sign_of_a_bound() -> None:
+    table = made({"op::c": 1}, ()).table.by_depth(depth=0)
+    ranked = {row["by"]: (row["value_low"], row["value"], row["value_high"]) for row in table}
+    assert ranked == {"macs": (16, 16, None), "flops": (32, 32, None)}
+    assert "≥ 16 MACs" in str(table)
+    assert "≥ 10" in str(made({"op::c": 1}, ()).table), "and layers in the table of layers"
+    assert "≥ 16" in str(made({"op::c": 1}, ()).table.by_type())
+
+
+def test_a_model_that_failed_has_no_ends() -> None:
+    assert "macs_low" not in replace(made(), failure=RuntimeError("half-way")).table.columns
+
+
 def test_an_unknown_column_is_an_error() -> None:
     with pytest.raises(ValueError, match="bounds are known of 'macs' and 'flops'"):
         made().bounds("params")

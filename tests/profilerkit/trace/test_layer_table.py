@@ -235,6 +235,9 @@ def test_weights_that_are_not_made_yet_are_unknown_and_not_zero() -> None:
     }
     assert [row["weight_bytes"] for row in table] == [None, 256, None, None]
     assert table.by_type()[0]["params"] is None
+    assert [row["params"] for row in LayerTable([table["made"], {**table["block"], "type": "Linear"}]).by_type(1)] == [
+        None
+    ]
     complete = ModelTrace(layers, failure=failure).table
     assert [row["params"] for row in complete] == [69, 64, 5, 0]
 
