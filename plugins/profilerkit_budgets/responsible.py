@@ -83,9 +83,10 @@ def has_column(report: Report, column: str) -> bool:
 def _list_slowest(report: Report) -> tuple[str, ...]:
     """Return the layers that the forward pass spends most time in; none for a report without times of layers."""
     record = report.statuses.get("layer_times")
-    if record is None or not isinstance(record.value, LayerTable):
+    layers = None if record is None else record.value
+    if not isinstance(layers, LayerTable) or _OWN_TIME not in layers.columns:  # without rows it has no columns
         return ()
-    return _list_costliest(record.value, _OWN_TIME, record.value[0]["forward_seconds"])
+    return _list_costliest(layers, _OWN_TIME, layers[0].get("forward_seconds"))
 
 
 def _list_costliest(layers: LayerTable, column: str, whole: float | None) -> tuple[str, ...]:

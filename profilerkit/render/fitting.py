@@ -106,15 +106,7 @@ def _without_columns(grid: Grid, titles: Iterable[str]) -> Grid:
 
 def _leave_out(grid: Grid, left: int) -> Grid:
     """Return a grid without its column of the number ``left``."""
-    kept = [column for column in range(len(grid.titles)) if column != left]
-    new_numbers = {column: number for number, column in enumerate(kept)}
-    return replace(
-        grid,
-        titles=tuple(grid.titles[column] for column in kept),
-        rows=tuple(tuple(row[column] for column in kept) for row in grid.rows),
-        numeric=frozenset(new_numbers[column] for column in grid.numeric if column != left),
-        marks={(row, new_numbers[column]): mark for (row, column), mark in grid.marks.items() if column != left},
-    )
+    return grid.select([column for column in range(len(grid.titles)) if column != left])
 
 
 def _move_units(grid: Grid) -> Grid:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from ..foreign_text import visible
@@ -52,6 +52,17 @@ class Grid:
         object.__setattr__(self, "title", visible(self.title))
         object.__setattr__(self, "rows", tuple(tuple(map(visible, row)) for row in self.rows))
         object.__setattr__(self, "titles", tuple("\n".join(map(visible, title.split("\n"))) for title in self.titles))
+
+    def select(self, columns: Sequence[int]) -> Grid:
+        """Return the grid with these columns alone."""
+        numbers = {column: number for number, column in enumerate(columns)}
+        return replace(
+            self,
+            titles=tuple(self.titles[column] for column in columns),
+            rows=tuple(tuple(row[column] for column in columns) for row in self.rows),
+            numeric=frozenset(numbers[column] for column in columns if column in self.numeric),
+            marks={(row, numbers[column]): mark for (row, column), mark in self.marks.items() if column in numbers},
+        )
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from .content import parts
@@ -78,14 +80,26 @@ def render(
 
 
 def table(grid: Grid) -> str:
-    """Return a grid as a booktabs table with its title as the caption; a long one goes over several pages."""
+    """Return a grid as a booktabs table with its title as the caption; a long one goes over several pages.
+
+    One that no size of letters fits into a line is several tables, each with the first column.
+    """
     if grid.kind == "descriptions":
-        size, columns = "", _describe_terms(grid)
-    else:
-        size = _choose_size(grid)
-        columns = "".join("r" if index in grid.numeric else "l" for index in range(len(grid.titles)))
+        return _write_table(grid, "", _describe_terms(grid))
+    widths = _measure_columns(grid)
+    tables: list[str] = []
+    for columns in _split_columns(widths):
+        part = replace(grid.select(columns), title=f"{grid.title}, continued" if tables else grid.title)
+        size = _choose_size([widths[column] for column in columns])
+        aligned = "".join("r" if column in part.numeric else "l" for column in range(len(columns)))
         if size:
-            columns = f"@{{}}{columns}@{{}}"  # without gaps at both ends
+            aligned = f"@{{}}{aligned}@{{}}"  # without gaps at both ends
+        tables.append(_write_table(part, size, aligned))
+    return "\n\n".join(tables)
+
+
+def _write_table(grid: Grid, size: str, columns: str) -> str:
+    """Return a table with letters of a size, and columns that are described as TeX has it."""
     titles, *rows = _list_rows(grid)
     head = f"{_write_row(*titles)}\n\\midrule"
     body = "\n".join(_write_row(*row) for row in rows)
@@ -107,25 +121,46 @@ def _list_rows(grid: Grid) -> list[tuple[tuple[str, ...], int]]:
     return [(titles, 0), *zip(grid.rows, grid.depths or [0] * len(grid.rows), strict=True)]
 
 
+# Widths ---------------------------------------------------------------------------------------------------------------
+
+
 def _describe_terms(grid: Grid) -> str:
     """Return the columns of a term, and of a text that takes several lines."""
     term = max(len(row[0]) for row in grid.rows) * _CAPITAL + 2 * _NORMAL.gap
     return f"lp{{{max(1 - term / _LINE, 0.4):.2f}\\linewidth}}"
 
 
-def _choose_size(grid: Grid) -> str:
-    """Return what makes a grid as small as it must be to fit a line; nothing for one that fits."""
+def _measure_columns(grid: Grid) -> list[int]:
+    """Return the letters of each column."""
     rows = _list_rows(grid)
-    firsts = max(2 * depth + len(cells[0]) for cells, depth in rows)
-    letters = firsts + sum(max(len(cells[index]) for cells, _ in rows) for index in range(1, len(grid.titles)))
+    first = max(2 * depth + len(cells[0]) for cells, depth in rows)
+    return [first, *(max(len(cells[index]) for cells, _ in rows) for index in range(1, len(grid.titles)))]
 
-    def fits(size: _Size) -> bool:
-        return letters * size.letter + len(grid.titles) * size.gap <= _LINE
 
-    if fits(_NORMAL):
+def _fits(widths: Sequence[int], size: _Size) -> bool:
+    return sum(widths) * size.letter + len(widths) * size.gap <= _LINE
+
+
+def _choose_size(widths: Sequence[int]) -> str:
+    """Return what makes columns as small as they must be to fit a line; nothing for those that fit."""
+    if _fits(widths, _NORMAL):
         return ""
-    size = next(filter(fits, _SMALLER), _SMALLER[-1])
+    size = next((size for size in _SMALLER if _fits(widths, size)), _SMALLER[-1])
     return f"\\{size.command}\\setlength{{\\tabcolsep}}{{2pt}}\n"
+
+
+def _split_columns(widths: Sequence[int]) -> list[list[int]]:
+    """Return the columns of each table: as many as fit a line in the smallest letters, the first one in each."""
+    tables = [[0]]
+    for column in range(1, len(widths)):
+        together = [widths[index] for index in (*tables[-1], column)]
+        if len(tables[-1]) > 1 and not _fits(together, _SMALLER[-1]):
+            tables.append([0])
+        tables[-1].append(column)
+    return tables
+
+
+# Letters --------------------------------------------------------------------------------------------------------------
 
 
 def _write_row(cells: tuple[str, ...], depth: int = 0) -> str:

@@ -67,10 +67,10 @@ def describe_ratios(comparison: Comparison) -> Iterator[str]:
 
 
 def _list_compared_times(comparison: Comparison) -> Iterator[_ComparedTime]:
-    """Yield the times of which the reference has several samples, each with the other models that have it too."""
+    """Yield the times with a ratio of which the reference has several samples, each with the others that have it."""
     for record in list_records(comparison.reference, Measurement):
         reference = record.value
-        if len(reference.samples) > 1:
+        if len(reference.samples) > 1 and not record.comparative.is_difference:
             others = list(_list_others(comparison, record))
             measured = [other for other in others if other.time != reference]
             reused = [other for other in others if other.time == reference]
@@ -81,7 +81,7 @@ def _list_others(comparison: Comparison, record: StatusRecord) -> Iterator[_Othe
     """Yield the other models that have the time which is the record of the reference."""
     for report in comparison.others:
         other = report.statuses.get(record.key)
-        if other is not None and isinstance(other.value, Measurement):
+        if other is not None and isinstance(other.value, Measurement) and other.base_unit == record.base_unit:
             yield _Other(report.name, other.value, Ratio.of(record.value, other.value))
 
 

@@ -137,8 +137,8 @@ def require_tree(table: LayerTable, where: str) -> None:
 
 
 def require_times(table: Table, where: str) -> None:
-    """Raise `ValueError` where a table of timed operators lacks a number that is always there."""
-    _require_values(table, ("calls", "seconds", "share"), where)
+    """Raise `ValueError` where a table of timed operators lacks a number that is always there, or is negative."""
+    _require_counts(table, ("calls", "seconds", "share"), where)
 
 
 def require_operators(table: Table, where: str) -> None:
@@ -148,14 +148,14 @@ def require_operators(table: Table, where: str) -> None:
     for index, row in enumerate(table if "reads" in columns else ()):
         if not all(type(read) is int and -1 <= read < index for read in row["reads"]):
             raise ValueError(f"{where}.rows[{index}].reads is {short(row['reads'])}, no numbers of rows before it")
-    _require_values(table, [column for column in columns if _ends_in(column, _COUNTS)], where)
+    _require_counts(table, [column for column in columns if _ends_in(column, _COUNTS)], where)
 
 
-def _require_values(table: Table, columns: Sequence[str], where: str) -> None:
+def _require_counts(table: Table, columns: Sequence[str], where: str) -> None:
     for index, row in enumerate(table):
         for column in columns:
-            if row[column] is None:
-                raise ValueError(f"{where}.rows[{index}].{column} is None, no number")
+            if row[column] is None or not _is_count(row[column]):
+                raise ValueError(f"{where}.rows[{index}].{column} is {short(row[column])}, no {_COUNT.content}")
 
 
 def _require_columns(columns: Sequence[str], names: Iterable[str], where: str) -> None:

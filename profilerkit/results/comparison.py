@@ -84,7 +84,9 @@ class Comparison(Result):
         """Return "metrics" or "layers" as a pandas ``DataFrame``; needs the ``pandas`` extra.
 
         The table of metrics has one row for each metric: the number of each model in base units, and the ratio of each
-        other model to the reference, with its two ends. An unknown table, or missing layers, raise `ValueError`.
+        other model to the reference, with its two ends. The columns of numbers have the names of the models; one that
+        another column has, such as "unit", gets "(model)" behind it. An unknown table, or missing layers, raise
+        `ValueError`.
         """
         if table not in ("metrics", "layers"):
             raise ValueError(f"no table {shown(table)} in a comparison; it has 'metrics' and 'layers'")
@@ -96,20 +98,22 @@ class Comparison(Result):
         """Return the ratio of a metric, another model divided by the reference: ``value``, ``low``, ``high``.
 
         Args:
-            key: The metric. Both models need a number for it.
+            key: The metric. Both models need a number for it, of one unit; else it raises `ValueError`.
             other: The other model, by name or by index. Only needed if there are several.
 
         If a value is partial, ``low`` and ``high`` are the smallest and the largest ratio that is possible.
         """
         key, report = status_name("key", key), self.other(other)
-        ratio = Ratio.of(self._number(self.reference, key), self._number(report, key))
-        records = [which.statuses.get(key) for which in (self.reference, report)]
-        if not any(record is not None and record.sign for record in records):
+        ratio = Ratio.of(_require_number(self.reference, key), _require_number(report, key))
+        reference, value = self.reference.statuses.get(key), report.statuses.get(key)
+        if reference is None or value is None:  # a number of another status key
             return ratio
-        reference, value = (Bounds() if record is None else record.ends or Bounds() for record in records)
-        # The smallest value over the largest reference, and the other way round; of an unknown end nothing is known.
-        low = value.low / reference.high if value.low is not None and reference.high else 0.0
-        high = value.high / reference.low if value.high is not None and reference.low else math.inf
+        if reference.base_unit != value.base_unit:
+            units = f"{reference.base_unit!r} in {self.reference.name}, {value.base_unit!r} in {report.name}"
+            raise ValueError(f"{key} has no ratio: its units differ, {units}")
+        if not reference.sign and not value.sign:
+            return ratio
+        low, high = _divide_ends(value.ends or Bounds(), reference.ends or Bounds())
         return replace(ratio, low=low, high=high)
 
     def enhancement(self, key: str | type[StatusKey], other: str | int | None = None) -> float | None:
@@ -159,14 +163,6 @@ class Comparison(Result):
             raise ValueError(f"no model {shown(which)} in this comparison; it has {len(names)}: {', '.join(names)}")
         return self.others[which]
 
-    def _number(self, report: Report, key: str) -> float | Measurement:
-        value = report[key]
-        if not is_number(value):
-            record = report.status(key)
-            why = "; ".join(record.missing) or "it is no number"
-            raise ValueError(f"{key} of {report.name} has no ratio ({record.completeness.value}): {why}")
-        return value if isinstance(value, Measurement) else float(value)
-
     @property
     def reports(self) -> tuple[Report, ...]:
         """All reports, the reference first."""
@@ -197,20 +193,59 @@ class Comparison(Result):
         return in_one_table(self.reports, columns or ("macs",))
 
 
+def _require_number(report: Report, key: str) -> float | Measurement:
+    value = report[key]
+    if not is_number(value):
+        record = report.status(key)
+        why = "; ".join(record.missing) or "it is no number"
+        raise ValueError(f"{key} of {report.name} has no ratio ({record.completeness.value}): {why}")
+    return value if isinstance(value, Measurement) else float(value)
+
+
+def _divide_ends(value: Bounds, reference: Bounds) -> tuple[float, float]:
+    """Return the smallest value over the largest reference, and the other way round; 0 and infinity for unknown ends.
+
+    >>> _divide_ends(Bounds(2, None), Bounds(1, 4))
+    (0.5, inf)
+    """
+    low = value.low / reference.high if value.low is not None and reference.high else 0.0
+    high = value.high / reference.low if value.high is not None and reference.low else math.inf
+    return low, high
+
+
 def _list_metric_rows(comparison: Comparison) -> Iterator[Mapping[str, Any]]:
-    """Yield a row for each metric: the number of each model by its name, and of each other model its ratio."""
+    """Yield a row for each metric: the number of each model, and of each other model its ratio."""
+    columns = _name_columns(comparison)
     for key in comparison:
         records = [report.statuses.get(key) for report in comparison.reports]
-        first = next(record for record in records if record is not None)
-        row: dict[str, Any] = {"key": key, "name": first.friendly_name, "unit": first.base_unit}
+        known = [record for record in records if record is not None]
+        units = dict.fromkeys(record.base_unit for record in known)
         numbers = [None if record is None else record.number for record in records]
-        row |= zip((report.name for report in comparison.reports), numbers, strict=True)
+        row: dict[str, Any] = {"key": key, "name": known[0].friendly_name, "unit": " / ".join(units)}
+        row |= zip(columns, numbers, strict=True)
         for index, report in enumerate(comparison.others):
-            ratio = None if None in (numbers[0], numbers[index + 1]) else comparison.ratio(key, index)
-            row[f"ratio of {report.name}"] = None if ratio is None else ratio.value
-            row[f"low of {report.name}"] = None if ratio is None else ratio.low
-            row[f"high of {report.name}"] = None if ratio is None else ratio.high
+            has_ratio = len(units) == 1 and None not in (numbers[0], numbers[index + 1])
+            ratio = comparison.ratio(key, index) if has_ratio else None
+            ends = (None, None, None) if ratio is None else (ratio.value, ratio.low, ratio.high)
+            row |= zip(_name_ratio_columns(report), ends, strict=True)
         yield row
+
+
+def _name_columns(comparison: Comparison) -> list[str]:
+    """Return the names of the models, with "(model)" behind those that another column has."""
+    taken = {"key", "name", "unit", *(name for other in comparison.others for name in _name_ratio_columns(other))}
+    columns: list[str] = []
+    for report in comparison.reports:
+        column = report.name
+        while column in taken:
+            column += " (model)"
+        taken.add(column)
+        columns.append(column)
+    return columns
+
+
+def _name_ratio_columns(report: Report) -> list[str]:
+    return [f"{part} of {report.name}" for part in ("ratio", "low", "high")]
 
 
 def require_result(value: Any) -> Report | Comparison:

@@ -8,6 +8,7 @@ many of them.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import astuple, fields, is_dataclass
 from enum import Enum
@@ -68,13 +69,26 @@ def to_plain(value: Any) -> Any:
     if isinstance(value, Table):
         return _write_rows("layers" if isinstance(value, LayerTable) else "table", value)
     if isinstance(value, Mapping):
-        items = {str(key): to_plain(item) for key, item in value.items()}
+        items = _write_items(value)
         return {"type": "mapping", "items": items} if "type" in items else items
     if isinstance(value, tuple):
         return {"type": "tuple", "items": [to_plain(item) for item in value]}
     if isinstance(value, list):
         return [to_plain(item) for item in value]
     return _write_scalar(value)
+
+
+def _write_items(value: Mapping[Any, Any]) -> dict[str, Any]:
+    """Return the items of a mapping by texts; of keys that read alike, those that are no text say their type.
+
+    >>> _write_items({1: "a", "1": "b", 2: "c"})
+    {'1 (int)': 'a', '1': 'b', '2': 'c'}
+    """
+    texts = Counter(map(str, value))
+    return {
+        str(key) if isinstance(key, str) or texts[str(key)] == 1 else f"{key} ({type(key).__name__})": to_plain(item)
+        for key, item in value.items()
+    }
 
 
 def _write_scalar(value: Any) -> Any:

@@ -86,17 +86,17 @@ class Ratio:
     def of(cls, reference: float | Measurement, other: float | Measurement) -> Ratio:
         """Return ``other`` divided by ``reference``, from the pairs if the two were sampled in turn.
 
-        The interval is right for times, counts and other values that are never negative.
+        The ends of a measured reference whose interval holds 0 and negative numbers are infinite.
         """
         reference, other = _AMOUNT("reference", reference), _AMOUNT("other", other)
         if isinstance(reference, Measurement) and isinstance(other, Measurement) and reference.is_paired_with(other):
             return _divide_pairs(reference, other)
-        (ref_low, ref_high), (low, high) = _read_interval(reference), _read_interval(other)
+        low, high = _divide_intervals(_read_interval(other), _read_interval(reference))
         measured = [value for value in (reference, other) if isinstance(value, Measurement)]
         return cls(
             divide(float(other), float(reference)),
-            divide(low, ref_high),
-            divide(high, ref_low),
+            low,
+            high,
             coverage=min((value.coverage for value in measured), default=1.0),
             is_range=any(value.is_range for value in measured),
         )
@@ -104,6 +104,21 @@ class Ratio:
 
 def _read_interval(value: float | Measurement) -> tuple[float, float]:
     return value.interval if isinstance(value, Measurement) else (float(value), float(value))
+
+
+def _divide_intervals(value: tuple[float, float], reference: tuple[float, float]) -> tuple[float, float]:
+    """Return the smallest and the largest quotient of two intervals.
+
+    >>> _divide_intervals((1, 2), (4, 5)), _divide_intervals((-1, 2), (4, 5)), _divide_intervals((1, 2), (-4, 5))
+    ((0.2, 0.5), (-0.25, 0.5), (-inf, inf))
+    """
+    (low, high), (least, most) = value, reference
+    if min(low, least) >= 0:
+        return divide(low, most), divide(high, least)
+    if least < most and least <= 0 <= most:
+        return -math.inf, math.inf
+    quotients = [divide(end, divisor) for end in value for divisor in reference]
+    return min(quotients), max(quotients)
 
 
 def _divide_pairs(reference: Measurement, other: Measurement) -> Ratio:

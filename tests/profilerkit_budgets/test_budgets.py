@@ -187,6 +187,16 @@ def test_a_limit_of_the_whole(text: str, expected: str) -> None:
     assert verdict({"macs": text}) == expected
 
 
+@pytest.mark.parametrize("rows", [[], [{"path": "", "type": "Net", "forward_seconds": 1.0}]])
+def test_a_broken_limit_of_time_names_no_layer_where_none_has_its_own_time(rows: list[dict[str, Any]]) -> None:
+    times = {
+        "execution_time": record("execution_time", 2.0, "2 s"),
+        "layer_times": record("layer_times", LayerTable(rows), ""),
+    }
+    (finding,) = check_budget({"execution_time": "<= 1"}, replace(TEACHER, statuses=times))
+    assert (finding.verdict, finding.responsible) == (Verdict.FAILED, ())
+
+
 def test_the_layers_responsible_are_named() -> None:
     (finding,) = check_budget({"macs": "<= 100"})
     assert finding.detail == "192 MACs, 192 % of the limit"

@@ -111,6 +111,32 @@ def test_the_metrics_of_a_comparison_as_a_frame() -> None:
         BOTH.to_pandas("operators")  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    "names", [("key", "name"), ("unit", "unit (model)"), ("ratio of B", "B"), ("A", "low of low of A")]
+)
+def test_no_column_of_the_frame_hides_another(names: tuple[str, str]) -> None:
+    first, second = (report(name, record("macs", value, "")) for name, value in zip(names, (8, 2), strict=True))
+    frame = Comparison(first, (second,)).to_pandas()
+    assert frame.shape == (1, 8)
+    assert frame.iloc[0].tolist()[0::3] == ["macs", 8, 0.25], "key name unit, 8 2, 0.25 0.25 0.25"
+    assert frame.iloc[0].tolist()[4] == 2
+
+
+def test_numbers_of_two_units_have_no_ratio() -> None:
+    first, second = (report(name, record("t", 2, "", base_unit=unit)) for name, unit in (("A", "s"), ("B", "ms")))
+    both = Comparison(first, (second,))
+    row = both.to_pandas().iloc[0]
+    assert (row["unit"], row["A"], row["B"], row["ratio of B"]) == ("s / ms", 2, 2, None)
+    with pytest.raises(ValueError, match="t has no ratio: its units differ, 's' in A, 'ms' in B"):
+        both.ratio("t")
+
+
+def test_differences_that_are_measured_have_no_note_on_ratios() -> None:
+    gaps = Measurement((-0.1, 0.2, 0.3)), Measurement((-0.2, 0.1, 0.4))
+    first, second = (report("A", record("gap", gap, "", comparative=Comparative.DIFF)) for gap in gaps)
+    assert "ratio" not in str(Comparison(first, (second,)))
+
+
 @pytest.mark.parametrize("names", [["A", "A", "A (1)"], ["A (2)", "A", "A"], ["A", "A", "A (1)", "A (1)"], ["A"] * 3])
 def test_no_model_of_a_comparison_hides_another(names: list[str]) -> None:
     """A model may have the very name that the number of another would give."""

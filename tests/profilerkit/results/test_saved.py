@@ -31,6 +31,7 @@ from profilerkit.results.json_values import from_plain, to_plain
 from profilerkit.results.report import StatusRecord
 from profilerkit.results.saving import parse, to_json
 from profilerkit.testing import FakeBackend, FakeModel, FakeTensor
+from profilerkit.times.operator_times import COLUMNS
 from profilerkit.trace.records import LayerTable, MemoryTimeline
 from profilerkit.trace.table import Table
 
@@ -319,6 +320,25 @@ def test_a_measurement_that_cannot_be_is_named(name: str, report: Report) -> Non
     place, status = next((i, s) for i, s in enumerate(content["statuses"]) if s["key"] == "execution_time")
     status["value"].update(change)
     assert f"statuses[{place}].value{expected}" in said(reseal(content))
+
+
+@pytest.mark.parametrize("column", ["calls", "seconds", "share"])
+def test_a_negative_time_of_an_operator_is_named(column: str, report: Report) -> None:
+    row = {
+        **dict.fromkeys(COLUMNS, ""),
+        **dict.fromkeys(("order", "calls", "macs", "flops"), 1),
+        "seconds": 0.5,
+        "share": 1.0,
+    }
+    timed = replace(report.status("macs"), key="timed", value=Table([{**row, "flops_per_second": 2.0, column: -1}]))
+    content = replace(report, statuses={"timed": timed}).to_dict()
+    assert f"statuses[0].value.rows[0].{column} is -1, no number from 0" in said(json.dumps(content).encode())
+
+
+def test_keys_of_a_mapping_that_read_alike_all_come_back(report: Report) -> None:
+    counts = replace(report.status("macs"), value={1: 10, "1": 20, 2: 30})
+    content = json.dumps(replace(report, statuses={"macs": counts}).to_dict()).encode()
+    assert parse(content, "it.json")["macs"] == {"1 (int)": 10, "1": 20, "2": 30}
 
 
 def test_a_comparison_needs_two_reports(comparison: Comparison) -> None:

@@ -428,6 +428,21 @@ def test_ratio_of_exact_values_and_of_unpaired_measurements() -> None:
     assert Ratio.of(a, six).is_range
 
 
+@pytest.mark.parametrize(
+    ("reference", "other", "ends"),
+    [
+        ((2.0, 4.0), (-1.0, 8.0), (-0.5, 4.0)),
+        ((-4.0, -2.0), (1.0, 8.0), (-4.0, -0.25)),
+        ((-1.0, 2.0), (1.0, 8.0), (-math.inf, math.inf)),
+    ],
+)
+def test_the_ends_of_a_ratio_hold_every_quotient_of_negative_numbers_too(
+    reference: tuple[float, ...], other: tuple[float, ...], ends: tuple[float, float]
+) -> None:
+    ratio = Ratio.of(Measurement(reference), Measurement(other))
+    assert (ratio.low, ratio.high) == ends
+
+
 def test_a_sample_of_zero_has_a_ratio() -> None:
     rates = [Measurement(samples, session=1) for samples in ((1.0, 2.0, 4.0), (0.0, 2.0, 4.0))]
     assert Ratio.of(*rates).value == 1.0

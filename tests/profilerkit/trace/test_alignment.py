@@ -54,10 +54,8 @@ UNCOUNTED = {**COUNTED, "macs": None}
 )
 def test_a_layer_is_the_same_if_both_models_know_as_much(one: Any, two: Any, change: str) -> None:
     """Such as the layers of a model that failed, beside one that ran: their work may differ."""
-    sides = (
-        replace(report(name, []), layers=LayerTable([{"path": "", **row}])) for name, row in (("a", one), ("b", two))
-    )
-    assert [row["change"] for row in align(*sides, columns=("params", "macs"))] == [change]
+    mine, theirs = (replace(report("a", []), layers=LayerTable([{"path": "", **row}])) for row in (one, two))
+    assert [row["change"] for row in align(mine, theirs, columns=("params", "macs"))] == [change]
 
 
 def test_removed_and_added_layers_stand_where_they_were() -> None:

@@ -88,7 +88,7 @@ def test_what_is_not_counted_opens_the_layers_where_it_is() -> None:
 
 @pytest.mark.parametrize("depth", [None, 1])
 def test_sums_by_type_have_the_ends_of_their_layers(depth: int | None) -> None:
-    """At most 2 in "a", 0 to 6 in "b", 10 in "c": as independent ones, which is wider than what both together may do."""
+    """At most 2 in "a", 0 to 6 in "b", 10 in "c": as if independent, which is wider than what they may do together."""
     (row,) = made().table.by_type(depth)
     assert (row["macs_low"], row["macs"], row["macs_high"]) == (0 + 0 + 10, 16, 2 + 6 + 10)
     (row,) = made({"op::c": 1}, ()).table.by_type(depth)
