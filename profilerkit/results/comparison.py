@@ -218,10 +218,10 @@ def _list_metric_rows(comparison: Comparison) -> Iterator[Mapping[str, Any]]:
     columns = _name_columns(comparison)
     for key in comparison:
         records = [report.statuses.get(key) for report in comparison.reports]
-        known = [record for record in records if record is not None]
-        units = dict.fromkeys(record.base_unit for record in known)
+        present = [record for record in records if record is not None]
+        units = dict.fromkeys(record.base_unit for record in present)
         numbers = [None if record is None else record.number for record in records]
-        row: dict[str, Any] = {"key": key, "name": known[0].friendly_name, "unit": " / ".join(units)}
+        row: dict[str, Any] = {"key": key, "name": present[0].friendly_name, "unit": " / ".join(units)}
         row |= zip(columns, numbers, strict=True)
         for index, report in enumerate(comparison.others):
             has_ratio = len(units) == 1 and None not in (numbers[0], numbers[index + 1])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from .bounds import WORK
 from .families import find_family
@@ -196,15 +196,22 @@ def _find_change(line: _Line, columns: Iterable[str]) -> str:
     if len(line.rows) == 1:
         return "removed" if 0 in line.rows else "added"
     pairs = [(_read_count(line, 0, column), _read_count(line, 1, column)) for column in columns]
-    known = [pair for pair in pairs if None not in (pair[0][0], pair[1][0])]
-    if any(mine[0] != theirs[0] for mine, theirs in known):
+    comparable = [(mine, theirs) for mine, theirs in pairs if mine.count is not None and theirs.count is not None]
+    if any(mine.count != theirs.count for mine, theirs in comparable):
         return "changed"
-    return "same" if known and all(mine == theirs for mine, theirs in pairs) else "unknown"
+    return "same" if comparable and all(mine == theirs for mine, theirs in pairs) else "unknown"
 
 
-def _read_count(line: _Line, model: int, column: str) -> tuple[Any, Any, Any]:
-    """Return a count of the layer in one model with its two ends, which are the count where it is exact."""
+class _Count(NamedTuple):
+    """A number of a layer with its two ends, which are the number itself where it is exact; None where not known."""
+
+    count: Any
+    low: Any
+    high: Any
+
+
+def _read_count(line: _Line, model: int, column: str) -> _Count:
     row = line.rows[model]
     count = row.get(column)
     low, high = name_ends(column)
-    return count, row.get(low, count), row.get(high, count)
+    return _Count(count, row.get(low, count), row.get(high, count))

@@ -188,6 +188,6 @@ def _rank(rows: Iterable[_Row], column: str) -> list[_Row]:
 def _add_up(rows: Sequence[_Row], column: str) -> Any:
     """Return the sum of a column; None if a number is not known. A layer without a time took none, unless all are."""
     values = [row[column] for row in rows]
-    known = [value for value in values if value is not None]
-    is_known = bool(known) if column.endswith("seconds") else len(known) == len(values)
-    return sum(known) if is_known else None
+    numbers = [value for value in values if value is not None]
+    is_known = bool(numbers) if column.endswith("seconds") else len(numbers) == len(values)
+    return sum(numbers) if is_known else None
