@@ -126,9 +126,9 @@ class Job:
 
         An argument that no function takes may mean a parameter of ``caller``, which the user has called.
         """
-        names, arguments = self.read_request(profiler, caller)
+        names, shown, arguments = self.read_request(profiler, caller)
         profiler._compute_all(names, arguments, strict=self.strict)
-        report = profiler._report(self.select_shown(names))
+        report = profiler._report(shown)
         announce(report)
         return report
 
@@ -161,15 +161,13 @@ class Job:
             profiler._registry.register(function, override=True)
         return profiler.register_defaults(leave_out=self.leave_out or ())
 
-    def read_request(self, profiler: Profiler, caller: Callable[..., Any] | None) -> tuple[list[str], dict[str, Any]]:
-        """Return the status keys that a profiler is to compute, and the arguments of their functions."""
+    def read_request(
+        self, profiler: Profiler, caller: Callable[..., Any] | None
+    ) -> tuple[list[str], list[str] | None, dict[str, Any]]:
+        """Return the status keys to compute, those that the report has (None for all metrics), and the arguments."""
         registries, arguments = [profiler._registry], self.split.others
         (names,), read = read_request(registries, self.metrics, arguments, self.strict, self.static, caller)
-        return names, read
-
-    def select_shown(self, names: list[str]) -> list[str] | None:
-        """Return the computed keys that the report has; None for all metrics."""
-        return names if self.static or self.metrics is not None else None
+        return names, names if self.static or self.metrics is not None else None, read
 
     # Loading what is text, or is to be built ----------------------------------------------------------------------
 

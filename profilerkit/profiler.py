@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from .arguments.checks import FLAG, LEVEL, MODEL_NAME, instance, mapping
@@ -22,11 +22,11 @@ from .piping.comparative import Comparative
 from .piping.computation import Computation
 from .piping.function import ArgumentBundle, ProfilerFunction, describe
 from .piping.input_source import InputSource
-from .piping.intrinsic import INTRINSIC, ComputeInputs, ComputeNonzeroTrace, ComputeTrace, ComputeTrainingTrace, Inputs
+from .piping.intrinsic import INTRINSIC, ComputeNonzeroTrace, ComputeTrainingTrace, Inputs
 from .piping.outcome import Outcome
 from .piping.registry import Binding, Registry
 from .piping.requests import read_arguments, read_request, select_keys
-from .piping.status import StatusKey
+from .piping.status import Metric, StatusKey
 from .process.progress import track
 from .process.restoring import whole_call
 from .protocols import Watches, WatchesLayers, require_capability, suspend_modes
@@ -96,19 +96,12 @@ class Profiler:
         self.data_splits: dict[str, DataLoader] = {} if data_splits is None else self._wrap(data_splits)
         self._registry = _ON_DEMAND.copy()
         self._memory: dict[str, Remembered] = {}
-        #: What each status key was requested with last, for reports.
-        self._arguments: dict[str, Mapping[str, Any]] = {}
         #: The arguments that said what is profiled in place of a model, for reports.
         self._placing: Mapping[str, Any] = {}
         self._computing = _Computing()
         #: Until the first request has ended: whether no other comes. Then what values are computed from is not noted.
         self._once = False
-        self._take_inputs(inputs, input_shape)
-
-    def _take_inputs(self, inputs: Any, input_shape: Any = None) -> None:
-        """Profile the model with these inputs from now on."""
-        compute_inputs = ComputeInputs(InputSource.of(inputs, input_shape))
-        self._registry.bind_on_demand(compute_inputs, ComputeTrace(compute_inputs))
+        self._input_source = InputSource.of(inputs, input_shape)
 
     @classmethod
     def enable_forward_pass_data_splits(
@@ -234,7 +227,6 @@ class Profiler:
 
     @whole_call
     def _compute_one(self, name: str, arguments: dict[str, Any], recompute: bool) -> StatusKey:
-        self._note_request([name], arguments)
         with suspend_modes(self.backend):
             return self._computation(arguments, recompute).status(name)
 
@@ -273,20 +265,9 @@ class Profiler:
         begun: Computation | None = None,
     ) -> Iterator[str]:
         bindings = [self._registry[name] for name in names]  # unknown names raise before anything is computed
-        self._note_request([binding.key.NAME for binding in bindings], arguments)
         computation = self._computation(arguments, recompute) if begun is None else begun
         steps = track(bindings, f"Profiling {self.name}", lambda binding: binding.key.NAME)
         return computation.run(steps, self.name, strict)
-
-    def _note_request(self, names: Iterable[str], arguments: Mapping[str, Any]) -> None:
-        """Note what status keys are requested with; what a function requests of its profiler is no request of a user's.
-
-        Raises `DeviceNotAvailableError` for a device that does not exist, also if no function runs on it.
-        """
-        if arguments.get("device") is not None:
-            self.backend.resolve_device(self.model, arguments["device"])
-        if not self._computing.names:
-            self._arguments |= dict.fromkeys(names, arguments)
 
     def _take_model(self, opened: OpenedModel) -> None:
         """Profile another model from now on; a name that came from the model changes with it."""
@@ -303,8 +284,17 @@ class Profiler:
             self._take_model(renewed)
 
     def _computation(self, arguments: Mapping[str, Any], recompute: bool = False) -> Computation:
+        """Begin a request; raise `DeviceNotAvailableError` for a device that does not exist, whoever runs on it."""
         self._renew_model()
-        provided = {"model": self.model, "data_splits": self.data_splits, "backend": self.backend, "profiler": self}
+        if arguments.get("device") is not None:
+            self.backend.resolve_device(self.model, arguments["device"])
+        provided = {
+            "model": self.model,
+            "data_splits": self.data_splits,
+            "backend": self.backend,
+            "profiler": self,
+            "input_source": self._input_source,
+        }
         return Computation(
             self._registry, provided, self._memory, arguments, recompute, self._computing.names, self._once
         )
@@ -363,7 +353,7 @@ class Profiler:
         twin = self.clone().register_defaults()
         used: dict[str, Any] = {} if recorder.optimizer is None else {"optimizer": recorder.optimizer}
         if recorder.inputs is not None:
-            twin._take_inputs(recorder.inputs)
+            twin._input_source = InputSource.of(recorder.inputs, None)
         elif steps.without_calls and isinstance(twin.compute_status(Inputs.NAME), NoInputs):
             used["inputs"] = NoInputs(NotOfferedError(steps.without_calls))
         functions = twin._registry.functions()
@@ -380,20 +370,18 @@ class Profiler:
         return report
 
     @whole_call  # the size of the batch may take a trace of its own
-    def _report(self, names: Iterable[str] | None = None) -> Report:
+    def _report(self, names: Sequence[str] | None = None) -> Report:
         from .results.building import build_report
 
-        computed = {
-            binding.key.NAME: self._find_status(binding)
-            for binding in self._registry
-            if binding.key.NAME in self._memory
-        }
-        requested = None if names is None else set(names)
+        computed: dict[str, StatusKey] = {}
+        for binding in self._registry:
+            if binding.key.NAME in self._memory:
+                computed[binding.key.NAME] = self._find_status(binding)
         arguments = dict(self._placing)
-        for name, request in self._arguments.items():
-            if requested is None or name in requested:
-                arguments |= request
-        return build_report(self.name, self.backend, self.model, computed, requested, arguments)
+        for name, remembered in self._memory.items():
+            if isinstance(remembered.status, Metric) if names is None else name in names:
+                arguments |= remembered.request
+        return build_report(self.name, self.backend, self.model, computed, names, arguments)
 
     # The computed statuses --------------------------------------------------------------------------------------
 
@@ -421,7 +409,6 @@ class Profiler:
         twin._computing = _Computing()
         twin._registry = self._registry.copy()
         twin._memory = dict(self._memory) if retain_status else {}
-        twin._arguments = dict(self._arguments) if retain_status else {}
         return twin
 
     def status_get(self, name: str, to_value: bool = True) -> Any:
@@ -471,11 +458,11 @@ class Profiler:
             status = binding.key.with_outcome(Outcome.of(value)) if to_value else value
             if status.is_computed:
                 loaded[name] = Remembered(status, binding.function, None)
-        self._memory, self._arguments = loaded, {}
+        self._memory = loaded
 
     def reset_status(self) -> None:
         """Remove all computed values."""
-        self._memory, self._arguments = {}, {}
+        self._memory = {}
 
     def __repr__(self) -> str:
         named = (function for function in self._registry.functions() if not isinstance(function, _UNNAMED))

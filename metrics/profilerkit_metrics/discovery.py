@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from profilerkit import ProfilerFunction, StatusKey
 from profilerkit.hooks.plugin_info import warn
-from profilerkit.piping.function import Need, require_usable
+from profilerkit.piping.function import Need, read_usable
 from profilerkit.piping.intrinsic import INTRINSIC
 from profilerkit.piping.registry import Registry
 from profilerkit.process.containment import plugin_error_text
@@ -131,7 +131,7 @@ def _list_sources(members: dict[str, Any]) -> Iterator[_Source]:
 def _describe(source: _Source) -> _Default:
     """Return what is known of a default function; raises for one that no profiler can take."""
     function = _make_function(source)
-    require_usable(function)
+    read_usable(function)
     return _Default(source, function, frozenset(key.NAME for key in function.list_keys()))
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from ..backend import Backend
 from ..errors import RegistrationConflictError, UnknownStatusError
-from ..piping.function import ProfilerFunction, describe, require_usable
+from ..piping.function import ProfilerFunction, describe, read_usable
 from ..piping.registry import Registry
 from ..piping.status import StatusKey
 from .manager import forget_loaded, list_offers, manager
@@ -155,7 +155,7 @@ def list_profiler_functions(backend: Backend) -> list[Offer[ProfilerFunction]]:
             continue
         failure = f"hook {hook} of plugin {offer.plugin} offers {describe(offer.item)}, which is left out: "
         with tolerate(offer.plugin, f"a function that hook {hook} offers,", before=failure):
-            require_usable(offer.item)
+            read_usable(offer.item)
             usable.append(offer)
     return usable
 

@@ -7,7 +7,7 @@ are what they were then: both may be changed in place.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ..process.contents import list_contents
@@ -16,6 +16,7 @@ from ..trace.records import ModelTrace
 from .function import PROVIDED, ProfilerFunction
 from .outcome import Completeness
 from .registry import Binding, Registry
+from .requests import first_of_several
 from .status import StatusKey
 
 __all__ = ["Cache", "Remembered", "Resolved"]
@@ -30,6 +31,7 @@ class Remembered:
         function: The function that computed it.
         arguments: The arguments of the function; None for a value that was loaded, of which they are not known.
         group: An object that values share which were measured together.
+        request: What the caller passed to the request that computed the value, for reports.
         fingerprint: The backend's fingerprint of the model at that time.
         contents: What the arguments and the function contained then, since both may be changed in place.
     """
@@ -38,30 +40,25 @@ class Remembered:
     function: ProfilerFunction
     arguments: Mapping[str, Any] | None
     group: object | None = None
+    request: Mapping[str, Any] = field(default_factory=dict)
     fingerprint: object = None
     contents: object = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the status alone: what it was computed from is told by identity, which ends with the process.
+        """Pickle the status and its request: what it was computed from is told by identity, which ends here.
 
         A value that was loaded stays one.
         """
-        return Remembered, (self.status, self.function, None if self.arguments is None else {})
+        return Remembered, (self.status, self.function, None if self.arguments is None else {}, None, self.request)
 
 
-@dataclass(frozen=True)
-class Resolved:
+class Resolved(NamedTuple):
     """The arguments of a function, with the statuses some of them come from."""
 
-    values: Mapping[str, Any]
-    statuses: Mapping[str, StatusKey]
+    values: dict[str, Any]
+    statuses: dict[str, StatusKey]
 
-    @property
-    def sources(self) -> dict[str, Any]:
-        """What a remembered value is compared by: the status itself where an argument comes from one."""
-        return {name: self.statuses.get(name, value) for name, value in self.values.items()}
-
-    def contents(self, function: ProfilerFunction) -> object:
+    def list_contents(self, function: ProfilerFunction) -> object:
         """Return what the arguments of a function, and its own attributes, hold right now.
 
         Statuses never change, and of what every profiler has only the data may: the model has its fingerprint.
@@ -69,19 +66,20 @@ class Resolved:
         changeable = {
             name: value
             for name, value in self.values.items()
-            if name not in self.statuses and (name not in PROVIDED or name == "data_splits")
+            if name not in self.statuses and (name not in PROVIDED or name in _DATA)
         }
         return list_contents((changeable, getattr(function, "__dict__", None)))
 
-    @property
-    def trace(self) -> ModelTrace | None:
-        """The trace among the arguments, of several the one by that name; None where there is none."""
-        traces = {name: value for name, value in self.values.items() if isinstance(value, ModelTrace)}
-        return traces.get("trace", next(iter(traces.values()), None))
+    def find_trace(self) -> ModelTrace | None:
+        """Return the trace among the arguments, of several the one by that name; None where there is none."""
+        named = self.values.get("trace")
+        if isinstance(named, ModelTrace):
+            return named
+        return next((value for value in self.values.values() if isinstance(value, ModelTrace)), None)
 
 
-#: In place of a fingerprint, where one is asked for only once: equal to no fingerprint that a later request takes.
-_NOT_READ = object()
+#: What every profiler has that may be changed in place.
+_DATA = ("data_splits", "input_source")
 
 
 class _State(NamedTuple):
@@ -91,6 +89,10 @@ class _State(NamedTuple):
     contents: object
 
 
+#: The state where nobody will ask for it: equal to no other.
+_NOT_READ = _State(object(), None)
+
+
 class Cache:
     """What is remembered, as one request reads it and adds to it.
 
@@ -98,7 +100,7 @@ class Cache:
         registry: Which function computes which status key.
         provided: What every profiler has, by the names of parameters.
         entries: What is remembered, by status key.
-        arguments: The caller's arguments, by name.
+        request: What the caller passed.
         recompute: Whether nothing that was computed before this request holds.
         once: Whether nothing is to be noted of what values were computed from.
     """
@@ -108,7 +110,7 @@ class Cache:
         registry: Registry,
         provided: Mapping[str, Any],
         entries: dict[str, Remembered],
-        arguments: Mapping[str, Any],
+        request: Mapping[str, Any],
         *,
         recompute: bool,
         once: bool,
@@ -116,7 +118,7 @@ class Cache:
         self.entries = entries
         self._registry = registry
         self._provided = provided
-        self._arguments = arguments
+        self._request = request
         self._recompute = recompute
         self._once = once
         #: By whether it is of the values of the parameters too.
@@ -126,33 +128,33 @@ class Cache:
         #: The functions whose arguments and model were found to be what they were, likewise.
         self._unchanged: set[int] = set()
 
-    def find_loaded(self, binding: Binding) -> Remembered | None:
-        """Return a value that was loaded for the function that has the key, if no argument asks for another one."""
-        entry = self.entries.get(binding.key.NAME)
-        if entry is None or entry.arguments is not None or entry.function is not binding.function:
-            return None
-        has_own_arguments = not self._registry.list_own_arguments(binding.function).isdisjoint(self._arguments)
-        return None if self._recompute or has_own_arguments else entry
+    def is_loaded(self, remembered: Remembered, binding: Binding) -> bool:
+        """Return whether a value was loaded for the function that has the key, and no argument asks for another one."""
+        if remembered.arguments is not None or remembered.function is not binding.function or self._recompute:
+            return False
+        return self._registry.list_own_arguments(binding).isdisjoint(first_of_several(self._request))
 
     def keep(
         self,
-        function: ProfilerFunction,
+        binding: Binding,
         statuses: Mapping[str, StatusKey],
         resolved: Resolved,
         group: object | None = None,
     ) -> None:
-        """Remember what a function has computed of its arguments."""
-        self._fresh.add(id(function))
-        state, arguments = self._describe_state(function, resolved), resolved.sources
+        """Remember what a binding's function has computed of its arguments."""
+        self._fresh.add(id(binding.function))
+        state = _NOT_READ if self._once else self._read_state(binding, resolved)
+        arguments = {**resolved.values, **resolved.statuses}
         for name, status in statuses.items():
-            self.entries[name] = Remembered(status, function, arguments, group, *state)
+            self.entries.pop(name, None)  # the newest stands last
+            self.entries[name] = Remembered(status, binding.function, arguments, group, self._request, *state)
 
-    def recall(self, binding: Binding, resolved: Resolved) -> Remembered | None:
-        """Return what is remembered for a binding, if it was computed from these arguments."""
-        entry = self.entries.get(binding.key.NAME)
-        return entry if entry is not None and self._still_holds(entry, binding, resolved) else None
+    def keep_failure(self, binding: Binding, status: StatusKey) -> None:
+        """Remember the failed status of a key."""
+        self.entries.pop(binding.key.NAME, None)
+        self.entries[binding.key.NAME] = Remembered(status, binding.function, {}, request=self._request)
 
-    def _still_holds(self, remembered: Remembered, binding: Binding, resolved: Resolved) -> bool:
+    def still_holds(self, remembered: Remembered, binding: Binding, resolved: Resolved) -> bool:
         """Return whether a value was computed from these arguments, and nothing has changed since."""
         if remembered.function is not binding.function or remembered.arguments is None:
             return False
@@ -160,17 +162,18 @@ class Cache:
         has_failed = remembered.status.outcome.completeness is Completeness.FAILED
         if not is_fresh and (self._recompute or has_failed):
             return False
-        if not _are_same(resolved.sources, remembered.arguments):
+        if not _are_same({**resolved.values, **resolved.statuses}, remembered.arguments):
             return False
-        return is_fresh or self._is_unchanged(remembered, binding.function, resolved)
+        return is_fresh or self._once or self._is_unchanged(remembered, binding, resolved)
 
-    def _is_unchanged(self, remembered: Remembered, function: ProfilerFunction, resolved: Resolved) -> bool:
+    def _is_unchanged(self, remembered: Remembered, binding: Binding, resolved: Resolved) -> bool:
         """Say whether the model, the arguments and the function are what they were when a value was computed."""
+        function = binding.function
         if id(function) in self._unchanged:
             return True
         try:
             before = _State(remembered.fingerprint, remembered.contents)
-            unchanged = before == self._describe_state(function, resolved)
+            unchanged = before == self._read_state(binding, resolved)
         except MemoryError:
             raise
         except Exception:  # something among them cannot be compared
@@ -179,22 +182,20 @@ class Cache:
             self._unchanged.add(id(function))
         return bool(unchanged)
 
-    def _describe_state(self, function: ProfilerFunction, resolved: Resolved) -> _State:
+    def _read_state(self, binding: Binding, resolved: Resolved) -> _State:
         """Return the present state of the model, and of what a function uses.
 
         The fingerprint is of the values of the parameters too where a function may look at them. One that uses the
         model through the backend alone counts and times, whatever the values are.
         """
-        if self._once:
-            return _State(_NOT_READ, _NOT_READ)
-        values = function.handles_model()
+        values = binding.contract.handles_model
         if values not in self._fingerprints:
             self._fingerprints[values] = take_fingerprint(self._provided["backend"], self._provided["model"], values)
-        return _State(self._fingerprints[values], resolved.contents(function))
+        return _State(self._fingerprints[values], resolved.list_contents(binding.function))
 
 
 def _are_same(arguments: Mapping[str, Any], earlier: Mapping[str, Any]) -> bool:
-    """Return whether arguments are the earlier ones; what every profiler provides is told by its identity."""
+    """Return whether arguments are the earlier ones; what every profiler has is told by its identity."""
     if arguments.keys() != earlier.keys():
         return False
     others = [name for name, value in arguments.items() if value is not earlier[name]]

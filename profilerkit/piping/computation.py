@@ -35,7 +35,7 @@ from ..trace.completeness import TracePart
 from ..trace.records import ModelTrace
 from .cache import Cache, Remembered, Resolved
 from .compared_runs import ComparedRuns
-from .function import PROVIDED, ProfilerFunction, describe
+from .function import ProfilerFunction, describe
 from .intrinsic import Trace
 from .outcome import Completeness, Failure, Outcome, Unavailable
 from .registry import Binding, Registry
@@ -76,7 +76,7 @@ class Computation:
         self.registry = registry
         self.provided = provided
         self.arguments: dict[str, Any] = first_of_several(arguments)
-        self.cache = Cache(registry, provided, memory, self.arguments, recompute=recompute, once=once)
+        self.cache = Cache(registry, provided, memory, arguments, recompute=recompute, once=once)
         #: What is being computed right now, in requests that a function makes of its own profiler too.
         self._path: list[str] = [] if path is None else path
         #: By the ``id`` of a function: the error of its arguments, or of the function itself.
@@ -88,12 +88,14 @@ class Computation:
         return self._find_status(self.registry[name])
 
     def _find_status(self, binding: Binding) -> StatusKey:
-        loaded = self.cache.find_loaded(binding)
-        if loaded is not None:
-            return loaded.status
+        remembered = self.cache.entries.get(binding.key.NAME)
+        if remembered is not None and self.cache.is_loaded(remembered, binding):
+            return remembered.status
         resolved = self.resolve(binding)
-        remembered = self.cache.recall(binding, resolved)
-        return remembered.status if remembered else self._compute(binding, resolved)
+        remembered = self.cache.entries.get(binding.key.NAME)  # a function behind it may have computed it
+        if remembered is not None and self.cache.still_holds(remembered, binding, resolved):
+            return remembered.status
+        return self._compute(binding, resolved)
 
     def run(self, bindings: Iterable[Binding], model_name: str, strict: bool) -> Iterator[str]:
         """Compute bindings in turn and yield the name of each that is done; a failure is kept unless ``strict``.
@@ -125,57 +127,58 @@ class Computation:
 
     def resolve(self, binding: Binding) -> Resolved:
         """Find every argument of a binding's function."""
-        earlier = self._failed.get(id(binding.function))
+        function, name = binding.function, binding.key.NAME
+        earlier = self._failed.get(id(function))
         if earlier is not None:
             raise earlier
-        name = binding.key.NAME
         if name in self._path:
             circle = " -> ".join([*self._path[self._path.index(name) :], name])
             raise DependencyCycleError(
                 f"these status keys need each other in a circle: {circle}; break it at one of them"
             )
+        resolved = Resolved({}, {})
         self._path.append(name)
         try:
-            binding.function.check(self.arguments)
-            return self._resolve(binding.function)
+            function.check(self.arguments)
+            for parameter in binding.contract.parameters.values():
+                self._resolve_parameter(parameter, function, resolved)
         except Exception as error:
-            self._failed[id(binding.function)] = error
+            self._failed[id(function)] = error
             raise
         finally:
             self._path.pop()
+        return resolved
 
-    def _resolve(self, function: ProfilerFunction) -> Resolved:
-        values: dict[str, Any] = {}
-        statuses: dict[str, StatusKey] = {}
-        for name, parameter in function.parameters().items():
-            if name in self.arguments:
-                values[name] = self.arguments[name]
-            elif name in PROVIDED:
-                values[name] = self.provided[name]
-            elif (binding := self.registry.find_source(parameter)) is not None:
-                statuses[name] = self._find_status(binding)
-                values[name] = statuses[name].value
-            elif parameter.default is not Parameter.empty:
-                values[name] = parameter.default
-            else:
-                likely = self.registry.find_like(name, function)
-                raise MissingArgumentError(
-                    f"{describe(function)} needs an argument {name!r} that nothing provides: pass it "
-                    f"(compute_status(..., {name}=...)), or register a function that computes the status key {name!r}"
-                    f"{f'; did you mean {likely!r}?' if likely else ''}"
-                )
-        return Resolved(values, statuses)
+    def _resolve_parameter(self, parameter: Parameter, function: ProfilerFunction, resolved: Resolved) -> None:
+        """Add the argument for a parameter, from the first of its sources that there is."""
+        name = parameter.name
+        if name in self.arguments:
+            resolved.values[name] = self.arguments[name]
+        elif name in self.provided:
+            resolved.values[name] = self.provided[name]
+        elif (binding := self.registry.find_source(parameter)) is not None:
+            status = resolved.statuses[name] = self._find_status(binding)
+            resolved.values[name] = status.value
+        elif parameter.default is not Parameter.empty:
+            resolved.values[name] = parameter.default
+        else:
+            likely = self.registry.find_like(name, function)
+            raise MissingArgumentError(
+                f"{describe(function)} needs an argument {name!r} that nothing provides: pass it "
+                f"(compute_status(..., {name}=...)), or register a function that computes the status key {name!r}"
+                f"{f'; did you mean {likely!r}?' if likely else ''}"
+            )
 
     def _compute(self, binding: Binding, resolved: Resolved) -> StatusKey:
-        function, trace = binding.function, resolved.trace
+        trace = resolved.find_trace()
         try:
             returned: Any = _INAPPLICABLE
-            if self.applies(function):
-                returned = _find_obstacle(function, resolved.statuses, trace) or self._invoke(binding, resolved)
-            outcomes = read_outcomes(function, binding.key, returned, trace)
+            if self.applies(binding):
+                returned = _find_obstacle(binding, resolved.statuses, trace) or self._invoke(binding, resolved)
+            outcomes = read_outcomes(binding, returned, trace)
         except Exception as error:
             error = self._explain(error)
-            self._failed[id(function)] = error
+            self._failed[id(binding.function)] = error
             raise error
         return self.store(binding, outcomes, resolved)
 
@@ -196,7 +199,7 @@ class Computation:
         self._path.append(binding.key.NAME)
         try:
             with nullcontext() if binding.plugin is None else contained(binding.plugin, describe(function)):
-                if not function.handles_model():
+                if not binding.contract.handles_model:
                     return function.invoke(resolved.values)
                 with self.provided["backend"].preserve(self.provided["model"]):
                     return function.invoke(resolved.values)
@@ -205,10 +208,9 @@ class Computation:
         finally:
             self._path.pop()
 
-    def applies(self, function: ProfilerFunction) -> bool:
-        """Say whether any key of a function has a meaning for the model."""
-        inapplicable = self._inapplicable
-        return not inapplicable or any(key.NAME not in inapplicable for key in function.list_keys())
+    def applies(self, binding: Binding) -> bool:
+        """Return whether any key of a binding's function has a meaning for the model."""
+        return not all(key.NAME in self._inapplicable for key in binding.contract.keys)
 
     @cached_property
     def _inapplicable(self) -> Mapping[str, str]:
@@ -227,12 +229,13 @@ class Computation:
         """Remember the outcomes of a binding's function for all the keys it still holds."""
         resolved = self._runs.renew(resolved)
         sources = tuple(resolved.statuses.values())
-        statuses = {
-            name: bound.key.with_outcome(inherit_gaps(self._limit_to_model(name, outcomes[name]), sources), sources)
-            for bound in self.registry.list_bindings(binding.function)
-            if (name := bound.key.NAME) in outcomes
-        }
-        self.cache.keep(binding.function, statuses, resolved, group)
+        statuses: dict[str, StatusKey] = {}
+        for bound in self.registry.list_bindings(binding.function):
+            name = bound.key.NAME
+            if name in outcomes:
+                outcome = inherit_gaps(self._limit_to_model(name, outcomes[name]), sources)
+                statuses[name] = bound.key.with_outcome(outcome, sources)
+        self.cache.keep(binding, statuses, resolved, group)
         self._runs.compare(outcomes)
         return self.cache.entries[binding.key.NAME].status
 
@@ -240,9 +243,8 @@ class Computation:
         """Keep an error as the outcome of every key that the failing function holds."""
         outcome = replace(Outcome.of(Failure(error)), note=_describe_origin(error))
         for bound in self.registry.list_bindings(binding.function):
-            name = bound.key.NAME
-            status = bound.key.with_outcome(self._limit_to_model(name, outcome))
-            self.cache.entries[name] = Remembered(status, bound.function, {})
+            status = bound.key.with_outcome(self._limit_to_model(bound.key.NAME, outcome))
+            self.cache.keep_failure(bound, status)
 
 
 def _describe_origin(error: Exception) -> str:
@@ -252,9 +254,7 @@ def _describe_origin(error: Exception) -> str:
     return describe_origin(error) or ("" if is_ours or not line else f"raised at {line}")
 
 
-def _find_obstacle(
-    function: ProfilerFunction, statuses: Mapping[str, StatusKey], trace: ModelTrace | None
-) -> Outcome | None:
+def _find_obstacle(binding: Binding, statuses: Mapping[str, StatusKey], trace: ModelTrace | None) -> Outcome | None:
     """Return the outcome of a function that needs a value which is not to be had, or a trace that failed.
 
     A failed trace still has layers and weights, for the keys that follow from these.
@@ -270,6 +270,6 @@ def _find_obstacle(
             return Outcome(None, Completeness.UNAVAILABLE, (reason,))
     if trace is None or trace.failure is None:
         return None
-    if any(key.DERIVED_FROM in (None, TracePart.WEIGHTS) for key in function.list_keys()):
+    if any(key.DERIVED_FROM in (None, TracePart.WEIGHTS) for key in binding.contract.keys):
         return None
     return Outcome.of(Failure(trace.failure))

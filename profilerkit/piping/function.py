@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import IntEnum
 from inspect import Parameter
-from typing import Any, ClassVar, NamedTuple, TypeAlias, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 from ..arguments.checks import Check
 from ..error_text import shown
@@ -22,14 +22,15 @@ __all__ = [
     "PROVIDED",
     "RESERVED",
     "ArgumentBundle",
+    "Contract",
     "JointFunction",
     "KeyLike",
     "Keys",
     "Need",
     "ProfilerFunction",
     "describe",
-    "is_variadic",
-    "require_usable",
+    "is_nameless",
+    "read_usable",
     "why_no_function",
 ]
 
@@ -39,7 +40,7 @@ KeyLike: TypeAlias = "StatusKey | type[StatusKey]"
 Keys: TypeAlias = "KeyLike | Iterable[KeyLike]"
 
 #: What every profiler provides by name; no status key may be called so.
-PROVIDED = ("model", "data_splits", "backend", "profiler")
+PROVIDED = ("model", "data_splits", "backend", "profiler", "input_source")
 #: Parameters of the profiler's own methods, which could never reach a function.
 RESERVED = frozenset({"name", "recompute", "print_mode", "short_print", "strict"})
 #: What hands the model, or the user's own loaders, to the code of a function.
@@ -49,8 +50,6 @@ _RUN_WITH = frozenset({"inputs", "data_splits", "sampling", "profiler"})
 
 #: The name by which a subclass may define its keys too.
 _SINGULAR = "get_bounded_status_key"
-
-T = TypeVar("T")
 
 
 class Need(IntEnum):
@@ -68,6 +67,25 @@ class Need(IntEnum):
     MODEL = 2
     #: A run of the model.
     RUN = 3
+
+
+class Contract(NamedTuple):
+    """What a function computes and takes.
+
+    Attributes:
+        keys: An instance of each status key.
+        parameters: The parameters of ``__call__`` by name.
+        handles_model: Whether code of its own, not of the backend, may use the model or the user's data. The model is
+            guarded while it runs, and its values may depend on all values of the weights.
+        need: What the function itself needs of the model: ``NEED``, or what its parameters tell. A function that is
+            handed the model may run it, unless it says otherwise. What the status keys among its parameters need comes
+            on top of this; see `Registry.find_need`.
+    """
+
+    keys: tuple[StatusKey, ...]
+    parameters: Mapping[str, Parameter]
+    handles_model: bool
+    need: Need
 
 
 class ProfilerFunction(ABC):
@@ -98,7 +116,7 @@ class ProfilerFunction(ABC):
     COMPUTED_WITH: ClassVar[tuple[str, ...]] = ()
     #: Whether it uses the model only through methods of the backend, which restore the model themselves.
     ONLY_THROUGH_BACKEND: ClassVar[bool] = False
-    #: What it needs of the model, if its parameters do not say so; see `find_need`.
+    #: What it needs of the model, if its parameters do not say so; see `Contract`.
     NEED: ClassVar[Need | None] = None
     #: What arguments of the caller may be, by the names of parameters of ``__call__``.
     CHECKS: ClassVar[Mapping[str, Check]] = {}
@@ -117,14 +135,6 @@ class ProfilerFunction(ABC):
         return self.KEYS
 
     def list_keys(self) -> tuple[StatusKey, ...]:
-        """Return the status keys that this function computes, as checked templates."""
-        has_own_method = type(self).get_bounded_status_keys is not ProfilerFunction.get_bounded_status_keys
-        may_differ_from_class = has_own_method or hasattr(self, _SINGULAR) or "KEYS" in vars(self)
-        if may_differ_from_class:
-            return self._make_templates()
-        return _compute_once(type(self), "_profilerkit_templates", self.KEYS, self._make_templates)
-
-    def _make_templates(self) -> tuple[StatusKey, ...]:
         """Return an instance of each status key; raise `TypeError` if there is none, or one name twice."""
         keys: Any = self.get_bounded_status_keys()
         if isinstance(keys, (StatusKey, str)) or inspect.isclass(keys):
@@ -139,37 +149,18 @@ class ProfilerFunction(ABC):
 
     def parameters(self) -> Mapping[str, Parameter]:
         """Return the parameters that the profiler passes, by name."""
-        return self._signature().parameters
+        return inspect.signature(self if hasattr(self, "__signature__") else self.__call__).parameters
 
-    def find_need(self) -> Need:
-        """Return what the function itself needs of the model: ``NEED``, or what its parameters tell.
-
-        A function that is handed the model may run it, unless it says otherwise. What the status keys among its
-        parameters need comes on top of this; see `Registry.find_need`.
-        """
-        if self.NEED is not None:
-            return self.NEED
-        names = self.parameters().keys()
-        if self.handles_model() or not _RUN_WITH.isdisjoint(names):
-            return Need.RUN
-        return Need.MODEL if "model" in names else Need.NOTHING
-
-    def handles_model(self) -> bool:
-        """Return whether code of its own, not of the backend, may use the model or the user's data.
-
-        The model is guarded while it runs, and its values may depend on all values of the weights.
-        """
-        return not self.ONLY_THROUGH_BACKEND and not _HANDLES.isdisjoint(self.parameters())
-
-    def _signature(self) -> inspect.Signature:
-        """Return the signature of ``__call__``, which is read once for each class, or one that the instance has."""
-        if hasattr(self, "__signature__"):
-            return inspect.signature(self)
-
-        def read() -> inspect.Signature:
-            return inspect.signature(self.__call__)  # of the instance: without self, also where it is a static method
-
-        return _compute_once(type(self), "_profilerkit_signature", type(self).__call__, read)
+    def read_contract(self) -> Contract:
+        """Return what the function computes and takes, which is read once, when it is registered."""
+        parameters = self.parameters()
+        handles_model = not self.ONLY_THROUGH_BACKEND and not _HANDLES.isdisjoint(parameters)
+        need = self.NEED
+        if need is None:
+            need = Need.MODEL if "model" in parameters else Need.NOTHING
+            if handles_model or not _RUN_WITH.isdisjoint(parameters):
+                need = Need.RUN
+        return Contract(self.list_keys(), parameters, handles_model, need)
 
     def check(self, arguments: Mapping[str, Any]) -> None:  # noqa: B027 - most functions have nothing to check
         """Raise an error for invalid arguments of the caller, before anything is computed.
@@ -178,14 +169,12 @@ class ProfilerFunction(ABC):
         """
 
     def can_pipe(self) -> bool:
-        """Return whether arguments can be passed by name: False for ``*args`` or ``**kwargs`` in the signature."""
-        return not any(map(is_variadic, self.parameters().values()))
+        """Return whether all arguments can be passed by name: False for ``*args``, ``**kwargs``, and before a ``/``."""
+        return not any(map(is_nameless, self.parameters().values()))
 
     def invoke(self, arguments: Mapping[str, Any]) -> Any:
-        """Call the function with the arguments, for all kinds of parameters."""
-        bound = self._signature().bind_partial()
-        bound.arguments.update(arguments)
-        return self(*bound.args, **bound.kwargs)
+        """Call the function with the arguments."""
+        return self(**arguments)
 
     @abstractmethod
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -219,9 +208,9 @@ class JointFunction(ProfilerFunction):
         """Return the result of ``__call__`` for each set of arguments (one for each model), measured together."""
 
 
-def is_variadic(parameter: Parameter) -> bool:
-    """Return whether a parameter takes any number of arguments, as ``*args`` and ``**kwargs`` do."""
-    return parameter.kind in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
+def is_nameless(parameter: Parameter) -> bool:
+    """Return whether a parameter cannot be passed by its name: ``*args``, ``**kwargs``, and one before a ``/``."""
+    return parameter.kind not in (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
 
 
 def _make_template(function: ProfilerFunction, key: Any) -> StatusKey:
@@ -244,8 +233,8 @@ def describe(function: ProfilerFunction) -> str:
     return f"{type(function).__name__}({getattr(inner, '__name__', type(inner).__name__)})"
 
 
-def require_usable(function: Any) -> None:
-    """Raise for a function that no profiler can take.
+def read_usable(function: Any) -> Contract:
+    """Return the contract of a function; raise for one that no profiler can take.
 
     Raises `ArgumentError` for what is no `ProfilerFunction`, and `TypeError` for a function whose arguments cannot be
     passed by name, or that takes or computes a name which the profiler itself uses.
@@ -254,22 +243,24 @@ def require_usable(function: Any) -> None:
         raise ArgumentError(f"cannot register {shown(function)}: {why_no_function(function)}")
     if not function.can_pipe():
         raise TypeError(
-            f"cannot register {describe(function)}: arguments are passed by name, which *args and **kwargs in its "
-            "signature make ambiguous; name its parameters"
+            f"cannot register {describe(function)}: arguments are passed by name, which *args, **kwargs or / in its "
+            "signature do not allow; name its parameters"
         )
-    reserved = sorted(RESERVED & function.parameters().keys())
+    if not isinstance(function.NEED, Need | None):
+        raise TypeError(f"{describe(function)} has NEED = {shown(function.NEED)}; give a member, such as Need.MODEL")
+    contract = function.read_contract()
+    reserved = sorted(RESERVED & contract.parameters.keys())
     if reserved:
         raise TypeError(
             f"{describe(function)} has a parameter {reserved[0]!r}, which the methods of a profiler, such as "
             "compute_status, take themselves and cannot pass on; rename the parameter"
         )
-    if not isinstance(function.NEED, Need | None):
-        raise TypeError(f"{describe(function)} has NEED = {shown(function.NEED)}; give a member, such as Need.MODEL")
-    for key in function.list_keys():
+    for key in contract.keys:
         if key.NAME in PROVIDED:
             raise TypeError(
                 f"{describe(function)}: a status key cannot be called {key.NAME!r}, every profiler provides that"
             )
+    return contract
 
 
 def why_no_function(value: Any) -> str:
@@ -281,23 +272,3 @@ def why_no_function(value: Any) -> str:
     if callable(value):
         return "it is no ProfilerFunction; wrap it: ComputeEvalMetric(function), or ExternalProfilerFunction"
     return "it is no ProfilerFunction; give instances, such as ComputeEvalMetric(get_accuracy)"
-
-
-class _Kept(NamedTuple):
-    """What was computed for a class, and what it follows from."""
-
-    source: object
-    result: Any
-
-
-def _compute_once(cls: type, attribute: str, source: object, compute: Callable[[], T]) -> T:
-    """Return what is computed of a source, once for a class, and anew if the class has got another source.
-
-    An attribute of the class keeps it, so that it lives as long as the class; subclasses keep their own.
-    """
-    kept: _Kept | None = vars(cls).get(attribute)
-    if kept is None or kept.source is not source:
-        kept = _Kept(source, compute())
-        setattr(cls, attribute, kept)
-    result: T = kept.result
-    return result

@@ -19,7 +19,8 @@ from ..trace.records import ModelTrace
 
 __all__ = ["InputSource", "find_batch_size", "resize"]
 
-#: What makes inputs from a batch size.
+#: What makes inputs from a batch size; other objects that can be called are inputs. A graph of a graph library can be
+#: called, and so can a layer: nothing but its type tells what a value is for.
 _FUNCTIONS = (FunctionType, BuiltinFunctionType, MethodType, partial, type)
 
 
@@ -40,14 +41,6 @@ class InputSource:
         require_shallow("inputs", inputs)
         return None if inputs is None else cls(example=inputs)
 
-    @property
-    def makes_inputs(self) -> bool:
-        """Whether the example is a function of the batch size; other objects that can be called are inputs.
-
-        A graph of a graph library can be called, and so can a layer: nothing but its type tells what a value is for.
-        """
-        return isinstance(self.example, _FUNCTIONS)
-
     def build(self, backend: Backend, batch_size: int | None, model: Any = None) -> ModelInputs:
         """Return inputs of the batch size; of the example's own, or 1 for shapes, where it is None.
 
@@ -55,8 +48,9 @@ class InputSource:
         """
         if self.shapes is not None:
             return _make_random_inputs(self.shapes, backend, batch_size or 1, model)
-        if self.makes_inputs:
-            return ModelInputs.of(self.example(batch_size or 1)).map(backend.as_tensor)
+        if isinstance(self.example, _FUNCTIONS):
+            with backend.preserve(model):  # code of the user's may touch it
+                return ModelInputs.of(self.example(batch_size or 1)).map(backend.as_tensor)
         inputs = ModelInputs.of(self.example).map(backend.as_tensor)
         return inputs if batch_size is None else resize(fit_inputs(backend, model, inputs), backend, batch_size, model)
 

@@ -1,8 +1,4 @@
-"""What every profiler can compute on demand, before any metric is registered: inputs, traces, and how a model is run.
-
-A function that times a model names ``run_options`` and ``sampling``; the caller passes ``mode``, ``device``,
-``num_iters`` and the like by name, as ever, or one of the two as a whole.
-"""
+"""What every profiler can compute on demand, before any metric is registered: the inputs of the model, and traces."""
 
 from __future__ import annotations
 
@@ -10,18 +6,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from ..arguments.checks import BATCH_SIZE, ONE_BATCH_SIZE, Check, instance, text, to_call
-from ..backend import RUN_CHECKS, Backend, DeviceLike, RunOptions
+from ..arguments.checks import BATCH_SIZE, ONE_BATCH_SIZE, Check, text, to_call
+from ..backend import Backend
 from ..backend_kit.failures import backend_failed, find_raising_line
 from ..data_splits import DataLoader
 from ..errors import InputError, ModelFailedError, ProfilerKitError
 from ..inputs import ModelInputs, NoInputs
 from ..protocols import CountsNonzero, Trains, fit_inputs, read_declared_inputs, require_capability
-from ..times.sampling import SAMPLING_CHECKS, Sampling
 from ..trace.ignoring import IGNORED, Ignored, without_layers
 from ..trace.records import ModelTrace
 from ..trace.validation import validate
-from .function import ArgumentBundle, Keys, Need, ProfilerFunction
+from .bundles import ComputeRunOptions, ComputeSampling
+from .function import Keys, Need, ProfilerFunction
 from .input_source import InputSource, resize
 from .shape_mistakes import correct_error
 from .status import StatusKey
@@ -30,14 +26,10 @@ __all__ = [
     "INTRINSIC",
     "ComputeInputs",
     "ComputeNonzeroTrace",
-    "ComputeRunOptions",
-    "ComputeSampling",
     "ComputeTrace",
     "ComputeTrainingTrace",
     "Inputs",
     "NonzeroTrace",
-    "RunOptionsKey",
-    "SamplingKey",
     "Trace",
     "TrainingTrace",
     "find_split",
@@ -82,11 +74,8 @@ class ComputeInputs(ProfilerFunction):
         "call": CALL,
     }
     NEED: ClassVar[Need | None] = Need.NOTHING
-
-    def __init__(self, source: InputSource | None = None) -> None:
-        self.source = source
-        #: Examples and shapes run no code of the user's, which could touch the model or the process.
-        self.ONLY_THROUGH_BACKEND = not (source is not None and source.makes_inputs)  # type: ignore[misc]
+    #: `InputSource.build` preserves the model where a function of the user's makes the inputs.
+    ONLY_THROUGH_BACKEND: ClassVar[bool] = True
 
     def __call__(
         self,
@@ -96,6 +85,7 @@ class ComputeInputs(ProfilerFunction):
         split: str | None = None,
         model: Any = None,
         call: Callable[..., Any] | None = None,
+        input_source: InputSource | None = None,
     ) -> ModelInputs | NoInputs:
         """Return inputs of ``batch_size`` samples; a split's are 1 unless it is given, examples are as they are.
 
@@ -110,41 +100,24 @@ class ComputeInputs(ProfilerFunction):
             model: The model.
             call: A function that is profiled instead of the model's call. It takes the model and the inputs: ``lambda
                 model, x: model.generate(x)``.
+            input_source: The inputs that the profiler was made with, or their shapes.
         """
         try:
-            made = self._find_inputs(model, backend, data_splits, batch_size, split)
+            if batch_size is not None:
+                batch_size = ONE_BATCH_SIZE("batch_size", batch_size)
+            if input_source is not None:
+                made = input_source.build(backend, batch_size, model)
+            elif data_splits:
+                made = self._read_split(backend, data_splits, batch_size or 1, split)
+            else:
+                made = self._read_declaration(backend, model, batch_size)
             inputs = fit_inputs(backend, model, made)
             inputs.note, inputs.are_random = made.note, made.are_random
             return inputs if call is None else inputs.given_to(call)
         except MemoryError:
             raise
         except Exception as error:
-            return NoInputs(correct_error(error, self.source, backend, model, call))
-
-    def _find_inputs(
-        self,
-        model: Any,
-        backend: Backend,
-        data_splits: Mapping[str, DataLoader],
-        batch_size: int | None,
-        split: str | None,
-    ) -> ModelInputs:
-        """Return inputs from the first source that there is; raises `InputError` if there is none."""
-        if batch_size is not None:
-            batch_size = ONE_BATCH_SIZE("batch_size", batch_size)
-        if self.source is not None:
-            return self.source.build(backend, batch_size, model)
-        if data_splits:
-            return self._read_split(backend, data_splits, batch_size or 1, split)
-        declared = read_declared_inputs(backend, model, batch_size)
-        if declared is None:
-            raise InputError(
-                "there is nothing to run the model with; give inputs=x (example inputs), input_shape=(3, 224, 224) "
-                "(the shape of one sample; on the command line --input-shape 3,224,224), "
-                "data_splits={'train': loader}, or have what builds the model return LoadedModel(model, inputs=x)"
-            )
-        declared.note, declared.are_random = "the inputs were created as the model declares them", True
-        return declared
+            return NoInputs(correct_error(error, input_source, backend, model, call))
 
     @staticmethod
     def _read_split(
@@ -156,6 +129,19 @@ class ComputeInputs(ProfilerFunction):
         if not loader.forward_pass.expecting_common_inputs:
             return ModelInputs.of(loader.forward_pass.create_random_model_inputs(batch_size))
         return resize(loader.model_inputs().map(backend.as_tensor), backend, batch_size)
+
+    @staticmethod
+    def _read_declaration(backend: Backend, model: Any, batch_size: int | None) -> ModelInputs:
+        """Return inputs as the model declares them; raises `InputError` if it declares none."""
+        declared = read_declared_inputs(backend, model, batch_size)
+        if declared is None:
+            raise InputError(
+                "there is nothing to run the model with; give inputs=x (example inputs), input_shape=(3, 224, 224) "
+                "(the shape of one sample; on the command line --input-shape 3,224,224), "
+                "data_splits={'train': loader}, or have what builds the model return LoadedModel(model, inputs=x)"
+            )
+        declared.note, declared.are_random = "the inputs were created as the model declares them", True
+        return declared
 
 
 def find_split(data_splits: Mapping[str, DataLoader], name: str) -> DataLoader:
@@ -174,10 +160,14 @@ class ComputeTrace(ProfilerFunction):
     NEED: ClassVar[Need | None] = Need.TRACE
     ONLY_THROUGH_BACKEND: ClassVar[bool] = True
 
-    def __init__(self, inputs: ComputeInputs) -> None:
-        self.inputs = inputs
-
-    def __call__(self, model: Any, backend: Backend, inputs: Any, ignore: Ignored = ()) -> ModelTrace:
+    def __call__(
+        self,
+        model: Any,
+        backend: Backend,
+        inputs: Any,
+        ignore: Ignored = (),
+        input_source: InputSource | None = None,
+    ) -> ModelTrace:
         """Return the trace of one forward pass; without inputs that of the layers, with the reason as its failure.
 
         Raises `InvalidTraceError` for a trace that breaks a rule, `BackendFailedError` where the backend's code fails.
@@ -187,6 +177,7 @@ class ComputeTrace(ProfilerFunction):
             backend: Its backend.
             inputs: What it is called with.
             ignore: Layers that do not count: classes of layers, names of classes, or patterns of paths.
+            input_source: What the inputs were made of, to say what is wrong with it.
         """
         if isinstance(inputs, NoInputs):
             result = replace(_run_trace(backend, backend.trace, model, None), failure=inputs.error)
@@ -194,7 +185,7 @@ class ComputeTrace(ProfilerFunction):
             model_inputs = ModelInputs.of(inputs)
             result = _run_trace(backend, backend.trace, model, model_inputs)
             if isinstance(result.failure, (InputError, ModelFailedError)):
-                failure = correct_error(result.failure, self.inputs.source, backend, model, model_inputs.function)
+                failure = correct_error(result.failure, input_source, backend, model, model_inputs.function)
                 result = replace(result, failure=failure)
         return without_layers(result, ignore)
 
@@ -241,95 +232,10 @@ class ComputeNonzeroTrace(ProfilerFunction):
         return without_layers(_run_trace(backend, trace, model, ModelInputs.of(inputs)), ignore)
 
 
-class RunOptionsKey(StatusKey):
-    """The `RunOptions` the model is run with; other functions name ``run_options`` to get them."""
-
-    NAME: str = "run_options"
-
-
-class SamplingKey(StatusKey):
-    """The `Sampling` that times are measured by; other functions name ``sampling`` to get it."""
-
-    NAME: str = "sampling"
-
-
-class ComputeRunOptions(ArgumentBundle):
-    """Puts together how the model is run."""
-
-    KEYS: ClassVar[Keys] = (RunOptionsKey,)
-    CHECKS: ClassVar[Mapping[str, Check]] = {
-        **RUN_CHECKS,
-        "run_options": instance(RunOptions, "an instance of RunOptions, or its arguments by name: compile=True"),
-    }
-
-    def __call__(
-        self,
-        device: DeviceLike = None,
-        mode: str | None = None,
-        training: bool = False,
-        compile: bool | str | Mapping[str, Any] | None = False,
-        autocast: Any = None,
-        num_threads: int | None = None,
-    ) -> RunOptions:
-        """Return the options.
-
-        Args:
-            device: The device that runs the model. Default: the current device of the model.
-            mode: A mode of the backend: "graph", "eager" or "xla". Default: the usual mode of the backend.
-            training: If True, training steps are timed: the forward pass in training mode, and the gradients of the sum
-                of its outputs with respect to the trainable weights. The loss and the update of the optimizer are not
-                included.
-            compile: If True, the compiled model is timed. PyTorch also takes the name of a compiler, or arguments of
-                ``torch.compile``.
-            autocast: Automatic mixed precision: True, or a dtype.
-            num_threads: The number of threads of an operator during the measurement. Default: the current number.
-        """
-        return RunOptions(training, compile, autocast, num_threads, device, mode)
-
-
-class ComputeSampling(ArgumentBundle):
-    """Puts together how times are sampled."""
-
-    KEYS: ClassVar[Keys] = (SamplingKey,)
-    CHECKS: ClassVar[Mapping[str, Check]] = {
-        **SAMPLING_CHECKS,
-        "drop_first": SAMPLING_CHECKS["warmup"],
-        "sampling": instance(Sampling, "an instance of Sampling, or its arguments by name: num_iters=20"),
-    }
-
-    def __call__(
-        self,
-        num_iters: int | None = None,
-        warmup: int | None = None,
-        drop_first: int | None = None,
-        relative_precision: float = 0.02,
-        max_seconds: float = 3.0,
-        min_samples: int = 12,
-        confidence: float = 0.95,
-    ) -> Sampling:
-        """Return the plan; raises `InputError` for two different warm-ups.
-
-        Args:
-            num_iters: A fixed number of samples. Default: as many as ``relative_precision`` needs.
-            warmup: A fixed number of calls that are not counted, at the start. Default: until the times are stable.
-            drop_first: Another name of ``warmup``.
-            relative_precision: The requested precision of the median: 0.02 is plus or minus 2 %.
-            max_seconds: The longest time of the measurement, warm-up included. Compared models share it.
-            min_samples: The number of samples before their precision is checked for the first time.
-            confidence: The probability that the interval contains the median: 0.95 is 95 %.
-        """
-        if None not in (warmup, drop_first) and warmup != drop_first:
-            raise InputError(
-                f"warmup={warmup} and drop_first={drop_first} are two names of one number; give one of them"
-            )
-        calls = drop_first if warmup is None else warmup
-        return Sampling(num_iters, calls, relative_precision, max_seconds, min_samples, confidence)
-
-
-#: What every profiler has; one that is made with inputs puts its own in the place of the first two.
+#: The functions that every profiler has.
 INTRINSIC = (
     ComputeInputs(),
-    ComputeTrace(ComputeInputs()),
+    ComputeTrace(),
     ComputeTrainingTrace(),
     ComputeNonzeroTrace(),
     ComputeRunOptions(),

@@ -28,12 +28,12 @@ def measure_jointly(computations: Sequence[Computation], names: Collection[str])
             continue
         if all(_has_same(computation, name, function) for computation in computations):
             _measure(computations, name, function)
-            done |= {key.NAME for key in function.list_keys()}
+            done |= {key.NAME for key in binding.contract.keys}
 
 
 def _has_same(computation: Computation, name: str, function: JointFunction) -> bool:
     same = name in computation.registry and type(computation.registry[name].function) is type(function)
-    return same and computation.applies(computation.registry[name].function)
+    return same and computation.applies(computation.registry[name])
 
 
 class _Participant(NamedTuple):
@@ -51,8 +51,11 @@ class _Participant(NamedTuple):
 
     def find_group(self) -> object | None:
         """Return the object that the remembered value shares with those measured together with it; None without one."""
-        remembered = self.computation.cache.recall(self.binding, self.arguments)
-        return None if remembered is None else remembered.group
+        cache = self.computation.cache
+        remembered = cache.entries.get(self.binding.key.NAME)
+        if remembered is None or not cache.still_holds(remembered, self.binding, self.arguments):
+            return None
+        return remembered.group
 
 
 def _measure(computations: Sequence[Computation], name: str, function: JointFunction) -> None:
@@ -68,7 +71,7 @@ def _measure(computations: Sequence[Computation], name: str, function: JointFunc
         return
     group = object()
     for (computation, binding, arguments), value in zip(participants, returned, strict=True):
-        outcomes = read_outcomes(binding.function, binding.key, value, arguments.trace)
+        outcomes = read_outcomes(binding, value, arguments.find_trace())
         computation.store(binding, outcomes, arguments, group)
 
 

@@ -12,7 +12,7 @@ from ..error_text import shown
 from ..errors import ArgumentError
 from ..trace.completeness import TracePart
 from .comparative import Comparative
-from .function import PROVIDED, RESERVED, KeyLike, Keys, Need, ProfilerFunction, is_variadic
+from .function import PROVIDED, RESERVED, KeyLike, Keys, Need, ProfilerFunction, is_nameless
 from .intrinsic import INTRINSIC
 from .quantity import Scale
 from .status import Metric
@@ -157,10 +157,10 @@ def _require_pipeable(name: str, func: Any) -> None:
     if not inspect.isroutine(func):
         raise ArgumentError(f"@metric({name!r}) is for a function, not {shown(func)}; put it above a def")
     parameters = inspect.signature(func).parameters.values()
-    variadic = [str(parameter) for parameter in parameters if is_variadic(parameter)]
-    if variadic:
+    nameless = [str(parameter) for parameter in parameters if is_nameless(parameter)]
+    if nameless:
         raise ArgumentError(
-            f"{func.__name__} takes {variadic[0]}, to which nothing can be handed over by name; spell its parameters "
+            f"{func.__name__} takes {nameless[0]}, to which nothing can be handed over by name; spell its parameters "
             "out: def f(macs, total_params)"
         )
     if not parameters:
@@ -199,7 +199,7 @@ class ExternalProfilerFunction(ProfilerFunction):
             raise TypeError(f"{shown(func)} has no signature to read; wrap it in a Python function") from error
         _require_leading(func, listed)
         # ``*args`` may take the model and the data; it stays among the parameters, so that `can_pipe` sees it.
-        others = [*filter(is_variadic, listed[:2]), *listed[2:]]
+        others = [*filter(_is_variadic, listed[:2]), *listed[2:]]
         self._others = {parameter.name: parameter for parameter in others}
 
     def get_bounded_status_keys(self) -> Keys:
@@ -223,8 +223,13 @@ class ExternalProfilerFunction(ProfilerFunction):
 
 def _require_leading(func: Callable[..., Any], listed: Sequence[Parameter]) -> None:
     """Raise `TypeError` unless the first two parameters can be passed by position; ``*args`` takes them too."""
-    if any(map(is_variadic, listed)):
+    if any(map(_is_variadic, listed)):
         return
     positional = [parameter for parameter in listed[:2] if parameter.kind is not Parameter.KEYWORD_ONLY]
     if len(positional) < 2:
         raise TypeError(f"{shown(func)} must take the model and the data as its first two positional parameters")
+
+
+def _is_variadic(parameter: Parameter) -> bool:
+    """Return whether a parameter takes any number of arguments, as ``*args`` and ``**kwargs`` do."""
+    return parameter.kind in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)

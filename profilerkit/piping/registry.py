@@ -12,13 +12,12 @@ import warnings
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from inspect import Parameter
-from typing import Any
 
 from ..arguments.names import status_name
 from ..errors import RegistrationConflictError, RegistrationWarning, UnknownStatusError, nearest
 from ..process.containment import NamedPlugin
 from ..process.user_lines import find_stack_level
-from .function import PROVIDED, ArgumentBundle, Need, ProfilerFunction, describe, require_usable
+from .function import PROVIDED, ArgumentBundle, Contract, Need, ProfilerFunction, describe, read_usable
 from .status import StatusKey
 
 __all__ = ["Binding", "Registry", "is_bundle"]
@@ -31,6 +30,7 @@ class Binding:
     Attributes:
         key: The template.
         function: The function.
+        contract: What the function computes and takes.
         override: Whether it takes precedence over bindings without it.
         on_demand: Whether it is computed only where something needs it; it then belongs to no table.
         plugin: The plugin of another package that offers the function; None for any other function.
@@ -38,6 +38,7 @@ class Binding:
 
     key: StatusKey
     function: ProfilerFunction
+    contract: Contract
     override: bool = False
     on_demand: bool = False
     plugin: NamedPlugin | None = None
@@ -52,15 +53,15 @@ class Registry:
     # Registration -----------------------------------------------------------------------------------------------------
 
     def register(self, function: ProfilerFunction, *, override: bool = False) -> None:
-        """Bind a function to all its keys, or to none if anything is wrong with it; see `require_usable`."""
-        require_usable(function)
-        self._bind_all([Binding(key, function, override) for key in function.list_keys()])
+        """Bind a function to all its keys, or to none if anything is wrong with it; see `read_usable`."""
+        contract = read_usable(function)
+        self._bind_all([Binding(key, function, contract, override) for key in contract.keys])
 
     def bind_on_demand(self, *functions: ProfilerFunction) -> None:
         """Bind functions of profilerkit's own, whose keys are computed only where something needs them."""
-        self._bind_all(
-            [Binding(key, function, on_demand=True) for function in functions for key in function.list_keys()]
-        )
+        for function in functions:
+            contract = function.read_contract()
+            self._bind_all([Binding(key, function, contract, on_demand=True) for key in contract.keys])
 
     @classmethod
     def of_defaults(
@@ -69,9 +70,11 @@ class Registry:
         """Return a registry of the functions that plugins offer, checked already, for all keys but those left out."""
         registry = cls()
         for function, source in offered:
-            plugin = None if source.is_own else source
-            keys = [key for key in function.list_keys() if key.NAME not in leave_out]
-            registry._bind_all([Binding(key, function, on_demand=function.ON_DEMAND, plugin=plugin) for key in keys])
+            contract, plugin = function.read_contract(), None if source.is_own else source
+            keys = [key for key in contract.keys if key.NAME not in leave_out]
+            registry._bind_all(
+                [Binding(key, function, contract, on_demand=function.ON_DEMAND, plugin=plugin) for key in keys]
+            )
         return registry
 
     def add(self, other: Registry, leave_out: Container[str]) -> None:
@@ -80,12 +83,14 @@ class Registry:
 
     def replace_function(self, old: ProfilerFunction, new: ProfilerFunction) -> None:
         """Put ``new`` in the place of ``old`` for the keys it holds, and bind it to the keys that are new."""
-        require_usable(new)
+        contract = read_usable(new)
         replaced = {name: binding for name, binding in self._bindings.items() if binding.function is old}
         override = any(binding.override for binding in replaced.values())
-        added = [Binding(key, new, override) for key in new.list_keys() if key.NAME not in replaced]
+        added = [Binding(key, new, contract, override) for key in contract.keys if key.NAME not in replaced]
         self._require_no_second_override(added)
-        self._bindings |= {name: replace(binding, function=new) for name, binding in replaced.items()}
+        self._bindings |= {
+            name: replace(binding, function=new, contract=contract) for name, binding in replaced.items()
+        }
         self._bind_all(added)
 
     def copy(self) -> Registry:
@@ -125,7 +130,7 @@ class Registry:
     # Looking up -------------------------------------------------------------------------------------------------------
 
     def __getitem__(self, name: str | type[StatusKey]) -> Binding:
-        key_name = _read_name(name)
+        key_name = name if isinstance(name, str) else status_name("name", name)
         binding = self._bindings.get(key_name) or self._find_by_alias(key_name)
         if binding is None:
             # A misspelt alias is told too: "latncy" is like "latency", an alias of execution_time.
@@ -134,7 +139,7 @@ class Registry:
         return binding
 
     def __contains__(self, name: object) -> bool:
-        return _read_name(name) in self._bindings
+        return (name if isinstance(name, str) else status_name("name", name)) in self._bindings
 
     def __iter__(self) -> Iterator[Binding]:
         return iter(tuple(self._bindings.values()))
@@ -173,46 +178,43 @@ class Registry:
 
     def list_all_arguments(self) -> set[str]:
         """Return the names of the arguments of all functions: of the bundles, only those that a function takes."""
-        return self._list_arguments([function for function in self.functions() if not is_bundle(function)])
+        bindings = [binding for binding in self._bindings.values() if not is_bundle(binding.function)]
+        return _list_parameters(self._list_behind(bindings, _is_of_bundle))
 
-    def list_own_arguments(self, function: ProfilerFunction) -> set[str]:
-        """Return the names of a function's arguments, with those of the bundles that it takes."""
-        return self._list_arguments([function])
+    def list_own_arguments(self, binding: Binding) -> set[str]:
+        """Return the names of the arguments of a binding's function, with those of the bundles that it takes."""
+        return _list_parameters(self._list_behind([binding], _is_of_bundle))
 
     def list_reaching_arguments(self, names: Iterable[str]) -> set[str]:
         """Return the names of the arguments of the functions of status keys, and of all that these need."""
-        functions = [self._bindings[name].function for name in names]
-        return _list_parameters(self._list_behind(functions, lambda source: True))
+        return _list_parameters(self._list_behind([self._bindings[name] for name in names]))
 
     def find_need(self, name: str) -> Need:
         """Return what a status key needs of the model: the most that its function needs, or one behind it."""
-        return max(function.find_need() for function in self._list_behind([self[name].function], lambda source: True))
-
-    def _list_arguments(self, functions: Iterable[ProfilerFunction]) -> set[str]:
-        """Return the names of the parameters of functions, and of the bundles that they take."""
-        return _list_parameters(self._list_behind(functions, is_bundle))
+        return max(binding.contract.need for binding in self._list_behind([self[name]]))
 
     def _list_behind(
-        self, functions: Iterable[ProfilerFunction], is_followed: Callable[[ProfilerFunction], bool]
-    ) -> list[ProfilerFunction]:
-        """Return functions, and those that compute the status keys among their parameters, and so on.
+        self, bindings: Iterable[Binding], is_followed: Callable[[Binding], bool] = lambda binding: True
+    ) -> list[Binding]:
+        """Return bindings, and those of the status keys among the parameters of their functions, and so on.
 
-        Those for which ``is_followed`` is False are left out.
+        Of the functions behind the first ones, those for which ``is_followed`` is False are left out. Each function is
+        there once.
         """
-        waiting = [*functions]
-        result: dict[int, ProfilerFunction] = {}
+        waiting = [*bindings]
+        result: dict[int, Binding] = {}
         while waiting:
-            function = waiting.pop()
-            if id(function) in result:
+            binding = waiting.pop()
+            if id(binding.function) in result:
                 continue
-            result[id(function)] = function
-            sources = [self.find_source(parameter) for parameter in function.parameters().values()]
-            waiting += [source.function for source in sources if source is not None and is_followed(source.function)]
+            result[id(binding.function)] = binding
+            sources = [self.find_source(parameter) for parameter in binding.contract.parameters.values()]
+            waiting += [source for source in sources if source is not None and is_followed(source)]
         return [*result.values()]
 
 
-def _list_parameters(functions: Iterable[ProfilerFunction]) -> set[str]:
-    return {name for function in functions for name in function.parameters()}
+def _list_parameters(bindings: Iterable[Binding]) -> set[str]:
+    return {name for binding in bindings for name in binding.contract.parameters}
 
 
 def is_bundle(function: ProfilerFunction) -> bool:
@@ -220,6 +222,5 @@ def is_bundle(function: ProfilerFunction) -> bool:
     return isinstance(function, ArgumentBundle)
 
 
-def _read_name(name: Any) -> str:
-    """Return the name of a status key; a plain text, the commonest by far, needs no check."""
-    return name if type(name) is str else status_name("name", name)
+def _is_of_bundle(binding: Binding) -> bool:
+    return is_bundle(binding.function)

@@ -120,7 +120,7 @@ def _require_once(registry: Registry, arguments: Mapping[str, Any]) -> None:
     for name in arguments:
         if name not in registry or not is_bundle(registry[name].function):
             continue
-        parts = sorted(registry[name].function.parameters().keys() & arguments.keys())
+        parts = sorted(registry[name].contract.parameters.keys() & arguments.keys())
         if parts:
             raise ArgumentError(
                 f"both {name} and {', '.join(parts)} were given; give one of them: {name} holds "
@@ -197,22 +197,27 @@ def select_keys(registry: Registry, names: Iterable[str] | None, arguments: Mapp
     several values, and nobody would read but the first of them.
     """
     requested = [registry[name].key.NAME for name in (registry.names() if names is None else names)]
+    if arguments:
+        requested += _list_requested_by(registry, arguments)
+    return list(dict.fromkeys(requested))
+
+
+def _list_requested_by(registry: Registry, arguments: Mapping[str, Any]) -> list[str]:
+    """Return the status keys that arguments ask for."""
     read = first_of_several(arguments)
-    requested_by_arguments = [
+    functions = [
         function
         for function in registry.functions()
         for name in function.COMPUTED_WITH
         if read.get(name, False) is not False
     ]
-    takes_several = any("batch_sizes" in function.COMPUTED_WITH for function in requested_by_arguments)
+    takes_several = any("batch_sizes" in function.COMPUTED_WITH for function in functions)
     if "batch_sizes" in read and not takes_several:
         raise ArgumentError(
             f"batch_size={arguments.get('batch_size')!r}: several batch sizes are for a function that takes "
             "'batch_sizes', and none is registered; register one, or give one batch size"
         )
-    for function in requested_by_arguments:
-        requested += [binding.key.NAME for binding in registry.list_bindings(function)]
-    return list(dict.fromkeys(requested))
+    return [binding.key.NAME for function in functions for binding in registry.list_bindings(function)]
 
 
 def _select_static_keys(
@@ -241,8 +246,8 @@ def _select_static_keys(
 
 def _explain_assumption(registry: Registry, names: Iterable[str]) -> str:
     """Say which of the functions of these keys are taken to run the model only because they can; "" if none is."""
-    functions = {name: registry[name].function for name in names}
-    assumed = [name for name, function in functions.items() if function.NEED is None and function.handles_model()]
+    bindings = {name: registry[name] for name in names}
+    assumed = [name for name, bound in bindings.items() if bound.function.NEED is None and bound.contract.handles_model]
     if not assumed:
         return ""
     return (

@@ -20,68 +20,69 @@ from ..trace.completeness import find_gaps
 from ..trace.records import ModelTrace
 from .function import ProfilerFunction, describe
 from .outcome import Completeness, Failure, Outcome, Unavailable, is_number
+from .registry import Binding
 from .status import Metric, StatusKey
 
 __all__ = ["apply_gaps", "inherit_bounds", "inherit_gaps", "read_outcomes"]
 
+#: The types of most values, which are never wrong.
+_PLAIN = frozenset((int, float, str, bool, type(None)))
 _COLLECTIONS = (Mapping, list, tuple, set, frozenset)
 
 
-def read_outcomes(
-    function: ProfilerFunction, asked: StatusKey, returned: Any, trace: ModelTrace | None
-) -> dict[str, Outcome]:
+def read_outcomes(binding: Binding, returned: Any, trace: ModelTrace | None) -> dict[str, Outcome]:
     """Read what a function returned: a dict by name, or the bare value of its only key.
 
     A value may be a number, a text, a `Measurement`, a table, or a list, tuple or dict of these; a key that is no
     metric may have any value. NaN is no value. What follows from a trace lacks what that trace lacks.
 
     Args:
-        function: The function.
-        asked: The key that it was called for.
+        binding: The function, with the key that it was called for.
         returned: What it returned.
         trace: The trace among its arguments, if there is one.
 
     Raises `TypeError` for anything else.
     """
-    keys = function.list_keys()
+    function, keys = binding.function, {key.NAME: key for key in binding.contract.keys}
     if isinstance(returned, (Outcome, Unavailable)):
-        return dict.fromkeys([key.NAME for key in keys], Outcome.of(returned))
-    if isinstance(returned, dict):
-        _require_declared(function, asked, returned)
-        return {key.NAME: _read_outcome(function, key, returned[key.NAME], trace) for key in keys}
-    if len(keys) > 1:
-        _require_finished(function, returned)  # of a generator there is more to say
-        raise TypeError(
-            f"{describe(function)} computes {', '.join(key.NAME for key in keys)} but returned "
-            f"{type(returned).__name__}: with several status keys, return a dict of values by name"
-        )
-    return {asked.NAME: _read_outcome(function, asked, returned, trace)}
+        return dict.fromkeys(keys, Outcome.of(returned))
+    if not isinstance(returned, dict):
+        if len(keys) > 1:
+            _require_finished(function, returned)  # of a generator there is more to say
+            raise TypeError(
+                f"{describe(function)} computes {', '.join(keys)} but returned {type(returned).__name__}: with several "
+                "status keys, return a dict of values by name"
+            )
+        returned = {binding.key.NAME: returned}
+    if returned.keys() != keys.keys():
+        raise _make_keys_error(binding, returned)
+    return {name: _read_outcome(function, key, returned[name], trace) for name, key in keys.items()}
 
 
-def _require_declared(function: ProfilerFunction, asked: StatusKey, returned: dict[Any, Any]) -> None:
-    """Raise `TypeError` unless a dict has the keys that its function declares, and no others."""
-    declared = [key.NAME for key in function.list_keys()]
-    absent = [name for name in (asked.NAME, *declared) if name not in returned]
+def _make_keys_error(binding: Binding, returned: Mapping[Any, Any]) -> TypeError:
+    """Return the error of a dict that has not the keys which its function declares, and no others."""
+    function, declared = describe(binding.function), [key.NAME for key in binding.contract.keys]
+    absent = [name for name in (binding.key.NAME, *declared) if name not in returned]
     if absent:
-        raise TypeError(
-            f"{describe(function)} was called for {asked.NAME!r} but returned a dict without {absent[0]!r}, with the "
-            f"keys: {_list_names(returned)}"
+        return TypeError(
+            f"{function} was called for {binding.key.NAME!r} but returned a dict without {absent[0]!r}, with the keys: "
+            f"{_list_names(returned)}"
         )
     undeclared = [name for name in returned if name not in declared]
-    if undeclared:
-        raise TypeError(
-            f"{describe(function)} returned {_list_names(undeclared)}, which get_bounded_status_keys() does not "
-            f"declare; it declares {_list_names(declared)}"
-        )
+    return TypeError(
+        f"{function} returned {_list_names(undeclared)}, which get_bounded_status_keys() does not declare; it declares "
+        f"{_list_names(declared)}"
+    )
 
 
 def _read_outcome(function: ProfilerFunction, key: StatusKey, returned: Any, trace: ModelTrace | None) -> Outcome:
     """Return the outcome of a key: a failure for a negative time, which no clock tells, and no value for NaN."""
     outcome = Outcome.of(returned)
     value = outcome.value
-    _require_finished(function, value)
-    if isinstance(key, Metric):
-        _require_readable(function, key, value)
+    if type(value) not in _PLAIN:
+        _require_finished(function, value)
+        if isinstance(key, Metric):
+            _require_text(function, key, value)
     if is_number(value):
         least = value.min if isinstance(value, Measurement) else float(value)
         if math.isnan(float(value)):
@@ -110,26 +111,24 @@ def _require_finished(function: ProfilerFunction, value: Any) -> None:
         raise TypeError(f"{describe(function)} returned {shown(value)}, which is to be awaited; return its result")
 
 
-def _require_readable(function: ProfilerFunction, key: StatusKey, value: Any) -> None:
-    """Raise `TypeError` for a metric's value of which a report could only write where it lies in memory."""
+def _require_text(function: ProfilerFunction, key: Metric, value: Any) -> None:
+    """Raise `TypeError` for a value of which a report could only write where it lies in memory."""
     pending, seen = [value], set[int]()
     while pending:
         part = pending.pop()
+        kind: Any = type(part)
         if isinstance(part, _COLLECTIONS):
             if id(part) not in seen:  # one may contain itself
                 seen.add(id(part))
                 pending += part.values() if isinstance(part, Mapping) else part
-        elif inspect.isroutine(part) or _has_no_text(part):
+        elif inspect.isroutine(part) or (
+            kind.__repr__ is object.__repr__ and kind.__str__ is object.__str__ and not is_number(part)
+        ):
             where = "" if part is value else f" with {shown(part)} in it"
             raise TypeError(
                 f"{describe(function)} returned {key.NAME}={shown(value)}{where}, which has no text for a report; "
                 "return a number, a text, a Measurement, a table, or a list or dict of these"
             )
-
-
-def _has_no_text(value: Any) -> bool:
-    kind: Any = type(value)
-    return kind.__repr__ is object.__repr__ and kind.__str__ is object.__str__ and not is_number(value)
 
 
 def _list_names(names: Any) -> str:

@@ -65,13 +65,17 @@ class StatusKey:
         return f"{type(self).__name__}({self.NAME}={self.value!r})"
 
 
-def list_origins(status: StatusKey) -> list[StatusKey]:
-    """Return a status, and all that it was computed from, each once."""
-    origins, met = [status], {id(status)}
-    for origin in origins:  # which grow meanwhile
-        new = [source for source in origin.sources if id(source) not in met]
-        origins += new
-        met.update(map(id, new))
+def list_origins(*statuses: StatusKey) -> list[StatusKey]:
+    """Return statuses, and all that they were computed from, each once."""
+    met: set[int] = set()
+    origins: list[StatusKey] = []
+    waiting = [*reversed(statuses)]
+    while waiting:
+        status = waiting.pop()
+        if id(status) not in met:
+            met.add(id(status))
+            origins.append(status)
+            waiting += reversed(status.sources)
     return origins
 
 
@@ -99,8 +103,10 @@ class Metric(StatusKey):
 
     def description(self) -> str:
         """Return one sentence that defines the metric. Default: the first line of the docstring."""
-        doc = next((cls.__doc__ for cls in type(self).__mro__ if cls.__doc__), "")
-        return doc.strip().partition("\n")[0]
+        for cls in type(self).__mro__:
+            if cls.__doc__:
+                return cls.__doc__.strip().partition("\n")[0]
+        return ""
 
     def friendly_name(self) -> str:
         """Return the name that reports show: ``FRIENDLY_NAME``, or else a title made from ``NAME``."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import os
 import reprlib
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from enum import Enum
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..backend_kit.failures import name_backend
 from ..errors import ProfilerKitError
@@ -24,7 +24,6 @@ from ..piping.outcome import Completeness
 from ..piping.status import Metric, StatusKey, list_origins
 from ..process.environment import machine
 from ..times.measurement import Measurement
-from ..trace.conditions import write_notes
 from ..trace.records import LayerTable, ModelTrace
 from .report import Report, StatusRecord
 
@@ -32,8 +31,6 @@ if TYPE_CHECKING:
     from ..backend import Backend
 
 __all__ = ["build_report"]
-
-T = TypeVar("T")
 
 
 def build_report(
@@ -49,49 +46,88 @@ def build_report(
     shown = [
         status for key, status in statuses.items() if (isinstance(status, Metric) if names is None else key in names)
     ]
-    records = [StatusRecord.of(status) for status in shown if isinstance(status, Metric)]
-    others = [status for status in shown if not isinstance(status, Metric)]
-    origins = list({id(origin): origin for status in shown for origin in list_origins(status)}.values())
-    inputs = _read_value(_find_origin(Inputs.NAME, origins, statuses), ModelInputs)
-    traced = _find_origin(Trace.NAME, origins, statuses)
-    trace = _read_value(traced, ModelTrace)
-    outcomes = [origin.outcome for origin in origins]
-    has_run = any(isinstance(outcome.value, Measurement) or outcome.runs for outcome in outcomes)
-    # That of the model, and the others that values were computed from, as of a training step.
-    traces = [value for value in (trace, *(outcome.value for outcome in outcomes)) if isinstance(value, ModelTrace)]
-    settings = backend.non_default_settings if has_run else ()
-    conditions = tuple(dict.fromkeys((*settings, *(text for trace in traces for text in trace.conditions))))
-    whole_trace = None if arguments.get("ignore") else traced
-    batches = _find_batch_sizes(shown, backend, model, whole_trace)
-    notes = [
-        *([inputs.note] if inputs is not None and inputs.note else []),
-        *write_notes(conditions),
-        *_list_notes(traces, others, batches, records),
-    ]
+    records: dict[str, StatusRecord] = {}
+    others: list[StatusKey] = []
+    for status in shown:
+        if isinstance(status, Metric):
+            records[status.NAME] = StatusRecord.of(status)
+        else:
+            others.append(status)
+    origins = _read_origins(shown, statuses)
+    inputs, trace = origins.inputs, origins.trace
+    conditions = _list_conditions(backend, origins)
+    batches = _find_batch_sizes(shown, backend, model, None if arguments.get("ignore") else origins.traced)
     ran = trace if trace is not None and trace.failure is None else None
     report = Report(
         name=name,
         backend=backend.name,
         model_type=in_plain_names(backend.model_type(model)),
-        statuses={record.key: record for record in records},
+        statuses=records,
         batch_size=next(iter(batches.values())) if len(set(batches.values())) == 1 else None,
         inputs="" if inputs is None else repr(inputs),
         input_dtypes="" if inputs is None else _list_dtypes(inputs),
         layers=trace.table if trace else None,
-        notes=tuple(dict.fromkeys(notes)),
+        notes=_list_notes(origins, conditions, others, batches, records.values()),
         conditions=conditions,
-        environment=_describe_environment(backend, model, arguments.get("device"), has_run),
+        environment=_describe_environment(backend, model, arguments.get("device"), origins.have_run),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
-        data={status.NAME: status.value for status in others if status.value is not None},
         operators=ran.operator_table if ran else None,
         memory=ran.memory if ran else None,
         arguments={key: _shorten(value) for key, value in arguments.items()},
         fingerprint=_make_fingerprint(trace) if trace else "",
     )
-    return replace(report, data={key: _add_times(value, report) for key, value in report.data.items()})
+    return replace(report, data=_list_data(others, report)) if others else report
+
+
+def _list_data(others: Iterable[StatusKey], report: Report) -> dict[str, Any]:
+    """Return the values that are no metrics; the layers with their times, which are joined when first read."""
+    data: dict[str, Any] = {}
+    for status in others:
+        value = status.value
+        if value is not None:
+            data[status.NAME] = LayerTable(lambda: report.layerwise) if value is report.layers else value
+    return data
 
 
 # What values were computed from ---------------------------------------------------------------------------------------
+
+
+class _Origins(NamedTuple):
+    """What the values of a report were computed from.
+
+    Attributes:
+        inputs: The inputs of the model.
+        traced: The status of its trace.
+        trace: The trace.
+        traces: All traces, that of the model first: another one is that of a training step.
+        have_run: Whether the model was run.
+    """
+
+    inputs: ModelInputs | None
+    traced: StatusKey | None
+    trace: ModelTrace | None
+    traces: Sequence[ModelTrace]
+    have_run: bool
+
+
+def _read_origins(shown: Sequence[StatusKey], statuses: Mapping[str, StatusKey]) -> _Origins:
+    origins = list_origins(*shown)
+    inputs = _find_origin(Inputs.NAME, origins, statuses)
+    traced = _find_origin(Trace.NAME, origins, statuses)
+    traces: list[ModelTrace] = []
+    have_run = False
+    for origin in origins if traced is None else [traced, *origins]:
+        value = origin.outcome.value  # of a text, which is drawn when it is first read, what it is drawn from
+        if isinstance(value, ModelTrace):
+            traces.append(value)
+        have_run = have_run or isinstance(value, Measurement) or bool(origin.outcome.runs)
+    return _Origins(
+        inputs.value if inputs is not None and isinstance(inputs.value, ModelInputs) else None,
+        traced,
+        traces[0] if traced is not None and isinstance(traced.value, ModelTrace) else None,
+        traces,
+        have_run,
+    )
 
 
 def _find_origin(key: str, origins: Iterable[StatusKey], statuses: Mapping[str, StatusKey]) -> StatusKey | None:
@@ -103,10 +139,12 @@ def _find_origin(key: str, origins: Iterable[StatusKey], statuses: Mapping[str, 
     return candidates[0] if len(candidates) == 1 else statuses.get(key)
 
 
-def _read_value(status: StatusKey | None, kind: type[T]) -> T | None:
-    """Return the value of a status if it is of this kind, not of its text, which is drawn when it is first read."""
-    value = None if status is None else status.outcome.value
-    return value if isinstance(value, kind) else None
+def _list_conditions(backend: Backend, origins: _Origins) -> tuple[str, ...]:
+    """Return what the caller has switched on: of the framework, where the model has run, and of the traces."""
+    conditions = [*(backend.non_default_settings if origins.have_run else ())]
+    for trace in origins.traces:
+        conditions += trace.conditions
+    return tuple(dict.fromkeys(conditions))
 
 
 def _find_batch_sizes(
@@ -139,38 +177,43 @@ def _find_batch_sizes(
 
 
 def _list_notes(
-    traces: Sequence[ModelTrace],
+    origins: _Origins,
+    conditions: Iterable[str],
     others: Iterable[StatusKey],
     batches: Mapping[str, int],
-    records: Sequence[StatusRecord],
-) -> Iterator[str]:
-    """Yield the notes of traces and of what is no metric, then those of metrics that are not among them."""
-    notes_of_traces = [note for trace in traces for note in (*trace.notes, *trace.contradictions)]
-    yield from notes_of_traces
-    yield from _explain_gaps(others)
+    records: Collection[StatusRecord],
+) -> tuple[str, ...]:
+    """Return the notes of inputs, traces and of what is no metric, then those of metrics that are not among them."""
+    notes_of_traces: list[str] = []
+    for trace in origins.traces:
+        notes_of_traces += (*trace.notes, *trace.contradictions)
+    notes = [origins.inputs.note] if origins.inputs is not None and origins.inputs.note else []
+    notes += [f"made under {condition}" for condition in conditions]
+    notes += notes_of_traces
+    for status in others:
+        notes += _explain_gaps(status)
     if len(set(batches.values())) > 1:
         listing = ", ".join(f"{key} of {size}" for key, size in batches.items())
-        yield f"values are for batches of different sizes: {listing}"
-    yield from _name_metrics((record, record.note) for record in records if record.note not in ("", *notes_of_traces))
-    measured = [record for record in records if isinstance(record.value, Measurement)]
-    yield from _name_metrics((record, text) for record in measured for text in dict.fromkeys(record.value.warnings))
+        notes.append(f"values are for batches of different sizes: {listing}")
+    names: dict[str, list[str]] = {}  # of the metrics that have it, by the note
+    for record in records:
+        if record.note and record.note not in notes_of_traces:
+            names.setdefault(record.note, []).append(record.friendly_name)
+    for record in records:
+        if isinstance(record.value, Measurement):
+            for warning in dict.fromkeys(record.value.warnings):
+                names.setdefault(warning, []).append(record.friendly_name)
+    notes += [f"{', '.join(metrics)}: {note}" for note, metrics in names.items()]
+    return tuple(dict.fromkeys(notes))
 
 
-def _explain_gaps(others: Iterable[StatusKey]) -> Iterator[str]:
-    """Yield what values that are no metrics lack; the tables of layers, and their text, say it themselves."""
-    for status in others:
-        outcome = status.outcome
-        if outcome.completeness is not Completeness.COMPLETE and not isinstance(outcome.value, (LayerTable, str)):
-            reasons = "; ".join(filter(None, (*outcome.missing, outcome.note)))
-            yield f"{status.NAME} {outcome.completeness.value}: {reasons}"
-
-
-def _name_metrics(texts: Iterable[tuple[StatusRecord, str]]) -> Iterator[str]:
-    """Yield each text once, after the names of all metrics that have it."""
-    names_by_text: dict[str, list[str]] = {}
-    for record, text in texts:
-        names_by_text.setdefault(text, []).append(record.friendly_name)
-    yield from (f"{', '.join(names)}: {text}" for text, names in names_by_text.items())
+def _explain_gaps(status: StatusKey) -> list[str]:
+    """Return what a value that is no metric lacks; the tables of layers, and their text, say it themselves."""
+    outcome = status.outcome
+    if outcome.completeness is Completeness.COMPLETE or isinstance(outcome.value, (LayerTable, str)):
+        return []
+    reasons = "; ".join(filter(None, (*outcome.missing, outcome.note)))
+    return [f"{status.NAME} {outcome.completeness.value}: {reasons}"]
 
 
 # Facts ----------------------------------------------------------------------------------------------------------------
@@ -193,15 +236,14 @@ def _describe_environment(backend: Backend, model: Any, device: Any, has_run: bo
     return environment
 
 
-def _add_times(value: Any, report: Report) -> Any:
-    """Return the layers with their times beside their counts, joined when first read; any other value as it is."""
-    return LayerTable(lambda: report.layerwise) if value is report.layers and value is not None else value
-
-
 def _list_dtypes(inputs: ModelInputs) -> str:
     """Return the dtypes of inputs by the names that all frameworks have for them, each once."""
-    dtypes = [getattr(leaf, "dtype", None) for leaf in inputs.leaves()]
-    return ", ".join(dict.fromkeys(dtype_name(dtype) for dtype in dtypes if dtype is not None))
+    dtypes: dict[str, None] = {}
+    for leaf in inputs.leaves():
+        dtype = getattr(leaf, "dtype", None)
+        if dtype is not None:
+            dtypes[dtype_name(dtype)] = None
+    return ", ".join(dtypes)
 
 
 def _make_fingerprint(trace: ModelTrace) -> str:

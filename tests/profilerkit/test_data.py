@@ -232,7 +232,7 @@ def test_only_a_forward_pass_divides_the_batches_of_a_split(native: Any) -> None
 
 def build(backend: FakeBackend, source: InputSource | None, splits: Any = None, **options: Any) -> ModelInputs:
     wrapped = {name: DataLoader(batches) for name, batches in (splits or {}).items()}
-    return ModelInputs.of(ComputeInputs(source)(backend, wrapped, **options))
+    return ModelInputs.of(ComputeInputs()(backend, wrapped, input_source=source, **options))
 
 
 def shapes(inputs: ModelInputs) -> list[tuple[int, ...]]:

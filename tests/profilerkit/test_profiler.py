@@ -149,6 +149,16 @@ def test_a_report_has_the_arguments_of_the_values_in_it(model: FakeModel, make_p
     assert profiler.report().arguments == {}, "nobody knows with what a loaded value was computed"
 
 
+def test_a_report_states_with_what_its_values_were_computed_last(model: FakeModel, make_profiler: MakeProfiler) -> None:
+    """One function computes both keys: a request for one of them computes the other anew."""
+    profiler = make_profiler(model, ComputeComplexity())
+    for key, batch_size in (("macs", 2), ("flops", 4), ("macs", 8)):
+        profiler.compute_status(key, batch_size=batch_size)
+        for names in (["macs"], ["flops"], None):
+            report = profiler.report(names)
+            assert (report.batch_size, report.arguments) == (batch_size, {"batch_size": str(batch_size)})
+
+
 def test_a_device_that_does_not_exist_is_an_error_of_each_request(
     model: FakeModel, make_profiler: MakeProfiler
 ) -> None:

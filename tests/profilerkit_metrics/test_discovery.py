@@ -14,7 +14,7 @@ from time_limits import run_python
 import profilerkit_metrics
 from profilerkit import PluginWarning, Profiler, RegistrationConflictError, Report, profile
 from profilerkit.hooks import offers
-from profilerkit.piping.function import require_usable
+from profilerkit.piping.function import read_usable
 from profilerkit.testing import FakeBackend, FakeLayer, FakeModel, FakeTensor
 from profilerkit_metrics import ComputeComplexity, Macs, discovery
 
@@ -159,7 +159,7 @@ def test_default_functions_are_whole_and_in_order() -> None:
     keys = [key.NAME for function in functions for key in function.list_keys()]
     assert len(keys) == len(set(keys))
     for function in functions:  # a profile takes them without a check, other than the functions of other packages
-        require_usable(function)
+        read_usable(function)
 
 
 def test_every_key_is_named_once() -> None:

@@ -119,11 +119,17 @@ class Variadic(Compute):
         return 1
 
 
-def test_variadic_signatures_cannot_be_piped() -> None:
-    assert not Variadic(One).can_pipe()
+class Positional(Compute):
+    def __call__(self, model: Any, /, *, scale: int = 2) -> Any:
+        return 1
+
+
+@pytest.mark.parametrize("function", [Variadic(One), Positional(One)], ids=lambda function: type(function).__name__)
+def test_what_cannot_be_passed_by_name_cannot_be_piped(function: ProfilerFunction) -> None:
+    assert not function.can_pipe()
     assert Compute(One).can_pipe()
-    with pytest.raises(TypeError, match=r"cannot register Variadic: .*\*args and \*\*kwargs"):
-        Registry().register(Variadic(One))
+    with pytest.raises(TypeError, match=r"cannot register \w+: .*\*args, \*\*kwargs or / in its"):
+        Registry().register(function)
 
 
 def test_plain_over_plain_replaces_with_a_warning() -> None:
@@ -231,14 +237,6 @@ def test_a_variadic_external_function_cannot_be_registered(function: Any) -> Non
 def test_a_callable_without_signature_is_refused() -> None:
     with pytest.raises(TypeError, match="has no signature to read"):
         ExternalProfilerFunction(iter, One)
-
-
-def test_positional_only_parameters_are_provided_too() -> None:
-    class Positional(Compute):
-        def __call__(self, model: Any, /, *, scale: int = 2) -> Any:
-            return model * scale
-
-    assert Positional(One).invoke({"model": 4, "scale": 3}) == 12
 
 
 def test_keys_are_a_class_attribute_where_they_are_always_the_same() -> None:

@@ -43,8 +43,8 @@ def test_inputs_say_what_they_are_given_to() -> None:
 @pytest.mark.parametrize("batch_size", [None, 7])
 def test_a_function_is_called_with_inputs_of_the_batch_size(batch_size: int | None) -> None:
     backend = FakeBackend()
-    compute = ComputeInputs(InputSource.of({"x": FakeTensor((2, 3)), "steps": 4}, None))
-    found = compute(backend, {}, batch_size=batch_size, call=generate)
+    source = InputSource.of({"x": FakeTensor((2, 3)), "steps": 4}, None)
+    found = ComputeInputs()(backend, {}, batch_size=batch_size, call=generate, input_source=source)
     assert isinstance(found, ModelInputs)
     assert found.function is generate
     assert found.kwargs == {"x": FakeTensor((batch_size or 2, 3)), "steps": 4}
