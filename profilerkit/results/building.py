@@ -24,6 +24,7 @@ from ..piping.outcome import Completeness
 from ..piping.status import Metric, StatusKey, list_origins
 from ..process.environment import machine
 from ..times.measurement import Measurement
+from ..trace.conditions import write_notes
 from ..trace.records import LayerTable, ModelTrace
 from .report import Report, StatusRecord
 
@@ -188,7 +189,7 @@ def _list_notes(
     for trace in origins.traces:
         notes_of_traces += (*trace.notes, *trace.contradictions)
     notes = [origins.inputs.note] if origins.inputs is not None and origins.inputs.note else []
-    notes += [f"made under {condition}" for condition in conditions]
+    notes += write_notes(conditions)
     notes += notes_of_traces
     for status in others:
         notes += _explain_gaps(status)

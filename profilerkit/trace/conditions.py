@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from .layer_operators import find_layer_type
 from .records import ModelTrace
 
-__all__ = ["formulas_used"]
+__all__ = ["formulas_used", "write_notes"]
+
+
+def write_notes(conditions: Iterable[str]) -> tuple[str, ...]:
+    """Return the notes of conditions, each a few words: "autocast of cpu to torch.bfloat16"."""
+    return tuple(f"made under {condition}" for condition in conditions)
 
 
 def formulas_used(trace: ModelTrace, added: Mapping[Any, Any]) -> tuple[str, ...]:
