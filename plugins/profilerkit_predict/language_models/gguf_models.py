@@ -54,10 +54,9 @@ def find_gguf_facts(path: Path, dtype: str | None, name: str | None) -> ModelFac
         weights = [weight.make_head() if weight.name == "token_embd" else weight for weight in weights]
     parts, latent, dtype = _list_parts(weights), sizes.find_latent(), dtype or "float16"
     notes = [_CACHE_NOTE.format(dtype=dtype), _ACTIVATIONS_NOTE]
-    if len(used) < len(tensors):
-        notes.append(
-            _LEFT_OUT_NOTE.format(bytes=sum(tensor.bytes for tensor in tensors) - sum(tensor.bytes for tensor in used))
-        )
+    left_out = sum(tensor.bytes for tensor in tensors) - sum(tensor.bytes for tensor in used)
+    if left_out:
+        notes.append(_LEFT_OUT_NOTE.format(bytes=left_out))
     facts = ModelFacts(
         name=name or path.name.removesuffix(".gguf"),
         execution=ExecutionModel("engine", f"GGUF of {sizes.architecture}"),
