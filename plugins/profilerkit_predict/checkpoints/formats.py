@@ -43,20 +43,17 @@ MULTIPLIED_OR_LOOKED_UP = (*MULTIPLIED, WeightKind.EMBEDDING, WeightKind.HEAD)
 
 @dataclass(frozen=True, slots=True)
 class WeightFormat:
-    """How weights are stored: some bits for each element, and others that a group of elements shares.
+    """How weights are stored: some bits for each element, and others that a group of elements shares."""
 
-    Attributes:
-        name: Its name: "int4".
-        bits: Bits of an element. 0 in GGUF, whose blocks mix elements and scales: a block's bits are all shared.
-        group: How many elements share a scale; 0 for one scale a matrix, which is not counted.
-        scale_bits: The bits that a group shares: a scale with its zero point, or a whole block of GGUF.
-        kinds: The kinds of weights that are stored so; the others stay as they are.
-    """
-
+    #: Its name: "int4".
     name: str
+    #: Bits of an element. 0 in GGUF, whose blocks mix elements and scales: a block's bits are all shared.
     bits: int
+    #: How many elements share a scale; 0 for one scale a matrix, which is not counted.
     group: int = 0
+    #: The bits that a group shares: a scale with its zero point, or a whole block of GGUF.
     scale_bits: int = 16
+    #: The kinds of weights that are stored so; the others stay as they are.
     kinds: tuple[WeightKind, ...] = MULTIPLIED
 
     def count_bytes(self, elements: int) -> int:
@@ -76,16 +73,13 @@ def _divide_up(total: int, size: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class GgmlType:
-    """A type of tensors in GGUF files, by ggml-common.h.
+    """A type of tensors in GGUF files, by ggml-common.h."""
 
-    Attributes:
-        name: Its name: "Q4_K"; of plain numbers that of their dtype: "bfloat16".
-        elements: Elements of a block.
-        bytes: Bytes of a block, with its scales.
-    """
-
+    #: Its name: "Q4_K"; of plain numbers that of their dtype: "bfloat16".
     name: str
+    #: Elements of a block.
     elements: int
+    #: Bytes of a block, with its scales.
     bytes: int
 
 

@@ -28,20 +28,16 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class StoredTensor:
-    """A tensor in a file; its values are not read.
-
-    Attributes:
-        name: Its name.
-        shape: Its sizes, the one that varies slowest first.
-        dtype: The name of its dtype or of the type of its blocks: "bfloat16", "Q4_K".
-        start: Where its bytes begin, from where those of all tensors begin.
-        bytes: How many bytes it has.
-    """
+    """A tensor in a file; its values are not read."""
 
     name: str
+    #: Its sizes, the one that varies slowest first.
     shape: tuple[int, ...]
+    #: The name of its dtype or of the type of its blocks: "bfloat16", "Q4_K".
     dtype: str
+    #: Where its bytes begin, from where those of all tensors begin.
     start: int
+    #: How many bytes it has.
     bytes: int
 
     @property
@@ -191,16 +187,13 @@ _SPLIT = re.compile(r"(.*)-\d{5}-of-(\d{5})\.gguf")
 
 @dataclass(frozen=True)
 class GgufFile:
-    """What the header of a GGUF file says, or those of all files of a model that was split.
+    """What the header of a GGUF file says, or those of all files of a model that was split."""
 
-    Attributes:
-        path: The file, or the first one.
-        metadata: Values by key: ``{"general.architecture": "llama"}``.
-        tensors: The tensors of all files.
-    """
-
+    #: The file, or the first one.
     path: Path
+    #: Values by key: ``{"general.architecture": "llama"}``.
     metadata: Mapping[str, Value]
+    #: The tensors of all files.
     tensors: tuple[StoredTensor, ...]
 
 

@@ -18,12 +18,9 @@ _PLAIN = frozenset({"float64", "float32", "float16", "bfloat16", "int64", "bool"
 
 @dataclass(frozen=True, slots=True)
 class PackedLayer:
-    """The tensors of a layer whose weights are packed, without biases.
+    """The tensors of a layer whose weights are packed, without biases."""
 
-    Attributes:
-        by_dtype: Their bytes by dtype, with scales and zero points.
-    """
-
+    #: Their bytes by dtype, with scales and zero points.
     by_dtype: Mapping[str, int]
 
     @property
@@ -39,14 +36,11 @@ class PackedLayer:
 
 @dataclass(frozen=True)
 class Placement:
-    """Where the tensors of a checkpoint belong.
+    """Where the tensors of a checkpoint belong."""
 
-    Attributes:
-        layers: The layers that are packed, by their paths.
-        left_over: The bytes of tensors that are of no layer of the model, such as those of an encoder of images.
-    """
-
+    #: The layers that are packed, by their paths.
     layers: Mapping[str, PackedLayer]
+    #: The bytes of tensors that are of no layer of the model, such as those of an encoder of images.
     left_over: int
 
 

@@ -21,14 +21,11 @@ _Config = Mapping[str, Any]
 
 
 class _Rule(NamedTuple):
-    """How the weights of some layers are stored; of several rules the first that fits holds.
+    """How the weights of some layers are stored; of several rules the first that fits holds."""
 
-    Attributes:
-        pattern: Occurs in the paths of these layers; None for all layers.
-        format: The format of their weights; None for their own dtype.
-    """
-
+    #: Occurs in the paths of these layers; None for all layers.
     pattern: re.Pattern[str] | None
+    #: The format of their weights; None for their own dtype.
     format: WeightFormat | None
 
 

@@ -30,21 +30,17 @@ __all__ = ["CacheTraffic", "EngineCache", "count_cache_traffic"]
 
 @dataclass(frozen=True)
 class EngineCache:
-    """The cache of a model in an engine.
+    """The cache of a model in an engine."""
 
-    Attributes:
-        facts: The model.
-        engine: What the engine keeps of windows, and how it stores latents.
-        block_size: Tokens in a block.
-        cache_format: The format of keys and values; None for the dtype of the activations, which states of constant
-            size keep.
-        shared_prefix: Tokens at the start of all prompts that are the same.
-    """
-
+    #: The model.
     facts: ModelFacts
+    #: What the engine keeps of windows, and how it stores latents.
     engine: EngineRule = ANY_ENGINE
+    #: Tokens in a block.
     block_size: int = 16
+    #: The format of keys and values; None for the dtype of the activations, which states of constant size keep.
     cache_format: WeightFormat | None = None
+    #: Tokens at the start of all prompts that are the same.
     shared_prefix: int = 0
 
     # Its parts -------------------------------------------------------------------------------------------------------

@@ -15,29 +15,23 @@ __all__ = ["ANY_ENGINE", "ENGINES", "EngineRule", "LatentLayout", "WindowPool", 
 
 @dataclass(frozen=True, slots=True)
 class WindowPool:
-    """How an engine divides its memory between layers with a window and those without one, before requests come.
+    """How an engine divides its memory between layers with a window and those without one, before requests come."""
 
-    Attributes:
-        share: The tokens that a layer with a window has, of those of a layer without one.
-        architectures: The models that have such pools. Of others all tokens are kept in each layer.
-    """
-
+    #: The tokens that a layer with a window has, of those of a layer without one.
     share: float
+    #: The models that have such pools. Of others all tokens are kept in each layer.
     architectures: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
 class LatentLayout:
-    """How an engine stores latents that an indexer chooses, in a cache of 8 bits.
+    """How an engine stores latents that an indexer chooses, in a cache of 8 bits."""
 
-    Attributes:
-        group: How many elements of a latent, one byte each, share a scale.
-        scale_bytes: The bytes of a scale.
-        rope_bytes: The bytes of an element of the part with the position.
-    """
-
+    #: How many elements of a latent, one byte each, share a scale.
     group: int
+    #: The bytes of a scale.
     scale_bytes: int
+    #: The bytes of an element of the part with the position.
     rope_bytes: int
 
     def count_bytes(self, rank: int, rope: int) -> int:

@@ -24,18 +24,15 @@ __all__ = ["Estimate", "Estimator", "average", "compute_rate"]
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A number between two ends. It is computed, never measured.
+    """A number between two ends. It is computed, never measured."""
 
-    Attributes:
-        value: The estimate; None by a data sheet, which gives bounds alone.
-        low: The lower end; None if it is not known.
-        high: The upper end; None if it is not known.
-        tier: "data sheet" or "calibrated"; the two are never mixed.
-    """
-
+    #: The estimate; None by a data sheet, which gives bounds alone.
     value: float | None
+    #: The lower end; None if it is not known.
     low: float | None
+    #: The upper end; None if it is not known.
     high: float | None
+    #: "data sheet" or "calibrated"; the two are never mixed.
     tier: str
 
     def __str__(self) -> str:

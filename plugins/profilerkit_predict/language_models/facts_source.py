@@ -88,18 +88,15 @@ class FileSource:
 
 @dataclass(frozen=True)
 class ModelSource:
-    """A model with the backend that runs its code on shapes. Lengths are in tokens of one sequence.
+    """A model with the backend that runs its code on shapes. Lengths are in tokens of one sequence."""
 
-    Attributes:
-        model: The model, with its head for language.
-        backend: The backend of its framework.
-        dtype: The dtype of activations and cache; None for the model's own.
-        name: The name in the report; None for the one that the backend finds.
-    """
-
+    #: The model, with its head for language.
     model: Any
+    #: The backend of its framework.
     backend: FollowsLanguageModels
+    #: The dtype of activations and cache; None for the model's own.
     dtype: str | None
+    #: The name in the report; None for the one that the backend finds.
     name: str | None
 
     @property

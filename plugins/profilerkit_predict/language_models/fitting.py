@@ -20,25 +20,22 @@ MOST_TRIED = 2**20
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """The bytes of one device, by what they are for.
+    """The bytes of one device, by what they are for."""
 
-    Attributes:
-        weights: Its share of the weights.
-        cache: Its share of the paged cache.
-        activations: Of one pass over at most ``prefill_tokens`` tokens; each device has all of them. None if they are
-            not known: then what is needed is more.
-        reserve: What is left free, for the framework, kernels and fragments.
-        capacity: What the device has; None if that is not known.
-        adapters: Its share of adapters.
-        drafter: Its share of the weights and the cache of what drafts tokens.
-    """
-
+    #: Its share of the weights.
     weights: int
+    #: Its share of the paged cache.
     cache: int
+    #: Of one pass over at most ``prefill_tokens`` tokens; each device has all of them. None if they are not known: then
+    #: what is needed is more.
     activations: int | None
+    #: What is left free, for the framework, kernels and fragments.
     reserve: int
+    #: What the device has; None if that is not known.
     capacity: int | None
+    #: Its share of adapters.
     adapters: int = 0
+    #: Its share of the weights and the cache of what drafts tokens.
     drafter: int = 0
 
     @property

@@ -38,22 +38,19 @@ _CHUNKED = ("llama4",)
 
 @dataclass(frozen=True, slots=True)
 class AttentionLayer:
-    """The attention of a layer.
+    """The attention of a layer."""
 
-    Attributes:
-        heads: The number of query heads.
-        kv_heads: The number of heads of keys and values, which are in the cache.
-        key_size: The elements of a key.
-        value_size: The elements of a value.
-        window: How many tokens it attends to at most; None for all.
-        is_chunked: Whether a token attends to those of its own chunk alone, which are ``window`` tokens.
-    """
-
+    #: The number of query heads.
     heads: int
+    #: The number of heads of keys and values, which are in the cache.
     kv_heads: int
+    #: The elements of a key.
     key_size: int
+    #: The elements of a value.
     value_size: int
+    #: How many tokens it attends to at most; None for all.
     window: int | None
+    #: Whether a token attends to those of its own chunk alone, which are ``window`` tokens.
     is_chunked: bool
 
 

@@ -60,27 +60,23 @@ def _sum_macs(operators: Iterable[OpRecord]) -> Counter[tuple[str, str]]:
 
 
 class Passes(NamedTuple):
-    """The operators of a prefill and of a step of one token after it, and what their work may follow.
+    """The operators of a prefill and of a step of one token after it, and what their work may follow."""
 
-    Attributes:
-        prefill: Those of the pass over the prompts.
-        decode: Those of the step.
-        batch: The sequences of both.
-        prompt: The tokens of each prompt.
-        windows: How many tokens a layer attends to, by its path or one around it; None for all.
-        strides: For how many tokens entries stand that are for several, in the cache or as an indexer makes them.
-        limits: How many entries a layer attends to at most, by its path or one around it, where an indexer chooses
-            them.
-        has_chunks: Whether windows are those of chunks; see `CacheLayer`.
-    """
-
+    #: Those of the pass over the prompts.
     prefill: Sequence[OpRecord]
+    #: Those of the step.
     decode: Sequence[OpRecord]
+    #: The sequences of both.
     batch: int
+    #: The tokens of each prompt.
     prompt: int
+    #: How many tokens a layer attends to, by its path or one around it; None for all.
     windows: Mapping[str, int | None]
+    #: For how many tokens entries stand that are for several, in the cache or as an indexer makes them.
     strides: tuple[int, ...] = ()
+    #: How many entries a layer attends to at most, by its path or one around it, where an indexer chooses them.
     limits: Mapping[str, int | None] = MappingProxyType({})
+    #: Whether windows are those of chunks; see `CacheLayer`.
     has_chunks: bool = False
 
 

@@ -24,40 +24,34 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class CacheTensor:
-    """A tensor in a cache that a model returned.
+    """A tensor in a cache that a model returned."""
 
-    Attributes:
-        path: Where it is in the cache: "layers.3.keys".
-        shape: Its sizes.
-        dtype: The name of its dtype: "bfloat16".
-        bytes: The bytes of its elements.
-        allocated_bytes: The bytes of the storage that it keeps alive, which may be larger; 0 if another tensor of the
-            cache counts that storage already.
-        window: How many tokens its layer attends to; None if that is not limited, or not known.
-    """
-
+    #: Where it is in the cache: "layers.3.keys".
     path: str
+    #: Its sizes.
     shape: tuple[int, ...]
+    #: The name of its dtype: "bfloat16".
     dtype: str
+    #: The bytes of its elements.
     bytes: int
+    #: The bytes of the storage that it keeps alive, which may be larger; 0 if another tensor of the cache counts that
+    #: storage already.
     allocated_bytes: int
+    #: How many tokens its layer attends to; None if that is not limited, or not known.
     window: int | None = None
 
 
 @dataclass(frozen=True)
 class CacheContents:
-    """The tensors of a cache after so many tokens of so many sequences.
+    """The tensors of a cache after so many tokens of so many sequences."""
 
-    Attributes:
-        context: The tokens of each sequence that the model has seen; of an encoder-decoder those of its decoder.
-        batch: The sequences.
-        tensors: The tensors; single numbers (counters, lengths) are left out.
-        source: The tokens that the encoder of an encoder-decoder has seen; None for others.
-    """
-
+    #: The tokens of each sequence that the model has seen; of an encoder-decoder those of its decoder.
     context: int
+    #: The sequences.
     batch: int
+    #: The tensors; single numbers (counters, lengths) are left out.
     tensors: tuple[CacheTensor, ...]
+    #: The tokens that the encoder of an encoder-decoder has seen; None for others.
     source: int | None = None
 
     @property
@@ -73,32 +67,29 @@ class CacheContents:
 
 @dataclass(frozen=True, slots=True)
 class CacheLayer:
-    """How one part of a cache grows; all bytes are for one sequence.
+    """How one part of a cache grows; all bytes are for one sequence."""
 
-    Attributes:
-        path: Where it is in the cache: "layers.3".
-        bytes_per_entry: The bytes of one entry: of a token, or of ``stride`` tokens; 0 for a state of constant size.
-        constant_bytes: The bytes that do not depend on the context, such as those of a state-space state.
-        window: How many tokens the layer attends to at most; None for all.
-        is_chunked: Whether these are chunks, as of Llama 4: a token attends to those of its own chunk, and not to the
-            last ones before it.
-        stride: How many tokens one entry is for: more than 1 where a model compresses them.
-        waits: Whether the entries are those tokens alone that wait until there are ``stride`` of them.
-        most_read: How many of its entries a step reads at most, as where an indexer chooses them; None for all.
-        heads: The heads of keys and values, which devices can share; 1 for latents, which each device has whole. None
-            for what any number of devices can share.
-        numbers: Of layers that are joined as one part, their numbers in the model; empty where they are not known.
-    """
-
+    #: Where it is in the cache: "layers.3".
     path: str
+    #: The bytes of one entry: of a token, or of ``stride`` tokens; 0 for a state of constant size.
     bytes_per_entry: int
+    #: The bytes that do not depend on the context, such as those of a state-space state.
     constant_bytes: int = 0
+    #: How many tokens the layer attends to at most; None for all.
     window: int | None = None
+    #: How many tokens one entry is for: more than 1 where a model compresses them.
     stride: int = 1
+    #: Whether the entries are those tokens alone that wait until there are ``stride`` of them.
     waits: bool = False
+    #: How many of its entries a step reads at most, as where an indexer chooses them; None for all.
     most_read: int | None = None
+    #: The heads of keys and values, which devices can share; 1 for latents, which each device has whole. None for what
+    #: any number of devices can share.
     heads: int | None = None
+    #: Whether these are chunks, as of Llama 4: a token attends to those of its own chunk, and not to the last ones
+    #: before it.
     is_chunked: bool = False
+    #: Of layers that are joined as one part, their numbers in the model; empty where they are not known.
     numbers: tuple[int, ...] = ()
 
     @property
@@ -144,17 +135,13 @@ class CacheLayer:
 
 @dataclass(frozen=True, slots=True)
 class CacheGrowth:
-    """What a model keeps of the tokens that it has seen.
+    """What a model keeps of the tokens that it has seen."""
 
-    Attributes:
-        parts: How each part of the cache grows.
-        contents: What the model's own cache held after the prompt, and after the step; empty where no code
-            was followed.
-        repeats: How often that cache holds each head of keys and values, as the library repeats them first.
-    """
-
+    #: How each part of the cache grows.
     parts: tuple[CacheLayer, ...]
+    #: What the model's own cache held after the prompt, and after the step; empty where no code was followed.
     contents: Sequence[CacheContents] = ()
+    #: How often that cache holds each head of keys and values, as the library repeats them first.
     repeats: int = 1
 
 

@@ -75,22 +75,19 @@ class InputKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class InputEncoder:
-    """What the encoder of a model makes of one image, or of one clip of sound.
+    """What the encoder of a model makes of one image, or of one clip of sound."""
 
-    Attributes:
-        kind: Which of both.
-        size: What it was followed with: "336 by 336 pixels".
-        tokens: How many tokens of the prompt that becomes.
-        macs: Its multiply-accumulates.
-        weights: The weights that it reads; they are among those of the model.
-        notes: What a reader of these numbers must know.
-    """
-
+    #: Which of both.
     kind: InputKind
+    #: What it was followed with: "336 by 336 pixels".
     size: str
+    #: How many tokens of the prompt that becomes.
     tokens: int
+    #: Its multiply-accumulates.
     macs: int
+    #: The weights that it reads; they are among those of the model.
     weights: tuple[WeightPart, ...]
+    #: What a reader of these numbers must know.
     notes: tuple[str, ...] = ()
 
 

@@ -56,27 +56,23 @@ class Law(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A part of the multiply-accumulates of a step, by the law that it follows.
+    """A part of the multiply-accumulates of a step, by the law that it follows."""
 
-    Attributes:
-        law: How they grow.
-        rate: Multiply-accumulates, of one sequence.
-        window: How many tokens are attended to at most; None for all.
-        is_chunked: Whether an engine attends to those of a token's own chunk of so many alone; see `CacheLayer`.
-        prefill_rate: Of `Law.SPLIT` alone; None for the others.
-        stride: Of how many tokens an entry is, of `Law.ENTRY`; 1 for the others.
-        most_attended: How many keys or entries a query attends to at most in an engine, where an indexer chooses them;
-            None for all.
-        is_causal: Of `Law.ENTRY`: whether the model's own code too computes no more than what a query sees.
-    """
-
+    #: How they grow.
     law: Law
+    #: Multiply-accumulates, of one sequence.
     rate: int
+    #: How many tokens are attended to at most; None for all.
     window: int | None = None
+    #: Of `Law.SPLIT` alone; None for the others.
     prefill_rate: Fraction | None = None
+    #: Of how many tokens an entry is, of `Law.ENTRY`; 1 for the others.
     stride: int = 1
+    #: How many keys or entries a query attends to at most in an engine, where an indexer chooses them; None for all.
     most_attended: int | None = None
+    #: Of `Law.ENTRY`: whether the model's own code too computes no more than what a query sees.
     is_causal: bool = False
+    #: Whether an engine attends to those of a token's own chunk of so many alone; see `CacheLayer`.
     is_chunked: bool = False
 
 
@@ -101,20 +97,17 @@ class Routing:
 
 @dataclass(frozen=True, slots=True)
 class MatrixShape:
-    """Matrices of products that are alike, of all layers: those beside which adapters stand.
+    """Matrices of products that are alike, of all layers: those beside which adapters stand."""
 
-    Attributes:
-        name: Their name in a layer: "q_proj".
-        rows: The features that they make.
-        columns: The features that they take.
-        count: How many there are; of experts, in how many layers.
-        routing: How tokens are sent to them; None for those that all tokens go through.
-    """
-
+    #: Their name in a layer: "q_proj".
     name: str
+    #: The features that they make.
     rows: int
+    #: The features that they take.
     columns: int
+    #: How many there are; of experts, in how many layers.
     count: int
+    #: How tokens are sent to them; None for those that all tokens go through.
     routing: Routing | None = None
 
     @property
@@ -130,45 +123,39 @@ class MatrixShape:
 
 @dataclass(frozen=True, slots=True)
 class WeightPart:
-    """Weights of one kind.
+    """Weights of one kind."""
 
-    Attributes:
-        kind: What they are for.
-        elements: All of its elements.
-        bytes: All of its bytes, as the checkpoint stores them.
-        dtype: The name of its dtype, or of the format that it is stored in: "bfloat16", "nvfp4", "Q4_K".
-        row_elements: The elements of a row of a table; None for other kinds.
-        routing: How tokens are sent to experts; None for other kinds.
-        layers: In how many layers.
-        read_in: Which passes read it.
-        is_shared: Whether it is of another model, for which this one drafts: it is read, and not stored again.
-    """
-
+    #: What they are for.
     kind: WeightKind
+    #: All of its elements.
     elements: int
+    #: All of its bytes, as the checkpoint stores them.
     bytes: int
+    #: The name of its dtype, or of the format that it is stored in: "bfloat16", "nvfp4", "Q4_K".
     dtype: str
+    #: The elements of a row of a table; None for other kinds.
     row_elements: int | None = None
+    #: How tokens are sent to experts; None for other kinds.
     routing: Routing | None = None
+    #: In how many layers.
     layers: int = 1
+    #: Which passes read it.
     read_in: ReadIn = ReadIn.ALL
+    #: Whether it is of another model, for which this one drafts: it is read, and not stored again.
     is_shared: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class ExecutionModel:
-    """How the numbers take the model to be run; every number of a language model names one.
+    """How the numbers take the model to be run; every number of a language model names one."""
 
-    Attributes:
-        name: "as written" (the operators that the model's own code runs) or "engine" (a serving engine).
-        library: The library that the code is from, with its version: "transformers 5.23.0".
-        attention: Its attention implementation: "sdpa"; None where no code was followed, as of a file.
-        experts: Its experts implementation; None for a model without experts.
-    """
-
+    #: "as written" (the operators that the model's own code runs) or "engine" (a serving engine).
     name: str
+    #: The library that the code is from, with its version: "transformers 5.23.0".
     library: str
+    #: Its attention implementation: "sdpa"; None where no code was followed, as of a file.
     attention: str | None = None
+    #: Its experts implementation; None for a model without experts.
     experts: str | None = None
 
     def __str__(self) -> str:
@@ -179,55 +166,49 @@ class ExecutionModel:
 
 @dataclass(frozen=True)
 class PassCounts:
-    """What one pass of a model took, as the trace of its own code has it.
+    """What one pass of a model took, as the trace of its own code has it."""
 
-    Attributes:
-        batch: Sequences.
-        new_tokens: New tokens of each.
-        cached_tokens: Tokens that the cache had before.
-        macs: Multiply-accumulates.
-        flops: Floating-point operations.
-        bytes_read: Bytes that the operators read, each on its own.
-        bytes_written: Bytes that they wrote.
-        activation_bytes: The most bytes that were alive at once, besides the weights and the cache.
-        operators: How many operators ran.
-        uncounted: Operators whose cost is not known, with their calls.
-    """
-
+    #: Sequences.
     batch: int
+    #: New tokens of each.
     new_tokens: int
+    #: Tokens that the cache had before.
     cached_tokens: int
+    #: Multiply-accumulates.
     macs: int
+    #: Floating-point operations.
     flops: int
+    #: Bytes that the operators read, each on its own.
     bytes_read: int
+    #: Bytes that they wrote.
     bytes_written: int
+    #: The most bytes that were alive at once, besides the weights and the cache.
     activation_bytes: int
+    #: How many operators ran.
     operators: int
+    #: Operators whose cost is not known, with their calls.
     uncounted: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class LatentAttention:
-    """The sizes of latent attention, which has a low-rank latent of keys and values in its cache.
+    """The sizes of latent attention, which has a low-rank latent of keys and values in its cache."""
 
-    Attributes:
-        layers: How many layers have it.
-        heads: Heads of each.
-        rank: The size of the latent.
-        rope: The size of the part of a key that is shared by all heads and has the position.
-        nope: The size of the rest of a key.
-        value: The size of a value.
-        most_attended: How many keys a query attends to at most, where an indexer chooses them; None for all.
-        index_bytes: The bytes that a token has in the cache beside the latents, in all layers: those of an indexer.
-    """
-
+    #: How many layers have it.
     layers: int
+    #: Heads of each.
     heads: int
+    #: The size of the latent.
     rank: int
+    #: The size of the part of a key that is shared by all heads and has the position.
     rope: int
+    #: The size of the rest of a key.
     nope: int
+    #: The size of a value.
     value: int
+    #: How many keys a query attends to at most, where an indexer chooses them; None for all.
     most_attended: int | None = None
+    #: The bytes that a token has in the cache beside the latents, in all layers: those of an indexer.
     index_bytes: int = 0
 
 
@@ -266,51 +247,42 @@ class GeneratedTokens:
 
 @dataclass(frozen=True, slots=True)
 class ModelSizes:
-    """The sizes of a model that its shares, its links and its limits follow from.
+    """The sizes of a model that its shares, its links and its limits follow from."""
 
-    Attributes:
-        longest_context: The most tokens that the model takes; None if it has no maximum.
-        width: The features of a token between layers; None if that is not known.
-        layers: How many layers there are; None if that is not known.
-        all_reduces_per_layer: The all-reduces of devices that cut a layer between them: after attention and after the
-            feed-forward part, or once where both run side by side, or a layer is one part.
-    """
-
+    #: The most tokens that the model takes; None if it has no maximum.
     longest_context: int | None = None
+    #: The features of a token between layers; None if that is not known.
     width: int | None = None
+    #: How many layers there are; None if that is not known.
     layers: int | None = None
+    #: The all-reduces of devices that cut a layer between them: after attention and after the feed-forward part, or
+    #: once where both run side by side, or a layer is one part.
     all_reduces_per_layer: int = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What the multiply-accumulates of a pass follow.
+    """What the multiply-accumulates of a pass follow."""
 
-    Attributes:
-        terms: Their parts, as the model's own code runs them.
-        latent: The sizes of latent attention; None for a model without it.
-        unrouted_macs: Those of a token for experts that it is not sent to, where a library runs all.
-    """
-
+    #: Their parts, as the model's own code runs them.
     terms: tuple[Term, ...]
+    #: The sizes of latent attention; None for a model without it.
     latent: LatentAttention | None = None
+    #: Those of a token for experts that it is not sent to, where a library runs all.
     unrouted_macs: int = 0
 
 
 @dataclass(frozen=True)
 class TracedPasses:
-    """The two passes that were traced: one over a prompt, and a step of one token for each sequence after it.
+    """The two passes that were traced: one over a prompt, and a step of one token for each sequence after it."""
 
-    Attributes:
-        prefill: What the pass over the prompt took.
-        decode: What the step took.
-        make_shapes: Returns ``shapes``; None where work follows no law of tokens and pairs.
-        make_traces: Returns ``traces``; None where they were not kept.
-    """
-
+    #: What the pass over the prompt took.
     prefill: PassCounts
+    #: What the step took.
     decode: PassCounts
+    #: Returns ``shapes``; None where work follows no law of tokens and pairs.
     make_shapes: Callable[[], StepShapes | None] | None = field(default=None, compare=False, repr=False)
+    #: Returns ``traces``; None where they were not kept.
     make_traces: Callable[[], tuple[ModelTrace, ModelTrace]] | None = field(default=None, compare=False, repr=False)
 
     @cached_property
@@ -326,46 +298,41 @@ class TracedPasses:
 
 @dataclass(frozen=True)
 class ModelFacts:
-    """All that is found out about a language model, without its values.
-
-    Attributes:
-        name: Its name.
-        execution: How its own code runs.
-        parameters: Distinct parameters.
-        weights: The weights, by kind and dtype.
-        dtype: The dtype of activations and cache: "bfloat16".
-        sizes: Its sizes.
-        work: What its multiply-accumulates follow.
-        cache: What it keeps of the tokens that it has seen.
-        architecture: Its class in transformers, or the architecture that a GGUF file names.
-        matrices: The matrices of its products.
-        traced: The passes that were traced; None where no code was followed, as of a GGUF file.
-        encoder_prompt: Of an encoder-decoder the tokens of the prompt that its encoder was traced with; None for a
-            decoder alone.
-        mtp_layer: A layer of its own that predicts a further token, as a model; None where its configuration has none,
-            and where the work of these layers is not known.
-        mtp_layer_count: How many such layers it has, which are taken to be alike.
-        unknown_storage: Why the bytes of the weights as the checkpoint stores them are not known; None if they are.
-        notes: What else a reader of the numbers must know.
-        notes_on_text: What a reader must know where all of a prompt is text.
-    """
+    """All that is found out about a language model, without its values."""
 
     name: str
+    #: How its own code runs.
     execution: ExecutionModel
+    #: Distinct parameters.
     parameters: int
+    #: The weights, by kind and dtype.
     weights: tuple[WeightPart, ...]
+    #: The dtype of activations and cache: "bfloat16".
     dtype: str
+    #: Its sizes.
     sizes: ModelSizes
+    #: What its multiply-accumulates follow.
     work: Work
+    #: What it keeps of the tokens that it has seen.
     cache: CacheGrowth
+    #: Its class in transformers, or the architecture that a GGUF file names.
     architecture: str
+    #: The matrices of its products.
     matrices: tuple[MatrixShape, ...] = ()
+    #: The passes that were traced; None where no code was followed, as of a GGUF file.
     traced: TracedPasses | None = None
+    #: Of an encoder-decoder the tokens of the prompt that its encoder was traced with; None for a decoder alone.
     encoder_prompt: int | None = None
+    #: A layer of its own that predicts a further token, as a model; None where its configuration has none, and where
+    #: the work of these layers is not known.
     mtp_layer: ModelFacts | None = None
+    #: How many such layers it has, which are taken to be alike.
     mtp_layer_count: int = 0
+    #: Why the bytes of the weights as the checkpoint stores them are not known; None if they are.
     unknown_storage: str | None = None
+    #: What else a reader of the numbers must know.
     notes: tuple[str, ...] = ()
+    #: What a reader must know where all of a prompt is text.
     notes_on_text: tuple[str, ...] = ()
 
     @property

@@ -21,20 +21,16 @@ _COLOURS = 10
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A term in a bar.
-
-    Attributes:
-        name: Its name.
-        seconds: Its seconds, as a text.
-        colour: The number of its colour in the style sheet, the same in all bars.
-        start: Where it begins, in percent of the longest bar.
-        width: How wide it is, in percent of the longest bar.
-    """
+    """A term in a bar."""
 
     name: str
+    #: Its seconds, as a text.
     seconds: str
+    #: The number of its colour in the style sheet, the same in all bars.
     colour: int
+    #: Where it begins, in percent of the longest bar.
     start: float
+    #: How wide it is, in percent of the longest bar.
     width: float
 
 

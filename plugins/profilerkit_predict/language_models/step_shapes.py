@@ -23,58 +23,49 @@ __all__ = ["AttentionShape", "ProductShape", "StepShapes", "TrafficShape", "find
 
 @dataclass(frozen=True, slots=True)
 class ProductShape:
-    """Products with weights that are alike.
+    """Products with weights that are alike."""
 
-    Attributes:
-        law: That of all new tokens, or of the last one of each sequence.
-        rows: Rows of the output for one token.
-        columns: Columns of the output.
-        depth: Multiply-accumulates for each element of the output.
-        dtype: The name of their dtype.
-        count: How many there are.
-        is_experts: Whether they are of experts, whose rows are divided over the experts that are chosen.
-    """
-
+    #: That of all new tokens, or of the last one of each sequence.
     law: Law
+    #: Rows of the output for one token.
     rows: int
+    #: Columns of the output.
     columns: int
+    #: Multiply-accumulates for each element of the output.
     depth: int
+    #: The name of their dtype.
     dtype: str
+    #: How many there are.
     count: int = 1
+    #: Whether they are of experts, whose rows are divided over the experts that are chosen.
     is_experts: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class AttentionShape:
-    """Attention of layers that are alike, which an engine runs as one fused operator each.
+    """Attention of layers that are alike, which an engine runs as one fused operator each."""
 
-    Attributes:
-        pairs: The multiply-accumulates of one layer, which follow pairs of a query and a key.
-        columns: The size of a head's output.
-        dtype: The name of their dtype.
-        count: In how many layers.
-    """
-
+    #: The multiply-accumulates of one layer, which follow pairs of a query and a key.
     pairs: Term
+    #: The size of a head's output.
     columns: int
+    #: The name of their dtype.
     dtype: str
+    #: In how many layers.
     count: int = 1
 
 
 @dataclass(frozen=True, slots=True)
 class TrafficShape:
-    """Operators without products that are alike, after fusion.
+    """Operators without products that are alike, after fusion."""
 
-    Attributes:
-        family: The family of traffic: "normalization".
-        token_bytes: Bytes that one of them moves for each new token.
-        dtype: The name of their dtype.
-        count: How many there are.
-    """
-
+    #: The family of traffic: "normalization".
     family: str
+    #: Bytes that one of them moves for each new token.
     token_bytes: float
+    #: The name of their dtype.
     dtype: str
+    #: How many there are.
     count: int = 1
 
 

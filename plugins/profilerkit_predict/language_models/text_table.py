@@ -31,18 +31,15 @@ _WIDTH = 80
 
 
 class TextTable(NamedTuple):
-    """A table of texts.
+    """A table of texts."""
 
-    Attributes:
-        title: Its title.
-        headings: The titles of its columns; empty ones for a table of names and values.
-        rows: Its rows.
-        detail: What stands behind the title; links to the table leave it out.
-    """
-
+    #: Its title.
     title: str
+    #: The titles of its columns; empty ones for a table of names and values.
     headings: Sequence[str]
+    #: Its rows.
     rows: Sequence[tuple[str, ...]]
+    #: What stands behind the title; links to the table leave it out.
     detail: str = ""
 
     @property

@@ -36,23 +36,20 @@ _MOST_RANKS = 2**20
 
 @dataclass(frozen=True, eq=False)
 class RankModel:
-    """One rank's share of a model on a mesh: how the model is built, and how it is spread.
+    """One rank's share of a model on a mesh: how the model is built, and how it is spread."""
 
-    Attributes:
-        build: A function that returns the model, or a text for a model loader.
-        mesh: The sizes of the mesh's dimensions by name, the outermost first.
-        parallelize: A function of the model and the mesh that spreads it, the text ``file.py:name`` of one, the name of
-            a scheme, or settings of the framework's. None: the model is on every rank as it is.
-        rank: The number of the rank, from 0.
-        passes: Of how many passes the gradients are added up in a step.
-        trust: Whether a file that may run code is loaded.
-    """
-
+    #: A function that returns the model, or a text for a model loader.
     build: Any
+    #: The sizes of the mesh's dimensions by name, the outermost first.
     mesh: Mapping[str, int]
+    #: A function of the model and the mesh that spreads it, the text ``file.py:name`` of one, the name of a scheme, or
+    #: settings of the framework's. None: the model is on every rank as it is.
     parallelize: Any = None
+    #: The number of the rank, from 0.
     rank: int = 0
+    #: Of how many passes the gradients are added up in a step.
     passes: int = 1
+    #: Whether a file that may run code is loaded.
     trust: bool = False
 
     @property

@@ -28,20 +28,17 @@ _UNKNOWN_NETWORK = "the network between nodes, which is not known (give its byte
 
 @dataclass(frozen=True)
 class Links:
-    """What connects the devices of a mesh whose ranks are numbered through the nodes.
+    """What connects the devices of a mesh whose ranks are numbered through the nodes."""
 
-    Attributes:
-        mesh: The sizes of the mesh's dimensions by name, the outermost first.
-        rank: The rank.
-        link: Bytes per second from a device to others of its node, in one direction.
-        network: Bytes per second from a device to other nodes; None if not known.
-        ranks_per_node: How many devices a node has.
-    """
-
+    #: The sizes of the mesh's dimensions by name, the outermost first.
     mesh: Mapping[str, int]
+    #: The rank.
     rank: int
+    #: Bytes per second from a device to others of its node, in one direction.
     link: float
+    #: Bytes per second from a device to other nodes; None if not known.
     network: float | None
+    #: How many devices a node has.
     ranks_per_node: int
 
     def count_partners(self, collective: Collective) -> tuple[int, int]:

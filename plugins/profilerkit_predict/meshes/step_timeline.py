@@ -82,16 +82,13 @@ class Slice(NamedTuple):
 
 @dataclass(frozen=True)
 class StepTimeline:
-    """When each task of a rank's step runs.
+    """When each task of a rank's step runs."""
 
-    Attributes:
-        title: Which rank of which model it is, and on which device.
-        slices: The tasks in time.
-        notes: What a reader must know besides, such as dimensions of the mesh over which nothing is exchanged.
-    """
-
+    #: Which rank of which model it is, and on which device.
     title: str
+    #: The tasks in time.
     slices: tuple[Slice, ...]
+    #: What a reader must know besides, such as dimensions of the mesh over which nothing is exchanged.
     notes: tuple[str, ...]
 
     @property

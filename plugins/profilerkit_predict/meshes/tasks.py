@@ -28,20 +28,17 @@ _BRINGING = ("all-gather", "broadcast", "receive")
 
 @dataclass
 class Task:
-    """A part of a step.
+    """A part of a step."""
 
-    Attributes:
-        layer: The path of the layer; empty for the model itself.
-        phase: "forward", "backward" or "update".
-        operators: The work.
-        collective: What is exchanged; None for work.
-        after: The numbers of the tasks that it waits for.
-    """
-
+    #: The path of the layer; empty for the model itself.
     layer: str
+    #: "forward", "backward" or "update".
     phase: str
+    #: The work.
     operators: tuple[OpRecord, ...] = ()
+    #: What is exchanged; None for work.
     collective: Collective | None = None
+    #: The numbers of the tasks that it waits for.
     after: list[int] = field(default_factory=list)
 
     @property

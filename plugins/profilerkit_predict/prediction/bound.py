@@ -18,14 +18,11 @@ __all__ = ["Bound", "compulsory_bytes", "compute_bound", "count_bytes", "may_use
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """Seconds that no run on the device can be faster than.
+    """Seconds that no run on the device can be faster than."""
 
-    Attributes:
-        products: Seconds of all products at the dense peaks of their dtypes.
-        traffic: Seconds of the compulsory bytes at the bandwidth of the memory; None if that is not known.
-    """
-
+    #: Seconds of all products at the dense peaks of their dtypes.
     products: float
+    #: Seconds of the compulsory bytes at the bandwidth of the memory; None if that is not known.
     traffic: float | None
 
     @property

@@ -23,18 +23,15 @@ _MOSTLY_DISPATCH = 1.5
 
 
 class TimedRegion(NamedTuple):
-    """One region with its seconds on the device.
+    """One region with its seconds on the device."""
 
-    Attributes:
-        layer: The path of the layer of its first operator.
-        seconds: The seconds of the device.
-        binds: What decides them: "products", "traffic" or "dispatch".
-        host_seconds: What the host takes to hand its operators over to a device of its own.
-    """
-
+    #: The path of the layer of its first operator.
     layer: str
+    #: The seconds of the device.
     seconds: float
+    #: What decides them: "products", "traffic" or "dispatch".
     binds: str
+    #: What the host takes to hand its operators over to a device of its own.
     host_seconds: float
 
 
@@ -48,18 +45,15 @@ class _TableTime(NamedTuple):
 
 @dataclass(frozen=True)
 class CalibratedTimes:
-    """Tells times by a calibration.
+    """Tells times by a calibration."""
 
-    Attributes:
-        calibration: The calibration.
-        device: The name of its device, for messages.
-        dtype: The dtype that all products run in; None for that in the trace.
-        compiled: Whether operators run as a compiled graph.
-    """
-
+    #: The calibration.
     calibration: Calibration
+    #: The name of its device, for messages.
     device: str
+    #: The dtype that all products run in; None for that in the trace.
     dtype: str | None
+    #: Whether operators run as a compiled graph.
     compiled: bool
 
     def time_region(self, region: Region) -> TimedRegion:

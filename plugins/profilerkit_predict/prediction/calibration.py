@@ -39,18 +39,14 @@ def name_phase(phase: str, compiled: bool) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """A small network that was run and predicted: its name, family and phase, and the ratio of both times.
-
-    Attributes:
-        name: Its name.
-        family: Its family: "convolutional".
-        phase: "forward" or "training", with ", compiled" for a compiled network.
-        ratio: Measured seconds over predicted ones.
-    """
+    """A small network that was run and predicted: its name, family and phase, and the ratio of both times."""
 
     name: str
+    #: Its family: "convolutional".
     family: str
+    #: "forward" or "training", with ", compiled" for a compiled network.
     phase: str
+    #: Measured seconds over predicted ones.
     ratio: float
 
     @property

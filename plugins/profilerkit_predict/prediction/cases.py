@@ -14,93 +14,77 @@ __all__ = ["CalibrationCase", "CalibrationNetwork", "CompiledSeconds", "HostSeco
 
 @dataclass(frozen=True)
 class OperatorCall:
-    """What one operator is measured by.
+    """What one operator is measured by."""
 
-    Attributes:
-        call: Runs it once, and returns when the device is done. For a device that works while the host goes on, such as
-            a GPU, it is a `Run`, whose ``seconds`` are those of the device alone for one operator.
-        model: A model that does the same and nothing else: the backend's trace of it tells the kind, sizes and work.
-        inputs: What ``model`` is called with.
-        host_seconds: Returns what the host takes to hand one operator to such a device. It is called after ``call`` was
-            measured, which is when this becomes known.
-    """
-
+    #: Runs it once, and returns when the device is done. For a device that works while the host goes on, such as a GPU,
+    #: it is a `Run`, whose ``seconds`` are those of the device alone for one operator.
     call: Callable[[], object] | Run
+    #: A model that does the same and nothing else: the backend's trace of it tells the kind, sizes and work.
     model: Any
+    #: What ``model`` is called with.
     inputs: ModelInputs
+    #: Returns what the host takes to hand one operator to such a device. It is called after ``call`` was measured,
+    #: which is when this becomes known.
     host_seconds: Callable[[], float] = lambda: 0.0
 
 
 @dataclass(frozen=True)
 class CalibrationCase:
-    """One operator at one shape.
+    """One operator at one shape."""
 
-    Attributes:
-        name: What it is, for messages: "attention (8, 12, 197, 64) in float32". Cases with the same first word are
-            alike.
-        make: Makes the operator's tensors, and returns what it is measured by. It is called when the operator's turn
-            comes, so that tensors of operators for which there is no time are never made.
-        is_gradient: Whether the call computes gradients: those of the one operator of the model, which have twice the
-            multiply-accumulates of that operator.
-    """
-
+    #: What it is, for messages: "attention (8, 12, 197, 64) in float32". Cases with the same first word are alike.
     name: str
+    #: Makes the operator's tensors, and returns what it is measured by. It is called when the operator's turn comes, so
+    #: that tensors of operators for which there is no time are never made.
     make: Callable[[], OperatorCall]
+    #: Whether the call computes gradients: those of the one operator of the model, which have twice the
+    #: multiply-accumulates of that operator.
     is_gradient: bool = False
 
 
 @dataclass(frozen=True)
 class HostSeconds:
-    """What the host takes besides the operators themselves.
+    """What the host takes besides the operators themselves."""
 
-    Attributes:
-        layer_call: Seconds for the call of one layer.
-        view_call: Seconds for an operator that moves no bytes, such as a transposition.
-        gradient_call: Seconds that automatic differentiation takes for each operator of a backward pass.
-        backward_call: Seconds that it takes to start a backward pass.
-        compiled: What it takes for compiled graphs; None if that was not measured.
-        operator_call: Seconds for handing one operator to a device such as a GPU; 0 where the host runs operators.
-    """
-
+    #: Seconds for the call of one layer.
     layer_call: float
+    #: Seconds for an operator that moves no bytes, such as a transposition.
     view_call: float = 0.0
+    #: Seconds that automatic differentiation takes for each operator of a backward pass.
     gradient_call: float = 0.0
+    #: Seconds that it takes to start a backward pass.
     backward_call: float = 0.0
+    #: What it takes for compiled graphs; None if that was not measured.
     compiled: CompiledSeconds | None = None
+    #: Seconds for handing one operator to a device such as a GPU; 0 where the host runs operators.
     operator_call: float = 0.0
 
 
 @dataclass(frozen=True)
 class CompiledSeconds:
-    """What the host takes for compiled graphs.
+    """What the host takes for compiled graphs."""
 
-    Attributes:
-        graph_call: Seconds for the call of a graph.
-        graph_weight: Seconds for each weight of it, which is checked and passed on.
-        step_call: Seconds for the calls of the graphs of a training step.
-        step_weight: Seconds for each trainable weight of it, its gradient's assignment among them.
-        kernel_call: Seconds for the call of a kernel that the compiler generated.
-    """
-
+    #: Seconds for the call of a graph.
     graph_call: float
+    #: Seconds for each weight of it, which is checked and passed on.
     graph_weight: float
+    #: Seconds for the calls of the graphs of a training step.
     step_call: float
+    #: Seconds for each trainable weight of it, its gradient's assignment among them.
     step_weight: float
+    #: Seconds for the call of a kernel that the compiler generated.
     kernel_call: float
 
 
 @dataclass(frozen=True)
 class CalibrationNetwork:
-    """A small network that is both predicted and run, to know how well the tables add up.
+    """A small network that is both predicted and run, to know how well the tables add up."""
 
-    Attributes:
-        name: Its name in the file of the device.
-        family: Networks that are alike, of which all families have one measured first: "convolutional", "transformer".
-        model: The model.
-        inputs: What it is called with.
-    """
-
+    #: Its name in the file of the device.
     name: str
+    #: Networks that are alike, of which all families have one measured first: "convolutional", "transformer".
     family: str
+    #: The model.
     model: Any
+    #: What it is called with.
     inputs: ModelInputs

@@ -144,20 +144,17 @@ def is_free(operator: OpRecord) -> bool:
 
 
 class ProductSizes(NamedTuple):
-    """The sizes of a product, as far as its first output and its count tell them; none is less than 1.
+    """The sizes of a product, as far as its first output and its count tell them; none is less than 1."""
 
-    Attributes:
-        batch: How many matrices a batched product or a recurrent layer has; 1 for others. Convolutions have their
-            multiply-accumulates for each value that is read or written in its place: of those with the same rows,
-            columns and depth, that is greater for larger kernels.
-        rows: Rows of the output of each; of recurrent layers, which are taken to have the batch first, the steps.
-        columns: The channels of an image, or else the last dimension of the output.
-        depth: Multiply-accumulates for each element of the output.
-    """
-
+    #: How many matrices a batched product or a recurrent layer has; 1 for others. Convolutions have their
+    #: multiply-accumulates for each value that is read or written in its place: of those with the same rows, columns
+    #: and depth, that is greater for larger kernels.
     batch: int
+    #: Rows of the output of each; of recurrent layers, which are taken to have the batch first, the steps.
     rows: int
+    #: The channels of an image, or else the last dimension of the output.
     columns: int
+    #: Multiply-accumulates for each element of the output.
     depth: int
 
 
