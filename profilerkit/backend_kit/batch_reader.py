@@ -1,4 +1,4 @@
-"""Reads the batches of a data split: what a model is called with, what is expected of it, and how many samples."""
+"""Reads the batches of a data split: the inputs of a model, the targets, and the number of samples."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from .program_parts import Fork
 
 __all__ = ["HANDING_ON", "count_first", "count_one", "make_choices"]
 
-#: The operator that returns the values of one body as those of another: they share their buffers.
+#: The operator that returns the values of one body as the values of another body: both share the buffers.
 HANDING_ON = "Identity"
 
 V = TypeVar("V", bound=Numbered)
@@ -29,15 +29,15 @@ def count_one(
     hand_on: Callable[[V, V], Any],
     choose: Callable[[Sequence[W], str], list[Any]],
 ) -> W:
-    """Return the work of an operator that runs one of several bodies: that of one of them, and how the others differ.
+    """Return the work of an operator that runs one of several bodies: the work of one body, and how the others differ.
 
-    What is not counted is named for all bodies.
+    Uncounted operators of all bodies are named.
 
     Args:
         counted: The body that is counted.
-        others: The bodies that may run instead; they return their values as those of the counted one.
+        others: The bodies that may run instead; each returns its values as the values of the counted body.
         reason: Why it is not known which one runs, and which one is counted.
-        hand_on: Makes an operator that returns one value as another one, in the same buffer.
+        hand_on: Makes an operator that returns one value as another value, in the same buffer.
         choose: Returns the choices of the work of all bodies, the counted one first, for that reason.
     """
     works = [counted.work, *(body.work for body in others)]
@@ -84,11 +84,11 @@ def _pair_results(counted: Body[W, V], other: Body[W, V]) -> list[tuple[V, V]] |
 
 
 def count_first(first: Body[Work, G], second: Body[Work, G], node: int, path: str, reason: str) -> Work:
-    """Return the work of an operator that runs one of two bodies: that of the first, and how the second one differs.
+    """Return the work of an operator that runs one of two bodies: the work of the first, and how the second differs.
 
     Args:
         first: The body that is counted.
-        second: The body that may run instead; it returns its values as those of the first.
+        second: The body that may run instead; it returns its values as the values of the first.
         node: The index of the node of the model's own graph that the operator comes from.
         path: The path of the operator's layer.
         reason: Why it is not known which one runs, and which one is counted.

@@ -14,7 +14,7 @@ __all__ = ["Ran", "count_unsized", "find_viewed", "measure_live_bytes"]
 
 
 class Ran(Protocol):
-    """An operator that ran: what it reads, and what it makes."""
+    """An operator that ran: the values that it reads, and the values that it makes."""
 
     @property
     def inputs(self) -> Sequence[GraphValue]: ...
@@ -59,8 +59,8 @@ def measure_live_bytes(
 def find_viewed(op: Executed, views: Container[str]) -> dict[int, int]:
     """Return the value whose buffer an operator's output shares, by the output's number; nothing if it has its own.
 
-    What is handed on stays in its buffer, also in place of a value of another size. Another operator whose output has
-    another size has copied, or converted. What is computed is no view either, as by a dropout that trains.
+    An operator that hands a value on leaves it in its buffer, even if its output has another size. Any other operator
+    whose output has another size makes a copy. An operator that computes, such as dropout in training, makes no view.
     """
     if not op.inputs or not op.outputs:
         return {}

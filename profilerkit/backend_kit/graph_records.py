@@ -31,12 +31,12 @@ def list_reads_by_number(
     inputs: Iterable[int],
     hidden: Container[int] = (),
 ) -> list[tuple[int, ...]]:
-    """Return for each operator that reports show the operators whose results it reads, as `OpRecord.reads` has them.
+    """Return for each operator in reports the operators whose results it reads, in the form of `OpRecord.reads`.
 
     Args:
-        steps: The numbers of the values that each operator reads, and of those that it makes, in the order of running.
+        steps: The numbers of the values that each operator reads and makes, in the order of execution.
         inputs: The numbers of the values that the call gives.
-        hidden: The places of operators that reports do not show: what they hand on is of those before them.
+        hidden: The places of operators that reports leave out: they pass on values of the operators before them.
     """
     makers: dict[int, tuple[int, ...]] = dict.fromkeys(inputs, (-1,))
     reads: list[tuple[int, ...]] = []
@@ -60,7 +60,7 @@ def make_record(
     is_masked: bool = False,
     multiplied: str | None = None,
 ) -> OpRecord:
-    """Return what reports say of one operator, in a call of a layer; the other arguments are fields of `OpRecord`.
+    """Return the record of one operator in a call of a layer; the other arguments are fields of `OpRecord`.
 
     ``multiplied`` is the dtype that a product multiplies where its inputs and outputs do not tell.
     """

@@ -1,8 +1,7 @@
-"""What runs when a graph of operators runs.
+"""The operators that a graph executes, in their order.
 
-A backend that goes over a graph in its order notes each operator as `Executed` in a `Work`, with the loops and
-branches around it; `graph_branches` makes one `Work` of those of several branches, and `graph_traces.trace_work` makes
-the trace of it.
+A backend walks over a graph and adds each operator as `Executed` to a `Work`, with the loops and branches around it.
+`graph_branches` joins the `Work` of several branches to one, and `graph_traces.trace_work` makes the trace of it.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ V = TypeVar("V", bound=Numbered)
 
 @dataclass(eq=False)
 class Executed:
-    """One operator that a walk came by, in the order of execution.
+    """One operator of a graph, in the order of execution.
 
     Attributes:
         operator: Its name: "Conv", "com.microsoft::Gelu".
@@ -63,9 +62,9 @@ class Executed:
         times: How many times it runs.
         macs: Multiply-accumulates of all its runs together.
         flops: Floating-point operations of all its runs together.
-        missing: What is not counted of it, in words; empty where all is.
-        is_masked: Whether it is attention of which a mask takes scores away.
-        product_dtype: The dtype that a product multiplies where its inputs and outputs do not tell; otherwise None.
+        missing: The work that is not counted, in words; empty if all is counted.
+        is_masked: Whether it is attention with a mask that takes scores away.
+        product_dtype: The dtype of the factors of a product if inputs and outputs do not show it; otherwise None.
     """
 
     operator: str
@@ -81,7 +80,7 @@ class Executed:
 
 
 class Countable(Protocol):
-    """An operator with its work in all of its runs, and what is not counted of it, in words."""
+    """An operator with the work of all its runs, and the work that is not counted, in words."""
 
     times: int
     macs: int
@@ -147,7 +146,7 @@ class RunningOrder(Generic[Op, C]):
 
 @dataclass
 class Work(RunningOrder[Executed, Choice]):
-    """What runs when a graph runs, and what is known of it only while it runs."""
+    """The operators that a graph executes, and the facts that are known only during the walk."""
 
     def as_branch(self, path: str) -> Branch:
         """Return it as one side of a choice, all of it in the layer at this path."""

@@ -102,7 +102,7 @@ def describe_untested(backend: str) -> str:
 
 
 def _is_within(numbers: tuple[int, ...], oldest: tuple[int, ...], newest: tuple[int, ...]) -> bool:
-    """Return whether a release is one of those from the oldest to the newest, which stand for all their patches too.
+    """Return whether a release is between the oldest and the newest; each stands for all its patch releases.
 
     >>> _is_within((0, 2, 5), (0, 1), (0, 2)), _is_within((0, 3), (0, 1), (0, 2))
     (True, False)

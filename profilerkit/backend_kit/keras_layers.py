@@ -1,6 +1,6 @@
-"""What layers and models of Keras hold, and Keras' state: read by Keras' private names.
+"""The contents of Keras layers and models, and Keras' own state, read by Keras' private names.
 
-Those that several backends need are here, and nowhere else in profilerkit; those of one backend are in its ``compat``.
+Private names that several backends need are here and nowhere else; those of one backend are in its ``compat``.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def list_own_variables(layer: Any) -> list[Any]:
 
 
 def read_variable_value(variable: Any) -> Any:
-    """Return what a variable of Keras holds now, in its own dtype, whatever scope is open; None before it has a value.
+    """Return the present value of a Keras variable, in its own dtype, whatever scope is open; None if it has none yet.
 
     On torch and JAX that is an array, on TensorFlow a variable of TensorFlow.
     """
@@ -169,7 +169,7 @@ def collect_without_values() -> Iterator[list[Any]]:
     try:
         with sys.modules["keras"].StatelessScope(initialize_variables=False):
             yield made
-    finally:  # Keras makes the values of those that are listed at the end of another scope
+    finally:  # Keras makes the values of listed variables at the end of another scope
         listed = read_keras_attribute(_WITHOUT_VALUES) or []
         made += [variable for variable in listed if id(variable) not in before]
         listed[:] = [variable for variable in listed if id(variable) in before]

@@ -28,7 +28,7 @@ def is_quantization_data(variable: Any) -> bool:
 
 
 def find_quantization_data(variables: Iterable[Any]) -> list[Any]:
-    """Return the scales, zero points and histories among variables that Keras made, of which the layers are not known.
+    """Return the scales, zero points and histories among variables of Keras whose layers are not known.
 
     A name such as ``kernel_scale`` is one if the same layer has a kernel of integers, or a history of float8.
     """
@@ -60,9 +60,9 @@ def list_packed_variables(layer: Any) -> Iterator[tuple[Any, int]]:
 
 
 def _count_unpacked(layer: Any, name: str, stored: tuple[int, ...]) -> int:
-    """Return how many numbers a packed variable stands for; the number stored where its layer does not record it.
+    """Return how many numbers a packed variable stands for; the number stored if its layer does not record it.
 
-    ``stored`` is its shape. What a layer records may be of another of its variables: it must fit the number stored.
+    ``stored`` is its shape. A layer may record the number of another variable: it must fit the number stored.
     """
     count = math.prod(stored)
     return next((size for size in _list_recorded_sizes(layer, name, stored) if count <= size <= 2 * count), count)

@@ -1,4 +1,4 @@
-"""The weights and states of a layer of Keras itself, without those of the layers inside of it."""
+"""The weights and states of a Keras layer itself, without the layers inside it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = [
     "name_own_weights",
 ]
 
-#: Classes of Keras whose own ``build`` makes no weights; nor does that of a layer which merges others.
+#: Classes of Keras whose own ``build`` makes no weights. Neither does ``build`` of the layers that merge inputs.
 _PLAIN = ("Layer", "Model", "Sequential", "Functional")
 
 

@@ -114,7 +114,7 @@ def bind_inputs(declared: Sequence[Declared], inputs: ModelInputs) -> dict[str, 
 
 
 def _suspect_constant(missing: Declared, declared: Sequence[Declared]) -> str:
-    """Return the end of an error that says what an input without a batch may be, where others have one."""
+    """Return the end of an error message: what an input without a batch may be if other inputs have one."""
 
     def is_fixed(value: Declared) -> bool:
         return value.dims is not None and all(isinstance(size, int) for size in value.dims)

@@ -52,23 +52,23 @@ PerElements: TypeAlias = Callable[[int], Cost]
 
 
 class Price(NamedTuple):
-    """The cost of a call, and what is not counted of it, in words: empty where all is counted."""
+    """The cost of a call, and the work that is not counted, in words: empty if all is counted."""
 
     cost: Cost
     missing: str = ""
 
 
 class OperatorCosts:
-    """What the operators of a framework cost, by name.
+    """The costs of the operators of a framework, by name.
 
     An operator is registered in one of four ways: with a formula of its own, as free, as element-wise, or as a
-    reduction. A formula of its own stands before the others, so that users and plugins can replace what a backend
-    registers.
+    reduction. A formula of its own comes before the other three, so that users and plugins can replace the cost that a
+    backend registers.
 
     Args:
         registry: Keeps the operators' own formulas. Make it with ``called_with={"operator": CallForm(("call",))}``: it
             then refuses a formula that cannot be called with one `OperatorCall`.
-        example: The name of an operator, for the message to a user who registers a formula for what is no name.
+        example: The name of an operator, for the message to a user who registers a formula without a name.
 
     Attributes:
         registry: The operators' own formulas.
@@ -191,7 +191,7 @@ class OperatorCosts:
             return None
 
     def price(self, call: OperatorCall) -> Price:
-        """Return the cost of one call, or what is not counted of it.
+        """Return the cost of one call, with the work that is not counted.
 
         Raises `CostFormulaError` as `cost` does.
         """

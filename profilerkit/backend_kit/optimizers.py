@@ -20,7 +20,7 @@ __all__ = ["OPTIMIZERS", "OptimizerBytes", "OptimizerState", "optimizer_bytes"]
 class OptimizerBytes(NamedTuple):
     """The bytes that an optimizer stores between steps, and those that it allocates while it updates the weights.
 
-    ``missing`` says, in words, what of them is not known and left out; it is empty if nothing is.
+    ``missing`` names, in words, the bytes that are unknown and left out; it is empty if there are none.
     """
 
     state: int

@@ -1,7 +1,7 @@
 """Private names of a framework, which its next release may not have: all are read here, by their path.
 
-Each backend has one place that uses this, ``compat``, which says what each name is for and what happens without it:
-there is another way to the same numbers, or a note, or an error.
+Only the ``compat`` of each backend uses this. It says what each private name is for, and what replaces a missing one:
+another way to the same numbers, a note, or an error.
 """
 
 from __future__ import annotations

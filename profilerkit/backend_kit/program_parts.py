@@ -40,9 +40,9 @@ class Loop(Generic[Op]):
 
 @dataclass(eq=False)
 class Hold(Generic[Op]):
-    """What keeps values alive until here: an operator that reads them, and is not counted.
+    """A part that keeps values alive until here: like an operator that reads them, but it is not counted.
 
-    A branch or loop has one at its beginning, with all that it is given: also what only the other branch would read.
+    Each branch or loop begins with one, for all values that it is given, even those that only the other branch reads.
     """
 
     op: Op
@@ -50,13 +50,13 @@ class Hold(Generic[Op]):
 
 @dataclass(eq=False)
 class Fork(Generic[Op]):
-    """Where one of several sides runs, and nobody knows which.
+    """A place where one of several branches (sides) runs, and it is not known which.
 
     Attributes:
-        sides: The parts of each side; those of the first one are counted.
+        sides: The parts of each side; the first side is counted.
         reason: What is not known, and what is counted instead.
-        is_alike: Whether each side makes the values that follow from the first one. If not, nothing is known of the
-            bytes alive behind it.
+        is_alike: Whether each side makes values like those of the first side. If not, the bytes alive behind the fork
+            are not known.
     """
 
     sides: Sequence[Parts[Op]]
@@ -70,11 +70,11 @@ Taken: TypeAlias = Mapping[Fork[Any], int]
 
 
 class Program(NamedTuple):
-    """The operators of a program one after the other.
+    """The operators of a program in one sequence.
 
     Attributes:
-        operators: All of them, also those that are not counted.
-        loops: The range of operators of each loop, from the first one to the one behind the last.
+        operators: All operators, with those that are not counted.
+        loops: The range of operators of each loop, as (start, end).
         holds: The indices of the operators that are not counted.
     """
 

@@ -1,8 +1,7 @@
-"""Times of a graph that a runtime has rewritten: nodes that ran, with the written operators that each stands for.
+"""Times of a graph that a runtime has rewritten: the nodes that ran, and the operators of the file behind each.
 
-A backend of a format makes a `RanNode` of each node of the graph as run, and these functions make times by operator and
-by layer of all of them (`RanGraph`). What the runtime has fused of several layers is timed in the one with the most of
-its arithmetic.
+A backend makes a `RanNode` of each node of the graph as run; these functions sum all nodes (`RanGraph`) by operator and
+by layer. The time of a node that is fused of several layers belongs to the layer with most of its arithmetic.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ class RanNode:
 
     Attributes:
         name: Its name in that graph.
-        operator: Its operator, as the runtime calls it.
-        layer: The path of the layer that its time belongs to: of the operator that it mainly does the work of.
+        operator: The runtime's name of its operator.
+        layer: The path of the layer that its time belongs to: the layer with most of its work.
         others: The paths of further layers whose work it does, because the runtime has fused them.
         called: The operators of the static trace whose work it does, inside a call that has no name of its own.
         seconds: Its seconds in each pass.
@@ -134,7 +133,7 @@ def time_layers(ran: RanGraph) -> tuple[LayerTime, ...]:
 
 
 def explain_fusions(path: str, nodes: Sequence[RanNode]) -> str:
-    """Return what of a layer's time is another's, and what of its work is timed elsewhere; empty for neither."""
+    """Return in words what of a layer's time belongs to other layers, and which of its work is timed elsewhere."""
     guests = dict.fromkeys(other for node in nodes if node.layer == path for other in node.others)
     hosts = dict.fromkeys(node.layer for node in nodes if path in node.others)
     parts = []

@@ -1,13 +1,13 @@
-"""How many samples the inputs of a model are, where their first dimension need not be the batch.
+"""The number of samples in the inputs of a model, whose first dimension need not be the batch.
 
 Convolutions take one sample without a batch dimension, and recurrent and attention layers may have time first. The
-first call of such a layer in a trace decides. It tells something if the layer takes
+first call of such a layer in a trace decides. It is evidence if the layer takes
 
 - an input of the model as it is, or the features made of it;
 - a batch that the model has made of one sample: ``x.unsqueeze(0)``;
 - a batch that the model has made of a list of samples, as detectors take images.
 
-What has been reshaped or transposed otherwise says nothing about the inputs.
+Tensors that were reshaped or transposed in another way are no evidence.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def count_samples(trace: ModelTrace, layouts: Mapping[str, InputLayout], shapes:
 
 
 def _list_calls(trace: ModelTrace) -> Iterator[tuple[str, Sequence[TensorInfo]]]:
-    """Yield the path of a layer and what it takes, for each call that has operators of its own, in their order."""
+    """Yield the path and the inputs of a layer for each call that has operators of its own, in the order of calls."""
     taken = {(layer.path, index): call.inputs for layer in trace.layers for index, call in enumerate(layer.calls)}
     for key in dict.fromkeys((operator.layer, operator.call) for operator in trace.operators):
         if key in taken:

@@ -1,7 +1,7 @@
-"""The calls of layers in a program whose operators know their layers: what goes into each call, and what comes out.
+"""The calls of layers in a program whose operators name their layers: the inputs and outputs of each call.
 
-A graph of operators, such as that of an exporter or a compiler, has no calls: each operator names the calls of layers
-that it is in. What crosses the border of a call is found from the values that its operators read and make.
+In a graph of operators, such as that of an exporter or a compiler, each operator names the calls of layers around it.
+The inputs and outputs of a call are found from the values that its operators read and make.
 """
 
 from __future__ import annotations
@@ -122,12 +122,12 @@ def layer_calls(
     outputs: Sequence[ScopedValue],
     silent: Iterable[Sequence[Scope]] = (),
 ) -> dict[str, list[LayerCall]]:
-    """Return the calls of each layer, in order; ``silent`` are those in which no operator may run.
+    """Return the calls of each layer, in order; ``silent`` are calls in which no operator may run.
 
-    ``chains`` has for each operator the calls that it is in, the model's own first.
+    ``chains`` has for each operator the calls around it, the model's own first.
 
-    What goes into a call are the values that its operators read and that come from outside of it, constants aside. What
-    comes out are those that others read, or that the program returns; where nobody reads any, the last that it makes.
+    The inputs of a call are the values from outside that its operators read, without constants. Its outputs are the
+    values that other operators read or that the program returns; if there are none, the last value that it makes.
     """
     callers = _find_callers([*silent, *chains])
     borders = {scope: _Border() for scope in callers}

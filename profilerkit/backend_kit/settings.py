@@ -27,7 +27,7 @@ class Setting:
 
 
 def list_changes(settings: Iterable[Setting], *, counts: bool) -> Iterator[str]:
-    """Yield in words each setting that differs from its default: of those that change ``counts``, or of the others."""
+    """Yield in words each setting that differs from its default: settings that change ``counts``, or the others."""
     for setting in settings:
         if setting.counts is not counts:
             continue

@@ -25,7 +25,7 @@ def is_shown_as_one(ratio: float) -> bool:
 
 
 class Comparative(Enum):
-    """How two values of one metric compare, and which of them is better.
+    """How two values of one metric are compared, and which of the two is better.
 
     >>> Comparative("diff")
     <Comparative.DIFF: 'diff'>

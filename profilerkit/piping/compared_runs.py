@@ -1,4 +1,4 @@
-"""A run that contradicts the static trace makes what follows from the trace incomplete, also what came before it."""
+"""A run that contradicts the static trace makes all values computed from the trace incomplete, earlier ones too."""
 
 from __future__ import annotations
 

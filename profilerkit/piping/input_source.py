@@ -73,7 +73,7 @@ def _make_random_inputs(shapes: InputShapes, backend: Backend, batch_size: int, 
 
 @contextmanager
 def _explain_no_memory(batch_size: int, shape: Sequence[int]) -> Iterator[None]:
-    """Raise `ArgumentError` where there is no memory for a batch of inputs of a shape, which is that of one of them."""
+    """Raise `ArgumentError` if a batch of inputs does not fit in memory; ``shape`` is the shape of one sample."""
     try:
         yield
     except Exception as error:  # each framework has an error of its own

@@ -1,6 +1,6 @@
-"""What came of computing a status: a value, how complete it is, and what a function returns to say so.
+"""The outcome of a status: its value and how complete that is, and the classes by which a function returns both.
 
-What an outcome lacks because of what it was computed from is added in ``returned.py``.
+``returned.py`` adds the gaps that an outcome inherits from the values that it was computed from.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Unavailable:
 
 
 def qualify(value: Any, missing: Iterable[str] = (), notes: Iterable[str] = ()) -> Any:
-    """Return a value with what it lacks and what is to be said of it, for a function to return; as it is without any.
+    """Return a value with its gaps and notes, for a function to return; the bare value if it has neither.
 
     >>> qualify(5), qualify(5, ["a loop"], ["on 1 thread", ""])
     (5, Noted(value=Partial(value=5, missing=('a loop',), bounds=None), note='on 1 thread'))
@@ -117,10 +117,10 @@ class Outcome:
         return self.bounds or Bounds(self.value, None)
 
     def add_missing(self, missing: Iterable[str], bounds: Bounds | None = None) -> Outcome:
-        """Return the outcome of a value that lacks this too; as it is if there is no value.
+        """Return the outcome with a further gap; the same outcome if there is no value.
 
-        ``bounds`` are the ends of the value for what is missing now; None is "this much, or more". What a value lacks
-        for two reasons adds up in no known way, unless both give it the same ends.
+        ``bounds`` are the least and the greatest value that the gap allows; None is "this much, or more". The bounds of
+        two gaps cannot be added up: if they differ, the result has no bounds.
         """
         if self.completeness in (Completeness.UNAVAILABLE, Completeness.FAILED):
             return self

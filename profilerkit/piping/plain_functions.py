@@ -1,4 +1,4 @@
-"""Profiler functions made of plain ones: `metric` pipes the parameters of one, others get the model and the data."""
+"""Profiler functions made of plain functions: `metric` fills all parameters, others pass the model and the data."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def metric(
 
 
 def _list_taken_names() -> set[str]:
-    """Return the names that mean something in every profiler: what it provides, and what its own functions take."""
+    """Return the parameter names with a meaning in every profiler: provided values, and parameters of its functions."""
     keys = {key.NAME for function in INTRINSIC for key in function.list_keys()}
     return {*PROVIDED, *RESERVED, *keys, *(name for function in INTRINSIC for name in function.parameters())}
 

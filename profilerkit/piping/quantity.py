@@ -167,7 +167,7 @@ def _join(parts: MeasuredText) -> str:
 
 
 def write_measurement(value: Measurement, shown: Quantity) -> MeasuredText:
-    """Write a measurement, rounded to what is known of it, with its noise where that is too much.
+    """Write a measurement, rounded to its precision, with its noise if that is too large.
 
     Args:
         value: The measurement, in base units.

@@ -78,7 +78,7 @@ class Registry:
         return registry
 
     def add(self, other: Registry, leave_out: Container[str]) -> None:
-        """Add the bindings of another registry, except for those of keys that are left out."""
+        """Add the bindings of another registry, except for the keys that are left out."""
         self._bindings |= {name: binding for name, binding in other._bindings.items() if name not in leave_out}
 
     def replace_function(self, old: ProfilerFunction, new: ProfilerFunction) -> None:

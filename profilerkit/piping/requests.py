@@ -26,9 +26,9 @@ _NAMED = 4
 
 @dataclass(frozen=True)
 class Preference:
-    """The value of an argument that holds for whatever takes it, such as one that a file sets for all commands.
+    """The value of an argument for every function that takes it, such as a value that a file sets for all commands.
 
-    If nothing that is requested takes it, it is left out without a warning.
+    If no requested function takes it, it is left out without a warning.
     """
 
     value: Any
@@ -147,7 +147,7 @@ def _leave_out_unused(
     strict: bool,
     preferred: Collection[str],
 ) -> dict[str, Any]:
-    """Return the arguments that reach what is requested, and say of the others that they change nothing.
+    """Return the arguments that reach a requested function, and warn that the others change nothing.
 
     The batch size and the device belong to every request: a report states them.
 
@@ -156,7 +156,7 @@ def _leave_out_unused(
         registries: The functions.
         reaching: The names of the arguments that reach the requested status keys.
         strict: Whether an argument that changes nothing is an `ArgumentError`, not only a warning.
-        preferred: The arguments of which nothing is said.
+        preferred: The arguments that are left out without a warning.
     """
     unused = arguments.keys() - {*reaching, "batch_size", "device"}
     requesting = {name for function in _list_functions(registries) for name in function.COMPUTED_WITH}

@@ -1,7 +1,7 @@
-"""What a function returned, as the outcome of each of its status keys, and what an outcome lacks.
+"""From the return value of a function to the outcome of each of its status keys, with the gaps of each.
 
-`read_outcomes` is the one place that says what a function may return. A value lacks what it was computed from: a trace,
-or other statuses.
+`read_outcomes` is the one place that decides what a function may return. A value has the gaps of the trace and of the
+statuses that it was computed from.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def read_outcomes(binding: Binding, returned: Any, trace: ModelTrace | None) -> 
     """Read what a function returned: a dict by name, or the bare value of its only key.
 
     A value may be a number, a text, a `Measurement`, a table, or a list, tuple or dict of these; a key that is no
-    metric may have any value. NaN is no value. What follows from a trace lacks what that trace lacks.
+    metric may have any value. NaN is no value. A value that is computed from a trace has the gaps of the trace.
 
     Args:
         binding: The function, with the key that it was called for.

@@ -39,12 +39,12 @@ def correct_error(
     model: Any,
     function: Callable[..., Any] | None = None,
 ) -> _Failure | InputError:
-    """Return an error of a model, or of its inputs, with what to give in place of a shape that it does not take.
+    """Return an error of a model or of its inputs, with a correction of the shape that the model does not take.
 
     Two mistakes are known: a shape that begins with the batch, where the shape of one sample is expected, and a shape
     in place of inputs. Each correction is tried: the whole model is traced with it. If no shape was given, or if no
-    correction works, the error itself is returned; that of a model names the two dtypes if its inputs have another
-    floating-point dtype than it takes.
+    correction works, the error itself is returned. If the inputs have another floating-point dtype than the weights,
+    the error of a model names both dtypes.
     """
     if source is None or isinstance(error, ArgumentError) or not isinstance(error, (InputError, ModelFailedError)):
         return error

@@ -18,7 +18,7 @@ __all__ = ["Conditions", "Watch", "process_name"]
 
 #: A machine is busy if its load is beyond so many times its cores.
 MOST_LOAD_OF_A_CORE = 1.25
-#: A process is disturbed if another one takes the processor from it so often in a second of its own processor time ...
+#: A process is disturbed if other processes interrupt it this often in a second of its own processor time ...
 MOST_SWITCHES_PER_SECOND = 20.0
 #: ... and so often altogether: a short measurement may be interrupted once by chance.
 FEWEST_SWITCHES = 5

@@ -1,4 +1,4 @@
-"""The time of each layer, forward and backward: what a backend measures, and the table made of it.
+"""The time of each layer, forward and backward: the measurements of a backend, and the table made of them.
 
 The table's columns: ``path``, ``type``, ``depth``, ``is_leaf``, ``calls``, ``forward_seconds`` and ``backward_seconds``
 (with the layers inside), ``own_forward_seconds`` and ``own_backward_seconds`` (without), ``overhead_seconds`` and

@@ -1,4 +1,4 @@
-"""The time of each operator in each layer: what a backend measures, and the table made of it.
+"""The time of each operator in each layer: the measurements of a backend, and the table made of them.
 
 The table's columns: ``operator``, ``layer``, ``phase``, ``order``, ``calls``, ``seconds``, ``share``, ``macs``,
 ``flops``, ``flops_per_second`` and ``missing``.
@@ -109,7 +109,7 @@ class OperatorTimes:
         notes: What the times leave out, in words.
         name_of: Returns what the profiler calls an operator of the backend's static traces.
         remarks: How to read the times, in words; nothing is missing from them.
-        runs: What was seen of forward passes, to be compared with the trace.
+        runs: The observed forward passes, to be compared with the trace.
     """
 
     operators: tuple[OperatorTime, ...]
@@ -131,7 +131,7 @@ class Work:
 
 
 class _Group(NamedTuple):
-    """A row of the table before it has its times: what tells it from others, and its seconds in each pass."""
+    """A row of the table before it has its times: the values that identify it, and its seconds in each pass."""
 
     columns: dict[str, Any]
     seconds: tuple[float, ...]
@@ -165,9 +165,9 @@ class OperatorTimeTable(Table):
     def by(self, view: str) -> OperatorTimeTable:
         """Return sums of the rows: by "operator", by "layer", by "both" (unchanged), or by "kernel".
 
-        By layer the work is that of all the operators that the layer itself has in the static trace. Kernels are what
-        the operators call inside, by their own names and with their own time; what each of them works is not known, so
-        this view has no counts. Raises `ValueError` for another view.
+        By layer, the work is the sum of the layer's own operators in the static trace. Kernels are the functions that
+        operators call inside, with their own names and times; the work of a single kernel is not known, so this view
+        has no counts. Raises `ValueError` for another view.
         """
         if view not in VIEWS:
             raise ValueError(f"no view by {view!r}; nearest first there are: {', '.join(by_likeness(view, VIEWS))}")
@@ -217,7 +217,7 @@ class OperatorTimeTable(Table):
             yield _Group(columns, _add_passes(op.seconds for op in operators), calls, work)
 
     def _list_kernels(self) -> Iterator[_Group]:
-        """Yield the kernels of one name and phase together; what each of them works is not known."""
+        """Yield a row for all kernels of one name and phase; the work of a kernel is not known."""
         members: dict[tuple[str, str], list[KernelTime]] = {}
         for op in self.times.operators:
             for kernel in op.kernels:

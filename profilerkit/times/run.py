@@ -1,4 +1,4 @@
-"""A model that is ready to run: what a backend hands over, and what is timed."""
+"""A model that is ready to run: a backend creates it, and its calls are timed."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ __all__ = ["Run", "take_several"]
 class Run:
     """A model that is ready to run, on its device and in its mode; each call runs one pass.
 
-    A call returns when the device is done. A backend whose device has a clock of its own overrides `seconds`; one that
-    takes several samples cheaper than one after the other overrides `samples` and sets `TAKES_SEVERAL`; one that can
-    time the parts of a pass overrides `parts`; one that can see what a pass does overrides `observe`.
+    A call returns when the device is done. A backend overrides `seconds` if its device has a clock of its own;
+    `samples`, with `TAKES_SEVERAL`, if several samples together cost less than one after the other; `parts` if it can
+    time the parts of a pass; and `observe` if it can count the work of a pass.
 
     Args:
         call: Runs one pass, and returns when every device is done.
         first_call_seconds: The seconds of the first pass, with tracing and compilation; None if nothing is compiled.
-        read_outputs: Returns the numbers that outputs of a call stand for, where they are others; it is never timed.
-        read_inputs: Returns the same of inputs.
+        read_outputs: Returns the numbers that the outputs of a call stand for, if they are encoded; it is never timed.
+        read_inputs: Returns the numbers that inputs stand for.
 
     >>> run = Run(lambda: "outputs")
     >>> run()

@@ -1,7 +1,7 @@
-"""Taking samples: when to stop, what is left out first, and several models in turn.
+"""Taking samples: the warm-up, when to stop, and several models in turn.
 
-Several calls are sampled interleaved. Which of them is first is drawn anew for each round, so that neither a drifting
-machine nor another program that runs at regular times can favor one of them; see docs/decisions/interleaved-timing.
+Several calls are sampled interleaved. The first call of each round is drawn at random, so that neither a drifting
+machine nor a program that runs at regular times favors one call; see docs/decisions/interleaved-timing.
 """
 
 from __future__ import annotations

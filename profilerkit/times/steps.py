@@ -1,4 +1,4 @@
-"""What is measured of a step of a training loop, and what a backend measures it with."""
+"""The measurements of a step of a training loop, and the interface by which a backend takes them."""
 
 from __future__ import annotations
 

@@ -77,9 +77,9 @@ class Watch:
         self._next()
 
     def pause(self) -> None:
-        """Leave the current step of the loop, before something that is no part of any step, such as an evaluation.
+        """Leave the current step of the loop before work that is no part of a step, such as an evaluation.
 
-        What was measured of it is dropped; `resume` begins the same step anew.
+        The measurements of the step are dropped; `resume` begins the same step again.
         """
         self._abandon()
 
