@@ -24,7 +24,7 @@ __all__ = ["Cache", "Remembered", "Resolved"]
 
 @dataclass(frozen=True)
 class Remembered:
-    """A computed status, and what it was computed from.
+    """A computed status, with everything that it was computed from.
 
     Attributes:
         status: The status.
@@ -59,9 +59,10 @@ class Resolved(NamedTuple):
     statuses: dict[str, StatusKey]
 
     def list_contents(self, function: ProfilerFunction) -> object:
-        """Return what the arguments of a function, and its own attributes, hold right now.
+        """Return the present contents of the arguments of a function, and of its own attributes.
 
-        Statuses never change, and of what every profiler has only the data may: the model has its fingerprint.
+        Statuses never change. Of the arguments that every profiler provides, only the data splits may change: the model
+        has its fingerprint.
         """
         changeable = {
             name: value
@@ -83,7 +84,7 @@ _DATA = ("data_splits", "input_source")
 
 
 class _State(NamedTuple):
-    """The fingerprint of the model, and what the arguments of a function and its own attributes hold."""
+    """The fingerprint of the model, and the contents of a function's arguments and attributes."""
 
     fingerprint: object
     contents: object

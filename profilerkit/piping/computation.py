@@ -77,7 +77,7 @@ class Computation:
         self.provided = provided
         self.arguments: dict[str, Any] = first_of_several(arguments)
         self.cache = Cache(registry, provided, memory, arguments, recompute=recompute, once=once)
-        #: What is being computed right now, in requests that a function makes of its own profiler too.
+        #: The keys that are being computed right now, outermost first; a function may ask its own profiler for others.
         self._path: list[str] = [] if path is None else path
         #: By the ``id`` of a function: the error of its arguments, or of the function itself.
         self._failed: dict[int, Exception] = {}
@@ -183,7 +183,7 @@ class Computation:
         return self.store(binding, outcomes, resolved)
 
     def _explain(self, error: Exception) -> Exception:
-        """Return what the trace says of a shape that the model does not take, in place of what the model raised."""
+        """Return the trace's explanation of a shape that the model does not take, instead of the model's own error."""
         if not isinstance(error, ModelFailedError) or Trace.NAME not in self.registry or Trace.NAME in self._path:
             return error
         try:
