@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 
-from onnx import OperatorSetIdProto, TensorProto, TensorShapeProto, TypeProto, helper
+from onnx import OperatorSetIdProto, TensorProto, TypeProto, helper
 
 __all__ = [
     "LARGEST",
@@ -60,13 +60,15 @@ def count_bytes(sizes: Iterable[int], element: int) -> int:
 def read_dims(declared: TypeProto) -> tuple[int | str | None, ...] | None:
     """Return the sizes of a tensor's type: numbers, names of open ones, None without either; None without a rank."""
     kind = declared.tensor_type
-    return tuple(map(_read_dim, kind.shape.dim)) if kind.HasField("shape") else None
-
-
-def _read_dim(dim: TensorShapeProto.Dimension) -> int | str | None:
-    if dim.HasField("dim_value"):  # some exporters write -1 for an open size, as onnxruntime takes it too
-        return dim.dim_value if dim.dim_value >= 0 else None
-    return None if dim.dim_param in _NAMELESS else dim.dim_param
+    if not kind.HasField("shape"):
+        return None
+    dims: list[int | str | None] = []
+    for dim in kind.shape.dim:
+        if dim.HasField("dim_value"):  # some exporters write -1 for an open size, as onnxruntime takes it too
+            dims.append(dim.dim_value if dim.dim_value >= 0 else None)
+        else:
+            dims.append(None if dim.dim_param in _NAMELESS else dim.dim_param)
+    return tuple(dims)
 
 
 def common_type(first: TypeProto, second: TypeProto) -> TypeProto:

@@ -68,58 +68,63 @@ def _read_definition(op: str, domain: str, version: int | None) -> Definition:
     return Definition(schema, defaults, read_attributes(defaults))
 
 
-def infer(node: NodeProto, inputs: Sequence[Value | None], opsets: Mapping[str, int]) -> list[TypeProto | None]:
+def infer(
+    node: NodeProto, inputs: Sequence[Value | None], definition: Definition | None, opsets: Mapping[str, int]
+) -> list[TypeProto | None]:
     """Return the types of a node's outputs; None for one that is not known.
 
     Raises `UnfitError` where the inputs do not fit the operator.
     """
     nothing: list[TypeProto | None] = [None] * len(node.output)
-    definition = find_definition(node, opsets)
     if definition is None or not definition.schema.has_type_and_shape_inference_function:
         return infer_for_runtime(node, inputs) or nothing
-    if not _are_typed(inputs):
-        return nothing
+    types: dict[str, TypeProto] = {}
+    data: dict[str, TensorProto] = {}
+    for name, value in zip(node.input, inputs, strict=True):
+        if value is None:
+            continue
+        if not value.is_typed:  # onnx would end the process
+            return nothing
+        types[name] = value.type
+        if value.array is not None and _tells_sizes(value.array):
+            array = _as_number(value.array) if node.op_type == "Range" else value.array
+            data[name] = numpy_helper.from_array(array, name)
     try:
-        outputs = _infer_by_name(definition, node, inputs, opsets)
+        outputs = _infer_by_standard(node, types, data, definition, opsets)
     except (InferenceError, ValidationError) as error:
         shapes = ", ".join("-" if value is None else str(value.info.shape) for value in inputs)
         raise UnfitError(
             f"the operator {name_operator(node)} of the node {name_node(node)!r} does not fit inputs "
             f"of the shapes {shapes}: {error_line(error)}"
         ) from None
-    return [outputs.get(name) for name in node.output]
+    return list(map(outputs.get, node.output))
 
 
-def _are_typed(inputs: Sequence[Value | None]) -> bool:
-    """Return whether the types of all inputs are known; onnx would end the process otherwise."""
-    return all(value is None or value.type.WhichOneof("value") is not None for value in inputs)
-
-
-def _infer_by_name(
-    definition: Definition, node: NodeProto, inputs: Sequence[Value | None], opsets: Mapping[str, int]
+def _infer_by_standard(
+    node: NodeProto,
+    types: dict[str, TypeProto],
+    data: dict[str, TensorProto],
+    definition: Definition,
+    opsets: Mapping[str, int],
 ) -> dict[str, TypeProto]:
-    """Return the types of a node's outputs by their names."""
-    types: dict[str, TypeProto] = {}
-    data: dict[str, TensorProto] = {}
-    for name, value in zip(node.input, inputs, strict=True):
-        if value is None:
-            continue
-        types[name] = value.type
-        if value.array is not None and _tells_sizes(value.array):
-            array = _as_number(value.array) if node.op_type == "Range" else value.array
-            data[name] = numpy_helper.from_array(array, name)
+    """Return the types of a node's outputs by their names, of those of its inputs and some of their elements."""
     imports = [helper.make_opsetid(domain, version) for domain, version in opsets.items()]
-    names = {attribute.name for attribute in node.attribute}
-    defaults = [default for default in definition.defaults if default.name not in names]
-    if defaults:  # that of STFT's `onesided` is not what onnx's inference takes it for
-        node = deepcopy(node)
-        node.attribute.extend(defaults)
+    if definition.defaults:  # that of STFT's `onesided` is not what onnx's inference takes it for
+        node = _add_defaults(node, definition.defaults)
     try:
         return infer_node_outputs(definition.schema, node, types, data, opset_imports=imports)
     except ValidationError:  # exporters leave inputs out before the standard lets them: Resize in version 11
         newest = find_definition(node, {}) or definition
         imports = [helper.make_opsetid("", defs.onnx_opset_version())]
         return infer_node_outputs(newest.schema, node, types, data, opset_imports=imports)
+
+
+def _add_defaults(node: NodeProto, defaults: Sequence[AttributeProto]) -> NodeProto:
+    """Return a node with the attributes that it lacks."""
+    names = {attribute.name for attribute in node.attribute}
+    copy = deepcopy(node)
+    copy.attribute.extend([default for default in defaults if default.name not in names])
+    return copy
 
 
 def _as_number(array: Array) -> Array:
@@ -132,12 +137,13 @@ def _tells_sizes(array: Array) -> bool:
     return array.ndim <= 1 and (array.dtype.kind in "iub" or array.size <= _MOST_FACTORS)
 
 
-def find_body(node: NodeProto, inputs: Sequence[Value | None], opsets: Mapping[str, int]) -> FunctionProto | None:
+def find_body(
+    node: NodeProto, inputs: Sequence[Value | None], definition: Definition | None, opsets: Mapping[str, int]
+) -> FunctionProto | None:
     """Return the body by which the standard defines a node's operator; None for one that it does not define so.
 
     The standard may write a body anew in a later operator set. The latest one that the model's set has is used.
     """
-    definition = find_definition(node, opsets)
     if definition is None:
         return None
     schema = definition.schema
@@ -149,7 +155,7 @@ def find_body(node: NodeProto, inputs: Sequence[Value | None], opsets: Mapping[s
     if version is None:
         return None
     if is_made_for_node:
-        if not _are_typed(inputs):
+        if not all(value is None or value.is_typed for value in inputs):
             return None
         types = [b"" if value is None else value.type.SerializeToString() for value in inputs]
         body = schema.get_context_dependent_function_with_opset_version(version, node.SerializeToString(), types)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from onnx import FunctionProto, NodeProto, TypeProto
@@ -10,9 +11,9 @@ from onnx import FunctionProto, NodeProto, TypeProto
 from ..costs import is_known
 from ..model.nodes import name_operator
 from ..model.types import STANDARD, read_dims, tensor_type
-from .definitions import find_definition, infer
+from .definitions import Definition, infer
 from .folding import fold, is_random, is_shape_operator, read_array
-from .values import Array, Value
+from .values import Value
 
 __all__ = ["Declarations", "make_outputs"]
 
@@ -34,55 +35,40 @@ class Declarations(NamedTuple):
 
 
 def make_outputs(
-    node: NodeProto, inputs: Sequence[Value | None], declared: Declarations, numbers: Iterator[int]
+    node: NodeProto,
+    inputs: Sequence[Value | None],
+    definition: Definition | None,
+    declared: Declarations,
+    numbers: Iterator[int],
 ) -> list[Value]:
     """Return the outputs of a node, with numbers of their own; raise `UnfitError` for inputs that do not fit it."""
     if node.op_type == "Constant" and node.domain in STANDARD:
-        return [_make_constant(node, declared.opsets, next(numbers))]
-    types = infer(node, inputs, declared.opsets)
+        return [_make_constant(node, definition, declared.opsets, next(numbers))]
+    types = infer(node, inputs, definition, declared.opsets)
     arrays = fold(node, inputs, types, declared.opsets)
-    values = list(filter(None, inputs))
-    is_stored = bool(values) and all(value.is_stored for value in values) and _always_makes_same(node, inputs, declared)
-    is_constant = is_stored and all(value.constant for value in values)
-    from_inputs = any(value.from_inputs for value in values) and not is_shape_operator(node)
+    given = list(filter(None, inputs))
+    # One that nobody knows may be random.
+    makes_same = (definition is not None or is_known(name_operator(node))) and not is_random(node, inputs)
+    is_stored = is_constant = bool(given) and makes_same
+    from_inputs = False
+    for value in given:
+        is_stored = is_stored and value.is_stored
+        is_constant = is_constant and value.constant
+        from_inputs = from_inputs or value.from_inputs
+    from_inputs = from_inputs and not is_shape_operator(node)
     outputs = []
     for name, inferred, array in zip(node.output, types, arrays, strict=True):
-        kind = _choose_type(declared, name, inferred, array)
+        if inferred is not None and array is not None:
+            inferred = tensor_type(inferred.tensor_type.elem_type, array.shape)
         constant = is_constant or (array is not None and not from_inputs)
-        outputs.append(Value(next(numbers), kind, constant, array, from_inputs, is_stored))
+        value = Value(next(numbers), inferred or TypeProto(), constant, array, from_inputs, is_stored)
+        if value.shape is None and name in declared.types:
+            # The file may tell sizes that onnx's inference leaves open, and types of operators that it does not know.
+            # Where both leave one open, the inference counts: it follows from the inputs of this call.
+            as_declared = replace(value, type=_bind_sizes(declared.types[name], declared.sizes))
+            value = as_declared if inferred is None or as_declared.shape is not None else value
+        outputs.append(value)
     return outputs
-
-
-def _always_makes_same(node: NodeProto, inputs: Sequence[Value | None], declared: Declarations) -> bool:
-    """Return whether a node makes the same of the same inputs in every run. One that nobody knows may be random."""
-    is_defined = find_definition(node, declared.opsets) is not None or is_known(name_operator(node))
-    return is_defined and not is_random(node, inputs)
-
-
-def _choose_type(declarations: Declarations, name: str, inferred: TypeProto | None, array: Array | None) -> TypeProto:
-    """Return the type of an output.
-
-    The file may declare sizes that onnx's inference leaves open, and types of operators that it does not know. Where
-    sizes are open in both, those of the inference count: they follow from the inputs of this call.
-    """
-    if inferred is not None and array is not None:
-        return tensor_type(inferred.tensor_type.elem_type, array.shape)
-    if inferred is not None and _is_settled(inferred):
-        return inferred
-    declared = declarations.types.get(name)
-    if declared is not None:
-        declared = _bind_sizes(declared, declarations.sizes)
-        if inferred is None or _is_settled(declared):
-            return declared
-    return inferred or TypeProto()
-
-
-def _is_settled(kind: TypeProto) -> bool:
-    """Return whether a type leaves no size open; one of a sequence or a map has none."""
-    if kind.WhichOneof("value") not in (None, "tensor_type"):
-        return True
-    dims = read_dims(kind)
-    return dims is not None and all(isinstance(dim, int) for dim in dims)
 
 
 def _bind_sizes(declared: TypeProto, sizes: Mapping[str, int]) -> TypeProto:
@@ -94,12 +80,12 @@ def _bind_sizes(declared: TypeProto, sizes: Mapping[str, int]) -> TypeProto:
     return tensor_type(declared.tensor_type.elem_type, bound)
 
 
-def _make_constant(node: NodeProto, opsets: Mapping[str, int], number: int) -> Value:
+def _make_constant(node: NodeProto, definition: Definition | None, opsets: Mapping[str, int], number: int) -> Value:
     """Return the value of a ``Constant`` node, without its elements where these are many."""
     for attribute in node.attribute:
         if attribute.name == "value" and attribute.HasField("t"):
             tensor = attribute.t
             return Value(number, tensor_type(tensor.data_type, tensor.dims), constant=True, array=read_array(tensor))
-    [kind] = infer(node, [], opsets)
+    [kind] = infer(node, [], definition, opsets)
     [array] = fold(node, [], [kind], opsets)
     return Value(number, kind or TypeProto(), constant=True, array=array)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from onnx import NodeProto
 
 from profilerkit.backend_kit.operator_costs import Price
+from profilerkit.costs import Shape
 
 from ..costs import NodeCall, Shapes
 from ..costs.registry import OPERATORS
 from ..model.nodes import read_attributes
-from .definitions import find_definition
+from .definitions import Definition
 from .values import Value
 
 __all__ = ["may_be_masked", "price"]
@@ -48,18 +49,28 @@ def price(
     node: NodeProto,
     inputs: Sequence[Value | None],
     outputs: Sequence[Value],
-    opsets: Mapping[str, int],
+    definition: Definition | None,
 ) -> Price:
     """Return the cost of one run of a node, by the name of its operator, and what is not counted of it."""
-    definition = find_definition(node, opsets)
+    input_shapes, input_dtypes = _describe(inputs)
+    output_shapes, output_dtypes = _describe(outputs)
     call = NodeCall(
         operator,
-        inputs=Shapes([None if value is None else value.shape for value in inputs]),
-        outputs=Shapes([value.shape for value in outputs]),
-        input_dtypes=tuple("" if value is None else value.info.dtype or "unknown" for value in inputs),
-        output_dtypes=tuple(value.info.dtype for value in outputs),
+        input_shapes,
+        output_shapes,
+        input_dtypes,
+        output_dtypes,
         attributes=read_attributes(node.attribute),
         defaults={} if definition is None else definition.default_values,
         value=lambda index: None if (source := inputs[index]) is None else source.array,
     )
     return OPERATORS.price(call)
+
+
+def _describe(values: Sequence[Value | None]) -> tuple[Shapes, tuple[str, ...]]:
+    """Return the shapes of values, and the names of their dtypes: empty for an input that is left out."""
+    shapes, dtypes = list[Shape | None](), list[str]()
+    for value in values:
+        shapes.append(None if value is None else value.shape)
+        dtypes.append("" if value is None else value.info.dtype or "unknown")
+    return Shapes(shapes), tuple(dtypes)

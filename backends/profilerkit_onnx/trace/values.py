@@ -55,11 +55,10 @@ class Value:
     def __post_init__(self) -> None:
         """Read the type."""
         dims = read_dims(self.type)
+        sizes = Shape([dim if isinstance(dim, int) else -1 for dim in dims or ()])
         self.element = self.type.tensor_type.elem_type
-        self.info = TensorInfo(
-            tuple(dim if isinstance(dim, int) else -1 for dim in dims or ()), dtype_name(self.element)
-        )
-        self.shape = None if dims is None or -1 in self.info.shape else Shape(self.info.shape)
+        self.info = TensorInfo(tuple(sizes), dtype_name(self.element))
+        self.shape = None if dims is None or -1 in sizes else sizes
         self.bytes = 0 if self.shape is None else count_bytes(self.shape, self.element)
         self.is_stored = self.is_stored or self.constant
 
@@ -83,6 +82,11 @@ class Value:
     def mark_from_inputs(self) -> Value:
         """Return the same value, which does not follow from the file alone: the given inputs decide what makes it."""
         return Value(self.number, self.type, array=self.array, from_inputs=True)
+
+    @property
+    def is_typed(self) -> bool:
+        """Whether anything is known of its type."""
+        return self.type.WhichOneof("value") is not None
 
     @property
     def is_true(self) -> bool:

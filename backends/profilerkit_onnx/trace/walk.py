@@ -20,7 +20,7 @@ from ..costs import is_known
 from ..costs.recurrent import LENGTHS, RECURRENT
 from ..model.nodes import MOST_NODES, name_node, name_operator, order_nodes
 from ..model.types import read_opsets, tensor_type
-from .definitions import fill_body, find_body
+from .definitions import Definition, fill_body, find_body, find_definition
 from .folding import read_array
 from .node_outputs import Declarations, make_outputs
 from .pricing import may_be_masked, price
@@ -122,8 +122,9 @@ class Walk:
             outputs = self._walk_function(visit, function)
         else:
             outputs = self._walk_operator(visit)
-        named = zip(node.output, outputs, strict=False)
-        values.update({name: value for name, value in named if name and value is not None})
+        for name, value in zip(node.output, outputs, strict=False):
+            if name and value is not None:
+                values[name] = value
 
     def _walk_function(self, visit: Visit, function: FunctionProto) -> list[Value | None]:
         """Go over the body of the function that a node calls; return what it makes, None for what it does not make."""
@@ -148,11 +149,12 @@ class Walk:
     def _walk_operator(self, visit: Visit) -> Sequence[Value | None]:
         """Go over an operator: by its formula, or by the body by which the standard defines one without a formula."""
         node = visit.node
-        outputs = make_outputs(node, visit.inputs, self.declared, self.numbers)
+        definition = find_definition(node, self.declared.opsets)
+        outputs = make_outputs(node, visit.inputs, definition, self.declared, self.numbers)
         if not outputs or not all(value.constant for value in outputs):
-            cost, missing = price(visit.operator, node, visit.inputs, outputs, self.declared.opsets)
+            cost, missing = price(visit.operator, node, visit.inputs, outputs, definition)
             if missing and outputs and not is_known(visit.operator):
-                outputs_of_body = self._walk_definition(visit)
+                outputs_of_body = self._walk_definition(visit, definition)
                 if outputs_of_body is not None:
                     return outputs_of_body
             self.note(visit, outputs, cost.times(visit.times), missing)
@@ -163,9 +165,9 @@ class Walk:
                 self.origins[value.number] = MadeConstant(node, index, visit.inputs, self.declared.opsets)
         return outputs
 
-    def _walk_definition(self, visit: Visit) -> list[Value | None] | None:
+    def _walk_definition(self, visit: Visit, definition: Definition | None) -> list[Value | None] | None:
         """Go over the body by which the standard defines an operator; None if there is none that leads somewhere."""
-        body = find_body(visit.node, visit.inputs, self.declared.opsets)
+        body = find_body(visit.node, visit.inputs, definition, self.declared.opsets)
         if body is None:
             return None
         try:
