@@ -15,15 +15,8 @@ from itertools import takewhile
 from typing import Any, NamedTuple, TypeAlias
 
 from profilerkit.backend_kit.keras_scopes import find_keras_layers, find_keras_name
-from profilerkit.backend_kit.named_layers import (
-    CallCounter,
-    LayersAround,
-    Scopes,
-    TypedOperator,
-    name_types,
-    nest_scopes,
-)
-from profilerkit.backend_kit.scoped_calls import Scope
+from profilerkit.backend_kit.named_layers import CallCounter, Scopes, TypedOperator, name_types, nest_scopes
+from profilerkit.backend_kit.scoped_calls import ROOT, Scope
 from profilerkit.trace.layer_paths import walk_outwards
 
 from .costs import OPERATORS
@@ -80,13 +73,11 @@ def find_layers(model: Any) -> Layers:
             is_free = kind in OPERATORS.free
             typed.append(TypedOperator(around[-1].path if around else "", kind, has_weight, is_free=is_free))
             unnamed += by_name is None and not is_free
-        if (
-            is_of_keras or kind in _PASSIVE
-        ):  # Keras numbers calls; what is passive may stand anywhere before its readers
-            chains.append((Scope(""), *around))
+        # Keras numbers calls. What is passive may stand anywhere before its readers.
+        if is_of_keras or kind in _PASSIVE:
+            chains.append((ROOT, *around))
         else:
-            paths = LayersAround(tuple(scope.path for scope in around))
-            chains.append(counter.enter(kind, paths, is_scoped=by_name is not None))
+            chains.append(counter.enter(kind, around, is_scoped=by_name is not None))
     types = name_types(name_model(model), typed, with_containers=True)
     return Layers(chains, types, unnamed if any(told) else 0)
 
@@ -112,9 +103,7 @@ def _nest(path: str) -> _Around:
 def _read_keras_names(nodes: Sequence[Any]) -> list[_Around | None]:
     """Return the calls of Keras layers that the name of each node tells; None where it tells none."""
     layers = iter(find_keras_layers(list(_list_scoped(nodes))))
-    names = [node.get_friendly_name() for node in nodes]
-    around = [next(layers) if "/" in name else None for name in names]
-    return [None if layers is None else tuple(map(Scope, layers.paths, layers.calls)) for layers in around]
+    return [next(layers) if "/" in node.get_friendly_name() else None for node in nodes]
 
 
 class _ScopedNode(NamedTuple):

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 from profilerkit import ModelInputs, ModelTrace
 from profilerkit.backend_kit.failures import explain_failure
-from profilerkit.backend_kit.graph_traces import describe_constants, trace_work
+from profilerkit.backend_kit.graph_traces import GraphFormat, WalkedGraph, describe_constants, trace_work
 from profilerkit.backend_kit.numpy_data import Declared, bind_inputs
-from profilerkit.backend_kit.scoped_calls import layer_records, list_by_layer
+from profilerkit.backend_kit.scoped_calls import layer_records
 
 from .layers import Layers, find_layers
 from .nodes import dtype_name
@@ -21,8 +21,7 @@ from .weights import list_weights
 
 __all__ = ["WalkedModel", "declare", "trace_model", "walk_model"]
 
-#: Operators whose output is their first input in another shape.
-_VIEWS = frozenset({"Reshape", "Squeeze", "Unsqueeze", "Identity"})
+_FORMAT = GraphFormat("shapes inferred by OpenVINO", views=("Reshape", "Squeeze", "Unsqueeze", "Identity"))
 
 
 class WalkedModel(NamedTuple):
@@ -54,7 +53,7 @@ def declare(model: Any) -> list[Declared]:
 def trace_model(model: Any, inputs: ModelInputs | None) -> ModelTrace:
     """Trace one call; without inputs, or where they do not fit, the trace holds the layers alone."""
     layers = find_layers(model)
-    weights = list_by_layer(list_weights(model.get_ordered_ops(), layers.chains))
+    weights = list(list_weights(model.get_ordered_ops(), layers.chains))
     if inputs is None:
         return ModelTrace(layer_records(layers.types, weights))
     try:
@@ -68,16 +67,8 @@ def trace_model(model: Any, inputs: ModelInputs | None) -> ModelTrace:
             f"{layers.unnamed} of the operators lost the names of their layers when the converter fused them with "
             "others: each counts in the layer that reads its result"
         )
-    return trace_work(
-        walked.walk.work,
-        layers,
-        weights,
-        walked.inputs,
-        walked.outputs,
-        _VIEWS,
-        method="shapes inferred by OpenVINO",
-        notes=notes,
-    )
+    graph = WalkedGraph(walked.walk.work, walked.inputs, walked.outputs)
+    return trace_work(graph, layers, weights, _FORMAT, notes=notes)
 
 
 def walk_model(model: Any, inputs: ModelInputs, layers: Layers) -> WalkedModel:

@@ -46,12 +46,19 @@ def measure_live_bytes(
     activations = set(input_sizes)  # the numbers of the values whose bytes count
     steps = []
     for op in executed:
-        reads = tuple(value.number for value in op.inputs if value.number in activations)
-        made = [value for value in op.outputs if not value.constant and value.number not in activations]
+        reads = [value.number for value in op.inputs if value.number in activations]
         sources = find_sources(op)
-        shared = {value.number: sources[value.number] for value in made if sources.get(value.number) in activations}
-        steps.append(Step(reads, tuple((value.number, value.bytes) for value in made), shared))
-        activations.update(value.number for value in made)
+        made: dict[int, int] = {}
+        shared: dict[int, int] = {}
+        for value in op.outputs:
+            number, source = value.number, sources.get(value.number)
+            if value.constant or number in activations:
+                continue
+            made[number] = value.bytes
+            if source in activations:
+                shared[number] = source
+        steps.append(Step(tuple(reads), tuple(made.items()), shared))
+        activations.update(made)
     kept = [value.number for value in outputs if value.number in activations]
     return live_bytes(steps, input_sizes, kept, spans)
 
@@ -74,7 +81,10 @@ def count_unsized(operators: Iterable[Executed], inputs: Iterable[GraphValue]) -
 
     A value that is handed on is not named again.
     """
-    unsized = Counter("an input" for value in inputs if value.shape is None)
+    unsized = Counter[str]()
+    for value in inputs:
+        if value.shape is None:
+            unsized["an input"] += 1
     for op in operators:
         if op.operator != HANDING_ON and any(value.shape is None for value in op.outputs):
             unsized[op.operator] += max(op.times, 1)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Callable, Container, Iterable
+from operator import attrgetter
 from typing import Protocol
 
 from ..trace.dtypes import product_dtype
 from ..trace.records import OpRecord
 from .graph_memory import Ran
 from .graph_work import Countable, GraphValue
-from .scoped_calls import Scope
+from .scoped_calls import Scope, read_info
 
 __all__ = ["list_reads", "list_reads_by_number", "make_record"]
 
@@ -22,8 +23,8 @@ class _Counted(Ran, Countable, Protocol):
 
 def list_reads(executed: Iterable[Ran], inputs: Iterable[GraphValue]) -> list[tuple[int, ...]]:
     """Return for each operator those whose results it reads, as `OpRecord.reads` has them."""
-    steps = (([value.number for value in op.inputs], [value.number for value in op.outputs]) for op in executed)
-    return list_reads_by_number(steps, [value.number for value in inputs])
+    steps = [(map(_read_number, op.inputs), map(_read_number, op.outputs)) for op in executed]
+    return list_reads_by_number(steps, map(_read_number, inputs))
 
 
 def list_reads_by_number(
@@ -41,13 +42,20 @@ def list_reads_by_number(
     makers: dict[int, tuple[int, ...]] = dict.fromkeys(inputs, (-1,))
     reads: list[tuple[int, ...]] = []
     for index, (taken, made) in enumerate(steps):
-        sources = tuple(sorted({maker for number in taken for maker in makers.get(number, ())}))
+        sources = set[int]()
+        for number in taken:
+            sources.update(makers.get(number, ()))
+        in_order = tuple(sorted(sources))
         if index in hidden:
-            makers.update(dict.fromkeys(made, sources))
+            makers.update(dict.fromkeys(made, in_order))
         else:
             makers.update(dict.fromkeys(made, (len(reads),)))
-            reads.append(sources)
+            reads.append(in_order)
     return reads
+
+
+_read_number: Callable[[GraphValue], int] = attrgetter("number")
+_read_bytes: Callable[[GraphValue], int] = attrgetter("bytes")
 
 
 def make_record(
@@ -64,7 +72,7 @@ def make_record(
 
     ``multiplied`` is the dtype that a product multiplies where its inputs and outputs do not tell.
     """
-    infos = tuple(value.info for value in op.outputs)
+    infos = tuple(map(read_info, op.outputs))
     if op.macs and multiplied is None:
         multiplied = product_dtype([value.info.dtype for value in op.inputs], infos[0].dtype)
     return OpRecord(
@@ -73,8 +81,8 @@ def make_record(
         call=scope.call,
         macs=op.macs,
         flops=op.flops,
-        bytes_read=sum(value.bytes for value in op.inputs) * op.times,
-        bytes_written=sum(value.bytes for value in op.outputs) * op.times,
+        bytes_read=sum(map(_read_bytes, op.inputs)) * op.times,
+        bytes_written=sum(map(_read_bytes, op.outputs)) * op.times,
         outputs=infos,
         phase=phase,
         is_masked=is_masked,

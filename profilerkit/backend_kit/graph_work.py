@@ -133,7 +133,8 @@ class RunningOrder(Generic[Op, C]):
     @property
     def price(self) -> tuple[int, int]:
         """The key by which branches are compared: FLOPs, then MACs."""
-        return sum(op.flops for op in self.operators), sum(op.macs for op in self.operators)
+        operators = self.operators
+        return sum(op.flops for op in operators), sum(op.macs for op in operators)
 
     def count_missing(self) -> Counter[str]:
         """Return what is not counted, with its calls."""

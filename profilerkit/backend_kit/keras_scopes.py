@@ -34,7 +34,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from .named_layers import LayersAround
+from .scoped_calls import Scope
 
 __all__ = ["ScopedNode", "find_keras_layers", "find_keras_name"]
 
@@ -83,18 +83,18 @@ def find_keras_name(nodes: Sequence[ScopedNode]) -> str:
     return naming.split_number(naming.root).name
 
 
-def find_keras_layers(nodes: Sequence[ScopedNode]) -> list[LayersAround]:
-    """Return for each node of a converted model the layers around it, and which call of each it is in.
+def find_keras_layers(nodes: Sequence[ScopedNode]) -> list[tuple[Scope, ...]]:
+    """Return for each node of a converted model the calls of layers that it is in, from the outermost on.
 
     >>> from types import SimpleNamespace as Node
     >>> names = ["net_1/dense_1/MatMul", "net_1/dense_3/MatMul", "net_1/dense_1_2/MatMul", "net_1/norm_1/moments/mean"]
     >>> nodes = [Node(name=name, op_type="MatMul", input=[], output=[name]) for name in names]
-    >>> for layers in find_keras_layers(nodes):
-    ...     print(layers.paths, layers.calls)
-    ('dense',) (0,)
-    ('dense',) (1,)
-    ('dense_1',) (0,)
-    ('norm',) (0,)
+    >>> for calls in find_keras_layers(nodes):
+    ...     print(*calls)
+    Scope(path='dense', call=0)
+    Scope(path='dense', call=1)
+    Scope(path='dense_1', call=0)
+    Scope(path='norm', call=0)
     """
     naming = _Naming.learn(nodes)
     told_by_name = [_read_layers(node, naming) for node in nodes]
@@ -268,8 +268,8 @@ class _Call(NamedTuple):
     number: int
 
 
-def _number_calls(placed: Sequence[Chain], naming: _Naming) -> list[LayersAround]:
-    """Return the paths of the layers around each node, with their calls counted from 0 instead of 1, 3, 5."""
+def _number_calls(placed: Sequence[Chain], naming: _Naming) -> list[tuple[Scope, ...]]:
+    """Return the calls of the layers around each node, counted from 0 instead of 1, 3, 5."""
     calls_of_nodes = [list(_list_calls(scopes, naming)) for scopes in placed]
     numbers: dict[Chain, set[int]] = {}
     for calls in calls_of_nodes:
@@ -280,10 +280,7 @@ def _number_calls(placed: Sequence[Chain], naming: _Naming) -> list[LayersAround
         for layer, its_numbers in numbers.items()
         for position, number in enumerate(sorted(its_numbers))
     }
-    return [
-        LayersAround(tuple(".".join(call.layer) for call in calls), tuple(positions[call] for call in calls))
-        for calls in calls_of_nodes
-    ]
+    return [tuple(Scope(".".join(call.layer), positions[call]) for call in calls) for calls in calls_of_nodes]
 
 
 def _list_calls(scopes: Chain, naming: _Naming) -> Iterator[_Call]:

@@ -7,16 +7,15 @@ A backend reads from the name of each operator which layers it is in (`nest_scop
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ..trace.layer_paths import walk_outwards
-from .scoped_calls import Scope
+from ..trace.layer_paths import parent_path, walk_outwards
+from .scoped_calls import ROOT, Scope
 
 __all__ = [
     "CONTAINER",
     "CallCounter",
-    "LayersAround",
     "Scopes",
     "TypedOperator",
     "is_path",
@@ -35,15 +34,16 @@ class Scopes:
     Attributes:
         chains: For each operator of the graph the calls of layers that it is in, the model's own first.
         types: The type of each layer by its path, layers in the order of the graph, the model itself first.
+        paths: For each operator the path of the innermost layer that it is in; empty for the model itself.
     """
 
     chains: Sequence[tuple[Scope, ...]]
     types: Mapping[str, str]
+    paths: list[str] = field(init=False)
 
-    @property
-    def paths(self) -> list[str]:
-        """For each operator of the graph the path of the innermost layer that it is in; empty for the model itself."""
-        return [chain[-1].path for chain in self.chains]
+    def __post_init__(self) -> None:
+        """Read the paths."""
+        self.paths = [chain[-1].path for chain in self.chains]
 
 
 def nest_scopes(parts: Iterable[str]) -> Iterator[str]:
@@ -103,7 +103,10 @@ def name_types(name: str, operators: Iterable[TypedOperator], with_containers: b
             types[operator.layer] = operator.type
             ranks[operator.layer] = rank
     if not with_containers:
-        types |= {outer: CONTAINER for path in types for outer in walk_outwards(path) if outer and outer != path}
+        for path in types:
+            outer = parent_path(path)
+            if outer:
+                types[outer] = CONTAINER
     return types
 
 
@@ -118,18 +121,6 @@ def _rank(operator: TypedOperator) -> int:
     return 0 if operator.is_free else 1
 
 
-class LayersAround(NamedTuple):
-    """The layers around a node, from the outermost on, without the model itself.
-
-    Attributes:
-        paths: The path of each layer.
-        calls: Which call of each layer it is, from 0; empty where the exporter numbers none.
-    """
-
-    paths: tuple[str, ...]
-    calls: tuple[int, ...] = ()
-
-
 class CallCounter:
     """Counts the calls of layers along the nodes of a graph.
 
@@ -141,26 +132,32 @@ class CallCounter:
     def __init__(self) -> None:
         self._calls: dict[str, int] = {}
         self._first_operators: dict[str, str] = {}
-        #: The layers around the last node that is in any, or in the model itself, and their calls.
-        self._last = LayersAround(())
-        self._last_chain: tuple[Scope, ...] = (Scope(""),)
+        #: The layers around the last node that is in any, or in the model itself; and their calls, as they are counted.
+        self._last: Sequence[Scope] = ()
+        self._last_chain: tuple[Scope, ...] = (ROOT,)
 
-    def enter(self, operator: str, around: LayersAround, is_scoped: bool) -> tuple[Scope, ...]:
-        """Return the calls of layers that a node is in; ``is_scoped`` is a node whose layer the exporter tells."""
-        if not around.paths and not is_scoped:
-            return (Scope(""),)  # what an exporter adds between the nodes of a layer does not end its call
+    def enter(self, operator: str, around: Sequence[Scope], is_scoped: bool) -> tuple[Scope, ...]:
+        """Return the calls of layers that a node is in, the model's own first.
+
+        Args:
+            operator: Its operator.
+            around: The layers around it, from the outermost on, each with the number that the exporter gives the call.
+            is_scoped: Whether the exporter tells its layer.
+        """
+        if not around and not is_scoped:
+            return (ROOT,)  # what an exporter adds between the nodes of a layer does not end its call
         if around != self._last:
             self._last_chain = self._number_calls(operator, around)
             self._last = around
         return self._last_chain
 
-    def _number_calls(self, operator: str, around: LayersAround) -> tuple[Scope, ...]:
+    def _number_calls(self, operator: str, around: Sequence[Scope]) -> tuple[Scope, ...]:
         """Return the calls around a node; layers that are not around the last node are entered by its operator."""
-        numbers = around.calls or (0,) * len(around.paths)
-        open_layers = _count_common(around.paths, self._last.paths)
-        chain = [Scope("")]
-        for depth, (path, number) in enumerate(zip(around.paths, numbers, strict=True)):
-            if depth >= open_layers:
+        is_open = True
+        chain = [ROOT]
+        for depth, (path, number) in enumerate(around):
+            is_open = is_open and depth < len(self._last) and self._last[depth].path == path
+            if not is_open:
                 self._count(path, operator, is_numbered=bool(number))
             chain.append(Scope(path, number or self._calls[path]))
         return tuple(chain)
@@ -172,13 +169,3 @@ class CallCounter:
             self._first_operators[path] = operator
         elif self._first_operators[path] == operator and not is_numbered:
             self._calls[path] += 1
-
-
-def _count_common(paths: Sequence[str], others: Sequence[str]) -> int:
-    """Return how many of the first paths are the same."""
-    count = 0
-    for path, other in zip(paths, others, strict=False):
-        if path != other:
-            break
-        count += 1
-    return count

@@ -6,23 +6,26 @@ The inputs and outputs of a call are found from the values that its operators re
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from operator import attrgetter
 from typing import NamedTuple, Protocol
 
 from ..trace.layer_paths import count_depth
-from ..trace.records import LayerCall, LayerRecord, TensorInfo, WeightRecord
+from ..trace.records import LayerCall, LayerRecord, TensorInfo, WeightRecord, distinct
 
 __all__ = [
-    "LayerWeights",
+    "ROOT",
     "PlacedWeight",
     "Scope",
     "ScopedOperator",
     "ScopedValue",
+    "count_weight_bytes",
     "layer_calls",
     "layer_records",
-    "list_by_layer",
+    "read_info",
 ]
 
 
@@ -34,13 +37,6 @@ class PlacedWeight(NamedTuple):
     is_parameter: bool
 
 
-class LayerWeights(NamedTuple):
-    """The weights that a layer uses."""
-
-    parameters: list[WeightRecord]
-    buffers: list[WeightRecord]
-
-
 class Scope(NamedTuple):
     """A call of a layer: its path, and which call of that layer it is."""
 
@@ -49,7 +45,7 @@ class Scope(NamedTuple):
 
 
 #: The only call of the model itself.
-_ROOT = Scope("")
+ROOT = Scope("")
 
 
 class ScopedValue(Protocol):
@@ -80,18 +76,9 @@ class ScopedOperator(Protocol):
         """The values that it makes."""
 
 
-def list_by_layer(weights: Iterable[PlacedWeight]) -> dict[str, LayerWeights]:
-    """Return the weights of each layer that uses some, by its path."""
-    by_layer: dict[str, LayerWeights] = {}
-    for path, record, is_parameter in weights:
-        layer = by_layer.setdefault(path, LayerWeights([], []))
-        (layer.parameters if is_parameter else layer.buffers).append(record)
-    return by_layer
-
-
 def layer_records(
     types: Mapping[str, str],
-    weights: Mapping[str, LayerWeights],
+    weights: Iterable[PlacedWeight],
     calls: Mapping[str, Sequence[LayerCall]] | None = None,
     settings: Mapping[str, str] | None = None,
 ) -> tuple[LayerRecord, ...]:
@@ -99,20 +86,28 @@ def layer_records(
 
     ``settings`` say how layers were created, as `LayerRecord.configuration` has it.
     """
+    parameters, buffers = defaultdict[str, list[WeightRecord]](list), defaultdict[str, list[WeightRecord]](list)
+    for weight in weights:
+        (parameters if weight.is_parameter else buffers)[weight.path].append(weight.record)
     records = []
     for path, kind in types.items():
-        layer_weights = weights.get(path, LayerWeights([], []))
         record = LayerRecord(
             path=path,
             type=kind,
             depth=count_depth(path),
-            parameters=tuple(layer_weights.parameters),
-            buffers=tuple(layer_weights.buffers),
+            parameters=tuple(parameters[path]),
+            buffers=tuple(buffers[path]),
             calls=tuple(calls.get(path, ())) if calls else (),
             configuration=settings.get(path, "") if settings else "",
         )
         records.append(record)
     return tuple(records)
+
+
+def count_weight_bytes(layers: Iterable[LayerRecord]) -> int:
+    """Return the bytes of all parameters and buffers; of those that several layers use once."""
+    weights = (weight for layer in layers for weight in (*layer.parameters, *layer.buffers))
+    return sum(weight.bytes for weight in distinct(weights))
 
 
 def layer_calls(
@@ -144,7 +139,7 @@ def layer_calls(
         for scope in made_in.get(value.number, ()):
             borders[scope].outputs[value.number] = value
     # The model has all of its inputs and outputs, also inputs that are not read, and outputs that are one value.
-    root = borders[_ROOT]
+    root = borders[ROOT]
     root.inputs = {value.number: value for value in inputs}
     root.outputs = dict(enumerate(outputs))
     calls: dict[str, list[LayerCall]] = {}
@@ -164,13 +159,15 @@ class _Border:
     def make_call(self, caller: tuple[str, int] | None) -> LayerCall:
         """Return the call with its tensors."""
         outputs = self.outputs.values() or ([] if self.last is None else [self.last])
-        inputs = tuple(value.info for value in self.inputs.values())
-        return LayerCall(inputs, tuple(value.info for value in outputs), caller)
+        return LayerCall(tuple(map(read_info, self.inputs.values())), tuple(map(read_info, outputs)), caller)
+
+
+read_info: Callable[[ScopedValue], TensorInfo] = attrgetter("info")
 
 
 def _find_callers(chains: Iterable[Sequence[Scope]]) -> dict[Scope, tuple[str, int] | None]:
     """Return by call the path of the layer that made it, and the index of that layer's call; None for the root."""
-    callers: dict[Scope, tuple[str, int] | None] = {_ROOT: None}
+    callers: dict[Scope, tuple[str, int] | None] = {ROOT: None}
     for chain in chains:
         for outer, inner in pairwise(chain):
             callers.setdefault(inner, (outer.path, outer.call))

@@ -10,12 +10,11 @@ from typing import Any, NamedTuple, TypeAlias
 import jax
 
 from profilerkit import ModelInputs, ModelTrace
+from profilerkit.backend_kit.branch_memory import BranchedMemory, measure_memory
 from profilerkit.backend_kit.failures import explain_failure
 from profilerkit.backend_kit.graph_memory import measure_live_bytes
 from profilerkit.backend_kit.graph_records import list_reads, make_record
-from profilerkit.backend_kit.graph_traces import count_weight_bytes
-from profilerkit.backend_kit.program_parts import BranchedMemory, measure_memory
-from profilerkit.backend_kit.scoped_calls import layer_records, list_by_layer
+from profilerkit.backend_kit.scoped_calls import count_weight_bytes, layer_records
 from profilerkit.backend_kit.settings import list_changes
 from profilerkit.trace.conditions import formulas_used
 from profilerkit.trace.records import MemoryTimeline, OpRecord
@@ -71,7 +70,7 @@ def _trace(
 
 def _list_layers_alone(subject: Subject, failure: Exception | None = None) -> ModelTrace:
     types = order_types(subject, {}, ())
-    return ModelTrace(layer_records(types, list_by_layer(list_weights(subject.leaves, types))), failure=failure)
+    return ModelTrace(layer_records(types, list_weights(subject.leaves, types)), failure=failure)
 
 
 class _WalkedPass(NamedTuple):
@@ -113,14 +112,14 @@ def make_trace(subject: Subject, traced: Traced, passed: _WalkedPass, training: 
     count_whole_layers([*work.operators, *uncounted], subject, marks, training)
     is_keras = subject.kind == "keras"  # it saves variables alone
     constants = list_constants(walk.arrays.values(), first=len(subject.leaves), persistent=not is_keras)
-    weights = list_by_layer((*list_weights(subject.leaves, types), *constants))
     calls = list_calls(work.operators, inputs, results[: traced.outputs], marks)
+    layers = layer_records(types, (*list_weights(subject.leaves, types), *constants), calls)
     memory = _measure_memory(passed)
     lacking = dict.fromkeys(_list_lacking(walk, traced), 1)
     trace = ModelTrace(
-        layer_records(types, weights, calls),
+        layers,
         tuple(map(_make_record, work.operators, list_reads(work.operators, inputs))),
-        MemoryTimeline(count_weight_bytes(weights), _count_input_bytes(passed), memory.live_bytes, MEMORY_NOTE),
+        MemoryTimeline(count_weight_bytes(layers), _count_input_bytes(passed), memory.live_bytes, MEMORY_NOTE),
         {**work.count_missing(), **lacking},
         _METHOD,
         tuple(_list_notes(walk, traced, subject)),

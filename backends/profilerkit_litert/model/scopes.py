@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from profilerkit.backend_kit.keras_scopes import find_keras_layers, find_keras_name
-from profilerkit.backend_kit.named_layers import LayersAround, Scopes, TypedOperator, name_types
-from profilerkit.backend_kit.scoped_calls import Scope
+from profilerkit.backend_kit.named_layers import Scopes, TypedOperator, name_types
+from profilerkit.backend_kit.scoped_calls import ROOT, Scope
 
 from .graphs import Graph, Operator
 
@@ -55,7 +55,7 @@ def find_scopes(graph: Graph, name: str) -> Scopes:
     # the operator that uses it: as these come last, the layer of both is a CONV_2D, and no DEQUANTIZE.
     typed.sort(key=lambda operator: operator.type == _UNPACKING)
     return Scopes(
-        chains=[(Scope(""), *map(Scope, layers.paths, layers.calls)) for layers in around],
+        chains=[(ROOT, *layers) for layers in around],
         types=name_types(find_keras_name(nodes) or name, typed),
     )
 
@@ -71,12 +71,12 @@ def _write_numbers(indices: Sequence[int]) -> list[str]:
     return [str(index) if index >= 0 else "" for index in indices]
 
 
-def _describe_type(node: _Node, around: LayersAround) -> TypedOperator:
+def _describe_type(node: _Node, around: Sequence[Scope]) -> TypedOperator:
     """Return an operator as `name_types` reads it.
 
     One that holds graphs, such as a WHILE, counts as one with a weight: those in its graphs are weights of its layer.
     """
-    layer = around.paths[-1] if around.paths else ""
+    layer = around[-1].path if around else ""
     return TypedOperator(layer, node.op_type, has_weight=bool(node.weight or node.operator.graphs))
 
 

@@ -9,10 +9,10 @@ import numpy as np
 
 from profilerkit import ModelInputs, ModelTrace
 from profilerkit.backend_kit.failures import explain_failure, note_layer
-from profilerkit.backend_kit.graph_traces import describe_constants, trace_work
+from profilerkit.backend_kit.graph_traces import GraphFormat, WalkedGraph, describe_constants, trace_work
 from profilerkit.backend_kit.named_layers import Scopes
 from profilerkit.backend_kit.numpy_data import bind_inputs
-from profilerkit.backend_kit.scoped_calls import layer_records, list_by_layer
+from profilerkit.backend_kit.scoped_calls import layer_records
 from profilerkit.count_text import format_count
 
 from ..model.graphs import Graph
@@ -26,26 +26,24 @@ from .walk import Walk
 
 __all__ = ["read_layers", "trace_model", "walk_call"]
 
-_METHOD = "shapes inferred along the graph"
+_FORMAT = GraphFormat("shapes inferred along the graph", views=("BITCAST", "EXPAND_DIMS", "RESHAPE", "SQUEEZE"))
 #: The most integers in an input that may be sizes.
 _MOST_SIZES = 64
-#: Operators whose output is their first input in another shape: it shares its buffer.
-_VIEWS = frozenset({"BITCAST", "EXPAND_DIMS", "RESHAPE", "SQUEEZE"})
 
 
 def trace_model(model: LiteRTModel, inputs: ModelInputs | None) -> ModelTrace:
     """Trace one call; without inputs, or where they do not fit, the trace holds the layers alone."""
     graph = model.graphs[model.signature.graph]
     scopes = read_layers(model)
-    weights = list_by_layer(list_weights(model, scopes))
+    weights = list(list_weights(model, scopes))
     without_calls = ModelTrace(layer_records(scopes.types, weights), unmade_weights=_describe_variables(graph))
     if inputs is None:
         return without_calls
     walk = Walk(model, scopes.paths, HANDLERS)
     try:
         values, outputs = walk_call(walk, inputs)
-        notes = _write_notes(walk)
-        trace = trace_work(walk.work, scopes, weights, values, outputs, _VIEWS, _METHOD, notes, _name_nodes(model))
+        graph = WalkedGraph(walk.work, values, outputs)
+        trace = trace_work(graph, scopes, weights, _FORMAT, notes=_write_notes(walk), names=_name_nodes(model))
         return replace(trace, unmade_weights=without_calls.unmade_weights)
     except Exception as error:  # whatever a damaged file leads to
         if walk.node >= 0:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import ChainMap
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import repeat
+from itertools import chain, repeat
 from typing import NamedTuple, TypeAlias
 
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorProto, helper
@@ -13,7 +13,7 @@ from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, SparseTensorP
 from profilerkit.costs import Shape
 
 from .nodes import MOST_NODES, list_inner_graphs
-from .types import count_bytes
+from .types import count_bytes, dtype_name
 
 __all__ = ["Constant", "Use", "list_constants"]
 
@@ -39,6 +39,7 @@ class Constant:
         name: Its name.
         values: The tensor with its elements; of a sparse one, with those that are not zero.
         shape: Its sizes.
+        dtype: The name of its dtype.
         bytes: The bytes that it takes in the file.
         is_node: Whether it is a ``Constant`` node, and no initializer.
         uses: Where it is used.
@@ -47,6 +48,7 @@ class Constant:
     name: str
     values: TensorProto
     shape: Shape
+    dtype: str
     bytes: int
     is_node: bool = False
     uses: list[Use] = field(default_factory=list)
@@ -98,8 +100,9 @@ class _Search:
             location: Where it stands.
             arguments: The names of what a node gives to it.
         """
-        names = around.new_child({value.name: () for value in graph.input})
-        names.update({value.name: around.get(name, ()) for value, name in zip(graph.input, arguments, strict=False)})
+        names = around.new_child()
+        for value, argument in zip(graph.input, chain(arguments, repeat("")), strict=False):
+            names[value.name] = around.get(argument, ())
         for tensor in graph.initializer:
             names[tensor.name] = self._add(location, tensor.name, tensor)
         for sparse in graph.sparse_initializer:
@@ -109,12 +112,13 @@ class _Search:
 
     def _go_over(self, nodes: Sequence[NodeProto], names: _Names, paths: Iterable[str], location: Hashable) -> None:
         for node in nodes:  # first, as a file may have one behind the loop that reads it
-            values = _read_constant(node)
+            values = _read_constant(node) if node.op_type == "Constant" and node.output else None
             if values is not None:
                 names[node.output[0]] = self._add(location, node.output[0], values, is_node=True)
         for index, (node, path) in enumerate(zip(nodes, paths, strict=False)):
             function = self._functions.get((node.domain, node.op_type, node.overload))
-            moved = _list_moved(node)
+            # The inputs whose elements a node hands on: the first, as the others say how, or all of them.
+            moved = node.input[:1] if node.op_type in _MOVES else node.input if node.op_type == "Concat" else ()
             if function is not None:
                 self._call(function, node, names, path)
             elif list_inner_graphs(node):
@@ -155,15 +159,18 @@ class _Search:
         """Return the constant at a location, and note it when it is first seen: a function may be called again."""
         key = location, name
         if key not in self.constants:
-            stored = [values.values, values.indices] if isinstance(values, SparseTensorProto) else [values]
-            size = sum(count_bytes(tensor.dims, tensor.data_type) for tensor in stored)
-            self.constants[key] = Constant(name, stored[0], Shape(values.dims), size, is_node)
+            tensor, size = values, 0
+            if isinstance(values, SparseTensorProto):
+                tensor, size = values.values, count_bytes(values.indices.dims, values.indices.data_type)
+            size += count_bytes(tensor.dims, tensor.data_type)
+            dtype = dtype_name(tensor.data_type)
+            self.constants[key] = Constant(name, tensor, Shape(values.dims), dtype, size, is_node)
         return (self.constants[key],)
 
 
 def _read_constant(node: NodeProto) -> TensorProto | SparseTensorProto | None:
-    """Return the tensor of a ``Constant`` node; None for one of other values, or without any, and for other nodes."""
-    for attribute in node.attribute if node.op_type == "Constant" and node.output else ():
+    """Return the tensor of a ``Constant`` node; None for one of other values, or without any."""
+    for attribute in node.attribute:
         tensor: TensorProto = attribute.t
         sparse: SparseTensorProto = attribute.sparse_tensor
         if attribute.HasField("t"):
@@ -173,11 +180,3 @@ def _read_constant(node: NodeProto) -> TensorProto | SparseTensorProto | None:
         if attribute.name == "value_floats":
             return helper.make_tensor("", TensorProto.FLOAT, [len(attribute.floats)], attribute.floats)
     return None
-
-
-def _list_moved(node: NodeProto) -> Sequence[str]:
-    """Return the inputs whose elements a node hands on; none for a node that computes."""
-    inputs: Sequence[str] = node.input
-    if node.op_type in _MOVES:  # further inputs say how
-        return inputs[:1]
-    return inputs if node.op_type == "Concat" else []

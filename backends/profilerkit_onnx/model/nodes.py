@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from onnx import AttributeProto, GraphProto, NodeProto, helper
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, helper
 
 from .types import STANDARD
 
@@ -13,6 +13,7 @@ __all__ = [
     "MOST_NODES",
     "list_inner_graphs",
     "list_nodes",
+    "list_reads",
     "name_node",
     "name_operator",
     "order_nodes",
@@ -62,14 +63,15 @@ def list_inner_graphs(node: NodeProto) -> list[GraphProto]:
     return graphs
 
 
-def list_nodes(nodes: Iterable[NodeProto]) -> list[NodeProto]:
-    """Return nodes, and behind each one those of the graphs inside it."""
-    every = []
-    for node in nodes:
-        every.append(node)
+def list_nodes(model: ModelProto) -> list[NodeProto]:
+    """Return the nodes of a model: of its graph, of its functions, and of the graphs inside these nodes."""
+    nodes = [*model.graph.node]
+    for function in model.functions:
+        nodes += function.node
+    for node in nodes:  # which grow meanwhile
         for graph in list_inner_graphs(node):
-            every += list_nodes(graph.node)
-    return every
+            nodes += graph.node
+    return nodes
 
 
 def order_nodes(nodes: Sequence[NodeProto]) -> list[int]:
@@ -79,28 +81,29 @@ def order_nodes(nodes: Sequence[NodeProto]) -> list[int]:
     the weights that only the body of the loop reads.
     """
     makers = {name: index for index, node in enumerate(nodes) for name in node.output if name}
-    needs = [sorted({makers[name] for name in _list_reads(node) if name in makers}) for node in nodes]
-    order: list[int] = []
-    visited: set[int] = set()
+    order: dict[int, None] = {}
+    visited = set[int]()
     for first in range(len(nodes)):
         waiting = [first]
         while waiting:
             index = waiting[-1]
-            missing = [] if index in visited else [need for need in needs[index] if need not in visited]
-            visited.add(index)
-            if missing:
-                waiting += missing
+            needs = set[int]()
+            if index not in visited:
+                visited.add(index)
+                needs = {makers[name] for name in list_reads(nodes[index]) if name in makers} - visited
+            if needs:
+                waiting += sorted(needs)
             else:
-                waiting.pop()
-                order.append(index)
-    return list(dict.fromkeys(order))
+                order[waiting.pop()] = None
+    return list(order)
 
 
-def _list_reads(node: NodeProto) -> set[str]:
-    """Return the values that a node reads, those around it that the graphs inside it read among them."""
+def list_reads(node: NodeProto) -> set[str]:
+    """Return the values that a node reads, those around it that the graphs inside it read or return among them."""
     names = set(node.input)
     for graph in list_inner_graphs(node):
         made = {name for inner in graph.node for name in inner.output}
         made |= {value.name for value in (*graph.input, *graph.initializer)}
-        names |= {name for inner in graph.node for name in _list_reads(inner)} - made
+        names |= {name for inner in graph.node for name in list_reads(inner)} - made
+        names |= {value.name for value in graph.output} - made
     return names

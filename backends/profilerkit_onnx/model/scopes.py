@@ -4,34 +4,31 @@ torch's exporter writes paths and classes of the modules into the metadata of ea
 one the scopes into the names of the nodes alone (`scope_names`). A Keras model that tf2onnx has converted has the
 scopes of TensorFlow (`keras_scopes`). Nodes without any of these belong to the model itself.
 
-So there are three ways to read the layers around each node (`LayersAround`). What follows is the same for all: the
-types of the layers, and which call of each layer a node is in: `CallCounter`, or for Keras the scopes themselves.
+So there are three ways to read the layers around each node. What follows is nearly the same for all: the types of the
+layers, and which call of each layer a node is in: `CallCounter`, or for Keras the scopes themselves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable
+from typing import TypeAlias
 
-from onnx import AttributeProto, ModelProto, NodeProto, TensorProto
+from onnx import ModelProto, NodeProto, TensorProto
 
 from profilerkit.backend_kit.keras_scopes import find_keras_layers, find_keras_name
-from profilerkit.backend_kit.named_layers import (
-    CONTAINER,
-    CallCounter,
-    LayersAround,
-    Scopes,
-    TypedOperator,
-    is_path,
-    name_types,
-)
-from profilerkit.backend_kit.scoped_calls import Scope
+from profilerkit.backend_kit.named_layers import CONTAINER, CallCounter, Scopes, TypedOperator, is_path, name_types
+from profilerkit.backend_kit.scoped_calls import ROOT, Scope
 from profilerkit.trace.layer_paths import walk_outwards
 
 from ..costs.registry import OPERATORS
 from .layer_metadata import NodeLayers, read_layers
+from .nodes import list_inner_graphs
 from .scope_names import read_names
 
 __all__ = ["find_name", "find_scopes"]
+
+#: The calls of layers that a node is in, the outermost first.
+Calls: TypeAlias = tuple[Scope, ...]
 
 #: What produces the models that tf2onnx has made of Keras'.
 _FROM_KERAS = "tf2onnx"
@@ -43,26 +40,22 @@ _UNPACKING = "DequantizeLinear"
 
 def find_scopes(model: ModelProto) -> Scopes:
     """Return the layers of a model by the scopes of its nodes."""
-    nodes = list(model.graph.node)
+    nodes = model.graph.node
     in_metadata = list(map(read_layers, nodes))
+    name = find_name(model, in_metadata)
     if any(layers.paths for layers in in_metadata):  # first, as `optimize` writes them for all models
-        around_nodes = [_drop_model(layers) for layers in in_metadata]
-        types = _read_types(in_metadata)
-        chains = _count_calls(nodes, around_nodes, in_metadata)
-    elif model.producer_name == _FROM_KERAS:
+        around_nodes = list(map(_drop_model, in_metadata))
+        return Scopes(_count_calls(nodes, around_nodes, in_metadata), _read_types(name, in_metadata, around_nodes))
+    if model.producer_name == _FROM_KERAS:
         around_nodes = find_keras_layers(nodes)
-        types = _name_types(model, around_nodes)
-        chains = [(Scope(""), *map(Scope, around.paths, around.calls)) for around in around_nodes]
-    else:
-        around_nodes = read_names(model)
-        types = _name_types(model, around_nodes)
-        chains = _count_calls(nodes, around_nodes, in_metadata)
-    return Scopes(chains, {"": find_name(model, in_metadata), **_order_types(types, around_nodes)})
+        return Scopes([(ROOT, *calls) for calls in around_nodes], _derive_types(name, model, around_nodes))
+    around_nodes = read_names(model)
+    return Scopes(_count_calls(nodes, around_nodes, in_metadata), _derive_types(name, model, around_nodes))
 
 
 def _count_calls(
-    nodes: Iterable[NodeProto], around_nodes: Iterable[LayersAround], in_metadata: Iterable[NodeLayers]
-) -> list[tuple[Scope, ...]]:
+    nodes: Iterable[NodeProto], around_nodes: Iterable[Calls], in_metadata: Iterable[NodeLayers]
+) -> list[Calls]:
     """Return the calls of layers that each node is in, the call of the model first."""
     counter = CallCounter()
     chains = []
@@ -73,46 +66,47 @@ def _count_calls(
     return chains
 
 
-def _drop_model(layers: NodeLayers) -> LayersAround:
+def _drop_model(layers: NodeLayers) -> Calls:
     """Return layers as their metadata has them, each once, without the model itself."""
-    return LayersAround(tuple(dict.fromkeys(path for path in layers.paths if path and is_path(path))))
+    return tuple(Scope(path) for path in dict.fromkeys(layers.paths) if path and is_path(path))
 
 
-def _name_types(model: ModelProto, around_nodes: Iterable[LayersAround]) -> dict[str, str]:
-    """Return the type of each layer by its path, after the operators in it: names of nodes do not tell classes."""
-    weights = {
-        tensor.name for tensor in model.graph.initializer if tensor.dims and tensor.data_type not in _NEVER_WEIGHTS
-    }
-    operators = [
-        TypedOperator(
-            around.paths[-1] if around.paths else "",
-            node.op_type,
-            has_weight=_has_weight(node, weights),
-            is_free=node.op_type in OPERATORS.free or node.op_type == _UNPACKING,
-        )
-        for node, around in zip(model.graph.node, around_nodes, strict=True)
-    ]
-    return name_types("", operators)
+def _derive_types(name: str, model: ModelProto, around_nodes: Iterable[Calls]) -> dict[str, str]:
+    """Return the type of each layer by its path, after the operators in it: names of nodes do not tell classes.
 
-
-def _has_weight(node: NodeProto, weights: Set[str]) -> bool:
-    """Return whether a node is taken to read a weight: one that holds graphs reads those of its layer in them.
-
-    What unpacks a weight reads one too, and does not tell what its layer is.
+    A node that holds graphs is taken to read the weights of its layer in them. What unpacks a weight reads one too, and
+    does not tell what its layer is.
     """
-    holds_graphs = any(attribute.type == AttributeProto.GRAPH for attribute in node.attribute)
-    return node.op_type != _UNPACKING and (holds_graphs or not weights.isdisjoint(node.input))
+    weights = set()
+    for tensor in model.graph.initializer:
+        if tensor.dims and tensor.data_type not in _NEVER_WEIGHTS:
+            weights.add(tensor.name)
+    operators = []
+    for node, around in zip(model.graph.node, around_nodes, strict=True):
+        operator = node.op_type
+        is_unpacking = operator == _UNPACKING
+        reads_weight = not weights.isdisjoint(node.input) or bool(list_inner_graphs(node))
+        path = around[-1].path if around else ""
+        is_free = is_unpacking or operator in OPERATORS.free
+        operators.append(TypedOperator(path, operator, reads_weight and not is_unpacking, is_free))
+    return name_types(name, operators)
 
 
-def _order_types(types: Mapping[str, str], around_nodes: Iterable[LayersAround]) -> dict[str, str]:
-    """Return the type of each layer by its path in the order of the graph, a layer behind those that it is in."""
-    ordered: dict[str, str] = {}
-    for path in dict.fromkeys(path for around in around_nodes for path in around.paths):
-        outermost_first = reversed(list(walk_outwards(path)))
-        next(outermost_first)  # the model itself
-        for outer in outermost_first:
-            ordered[outer] = types.get(outer, CONTAINER)
-    return ordered
+def _read_types(name: str, in_metadata: Iterable[NodeLayers], around_nodes: Iterable[Calls]) -> dict[str, str]:
+    """Return the class of each layer by its path, a layer behind those that it is in; ``name`` is that of the model.
+
+    Where nodes tell different classes, it is that of the first.
+    """
+    told: dict[str, str] = {}
+    for layers in in_metadata:
+        for path, kind in zip(layers.paths, layers.types, strict=False):
+            told.setdefault(path, kind)
+    types = {"": name}
+    for around in around_nodes:
+        for scope in around:
+            for outer in reversed(list(walk_outwards(scope.path))):
+                types.setdefault(outer, told.get(outer, CONTAINER))
+    return types
 
 
 def find_name(model: ModelProto, in_metadata: Iterable[NodeLayers]) -> str:
@@ -120,17 +114,9 @@ def find_name(model: ModelProto, in_metadata: Iterable[NodeLayers]) -> str:
 
     ``in_metadata`` are the layers around its nodes that their metadata tells; a file may lack some classes.
     """
-    around = (layer for layers in in_metadata for layer in zip(layers.paths, layers.types, strict=False))
-    name = next((kind for path, kind in around if not path), "")
-    if not name and model.producer_name == _FROM_KERAS:
-        name = find_keras_name(list(model.graph.node))
-    return name or model.graph.name or type(model).__name__
-
-
-def _read_types(layers_of_nodes: Iterable[NodeLayers]) -> dict[str, str]:
-    """Return the name of the class of each layer by its path; where nodes tell different ones, that of the first."""
-    types: dict[str, str] = {}
-    for layers in layers_of_nodes:
+    for layers in in_metadata:
         for path, kind in zip(layers.paths, layers.types, strict=False):
-            types.setdefault(path, kind)
-    return types
+            if not path and kind:
+                return kind
+    name = find_keras_name(model.graph.node) if model.producer_name == _FROM_KERAS else ""
+    return name or model.graph.name or type(model).__name__

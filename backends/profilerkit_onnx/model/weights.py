@@ -10,9 +10,10 @@ hold what the exporter has computed. Single numbers, such as the bounds of a cli
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
-from onnx import ModelProto
+from onnx import ModelProto, NodeProto
 
 from profilerkit.backend_kit.scoped_calls import PlacedWeight
 from profilerkit.costs.numbers import is_float
@@ -20,7 +21,7 @@ from profilerkit.trace.records import WeightRecord
 
 from .constants import Constant, Use
 from .nodes import list_nodes, read_attributes
-from .types import STANDARD, dtype_name
+from .types import STANDARD
 
 __all__ = ["describe_uncounted", "list_weights"]
 
@@ -94,42 +95,156 @@ _NARROW = ("int8", "uint8", "int4", "uint4", "int2", "uint2")
 _SCALED = {"Add": (0, 1), "Gather": (0,), "Mul": (0, 1), "Sub": (0,)}
 #: The inputs of operators where several elements may be packed into one.
 _PACKED = {"GatherBlockQuantized": (0,), "MatMulBnb4": (1,), "MatMulNBits": (1,), "QMoE": (2, 5, 8)}
-#: Operators that take bits out of integers.
-_TAKES_BITS = ("BitShift", "BitwiseAnd")
-#: Names that torch's exporter gives to constants which it has computed, maybe of a parameter.
-_COMPUTED = re.compile(r"val_\d+|.*lifted_tensor.*|_tensor_constant\d+|scalar_tensor.*")
-#: Names of results of operators of torch which only move the elements of a parameter, or give it another shape.
-_MOVED = re.compile(r"(clone|expand|flatten|permute|reshape|select|slice|squeeze|t|transpose|unsqueeze|view)(_\d+)?")
-#: The key of what torch's exporter writes of the tensors of a module, a line of it, and how the names of weights begin
-#: which its quantization has put in the place of parameters.
-_SIGNATURE = "pkg.torch.export.ExportedProgram.graph_signature"
-_TENSOR, _FROZEN = re.compile(r"^\w+: (PARAMETER|BUFFER) target='([^']+)'", re.MULTILINE), "_frozen_param"
-#: The key of what the exporter writes of the operator of torch that a node is a part of, and how this names parameters:
-#: "%group_norm = call_function[target=torch.ops.aten.group_norm.default](args = (%x, 2, %p_0_weight, %p_0_bias))".
-_TORCH_OPERATOR, _TORCH_PARAMETER = "pkg.torch.onnx.fx_node", "%p_"
+#: Operators that take bits out of integers, and the domain of linear models, trees and scalers.
+_TAKES_BITS, _LEARNED = ("BitShift", "BitwiseAnd"), "ai.onnx.ml"
 
 
-def list_weights(model: ModelProto, constants: Sequence[Constant]) -> Iterator[PlacedWeight]:
-    """Yield the parameters and buffers among a model's constants: a weight belongs to the layer whose nodes use it.
+def list_weights(model: ModelProto, constants: Sequence[Constant]) -> list[PlacedWeight]:
+    """Return the parameters and buffers among a model's constants: a weight belongs to the layer whose nodes use it.
 
     One that several layers use belongs to each of them, and is one weight: its identity is its place among the
     constants. Unused ones belong to the model. Packed weights hold several elements in one: their record has no shape.
     """
-    nodes_are_weights, kinds = _has_weights_in_nodes(constants), _read_kinds(model)
+    weights = []
+    nodes_are_weights, told = _has_weights_in_nodes(constants), _read_module(model, constants)
     for identity, constant in enumerate(constants):
-        name, uses = constant.name, constant.uses
-        dtype = dtype_name(constant.values.data_type)
-        is_parameter = _is_parameter(constant, dtype, kinds, nodes_are_weights)
-        if constant.shape.numel <= 1 and not is_parameter:
+        elements, shape, dtype = constant.shape.numel, tuple(constant.shape), constant.dtype
+        is_parameter = _is_parameter(constant, told, nodes_are_weights)
+        if elements <= 1 and not is_parameter:
             continue  # a number in the graph, such as a bound or a scale
-        elements, shape = constant.shape.numel, tuple(constant.shape)
-        packed = _count_packed(elements, dtype, uses)
+        packed = _count_packed(constant)
         if packed is not None:
             elements, shape = packed, ()
-        for path in dict.fromkeys(use.path for use in uses) or [""]:
-            label = name.removeprefix(f"{path}.") if path else name
+        for path in dict.fromkeys([use.path for use in constant.uses]) or [""]:
+            label = constant.name.removeprefix(f"{path}.") if path else constant.name
             record = WeightRecord(label, identity, elements, constant.bytes, dtype, trainable=None, shape=shape)
-            yield PlacedWeight(path, record, is_parameter)
+            weights.append(PlacedWeight(path, record, is_parameter))
+    return weights
+
+
+# Which of them are parameters -----------------------------------------------------------------------------------------
+
+
+def _is_parameter(constant: Constant, told: _ToldModule, nodes_are_weights: bool) -> bool:
+    """Return whether a constant is a weight that is trained: by the exporter, the operators that use it, or its dtype.
+
+    Integers are weights although a module that was quantized has them as buffers.
+    """
+    kind = told.kinds.get(constant.name)
+    if kind is not None and is_float(constant.dtype) and not constant.name.startswith(_FROZEN):
+        return kind == "PARAMETER"
+    if _is_used(constant, _PARAMETERS):
+        return True
+    if constant.dtype in _NARROW and _is_used(constant, _SCALED):
+        return constant.shape.numel > 1
+    if not is_float(constant.dtype) or not constant.shape or (constant.is_node and not nodes_are_weights):
+        return False
+    if kind is None and told.is_computed(constant.name) and not any(map(_works_with_parameter, constant.uses)):
+        return False
+    uses = constant.uses
+    return not uses or any(use.input not in _BUFFERS.get(use.node.op_type, ()) for use in uses)
+
+
+def _is_used(constant: Constant, places: Mapping[str, Sequence[int]]) -> bool:
+    """Return whether an operator takes a constant as one of certain inputs."""
+    return any(use.input in places.get(use.node.op_type, ()) for use in constant.uses)
+
+
+def _has_weights_in_nodes(constants: Sequence[Constant]) -> bool:
+    """Return whether an exporter writes weights as ``Constant`` nodes, as that of PaddlePaddle does: all of them."""
+    has_weight = False
+    for constant in constants:
+        if constant.is_node:
+            has_weight = has_weight or _is_used(constant, _PARAMETERS)
+        elif constant.shape.numel > 1 and is_float(constant.dtype):
+            return False
+    return has_weight
+
+
+# What torch's exporter tells of the module that it has exported -------------------------------------------------------
+
+#: The key of what it writes of the tensors of the module, a line of it, and how the names of weights begin which its
+#: quantization has put in the place of parameters.
+_SIGNATURE = "pkg.torch.export.ExportedProgram.graph_signature"
+_TENSOR, _FROZEN = re.compile(r"^(\w+): (PARAMETER|BUFFER) target='([^']+)'", re.MULTILINE), "_frozen_param"
+#: The key of what it writes of the operator of torch that a node is a part of, and how this names parameters:
+#: "%group_norm = call_function[target=torch.ops.aten.group_norm.default](args = (%x, 2, %p_0_weight, %p_0_bias))".
+_TORCH_OPERATOR, _TORCH_PARAMETER = "pkg.torch.onnx.fx_node", re.compile(r"%(p_\w+)")
+#: Names of constants which it has computed, maybe of a parameter.
+_COMPUTED = re.compile(r"val_\d+|.*lifted_tensor.*|_tensor_constant\d+|scalar_tensor.*")
+#: Names of results of operators of torch which only move the elements of a parameter or a buffer.
+_MOVED = re.compile(r"(clone|expand|flatten|permute|reshape|select|slice|squeeze|t|transpose|unsqueeze|view)(_\d+)?")
+
+
+class _ToldModule(NamedTuple):
+    """What is known of the tensors of the module.
+
+    Attributes:
+        kinds: Which of them are "PARAMETER" and "BUFFER", by name; empty where the exporter does not tell.
+        has_moved_parameter: Whether one of its parameters may be in the file under the name of what moves its elements.
+    """
+
+    kinds: Mapping[str, str]
+    has_moved_parameter: bool
+
+    def is_computed(self, name: str) -> bool:
+        """Return whether the exporter has computed a constant of another name than those of the module's tensors."""
+        if _COMPUTED.fullmatch(name):
+            return True
+        if not self.kinds or not name.isidentifier():
+            return False
+        return not (self.has_moved_parameter and _MOVED.fullmatch(name))  # "sin", "zeros_1": an operator's result
+
+
+def _read_module(model: ModelProto, constants: Iterable[Constant]) -> _ToldModule:
+    """Return what the exporter tells of a module.
+
+    A parameter has moved if it is no constant, and no operator of torch reads it that nodes of the graph are parts of.
+    """
+    kinds: dict[str, str] = {}
+    missing: set[str] = set()
+    for entry in (*model.metadata_props, *model.graph.metadata_props):
+        if entry.key == _SIGNATURE:
+            names = {constant.name for constant in constants}
+            for argument, kind, name in _TENSOR.findall(entry.value):
+                kinds[name] = kind
+                if kind == "PARAMETER" and name not in names:
+                    missing.add(argument)
+    if missing:
+        for node in model.graph.node:
+            missing -= _list_torch_parameters(node)
+    return _ToldModule(kinds, bool(missing))
+
+
+def _list_torch_parameters(node: NodeProto) -> set[str]:
+    """Return the parameters that the operator of torch reads which a node is a part of, as the operator names them."""
+    texts = [entry.value for entry in node.metadata_props if entry.key == _TORCH_OPERATOR]
+    return set(_TORCH_PARAMETER.findall(" ".join(texts)))
+
+
+def _works_with_parameter(use: Use) -> bool:
+    """Return whether a node is a part of an operator of torch which reads a parameter, and scales or shifts by it.
+
+    Such is the affine part of a group norm: the exporter has added dimensions to its weights.
+    """
+    return use.node.op_type in ("Add", "Mul") and bool(_list_torch_parameters(use.node))
+
+
+# Weights that hold more, or less, than their elements -----------------------------------------------------------------
+
+
+def _count_packed(constant: Constant) -> int | None:
+    """Return how many elements packed weights stand for; None for weights that are not packed."""
+    for use in constant.uses:
+        if use.input not in _PACKED.get(use.node.op_type, ()):
+            continue
+        sizes = read_attributes(use.node.attribute)
+        if use.node.op_type in ("MatMulNBits", "MatMulBnb4"):
+            return int(sizes.get("K", 0) * sizes.get("N", 0))
+        if constant.dtype == "uint8":  # other integers are one element each
+            own_bits = sizes.get(f"fc{(use.input + 1) // 3}_expert_weight_bits", 0)
+            return int(constant.shape.numel * 8 // (own_bits or sizes.get("expert_weight_bits", sizes.get("bits", 4))))
+    return None
 
 
 def describe_uncounted(model: ModelProto, constants: Iterable[Constant]) -> str:
@@ -139,95 +254,21 @@ def describe_uncounted(model: ModelProto, constants: Iterable[Constant]) -> str:
     an operator reads which is not known here, or that are taken apart into bits, nobody can say whether, and how many,
     weights are packed in them.
     """
-    with_attributes = {
-        node.op_type
-        for node in list_nodes(model.graph.node)
-        if node.domain == "ai.onnx.ml"
-        and any(attribute.floats or attribute.HasField("t") for attribute in node.attribute)
-    }
-    unknown = {
-        use.node.op_type
-        for constant in constants
-        if sum(size > 1 for size in constant.shape) > 1 and "int" in dtype_name(constant.values.data_type)
-        for use in constant.uses
-        if use.node.op_type.startswith(_TAKES_BITS)
-        or (
-            use.node.domain not in (*STANDARD, "ai.onnx.ml")
-            and use.node.op_type not in (*_PARAMETERS, *_BUFFERS)
-            and dtype_name(constant.values.data_type) in _NARROW
-        )
-    }
-    return " and ".join(
-        f"the weights that {', '.join(sorted(operators))} has {where}"
-        for operators, where in ((with_attributes, "in attributes"), (unknown, "in integers"))
-        if operators
-    )
+    in_attributes, in_integers = set[str](), set[str]()
+    for node in list_nodes(model):
+        if node.domain == _LEARNED and any(entry.floats or entry.HasField("t") for entry in node.attribute):
+            in_attributes.add(node.op_type)
+    for constant in constants:
+        if "int" in constant.dtype and sum(size > 1 for size in constant.shape) > 1:
+            in_integers.update(use.node.op_type for use in constant.uses if _may_unpack(use.node, constant.dtype))
+    parts = []
+    for operators, where in ((in_attributes, "in attributes"), (in_integers, "in integers")):
+        if operators:
+            parts.append(f"the weights that {', '.join(sorted(operators))} has {where}")
+    return " and ".join(parts)
 
 
-def _has_weights_in_nodes(constants: Sequence[Constant]) -> bool:
-    """Return whether an exporter writes weights as ``Constant`` nodes, as that of PaddlePaddle does: all of them."""
-    return any(constant.is_node and _is_weight(constant.uses) for constant in constants) and not any(
-        constant.shape.numel > 1 and not constant.is_node and is_float(dtype_name(constant.values.data_type))
-        for constant in constants
-    )
-
-
-def _is_weight(uses: Sequence[Use]) -> bool:
-    """Return whether an operator takes a constant as its weight."""
-    return any(use.input in _PARAMETERS.get(use.node.op_type, ()) for use in uses)
-
-
-def _read_kinds(model: ModelProto) -> dict[str, str]:
-    """Return by name which tensors of a module of torch are "PARAMETER" and "BUFFER", where the exporter tells it."""
-    kinds: dict[str, str] = {}
-    for entry in (*model.metadata_props, *model.graph.metadata_props):
-        if entry.key == _SIGNATURE:
-            kinds.update((name, kind) for kind, name in _TENSOR.findall(entry.value))
-    return kinds
-
-
-def _is_parameter(constant: Constant, dtype: str, kinds: Mapping[str, str], nodes_are_weights: bool) -> bool:
-    """Return whether a constant is a weight that is trained: by the exporter, the operators that use it, or its dtype.
-
-    ``kinds`` are those of `_read_kinds`. Integers are weights although a module that was quantized has them as buffers.
-    """
-    uses, kind = constant.uses, kinds.get(constant.name)
-    if kind is not None and is_float(dtype) and not constant.name.startswith(_FROZEN):
-        return kind == "PARAMETER"
-    if _is_weight(uses):
-        return True
-    if dtype in _NARROW and any(use.input in _SCALED.get(use.node.op_type, ()) for use in uses):
-        return constant.shape.numel > 1
-    if (constant.is_node and not nodes_are_weights) or not constant.shape:
-        return False
-    is_computed = bool(_COMPUTED.fullmatch(constant.name))
-    if kinds and kind is None and constant.name.isidentifier():  # that of an operator's result: "sin", "zeros_1"
-        is_computed = is_computed or not _MOVED.fullmatch(constant.name)
-    if is_computed and not any(map(_works_with_parameter, uses)):
-        return False
-    if uses and all(use.input in _BUFFERS.get(use.node.op_type, ()) for use in uses):
-        return False
-    return is_float(dtype)
-
-
-def _works_with_parameter(use: Use) -> bool:
-    """Return whether a node is a part of an operator of torch which reads a parameter, and scales or shifts by it.
-
-    Such is the affine part of a group norm: the exporter has added dimensions to its weights.
-    """
-    texts = (entry.value for entry in use.node.metadata_props if entry.key == _TORCH_OPERATOR)
-    return use.node.op_type in ("Add", "Mul") and any(_TORCH_PARAMETER in text for text in texts)
-
-
-def _count_packed(stored: int, dtype: str, uses: Sequence[Use]) -> int | None:
-    """Return how many elements packed weights stand for; None for weights that are not packed."""
-    for use in uses:
-        if use.input not in _PACKED.get(use.node.op_type, ()):
-            continue
-        sizes = read_attributes(use.node.attribute)
-        if use.node.op_type in ("MatMulNBits", "MatMulBnb4"):
-            return int(sizes.get("K", 0) * sizes.get("N", 0))
-        if dtype == "uint8":  # other integers are one element each
-            own_bits = sizes.get(f"fc{(use.input + 1) // 3}_expert_weight_bits", 0)
-            return int(stored * 8 // (own_bits or sizes.get("expert_weight_bits", sizes.get("bits", 4))))
-    return None
+def _may_unpack(node: NodeProto, dtype: str) -> bool:
+    """Return whether a node may take several weights out of an integer of a dtype."""
+    is_known = node.domain in (*STANDARD, _LEARNED) or node.op_type in (*_PARAMETERS, *_BUFFERS)
+    return node.op_type.startswith(_TAKES_BITS) or (dtype in _NARROW and not is_known)

@@ -8,7 +8,7 @@ from onnx import GraphProto, NodeProto
 
 from profilerkit.backend_kit.graph_work import Body, Executed, Work, note_apart
 
-from ..model.nodes import list_nodes
+from ..model.nodes import list_reads
 from ..model.types import tensor_type
 from .values import Value, find_value
 from .walk import Visit, Walk
@@ -24,12 +24,9 @@ def find_graph(node: NodeProto, attribute: str) -> GraphProto:
 
 def hold_reads(walk: Walk, visit: Visit) -> None:
     """Keep alive until a node begins what it is given, and what any of its graphs reads from around it."""
-    graphs = [entry.g for entry in visit.node.attribute if entry.HasField("g")]
-    names = {name for graph in graphs for node in list_nodes(graph.node) for name in node.input}
-    names |= {output.name for graph in graphs for output in graph.output}
-    around = [value for name, value in visit.values.items() if name in names]
-    inputs = [value for value in visit.inputs if value is not None]
-    walk.work.hold(Executed(visit.node.op_type, walk.node, [*inputs, *around], ()))
+    names = list_reads(visit.node)
+    read = [value for name, value in visit.values.items() if name in names]
+    walk.work.hold(Executed(visit.node.op_type, walk.node, read, ()))
 
 
 def walk_body(

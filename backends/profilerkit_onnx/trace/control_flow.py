@@ -10,19 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from onnx import ModelProto
-
 from profilerkit.backend_kit.graph_branches import count_first
 from profilerkit.backend_kit.graph_work import Executed
 
-from ..model.nodes import list_nodes, name_node, read_attributes
+from ..model.nodes import name_node, read_attributes
 from ..model.types import tensor_type
 from .bodies import find_graph, hold_reads, stack_turns, walk_body
 from .loops import walk_loop
 from .values import TurnPart, UnfitError, Value
 from .walk import Handler, Visit, Walk
 
-__all__ = ["HANDLERS", "holds_conditions"]
+__all__ = ["HANDLERS"]
 
 #: The first operator set whose ``Scan`` is read.
 _FIRST = 9
@@ -103,9 +101,3 @@ def _slice(walk: Walk, value: Value, axis: int) -> Value:
 
 #: What goes over each operator with graphs inside.
 HANDLERS: Mapping[str, Handler] = {"If": _walk_if, "Loop": walk_loop, "Scan": _walk_scan}
-
-
-def holds_conditions(model: ModelProto) -> bool:
-    """Return whether a model has an ``If`` or ``Loop``, in its own graph or in one of its functions."""
-    nodes = [*model.graph.node, *(node for function in model.functions for node in function.node)]
-    return any(node.op_type in ("If", "Loop") for node in list_nodes(nodes))

@@ -9,33 +9,34 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TypeProto, helper
+from onnx import GraphProto, ModelProto, NodeProto, TypeProto, helper
 
 from profilerkit import ModelInputs, ModelTrace
 from profilerkit.backend_kit.failures import explain_failure, note_layer
-from profilerkit.backend_kit.graph_traces import describe_constants, trace_work
+from profilerkit.backend_kit.graph_traces import GraphFormat, WalkedGraph, describe_constants, trace_work
 from profilerkit.backend_kit.graph_work import Executed
 from profilerkit.backend_kit.named_layers import Scopes
 from profilerkit.backend_kit.numpy_data import bind_inputs
-from profilerkit.backend_kit.scoped_calls import LayerWeights, layer_calls, layer_records, list_by_layer
+from profilerkit.backend_kit.scoped_calls import PlacedWeight, layer_calls, layer_records
 from profilerkit.trace.records import LayerCall
 
 from ..model.constants import list_constants
 from ..model.declared_inputs import list_declared, name_sizes
-from ..model.nodes import list_inner_graphs
+from ..model.nodes import list_inner_graphs, list_nodes
 from ..model.scopes import find_scopes
 from ..model.types import LARGEST, read_opsets, tensor_type
 from ..model.weights import describe_uncounted, list_weights
-from .control_flow import HANDLERS, holds_conditions
+from .control_flow import HANDLERS
 from .node_outputs import Declarations
 from .values import Value, find_value
 from .walk import Walk
 
 __all__ = ["list_operators", "trace_model"]
 
-METHOD = "shapes inferred along the graph"
-#: Operators whose output is their first input in another shape: it shares its buffer.
-_VIEWS = frozenset({"Dropout", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
+_FORMAT = GraphFormat(
+    "shapes inferred along the graph",
+    views=("Dropout", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"),
+)
 #: Attributes of convolutions and poolings that tables of layers show.
 _SETTINGS = ("kernel_shape", "strides", "dilations", "group")
 
@@ -47,39 +48,32 @@ def trace_model(model: ModelProto, inputs: ModelInputs | None, make_walk: Callab
     """
     scopes = find_scopes(model)
     constants = list_constants(model, scopes.paths)
-    weights = list_by_layer(list_weights(model, constants))
-    trace = _trace_call(model, inputs, scopes, weights, make_walk)
+    weights = list_weights(model, constants)
+    if inputs is None:
+        trace = ModelTrace(layer_records(scopes.types, weights))
+    else:
+        trace = _trace_call(model, inputs, scopes, weights, make_walk(HANDLERS, scopes.paths))
     return replace(trace, unmade_weights=describe_uncounted(model, constants))
 
 
 def _trace_call(
-    model: ModelProto,
-    inputs: ModelInputs | None,
-    scopes: Scopes,
-    weights: dict[str, LayerWeights],
-    make_walk: Callable[..., Walk],
+    model: ModelProto, inputs: ModelInputs, scopes: Scopes, weights: Sequence[PlacedWeight], walk: Walk
 ) -> ModelTrace:
-    if inputs is None:
-        return ModelTrace(layer_records(scopes.types, weights))
-    walk = make_walk(HANDLERS, scopes.paths)
     try:
-        entries, outputs = _walk_call(walk, model, inputs)
+        walked = _walk_call(walk, model, inputs)
         return trace_work(
-            walk.work,
+            walked,
             scopes,
             weights,
-            entries,
-            outputs,
-            _VIEWS,
-            METHOD,
+            _FORMAT,
             notes=describe_constants(walk.constants),
             names=_name_nodes(model.graph),
-            settings=_read_settings(model.graph.node, walk.paths),
+            settings=_read_settings(model.graph.node, scopes.paths),
         )
     except Exception as error:  # whatever a damaged file leads to
         calls: dict[str, list[LayerCall]] = {}
         if walk.node >= 0:
-            note_layer(error, walk.paths[walk.node])
+            note_layer(error, scopes.paths[walk.node])
             ran = walk.work.operators
             calls = layer_calls(ran, [scopes.chains[op.node] for op in ran], (), (), scopes.chains[: walk.node + 1])
         failure = explain_failure(error, inputs, "onnx", __package__ or "")
@@ -96,22 +90,32 @@ def list_operators(model: ModelProto, inputs: ModelInputs) -> dict[int, list[Exe
     return operators
 
 
-def _walk_call(walk: Walk, model: ModelProto, inputs: ModelInputs) -> tuple[list[Value], list[Value]]:
-    """Go over the graph of a model for a call; return what the call gives and what the model returns."""
+def _walk_call(walk: Walk, model: ModelProto, inputs: ModelInputs) -> WalkedGraph:
+    """Go over the graph of a model for a call."""
+    graph = model.graph
     declared = list_declared(model)
     bound = bind_inputs(declared, inputs)
     walk.declared = Declarations(
         opsets=read_opsets(model.opset_import),
-        types={value.name: value.type for value in (*model.graph.value_info, *model.graph.output)},
+        types={value.name: value.type for value in (*graph.value_info, *graph.output)},
         sizes=name_sizes(declared, bound),
         functions={(function.domain, function.name, function.overload): function for function in model.functions},
     )
-    kinds = "" if inputs.are_random else "biuf" if holds_conditions(model) else "iu"
-    types = {value.name: value.type for value in model.graph.input}
-    entries = {name: _make_input(next(walk.numbers), item, types[name], kinds) for name, item in bound.items()}
-    values = {**walk.add_initializers(model.graph, {}), **entries}
-    walk.walk_model(model.graph.node, values)
-    return list(entries.values()), [find_value(value.name, values) for value in model.graph.output]
+    values = walk.add_initializers(graph, {})
+    kinds = _choose_kinds(model, inputs)
+    for value in graph.input:
+        if value.name in bound:
+            values[value.name] = _make_input(next(walk.numbers), bound[value.name], value.type, kinds)
+    entries = [values[name] for name in bound]
+    walk.walk_model(graph.node, values)
+    return WalkedGraph(walk.work, entries, [find_value(value.name, values) for value in graph.output])
+
+
+def _choose_kinds(model: ModelProto, inputs: ModelInputs) -> str:
+    """Return the kinds of numbers, as numpy names them, of which the given elements may decide what runs."""
+    if inputs.are_random:
+        return ""
+    return "biuf" if any(node.op_type in ("If", "Loop") for node in list_nodes(model)) else "iu"
 
 
 def _make_input(number: int, tensor: Any, declared: TypeProto, kinds: str) -> Value:
@@ -131,28 +135,29 @@ def _read_settings(nodes: Iterable[NodeProto], paths: Sequence[str]) -> dict[str
     """
     written: dict[str, set[str]] = {}
     for node, path in zip(nodes, paths, strict=True):
-        text = ", ".join(f"{one.name}={_read_setting(one)}" for one in node.attribute if one.name in _SETTINGS)
-        if text:
-            written.setdefault(path, set()).add(text)
+        settings = []
+        for attribute in node.attribute:
+            if attribute.name in _SETTINGS:
+                value = helper.get_attribute_value(attribute)
+                value = value if isinstance(value, (int, float, bytes)) else tuple(value)
+                settings.append(f"{attribute.name}={value}")
+        if settings:
+            written.setdefault(path, set()).add(", ".join(settings))
     return {path: min(texts) for path, texts in written.items() if len(texts) == 1}
 
 
-def _read_setting(attribute: AttributeProto) -> Any:
-    value = helper.get_attribute_value(attribute)
-    return value if isinstance(value, (int, float, bytes)) else tuple(value)
-
-
 def _name_nodes(graph: GraphProto) -> list[tuple[str, str]]:
-    """Return the name of a graph, and the ids of its nodes in Model Explorer: the name of each, or "node".
-
-    A name that occurs before in the graph gets a number, which goes on from one graph inside another.
-    """
+    """Return the name of a graph, and the ids of its nodes in Model Explorer."""
     name = graph.name if graph.HasField("name") else "<main>"
-    return [(name, node_id) for node_id in _make_unique(graph, Counter())]
+    return [(name, node_id) for node_id in _list_ids(graph, Counter())]
 
 
-def _make_unique(graph: GraphProto, numbers: Counter[str]) -> list[str]:
-    """Return the ids of the nodes of a graph; ``numbers`` are the last numbers that names got, in any graph so far."""
+def _list_ids(graph: GraphProto, numbers: Counter[str]) -> Iterable[str]:
+    """Return the ids of the nodes of a graph in Model Explorer: the name of each, or "node".
+
+    A name that occurs before in the graph gets a number. ``numbers`` are the last ones of all graphs so far: they go on
+    from one graph inside another.
+    """
     ids: dict[str, None] = {}
     for node in graph.node:
         name = node_id = node.name or "node"
@@ -161,5 +166,5 @@ def _make_unique(graph: GraphProto, numbers: Counter[str]) -> list[str]:
             node_id = f"{name}_{numbers[name]}"
         ids[node_id] = None
         for inner in list_inner_graphs(node):
-            _make_unique(inner, numbers)
-    return list(ids)
+            _list_ids(inner, numbers)
+    return ids

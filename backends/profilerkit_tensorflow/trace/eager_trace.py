@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from profilerkit import BackendFailedError, CostFormulaError, ModelInputs, ModelTrace, NotOfferedError
+from profilerkit.backend_kit.scoped_calls import count_weight_bytes
 from profilerkit.count_text import format_count
 from profilerkit.errors import ProfilerKitError, error_summary
 from profilerkit.trace.records import MemoryTimeline
@@ -15,7 +16,7 @@ from ..model.saved_packing import read_packing
 from ..untouched.held_state import HeldState
 from ..untouched.preservation import preserve
 from .eager_run import EagerRun, run_eagerly
-from .layer_records import count_weight_bytes, layer_records, trace_layers_alone
+from .layer_records import layer_records, trace_layers_alone
 from .layers import LayerCalls
 from .messages import explain_failed_pass, only_in_graphs
 from .operator_records import count_operator_macs, select_shown

@@ -13,7 +13,7 @@ from profilerkit.backend_kit.call_stack import list_shown_layers
 from profilerkit.backend_kit.keras_children import write_settings
 from profilerkit.backend_kit.keras_quantization import find_quantization_data
 from profilerkit.trace.layer_paths import count_depth
-from profilerkit.trace.records import LayerCall, LayerRecord, WeightRecord, distinct
+from profilerkit.trace.records import LayerCall, LayerRecord, WeightRecord
 
 from ..compat.functions import list_traces
 from ..model.kinds import holds_random_state, is_function, list_layers, list_own_states, name_own_weights, type_name
@@ -28,7 +28,7 @@ from ..model.weights import (
 )
 from .layers import LayerCalls
 
-__all__ = ["count_weight_bytes", "layer_records", "trace_layers_alone"]
+__all__ = ["layer_records", "trace_layers_alone"]
 
 
 def layer_records(
@@ -103,12 +103,6 @@ class _WeightRecorder:
     def record_state(self, name: str, state: Any, is_saved: bool) -> WeightRecord:
         """Return what reports say of a variable that is no parameter."""
         return replace(self.record(name, state), trainable=False, persistent=is_saved)
-
-
-def count_weight_bytes(records: Iterable[LayerRecord]) -> int:
-    """Return the bytes of all parameters and buffers, each once."""
-    weights = (weight for record in records for weight in (*record.parameters, *record.buffers))
-    return sum(weight.bytes for weight in distinct(weights))
 
 
 def trace_layers_alone(model: Any, failure: Exception | None = None, followed: Sequence[LayerCalls] = ()) -> ModelTrace:

@@ -6,9 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from profilerkit import CostFormulaError, ModelTrace
+from profilerkit.backend_kit.branch_memory import measure_memory
 from profilerkit.backend_kit.graph_traces import FOLLOWED
 from profilerkit.backend_kit.live_bytes import live_bytes
-from profilerkit.backend_kit.program_parts import list_all, measure_memory
+from profilerkit.backend_kit.program_parts import list_all
+from profilerkit.backend_kit.scoped_calls import count_weight_bytes
 from profilerkit.trace.observed_runs import ObservedRun
 from profilerkit.trace.records import LayerRecord, MemoryTimeline
 
@@ -19,7 +21,7 @@ from ..model.saved_packing import SavedPacking, read_packing
 from ..model.weights import count_bytes, identify
 from .arguments import Argument, list_arguments
 from .control_flow import HANDLERS
-from .layer_records import count_weight_bytes, layer_records
+from .layer_records import layer_records
 from .memory import count_constant_bytes, find_unsized_tensors, write_steps
 from .observation import sum_macs
 from .operator_records import count_operator_macs, select_shown

@@ -5,16 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from profilerkit.backend_kit.branch_memory import BranchedMemory, measure_memory
 from profilerkit.backend_kit.live_bytes import Step, live_bytes
-from profilerkit.backend_kit.program_parts import (
-    BranchedMemory,
-    Fork,
-    Hold,
-    Loop,
-    lay_out,
-    list_counted,
-    measure_memory,
-)
+from profilerkit.backend_kit.program_parts import Fork, Hold, Loop, lay_out, list_counted
 from profilerkit.trace.bounds import Bounds, PeakSpread
 
 # Operators that are the number of bytes alive while they run ---------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from profilerkit.backend_kit.named_layers import CallCounter, LayersAround, TypedOperator, name_types
+from profilerkit.backend_kit.named_layers import CallCounter, TypedOperator, name_types
 from profilerkit.backend_kit.scoped_calls import Scope
 
 
@@ -28,13 +28,14 @@ def test_a_layer_has_the_type_of_its_first_operator_with_a_weight_then_of_its_la
 
 def test_a_layer_that_is_entered_again_by_its_first_operator_is_called_again() -> None:
     counter = CallCounter()
-    block, inner = LayersAround(("block",)), LayersAround(("block", "block.inner"))
+    block = (Scope("block"),)
+    inner = (*block, Scope("block.inner"))
     told = [
         counter.enter("Conv", inner, True),
         counter.enter("Relu", block, True),
-        counter.enter("Reshape", LayersAround(()), False),  # what a converter adds ends no call
+        counter.enter("Reshape", (), False),  # what a converter adds ends no call
         counter.enter("Conv", inner, True),
-        counter.enter("Relu", LayersAround(()), True),  # of the model itself: the block is left
+        counter.enter("Relu", (), True),  # of the model itself: the block is left
         counter.enter("Relu", block, True),  # the block began with another operator: the rest of its call
     ]
     root, first = Scope(""), Scope("block")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from profilerkit.backend_kit.scoped_calls import PlacedWeight, Scope, layer_calls, layer_records, list_by_layer
+from profilerkit.backend_kit.scoped_calls import PlacedWeight, Scope, layer_calls, layer_records
 from profilerkit.trace.records import LayerCall, TensorInfo, WeightRecord
 
 
@@ -72,7 +72,7 @@ def test_calls_in_which_nothing_runs_are_calls() -> None:
 
 def test_layers_stand_in_the_order_of_their_types() -> None:
     weight, table = (WeightRecord(name, index, 11, 44, "float32", True) for index, name in enumerate("wt"))
-    weights = list_by_layer([PlacedWeight("block", weight, True), PlacedWeight("block", table, False)])
+    weights = [PlacedWeight("block", weight, True), PlacedWeight("block", table, False)]
     layers = layer_records({"": "Model", "block": "Block"}, weights)
     assert [(layer.path, layer.type, layer.depth) for layer in layers] == [("", "Model", 0), ("block", "Block", 1)]
     assert (layers[1].parameters, layers[1].buffers) == ((weight,), (table,))
