@@ -104,9 +104,9 @@ def name_types(name: str, operators: Iterable[TypedOperator], with_containers: b
             ranks[operator.layer] = rank
     if not with_containers:
         for path in types:
-            outer = parent_path(path)
-            if outer:
-                types[outer] = CONTAINER
+            parent = parent_path(path)
+            if parent:
+                types[parent] = CONTAINER
     return types
 
 

@@ -42,8 +42,8 @@ def trace_model(model: LiteRTModel, inputs: ModelInputs | None) -> ModelTrace:
     walk = Walk(model, scopes.paths, HANDLERS)
     try:
         values, outputs = walk_call(walk, inputs)
-        graph = WalkedGraph(walk.work, values, outputs)
-        trace = trace_work(graph, scopes, weights, _FORMAT, notes=_write_notes(walk), names=_name_nodes(model))
+        walked = WalkedGraph(walk.work, values, outputs)
+        trace = trace_work(walked, scopes, weights, _FORMAT, notes=_write_notes(walk), names=_name_nodes(model))
         return replace(trace, unmade_weights=without_calls.unmade_weights)
     except Exception as error:  # whatever a damaged file leads to
         if walk.node >= 0:

@@ -140,7 +140,7 @@ def _read_settings(nodes: Iterable[NodeProto], paths: Sequence[str]) -> dict[str
             if attribute.name in _SETTINGS:
                 value = helper.get_attribute_value(attribute)
                 value = value if isinstance(value, (int, float, bytes)) else tuple(value)
-                settings.append(f"{attribute.name}={value}")
+                settings.append(f"{attribute.name}={value!r}")
         if settings:
             written.setdefault(path, set()).add(", ".join(settings))
     return {path: min(texts) for path, texts in written.items() if len(texts) == 1}
