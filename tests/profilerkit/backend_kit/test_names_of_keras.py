@@ -50,5 +50,8 @@ def test_a_node_in_no_layer_is_looked_through() -> None:
 def test_models_without_a_common_scope_have_no_name() -> None:
     nodes = [Node("one/dense/MatMul"), Node("other/dense/MatMul")]
     assert find_keras_name(nodes) == ""
-    assert [[call.path for call in calls] for calls in find_keras_layers(nodes)] == [["one", "one.dense"], ["other", "other.dense"]]
+    assert [[call.path for call in calls] for calls in find_keras_layers(nodes)] == [
+        ["one", "one.dense"],
+        ["other", "other.dense"],
+    ]
     assert (find_keras_name([]), find_keras_layers([])) == ("", [])
