@@ -46,12 +46,12 @@ def make_outputs(
         return [_make_constant(node, definition, declared.opsets, next(numbers))]
     types = infer(node, inputs, definition, declared.opsets)
     arrays = fold(node, inputs, types, declared.opsets)
-    given = list(filter(None, inputs))
+    values = list(filter(None, inputs))
     # One that nobody knows may be random.
     makes_same = (definition is not None or is_known(name_operator(node))) and not is_random(node, inputs)
-    is_stored = is_constant = bool(given) and makes_same
+    is_stored = is_constant = bool(values) and makes_same
     from_inputs = False
-    for value in given:
+    for value in values:
         is_stored = is_stored and value.is_stored
         is_constant = is_constant and value.constant
         from_inputs = from_inputs or value.from_inputs
