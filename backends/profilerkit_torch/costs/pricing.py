@@ -20,28 +20,7 @@ from .elementwise import count_operations
 from .registry import COSTS, UNCOUNTED, find_formula, is_free, name_arguments
 from .shapes import ShapedCall, count_stored_elements, find_numbers, has_floats, replace_by_shapes, split_samples
 
-__all__ = ["POINTWISE", "REDUCTIONS", "Kind", "classify", "list_outputs", "op_cost"]
-
-
-def _multiply(a: Shape, b: Shape, *, out: Shape) -> Cost:
-    """``(..., m, k) @ (..., k, n)``: out * k."""
-    return Cost.of_macs(out.numel * a[-1])
-
-
-def _cost_nothing(*_: Any, out: Any, **__: Any) -> Cost:
-    """Moving and choosing data costs nothing."""
-    return Cost(0, 0)
-
-
-#: Operators that are made of others, but for nested tensors: these have kernels of their own for them.
-_OF_NESTED: dict[str, Formula] = {
-    "aten::matmul": _multiply,
-    "aten::reshape": _cost_nothing,
-    "aten::contiguous": _cost_nothing,
-    "aten::to": _cost_nothing,
-    "aten::reshape_as": _cost_nothing,
-    "aten::flatten": _cost_nothing,
-}
+__all__ = ["Kind", "classify", "list_outputs", "op_cost"]
 
 
 def op_cost(func: Any, kind: Kind, args: Any, kwargs: Any, result: Any) -> Cost | None:
@@ -107,6 +86,25 @@ def _price_call(name: str, formula: Formula, call: ShapedCall, numbers: Numbers)
     )
 
 
+def _multiply(a: Shape, b: Shape, *, out: Shape) -> Cost:
+    """``(..., m, k) @ (..., k, n)``: out * k."""
+    return Cost.of_macs(out.numel * a[-1])
+
+
+def _cost_nothing(*_: Any, out: Any, **__: Any) -> Cost:
+    """Moving and choosing data costs nothing."""
+    return Cost(0, 0)
+
+
+#: Operators that are made of others, but for nested tensors: these have kernels of their own for them.
+_OF_NESTED: dict[str, Formula] = {
+    "aten::matmul": _multiply,
+    **dict.fromkeys(
+        ("aten::reshape", "aten::contiguous", "aten::to", "aten::reshape_as", "aten::flatten"), _cost_nothing
+    ),
+}
+
+
 # How it is found ------------------------------------------------------------------------------------------------------
 
 
@@ -138,6 +136,12 @@ _TORCH_NAMESPACES = ("aten", "prims", "profiler")
 #: Tags of operators that change the shape of a tensor in place, and of those that return a copy instead of a view.
 _MOVES = frozenset((find_tag("inplace_view"), find_tag("view_copy")))
 _POINTWISE, _REDUCTION = find_tag("pointwise"), find_tag("reduction")
+#: Operators without a formula that torch 2.6 to 2.9 do not tag so.
+_UNTAGGED_POINTWISE = ("aten::_conj_physical", "aten::ldexp")
+_UNTAGGED_REDUCTIONS = frozenset(
+    f"aten::{name}"
+    for name in ("all", "any", "amax", "amin", "count_nonzero", "max", "mean", "min", "nansum", "prod", "sum")
+)
 
 
 def classify(func: Any) -> Kind:
@@ -207,10 +211,10 @@ def _returns_views(schema: Any) -> bool:
 
 def _find_by_tags(func: Any) -> Kind:
     """Return the kind by torch's tags, and by ours of the operators that torch leaves without one."""
-    name = func.name()
-    if _POINTWISE in func.tags or name in POINTWISE:
+    name = schema_name(func)
+    if _POINTWISE in func.tags or name in _UNTAGGED_POINTWISE:
         return Kind.POINTWISE
-    return Kind.REDUCTION if _REDUCTION in func.tags or name in REDUCTIONS else Kind.UNKNOWN
+    return Kind.REDUCTION if _REDUCTION in func.tags or name in _UNTAGGED_REDUCTIONS else Kind.UNKNOWN
 
 
 def _find_by_other_forms(func: Any) -> Kind:
@@ -247,55 +251,3 @@ def _list_other_forms(func: Any) -> Iterator[Any]:
         packet = getattr(torch.ops.aten, form, None)
         if isinstance(packet, OpOverloadPacket):
             yield from (getattr(packet, overload) for overload in packet.overloads())
-
-
-# What torch 2.13 tags, and older releases do not; ``torch.Tag.reduction`` is of torch 2.10 ----------------------------
-
-
-#: Element-wise operators that torch 2.6 to 2.10 do not tag.
-POINTWISE = frozenset(
-    [
-        "aten::_conj_physical",
-        "aten::celu_",
-        "aten::elu_",
-        "aten::hardsigmoid_",
-        "aten::hardtanh_",
-        "aten::ldexp.Tensor",
-        "aten::leaky_relu",
-        "aten::leaky_relu_",
-        "aten::selu_",
-    ]
-)
-#: By operator, the overloads that are reductions.
-_OVERLOADS = {
-    "aten::all": "default all_out dim dims dims_out out",
-    "aten::amax": "default out",
-    "aten::amin": "default out",
-    "aten::aminmax": "default out",
-    "aten::any": "default all_out dim dims dims_out out",
-    "aten::argmax": "default out",
-    "aten::argmin": "default out",
-    "aten::count_nonzero": "default dim_IntList",
-    "aten::linalg__powsum": "default",
-    "aten::linalg_vector_norm": "default out",
-    "aten::logsumexp": "default out",
-    "aten::max": "default dim dim_max unary_out",
-    "aten::mean": "default dim dtype_out out",
-    "aten::min": "default dim dim_min unary_out",
-    "aten::nansum": "default out",
-    "aten::norm": "Scalar ScalarOpt_dim ScalarOpt_dim_dtype ScalarOpt_dtype dtype_out out",
-    "aten::prod": "default dim_int int_out",
-    "aten::std": "default correction correction_out dim out",
-    "aten::std_mean": "default correction dim",
-    "aten::sum": "default IntList_out dim_IntList",
-    "aten::var": "default correction correction_out dim out",
-    "aten::var_mean": "default correction dim",
-    "prims::amax": "default",
-    "prims::amin": "default",
-    "prims::var": "default",
-}
-REDUCTIONS = frozenset(
-    operator if overload == "default" else f"{operator}.{overload}"
-    for operator, overloads in _OVERLOADS.items()
-    for overload in overloads.split()
-)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from profilerkit_torch.costs import Kind, classify
+from profilerkit_torch.costs import Kind, classify, pricing
 from profilerkit_torch.costs.pricing import list_outputs
 from profilerkit_torch.costs.registry import find_formula, name_arguments
 
@@ -111,3 +111,12 @@ def test_there_is_something_to_audit() -> None:
 )
 def test_forms_of_one_operator_are_known_alike(operator: torch._ops.OpOverload, kind: Kind) -> None:
     assert classify(operator) is kind
+
+
+@pytest.mark.parametrize("namespace", ["aten", "prims"])
+def test_releases_that_tag_no_reductions_know_them_too(namespace: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As torch 2.6 to 2.9."""
+    kinds = {operator: classify(operator) for operator in operators(namespace)}
+    monkeypatch.setattr(pricing, "_REDUCTION", object())
+    monkeypatch.setattr(pricing, "_find_kind", pricing._find_kind.__wrapped__)
+    assert {operator: classify(operator) for operator in kinds} == kinds
