@@ -102,22 +102,17 @@ def cdist(x: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
 
 
 @register_op_cost("aten::_trilinear")
-def trilinear(a: Shape, b: Shape, c: Shape, ea: Any, eb: Any, ec: Any, sumdim: Any, *_: Any, out: Shape) -> Cost:
+def trilinear(a: Shape, b: Shape, c: Shape, *expanded: Any, out: Shape) -> Cost:
     """The bilinear layer's product of three: each of the ``a * b`` products, of all elements they range over, with c.
 
     For ``x1 (n, i)``, ``weight (o, i, j)`` and ``x2 (n, j)`` that is n * o * i * j multiply-accumulates, and as many
-    multiplications again for the second factor.
+    multiplications again for the second factor. The first three of ``expanded`` are where a dimension is added to each.
     """
-    ranged = _with_ones(a, ea), _with_ones(b, eb), _with_ones(c, ec)
-    macs = Shape(0 if 0 in sizes else max(sizes) for sizes in zip(*ranged, strict=True)).numel
-    return matmul.trilinear(macs)
-
-
-def _with_ones(shape: Shape, expanded: Any) -> list[int]:
-    sizes = list(shape)
-    for position in sorted(expanded):
-        sizes.insert(position, 1)
-    return sizes
+    ranged = [list(a), list(b), list(c)]
+    for sizes, positions in zip(ranged, expanded, strict=False):
+        for position in sorted(positions):
+            sizes.insert(position, 1)
+    return matmul.trilinear(Shape(0 if 0 in sizes else max(sizes) for sizes in zip(*ranged, strict=True)).numel)
 
 
 @register_op_cost("aten::_compute_linear_combination")
@@ -153,12 +148,10 @@ def matmul_gradient(dy: Shape, a: Shape, b: Shape, output_mask: Sequence[bool], 
     return matmul.product_gradient(dy.numel * a[-1], sum(output_mask))
 
 
-@register_op_cost("aten::_sparse_mm_reduce_impl_backward")
-def sparse_mm_gradient(
-    a: Shape, dy: Shape, b: Shape, reduce: Any, indices: Any, output_mask: Sequence[bool], *, out: Any
-) -> Cost:
+@register_by_name("aten::_sparse_mm_reduce_impl_backward")
+def sparse_mm_gradient(*, x: Shape, weight: Shape, output_mask: Sequence[bool], out: Any, **_: Any) -> Cost:
     """As many as the product for each factor: the stored elements of the sparse one, times the columns of the other."""
-    return matmul.product_gradient(count_stored(a) * b[-1], sum(output_mask))
+    return matmul.product_gradient(count_stored(x) * weight[-1], sum(output_mask))
 
 
 @register_op_cost("aten::_cdist_backward")
@@ -265,12 +258,13 @@ def weight_int4pack_mm(x: Shape, packed: Any, *_: Any, out: Shape) -> Cost:
 
 
 @register_op_costs("bitsandbytes::gemv_4bit bitsandbytes::gemm_4bit")
-def mm_4bit(
-    x: Shape, packed: Any, shape: Sequence[int], scales: Any, code: Any, block: Any, bias: Any = None, *_: Any, out: Any
-) -> Cost:
-    """``(m, k) @ (n, k).T + bias``: m * k * n; the weight has its shape beside it."""
+def mm_4bit(x: Shape, packed: Any, shape: Sequence[int], *rest: Any, out: Any) -> Cost:
+    """``(m, k) @ (n, k).T + bias``: m * k * n; the weight has its shape beside it.
+
+    The rest are its scales, the code of its numbers, the size of its blocks, and the bias if there is one.
+    """
     outputs = x.numel // max(1, shape[1]) * shape[0]
-    return matmul.product(x.numel * shape[0], outputs if isinstance(bias, Shape) else 0)
+    return matmul.product(x.numel * shape[0], outputs if isinstance(rest[3:] and rest[3], Shape) else 0)
 
 
 @register_op_costs("bitsandbytes::int8_linear_matmul bitsandbytes::int8_scaled_mm")

@@ -7,7 +7,7 @@ from typing import Any
 
 from profilerkit.costs import recurrent
 
-from .registry import Cost, Formula, Shape, register_by_name, register_op_cost
+from .registry import Cost, Shape, register_by_name, register_op_cost
 
 #: The kinds by the numbers that cuDNN, MIOpen and oneDNN know them by.
 _MODES = ("rnn_relu", "rnn_tanh", "lstm", "gru")
@@ -28,29 +28,21 @@ def _count_layers(kind: str, weights: Sequence[Shape], positions: int) -> Cost:
     return recurrent.layers(kind, positions, _count_elements(weights, 2), _count_elements(weights, 1), units)
 
 
-def _make_padded_formula(kind: str) -> Formula:
-    def formula(x: Shape, hx: Any, weights: tuple[Shape, ...], *_: Any, out: Any, **__: Any) -> Cost:
-        """Steps and samples are the leading dimensions of a padded input."""
-        return _count_layers(kind, weights, _count_positions(x))
-
-    return formula
-
-
-def _make_packed_formula(kind: str) -> Formula:
-    def formula(x: Shape, sizes: Shape, hx: Any, weights: tuple[Shape, ...], *_: Any, out: Any, **__: Any) -> Cost:
-        """A packed sequence has one row for each step of each sample."""
-        return _count_layers(kind, weights, x[0])
-
-    return formula
-
-
 def _count_positions(x: Shape) -> int:
+    """Return the steps of all samples: the leading dimensions of a padded input, the rows of a packed one."""
     return Shape(x[:-1]).numel
 
 
+def _register_layers(kind: str, *names: str) -> None:
+    @register_by_name(*names)
+    def layers(*, x: Shape, params: tuple[Shape, ...], out: Any, **_: Any) -> Cost:
+        """All layers and directions, of a padded or a packed sequence."""
+        return _count_layers(kind, params, _count_positions(x))
+
+
 for _kind in recurrent.GATES:
-    register_op_cost(f"aten::{_kind}.input", _make_padded_formula(_kind))
-    register_op_cost(f"aten::{_kind}.data", _make_packed_formula(_kind))
+    _register_layers(_kind, f"aten::{_kind}.input", f"aten::{_kind}.data")
+_register_layers("lstm", "aten::_lstm_mps")
 
 
 @register_by_name("aten::_cudnn_rnn", "aten::miopen_rnn")
@@ -83,12 +75,6 @@ def onednn_layer(*, x: Shape, weight0: Shape, weight1: Shape, mode: int, has_bia
     return _count_layers(_MODES[mode], (weight0, weight1, *biases), _count_positions(x))
 
 
-@register_op_cost("aten::_lstm_mps")
-def metal_layers(x: Shape, hx: Any, weights: tuple[Shape, ...], *_: Any, out: Any) -> Cost:
-    """All layers and directions of an LSTM."""
-    return _count_layers("lstm", weights, _count_positions(x))
-
-
 @register_op_cost("aten::_thnn_fused_lstm_cell")
 def lstm_cell_after_products(gates: Shape, hidden: Shape, cx: Shape, *biases: Shape | None, out: Any) -> Cost:
     """Return the cost of one step after its products."""
@@ -118,20 +104,10 @@ def _count_all_gradients(kind: str, weights: Sequence[Shape], x: Shape, units: i
 
 @register_by_name("aten::mkldnn_rnn_layer_backward")
 def onednn_layer_gradient(
-    *,
-    x: Shape,
-    weight1: Shape,
-    weight2: Shape,
-    weight3: Shape,
-    weight4: Shape,
-    mode: int,
-    hidden_size: int,
-    has_biases: bool,
-    out: Any,
-    **_: Any,
+    *, x: Shape, mode: int, hidden_size: int, has_biases: bool, out: Any, **arguments: Any
 ) -> Cost:
     """One layer in one direction; this kernel returns every gradient always."""
-    weights = (weight1, weight2, weight3, weight4) if has_biases else (weight1, weight2)
+    weights = [arguments[f"weight{number}"] for number in ((1, 2, 3, 4) if has_biases else (1, 2))]
     return _count_all_gradients(_MODES[mode], weights, x, hidden_size)
 
 
@@ -170,10 +146,10 @@ def metal_gradient(*, x: Shape, hx: Sequence[Shape], params: Sequence[Shape], ou
     return _count_all_gradients("lstm", params, x, cells * units)
 
 
-@register_op_cost("aten::_thnn_fused_lstm_cell_backward_impl")
-def lstm_cell_gradient(dhy: Any, dcy: Any, cx: Shape, cy: Any, gates: Shape, has_bias: bool, *, out: Any) -> Cost:
-    """Return the cost of one step's gradients; the bias takes the sum of the gates'."""
-    return recurrent.lstm_cell_gradient(cx.numel, gates.numel * has_bias, dcy is not None)
+@register_by_name("aten::_thnn_fused_lstm_cell_backward_impl")
+def lstm_cell_gradient(*, cx: Shape, workspace: Shape, has_bias: bool, grad_cy: Any, out: Any, **_: Any) -> Cost:
+    """Return the cost of one step's gradients; the bias takes the sum of the gates', which are in the workspace."""
+    return recurrent.lstm_cell_gradient(cx.numel, workspace.numel * has_bias, grad_cy is not None)
 
 
 @register_op_cost("aten::_thnn_fused_gru_cell_backward")

@@ -51,7 +51,7 @@ _free: set[str] = set()
 _by_name: set[int] = set()
 #: What such formulas call an argument for which torch has several names, and these.
 _SYNONYMS = {
-    "x": "self input X qx",
+    "x": "self input data X qx",
     "weight": "W qw w",
     "bias": "B",
     "dy": "grad grad_output grad_out grad_out_",
