@@ -15,51 +15,23 @@ from profilerkit.backend_kit.keras_kinds import is_shipped
 from profilerkit.trace.layer_operators import name_layer_operator
 from profilerkit.trace.records import MemoryTimeline, OpRecord
 
-from ..compat.autograd import (
-    count_references,
-    count_references_in_sum,
-    find_current_node,
-    read_next_node_number,
-    read_node_number,
-)
+from ..compat.autograd import find_current_node, read_next_node_number
 from ..compat.modes import disable_dispatch_modes
 from ..compat.modules import read_parameters
 from ..compat.operators import find_operator
 from ..costs import Cost, is_plain, module_cost
 from ..costs.attention import without_mask
 from ..costs.matmul import is_gradient_product, price_gradient_product
-from ..model.tensors import count_stored_bytes
 from ..trace.layers import EndedCall
-from ..trace.operator_facts import tensors_in
 from ..trace.plans import Plan
 from ..trace.recorder import Recorder
+from .node_memory import NodeMemory
 from .trained_layers import TrainedLayers
 
 __all__ = ["TrainingRecorder"]
 
 _DETACH = find_operator("aten.detach.default")
 _CLONE = find_operator("aten.clone.default")
-_ADD, _ADD_IN_PLACE = find_operator("aten.add.Tensor"), find_operator("aten.add_.Tensor")
-#: How the gradient of elements that were chosen is written to zeros, and the same in place.
-_INTO_ZEROS = {
-    find_operator(f"aten.{name}.{overload}"): find_operator(f"aten.{name}_.{overload}")
-    for name, overload in (
-        *(("index_put", "default"), ("index_add", "default"), ("put", "default"), ("index_fill", "int_Tensor")),
-        *(("scatter", "src"), ("scatter_add", "default"), ("masked_scatter", "default")),
-    )
-}
-#: How many tensors as large as what is differentiated a node takes at most on a device, by its name and one of its
-#: first operators, where it makes so many gradients. While a mode is active torch writes nothing in place in these, and
-#: asks no values; ``mish`` is taken apart. A quarter is a mask of the zeros in float32.
-_MOST_TENSORS = {
-    ("MishBackward0", find_operator("aten.softplus.default")): (1, 1),
-    ("BinaryCrossEntropyBackward0", find_operator("aten.logit.default")): (2, 2),
-    ("BinaryCrossEntropyWithLogitsBackward0", find_operator("aten.sigmoid.default")): (1, 1),
-    ("BinaryCrossEntropyWithLogitsBackward0", find_operator("aten.mul.Tensor")): (1, 3),  # with a weight for positives
-    ("ProdBackward0", find_operator("aten.cumprod.default")): (1, 2),
-    ("ProdBackward1", find_operator("aten.cumprod.default")): (1, 2.25),
-    ("CumprodBackward0", find_operator("aten.mul.Tensor")): (1, 4.25),
-}
 
 
 class TrainingRecorder(Recorder):
@@ -83,13 +55,7 @@ class TrainingRecorder(Recorder):
         self._gradient_product: Any = None
         #: The number of scores to which torch adds a mask that costs nothing, while such attention is recorded.
         self._masked_scores = 0
-        #: The number of the node of the backward pass that runs, how many operators were before it, and what was alive
-        #: then; and the bytes that may be alive while it runs, None where all that is alive counts.
-        self._node_number = -1
-        self._node_start = 0
-        self._alive_before_node = 0
-        self._most_alive: int | None = None
-        self._references_in_sum = count_references_in_sum()
+        self._node_memory = NodeMemory(self.live, self.operators)
         #: The node at which each layer with a formula of the user's began.
         self._formulas_from: list[int] = []
 
@@ -157,18 +123,14 @@ class TrainingRecorder(Recorder):
         layers = self.layers
         node = find_current_node() if self.phase == "backward" and layers.is_idle else None
         if node is None:
-            self._most_alive = None
+            self._node_memory.leave()
             return super()._dispatch(func, args, kwargs)
         if func is _CLONE and not is_plain(args[0]) and hasattr(node, "variable"):
             return self._run_view(_DETACH, args, {})  # torch takes a sparse gradient as it is, but for the active mode
         self._gradient_product = args if is_gradient_product(func, args, node) else None
-        self._note_node(node, func, args)
+        func = self._node_memory.begin_operator(node, func, args)
         try:
             with self._in_owner(node):
-                if func in _INTO_ZEROS and self._writes_own_zeros(node, args[0]):
-                    func = _INTO_ZEROS[func]
-                elif func is _ADD and self._adds_in_place(node, args):
-                    func = _ADD_IN_PLACE
                 return super()._dispatch(func, args, kwargs)
         finally:
             self._gradient_product = None
@@ -193,44 +155,6 @@ class TrainingRecorder(Recorder):
             plan = _price_anew(plan, without_mask(operator.operator, cost, self._masked_scores))
         super()._record_run(plan, result, func, args, kwargs, reads)
 
-    def _writes_own_zeros(self, node: Any, tensor: torch.Tensor) -> bool:
-        """Return whether a node of torch's writes to zeros of its own making: in place, but for the active mode."""
-        if isinstance(node, torch.autograd.function.BackwardCFunction) or torch.is_grad_enabled():
-            return False  # code of the user's, or forward work that a checkpoint repeats
-        if not tensor.is_contiguous():
-            return False  # ``vmap`` has expanded them, for samples that would all be written to the same place
-        makers = self.live.list_makers((tensor,), len(self.operators))
-        return any(maker >= 0 and "zeros" in self.operators[maker].operator for maker in makers)
-
-    def _note_node(self, node: Any, func: Any, args: Any) -> None:
-        """Note how many bytes may be alive while a node runs, when its first operators come."""
-        number = read_node_number(node)
-        if number != self._node_number:
-            self._node_number, self._alive_before_node, self._most_alive = number, self.live.total, None
-            self._node_start = len(self.operators)
-        gradients, tensors = _MOST_TENSORS.get((node.name(), func), (0, 0))
-        if self._most_alive is None and gradients and gradients == len(_list_next(node)):
-            largest = max(map(count_stored_bytes, tensors_in(args)))
-            self._most_alive = self._alive_before_node + int(tensors * largest)
-
-    def _adds_in_place(self, node: Any, terms: tuple[Any, ...]) -> bool:
-        """Return whether torch adds the second gradient of a tensor to the first in place, but for the active mode.
-
-        It does if nothing else refers to the first, and if that fills its memory. A sum inside of a node is none such:
-        the first of two gradients is there before the node that makes the second, unless that makes both.
-        """
-        first, second = terms
-        if torch.is_grad_enabled() or not isinstance(second, torch.Tensor) or first.shape != second.shape:
-            return False
-        if first.untyped_storage().nbytes() != first.numel() * first.element_size() or first.dtype != second.dtype:
-            return False
-        makers = self.live.list_makers((first,), len(self.operators))
-        del first
-        if count_references(terms) != self._references_in_sum:
-            return False
-        followers = _list_next(node)
-        return max(makers, default=0) < self._node_start or len(set(followers)) < len(followers)
-
     def _find_owner(self, node: Any) -> tuple[str, int]:
         """Return the path of the layer that a node of the backward pass belongs to, and which of its calls."""
         weight = getattr(node, "variable", None)  # of a node that adds up a weight's gradient
@@ -240,8 +164,8 @@ class TrainingRecorder(Recorder):
 
     def _record(self, operator: OpRecord, reads: tuple[int, ...] = (), bytes_inside: int = 0) -> None:
         super()._record(operator, reads, bytes_inside)
-        if self._most_alive is not None:
-            self.live_bytes[-1] = min(self.live_bytes[-1], self._most_alive)
+        if self._node_memory.most_alive is not None:
+            self.live_bytes[-1] = min(self.live_bytes[-1], self._node_memory.most_alive)
         alive = self.live_bytes[-1]
         if alive > self._peak_bytes:
             self._peak_bytes = alive
@@ -269,11 +193,6 @@ def _price_anew(plan: Plan, cost: Cost) -> Plan:
     """Return what is remembered of an operator with another cost."""
     operator = msgspec.structs.replace(plan.operator, macs=cost.macs, flops=cost.flops)
     return msgspec.structs.replace(plan, operator=operator)
-
-
-def _list_next(node: Any) -> list[Any]:
-    """Return the nodes that get a gradient from a node of the backward pass, one for each gradient."""
-    return [follower for follower, _ in node.next_functions if follower is not None]
 
 
 def _has_formula(module: nn.Module) -> bool:

@@ -1,0 +1,115 @@
+"""What a node of the backward pass takes of memory: less than the operators show that a mode sees.
+
+While a mode is active, torch makes new tensors in a node where it writes in place in a run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from profilerkit.trace.records import OpRecord
+
+from ..compat.autograd import count_references, count_references_in_sum, read_node_number
+from ..compat.operators import find_operator
+from ..model.tensors import count_stored_bytes
+from ..trace.live_bytes import LiveBytes
+from ..trace.operator_facts import tensors_in
+
+__all__ = ["NodeMemory"]
+
+_ADD, _ADD_IN_PLACE = find_operator("aten.add.Tensor"), find_operator("aten.add_.Tensor")
+#: How the gradient of elements that were chosen is written to zeros, and the same in place.
+_INTO_ZEROS = {
+    find_operator(f"aten.{name}.{overload}"): find_operator(f"aten.{name}_.{overload}")
+    for name, overload in (
+        *(("index_put", "default"), ("index_add", "default"), ("put", "default"), ("index_fill", "int_Tensor")),
+        *(("scatter", "src"), ("scatter_add", "default"), ("masked_scatter", "default")),
+    )
+}
+#: How many tensors as large as what is differentiated a node takes at most on a device, by its name and one of its
+#: first operators, where it makes so many gradients. While a mode is active torch writes nothing in place in these, and
+#: asks no values; ``mish`` is taken apart. A quarter is a mask of the zeros in float32.
+_MOST_TENSORS = {
+    ("MishBackward0", find_operator("aten.softplus.default")): (1, 1),
+    ("BinaryCrossEntropyBackward0", find_operator("aten.logit.default")): (2, 2),
+    ("BinaryCrossEntropyWithLogitsBackward0", find_operator("aten.sigmoid.default")): (1, 1),
+    ("BinaryCrossEntropyWithLogitsBackward0", find_operator("aten.mul.Tensor")): (1, 3),  # with a weight for positives
+    ("ProdBackward0", find_operator("aten.cumprod.default")): (1, 2),
+    ("ProdBackward1", find_operator("aten.cumprod.default")): (1, 2.25),
+    ("CumprodBackward0", find_operator("aten.mul.Tensor")): (1, 4.25),
+}
+
+
+class NodeMemory:
+    """Follows the nodes of a backward pass by their operators.
+
+    Args:
+        live: The bytes alive.
+        operators: The operators that were recorded so far, which grow.
+
+    Attributes:
+        most_alive: The bytes that may be alive while the node runs; None where all that is alive counts.
+    """
+
+    def __init__(self, live: LiveBytes, operators: Sequence[OpRecord]) -> None:
+        self.most_alive: int | None = None
+        self._live = live
+        self._operators = operators
+        self._references_in_sum = count_references_in_sum()
+        #: The number of the node, how many operators were before it, and what was alive then.
+        self._number = -1
+        self._first_operator = 0
+        self._alive_before = 0
+
+    def leave(self) -> None:
+        """Note that what follows is of no node."""
+        self.most_alive = None
+
+    def begin_operator(self, node: Any, func: Any, args: Any) -> Any:
+        """Note an operator of a node, and return it as it is in a run: in place, where torch writes so there."""
+        number = read_node_number(node)
+        if number != self._number:
+            self._number, self._first_operator = number, len(self._operators)
+            self._alive_before, self.most_alive = self._live.total, None
+        gradients, tensors = _MOST_TENSORS.get((node.name(), func), (0, 0))
+        if self.most_alive is None and gradients and gradients == len(_list_next(node)):
+            largest = max(map(count_stored_bytes, tensors_in(args)))
+            self.most_alive = self._alive_before + int(tensors * largest)
+        if func in _INTO_ZEROS and self._writes_own_zeros(node, args[0]):
+            return _INTO_ZEROS[func]
+        return _ADD_IN_PLACE if func is _ADD and self._adds_in_place(node, args) else func
+
+    def _writes_own_zeros(self, node: Any, tensor: torch.Tensor) -> bool:
+        """Return whether a node of torch's writes to zeros of its own making."""
+        if isinstance(node, torch.autograd.function.BackwardCFunction) or torch.is_grad_enabled():
+            return False  # code of the user's, or forward work that a checkpoint repeats
+        if not tensor.is_contiguous():
+            return False  # ``vmap`` has expanded them, for samples that would all be written to the same place
+        makers = self._live.list_makers((tensor,), len(self._operators))
+        return any(maker >= 0 and "zeros" in self._operators[maker].operator for maker in makers)
+
+    def _adds_in_place(self, node: Any, terms: tuple[Any, ...]) -> bool:
+        """Return whether torch adds the second gradient of a tensor to the first.
+
+        It does if nothing else refers to the first, and if that fills its memory. A sum inside of a node is none such:
+        the first of two gradients is there before the node that makes the second, unless that makes both.
+        """
+        first, second = terms
+        if torch.is_grad_enabled() or not isinstance(second, torch.Tensor) or first.shape != second.shape:
+            return False
+        if first.untyped_storage().nbytes() != first.numel() * first.element_size() or first.dtype != second.dtype:
+            return False
+        makers = self._live.list_makers((first,), len(self._operators))
+        del first  # a reference
+        if count_references(terms) != self._references_in_sum:
+            return False
+        followers = _list_next(node)
+        return max(makers, default=0) < self._first_operator or len(set(followers)) < len(followers)
+
+
+def _list_next(node: Any) -> list[Any]:
+    """Return the nodes that get a gradient from a node of the backward pass, one for each gradient."""
+    return [follower for follower, _ in node.next_functions if follower is not None]
