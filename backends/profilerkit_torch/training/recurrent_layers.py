@@ -40,27 +40,22 @@ _KEPT_SEQUENCES = {"rnn_tanh": 0, "rnn_relu": 0, "gru": 6, "lstm": 6}
 
 def run_recurrent(recorder: TrainingRecorder, kind: str, x: Any, hx: Any, *arguments: Any) -> Any:
     """Return the output and the last states of all layers, as torch's function; None where that must run itself."""
-    is_tensor = isinstance(hx, torch.Tensor)
-    has_states = not is_tensor if kind == "lstm" else is_tensor  # of a packed sequence the sizes are in their place
-    if not has_states or find_transform_level() is not None or is_any_autocast_enabled():
+    if not _has_formula(kind, x, hx, arguments):
         return None
-    with disable_dispatch_modes():
-        if x.device.type not in ("meta", "cpu") or RECURRENT[f"aten::{kind}.input"](x, hx, *arguments) is None:
-            return None
     weights, has_biases, layers, dropout, is_training, is_bidirectional, batch_first = arguments
     sequence = x.transpose(0, 1).contiguous() if batch_first else x
     states = hx if kind == "lstm" else (hx,)
     directions = 2 if is_bidirectional else 1
-    per_cell = len(weights) // (layers * directions)
+    of_direction = len(weights) // (layers * directions)
     last_states = []
     for layer in range(layers):
         if layer and dropout and is_training:
             sequence = F.dropout(sequence, dropout)
         outputs = []
-        for cell in range(layer * directions, (layer + 1) * directions):
-            own_states = [state[cell : cell + 1] for state in states]
-            own_weights = weights[cell * per_cell : (cell + 1) * per_cell]
-            run: Any = _Layer.apply
+        for index in range(layer * directions, (layer + 1) * directions):
+            own_states = [state[index : index + 1] for state in states]
+            own_weights = weights[index * of_direction : (index + 1) * of_direction]
+            run: Any = _Direction.apply
             output, *last = run(recorder, kind, has_biases, sequence, *own_states, *own_weights)
             outputs.append(output)
             last_states.append(last)
@@ -69,18 +64,28 @@ def run_recurrent(recorder: TrainingRecorder, kind: str, x: Any, hx: Any, *argum
     return (sequence.transpose(0, 1) if batch_first else sequence, *finals)
 
 
-class _Layer(torch.autograd.Function):
-    """One layer in one direction over (steps, samples, features)."""
+def _has_formula(kind: str, x: Any, hx: Any, arguments: Any) -> bool:
+    """Return whether the work and memory of a call are known: not of packed sequences, transforms or autocast."""
+    is_tensor = isinstance(hx, torch.Tensor)
+    has_states = not is_tensor if kind == "lstm" else is_tensor  # of a packed sequence the sizes are in their place
+    if not has_states or find_transform_level() is not None or is_any_autocast_enabled():
+        return False
+    with disable_dispatch_modes():
+        return x.device.type in ("meta", "cpu") and RECURRENT[f"aten::{kind}.input"](x, hx, *arguments) is not None
+
+
+class _Direction(torch.autograd.Function):
+    """One direction of one layer over (steps, samples, features)."""
 
     @staticmethod
     def forward(ctx: Any, recorder: TrainingRecorder, kind: str, has_biases: bool, x: Any, *tensors: Any) -> Any:
         states = tensors[: _count_states(kind)]
-        sizes = ctx.sizes = _Sizes(kind, x.shape, states[0].shape[-1], states[-1].shape[-1])
-        ctx.recorder, ctx.has_biases = recorder, has_biases
+        sizes = ctx.sizes = _Sizes(kind, has_biases, x.shape, states[0].shape[-1], states[-1].shape[-1])
+        ctx.recorder = recorder
         ctx.memory = recorder.hold(x, sizes.for_backward)
         products = recorder.hold(x, sizes.gates)  # those of the input, which are there until the last step
         with below_autograd():
-            outputs = _run(kind, has_biases, x, *tensors)
+            outputs = _run(sizes, x, *tensors)
         del products
         ctx.save_for_backward(x, *tensors)
         return outputs
@@ -92,58 +97,34 @@ class _Layer(torch.autograd.Function):
             recorder.refuse(Refusal.SECOND_GRADIENTS)
         needs = [is_asked_for(node) for node, _ in ctx.next_functions[-len(inputs) :]]
         with disable_dispatch_modes():
-            if stands_in(inputs[0]):
-                results = [
-                    torch.empty_like(x) if is_needed else None for x, is_needed in zip(inputs, needs, strict=True)
-                ]
-            else:
-                results = _differentiate(sizes.kind, ctx.has_biases, inputs, needs, gradients)
+            results = _differentiate(sizes, inputs, needs, gradients)
         elements = [0 if result is None else result.numel() for result in results]
         inside = max(0, _count_most_elements(sizes, elements) - sum(elements))
         ctx.memory = None
-        cost = _price_gradients(sizes, inputs, needs)
         recorder.record_gradients(
-            f"{sizes.kind}_backward", cost, (*inputs, *gradients), results, inside * inputs[0].element_size()
+            f"{sizes.kind}_backward",
+            _price_gradients(sizes, inputs, needs),
+            (*inputs, *gradients),
+            results,
+            inside * inputs[0].element_size(),
         )
         return None, None, None, *results
 
 
-def _run(kind: str, has_biases: bool, x: torch.Tensor, *tensors: torch.Tensor) -> Any:
-    """Return what torch makes of a layer in one direction: its output and last states."""
-    count = _count_states(kind)
-    hx = tensors[:count] if kind == "lstm" else tensors[0]
-    return getattr(torch, kind)(x, hx, tensors[count:], has_biases, 1, 0.0, True, False, False)
-
-
-def _differentiate(
-    kind: str,
-    has_biases: bool,
-    inputs: Sequence[torch.Tensor],
-    needs: Sequence[bool],
-    gradients: Sequence[torch.Tensor],
-) -> list[torch.Tensor | None]:
-    """Return the gradients of a layer by each input, None where it is not needed; the layer runs once more."""
-    with unseen_by_functions(), torch.enable_grad(), without_onednn():
-        leaves = [x.detach().requires_grad_(is_needed) for x, is_needed in zip(inputs, needs, strict=True)]
-        sources = [leaf for leaf in leaves if leaf.requires_grad]
-        results = iter(torch.autograd.grad(_run(kind, has_biases, *leaves), sources, gradients, allow_unused=True))
-    return [next(results) if is_needed else None for is_needed in needs]
-
-
-@contextmanager
-def without_onednn() -> Iterator[None]:
-    """Run without oneDNN's kernels."""
-    with restored(partial(_onednn.set_flags, _onednn.enabled)):
-        _onednn.set_flags(False)
-        yield
-
-
 class _Sizes(NamedTuple):
-    """The sizes of a layer's call."""
+    """The sizes of a call of one direction of a layer.
+
+    Attributes:
+        kind: The kind of the layer, as in `RECURRENT_FUNCTIONS`.
+        has_biases: Whether it has biases beside its matrices.
+        shape: The shape of its input: steps, samples, features.
+        out: How many numbers a step hands on of each sample: as many as there are units, or its projection.
+        units: The hidden units.
+    """
 
     kind: str
+    has_biases: bool
     shape: torch.Size
-    #: How many numbers a step hands on of each sample: as many as there are units, or its projection.
     out: int
     units: int
 
@@ -168,6 +149,37 @@ def _count_states(kind: str) -> int:
     return 2 if kind == "lstm" else 1
 
 
+def _run(sizes: _Sizes, x: torch.Tensor, *tensors: torch.Tensor) -> Any:
+    """Return what torch makes of a direction of a layer: its output and last states."""
+    count = _count_states(sizes.kind)
+    hx = tensors[:count] if sizes.kind == "lstm" else tensors[0]
+    return getattr(torch, sizes.kind)(x, hx, tensors[count:], sizes.has_biases, 1, 0.0, True, False, False)
+
+
+def _differentiate(
+    sizes: _Sizes, inputs: Sequence[torch.Tensor], needs: Sequence[bool], gradients: Sequence[torch.Tensor]
+) -> list[torch.Tensor | None]:
+    """Return the gradient by each input, None where it is not needed; on real tensors the layer runs once more."""
+    if stands_in(inputs[0]):
+        return [torch.empty_like(x) if is_needed else None for x, is_needed in zip(inputs, needs, strict=True)]
+    with unseen_by_functions(), torch.enable_grad(), without_onednn():
+        leaves = [x.detach().requires_grad_(is_needed) for x, is_needed in zip(inputs, needs, strict=True)]
+        sources = [leaf for leaf in leaves if leaf.requires_grad]
+        results = iter(torch.autograd.grad(_run(sizes, *leaves), sources, gradients, allow_unused=True))
+    return [next(results) if is_needed else None for is_needed in needs]
+
+
+@contextmanager
+def without_onednn() -> Iterator[None]:
+    """Run without oneDNN's kernels."""
+    with restored(partial(_onednn.set_flags, _onednn.enabled)):
+        _onednn.set_flags(False)
+        yield
+
+
+# What the gradients of a direction take -------------------------------------------------------------------------------
+
+
 def _count_most_elements(sizes: _Sizes, results: Sequence[int]) -> int:
     """Return the most elements alive in the backward pass, beside the inputs and less what the output's gradient has.
 
@@ -188,14 +200,18 @@ def _price_gradients(sizes: _Sizes, inputs: Sequence[torch.Tensor], needs: Seque
     """Return the cost of the gradients that are needed; that by the state at the last step back may not be."""
     count = 1 + _count_states(sizes.kind)
     weights = list(zip(inputs[count:], needs[count:], strict=True))
-    matrices = sum(weight.numel() for weight, _ in weights if weight.dim() == 2)
-    frozen = sum(weight.numel() for weight, is_needed in weights if weight.dim() == 2 and not is_needed)
-    biases = sum(weight.numel() for weight, is_needed in weights if weight.dim() == 1 and is_needed)
-    (by_input, _), (by_state, _) = weights[:2]
-    unwanted = sizes.positions * frozen
+    matrices = [(weight.numel(), is_needed) for weight, is_needed in weights if weight.dim() == 2]
+    (by_input, _), (by_state, _) = matrices[:2]
+    unwanted = sizes.positions * sum(elements for elements, is_needed in matrices if not is_needed)
     if not needs[0]:
-        unwanted += sizes.positions * by_input.numel()
+        unwanted += sizes.positions * by_input
     if not needs[1]:
-        unwanted += sizes.shape[1] * by_state.numel()
-    units = sizes.units
-    return recurrent.layers_gradient(sizes.kind, sizes.positions, matrices, biases, units, unwanted_macs=unwanted)
+        unwanted += sizes.shape[1] * by_state
+    return recurrent.layers_gradient(
+        sizes.kind,
+        sizes.positions,
+        sum(elements for elements, _ in matrices),
+        sum(weight.numel() for weight, is_needed in weights if weight.dim() == 1 and is_needed),
+        sizes.units,
+        unwanted_macs=unwanted,
+    )
