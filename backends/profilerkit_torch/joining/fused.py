@@ -96,18 +96,18 @@ def _join_layers(
 def _join_calls(operators: Sequence[OpRecord], name: str, paths: set[str]) -> Iterator[OpRecord]:
     """Yield the operators, those of each forward call of one of the layers as one of that name."""
     layers = {operator.layer for operator in operators}
-    whole_layers = {path: next((around for around in walk_outwards(path) if around in paths), "") for path in layers}
+    whole_layers = {path: next((around for around in walk_outwards(path) if around in paths), None) for path in layers}
 
-    def find_whole_call(operator: OpRecord) -> tuple[str, int]:
+    def find_whole_call(operator: OpRecord) -> tuple[str | None, int]:
         """Return the whole layer, and which call of it: the layers inside of it are called once in each."""
-        path = whole_layers[operator.layer] if operator.phase == "forward" else ""
-        return path, operator.call if path else 0
+        path = whole_layers[operator.layer] if operator.phase == "forward" else None
+        return path, 0 if path is None else operator.call
 
     for (path, _), group in groupby(operators, key=find_whole_call):
-        if path:
-            yield _add_up(tuple(group), name, path)
-        else:
+        if path is None:
             yield from group
+        else:
+            yield _add_up(tuple(group), name, path)
 
 
 def _add_up(parts: Sequence[OpRecord], name: str, path: str) -> OpRecord:

@@ -57,6 +57,17 @@ def test_an_encoder_on_its_fast_path_has_the_time_of_its_layers(tmp_path: Path) 
     assert any("runs a TransformerEncoderLayer as a whole" in note for note in profile.notes)
 
 
+def test_a_model_that_is_one_whole_layer_has_all_of_the_time(tmp_path: Path) -> None:
+    trace = ChromeTrace()
+    for start, seconds in ((1000, 50), (1100, 60), (1200, 70)):
+        trace.operator("aten::_transformer_encoder_layer_fwd", start, start + seconds)
+        trace.operator("aten::addmm", start + 10, start + 20)
+    model = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True).eval()
+    profile = profilerkit.join(trace.save(tmp_path / "profile.json"), model, torch.zeros(2, 5, 8))
+    seconds = {path: round(1e6 * row["own_seconds"], 6) for path, row in rows(profile).items()}
+    assert seconds == {**dict.fromkeys(seconds, 0), "": 60}
+
+
 def test_the_training_step_of_an_lstm_is_joined_by_order(tmp_path: Path) -> None:
     trace = ChromeTrace()
     trace.operator("aten::lstm", 1000, 1050)
