@@ -16,11 +16,12 @@ from profilerkit.trace.records import OpRecord
 
 from ..operator_timing.events import EventKind, Frame
 from ..operator_timing.node_layers import NodeMakers
+from .common_names import common_name, find_common_name
 from .fused import follow_profile
 from .module_calls import assign_layers_by_modules
 from .sequence import assign_layers_by_order
 from .shapes import Match, require_equal_shapes
-from .windows import Window, common_name, find_common_name, find_passes, has_steps, split_by_products
+from .windows import Window, find_passes, has_steps, split_by_products
 
 __all__ = ["assign_layers"]
 

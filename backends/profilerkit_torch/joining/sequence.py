@@ -11,8 +11,9 @@ from profilerkit import ModelTrace, ProfileFileError
 from profilerkit.trace.records import OpRecord
 
 from ..operator_timing.events import EventKind, Frame
+from .common_names import common_name, find_common_name
 from .shapes import Match
-from .windows import Window, common_name, find_common_name
+from .windows import Window
 
 __all__ = ["assign_layers_by_order"]
 
@@ -59,32 +60,32 @@ def _assign_in_pass(frames: Sequence[Frame], operators: Sequence[OpRecord]) -> l
     products = {name for name, operator in zip(traced, operators, strict=True) if operator.macs}
     names = frozenset(traced)
     outer = _list_outer_operators(frames, names)
-    matchable = [frame for frame in outer if common_name(frame.event.name) in names]
-    profiled = [common_name(frame.event.name) for frame in matchable]
-    matches = [Match(matchable[at.profiled], operators[at.traced]) for at in _align(profiled, traced, products)]
-    layers = {match.frame: match.operator.layer for match in matches}
-    for frame, layer in layers.items():
-        frame.layer = layer
+    named = [frame for frame in outer if common_name(frame.event.name) in names]
+    profiled = [common_name(frame.event.name) for frame in named]
+    matches = [Match(named[at.profiled], operators[at.traced]) for at in _align(profiled, traced, products)]
+    for frame, operator in matches:
+        frame.layer = operator.layer
+    layers = {frame: operator.layer for frame, operator in matches}
     _assign_around(layers)
     _assign_between(outer, layers)
     return matches
 
 
 def _list_outer_operators(frames: Sequence[Frame], names: Container[str]) -> list[Frame]:
-    """Return operators of the forward pass, none of which runs in another of them.
+    """Return operators of the forward pass in order of time, none of which runs in another of them.
 
     Of those inside each other it is the outermost whose name the trace has. For example, of ``linear [ t, addmm ]``
     these are ``linear`` if the trace has that name, ``t`` and ``addmm`` if it has ``addmm`` alone, and ``linear`` again
     if it has none of the three.
     """
-    matchable = {frame for frame in frames if common_name(frame.event.name) in names}
-    around_matchable = {outer for frame in matchable for outer in frame.outer_frames}
-    outermost: dict[Frame, None] = {}  # in order of time
-    for frame in frames:
-        if frame.event.kind is EventKind.OPERATOR and not frame.is_backward:
-            is_inside = any(outer in outermost for outer in frame.outer_frames)
-            if not is_inside and (frame in matchable or frame not in around_matchable):
-                outermost[frame] = None
+    operators = [frame for frame in frames if frame.event.kind is EventKind.OPERATOR and not frame.is_backward]
+    named = {frame for frame in operators if common_name(frame.event.name) in names}
+    around_named = {outer for frame in named for outer in frame.outer_frames}
+    outermost: dict[Frame, None] = {}
+    for frame in operators:
+        is_inside = any(outer in outermost for outer in frame.outer_frames)
+        if not is_inside and (frame in named or frame not in around_named):
+            outermost[frame] = None
     return list(outermost)
 
 

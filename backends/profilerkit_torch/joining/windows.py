@@ -1,23 +1,18 @@
-"""The passes of a profile, each a window of time, and the names by which its operators are found in a trace.
-
-A window is found by steps, by the calls of the model, or by repeated products.
-"""
+"""The passes of a profile, each a window of time: by marked steps, by calls of the model, or by repeated products."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from itertools import pairwise, starmap
 from typing import NamedTuple
 
 from profilerkit import ModelTrace
-from profilerkit.trace.records import OpRecord
 
 from ..operator_timing.events import Event, EventKind, Frame
-from ..operator_timing.operators import find_profiled_name
+from .common_names import common_name, find_common_name
 from .trace_events import STEP_RANGE
 
-__all__ = ["Window", "common_name", "find_common_name", "find_passes", "has_steps", "split_by_products"]
+__all__ = ["Window", "find_passes", "has_steps", "split_by_products"]
 
 #: The last window ends so many seconds after the last event, which may take no time.
 _AFTER = 1e-9
@@ -103,33 +98,3 @@ def _list_outer_operators(frames: Sequence[Frame], names: frozenset[str]) -> lis
     operators = [frame for frame in frames if frame.event.kind is EventKind.OPERATOR and not frame.is_backward]
     named = [frame for frame in operators if common_name(frame.event.name) in names]
     return [frame for frame in named if not any(common_name(outer.event.name) in names for outer in frame.outer_frames)]
-
-
-# Names that operators have on every device ----------------------------------------------------------------------------
-
-
-#: What the name of an operator says of the library or device that runs it, and not of what it computes.
-_LIBRARIES = re.compile(r"^_?(?:cudnn|miopen|mkldnn|native|fused|thnn)_|^_(?=convolution$|batch_norm_)")
-_VARIANTS = re.compile(r"_legit(?:_functional|_no_training)?$|_overrideable$|_with_update$|_no_update$")
-_ATTENTION = re.compile(r"^_scaled_dot_product_\w*attention\w*$")
-
-
-def common_name(name: str) -> str:
-    """Return the name that an operator has on every device, in place or not: cuDNN's batch norm is a batch norm.
-
-    >>> common_name("aten::cudnn_batch_norm"), common_name("aten::native_batch_norm"), common_name("aten::mm")
-    ('aten::batch_norm', 'aten::batch_norm', 'aten::mm')
-    >>> common_name("aten::_scaled_dot_product_flash_attention")
-    'aten::scaled_dot_product_attention'
-    """
-    space, _, rest = name.rpartition("::")
-    if space != "aten":
-        return name
-    if _ATTENTION.match(rest):
-        return "aten::scaled_dot_product_attention"
-    return f"aten::{_VARIANTS.sub('', _LIBRARIES.sub('', rest)).rstrip('_') or rest}"
-
-
-def find_common_name(operator: OpRecord) -> str:
-    """Return the name on every device of an operator of the trace."""
-    return common_name(find_profiled_name(operator.operator))

@@ -1,0 +1,37 @@
+"""The names that operators have on every device, by which those of a profile are found in a trace."""
+
+from __future__ import annotations
+
+import re
+
+from profilerkit.trace.records import OpRecord
+
+from ..operator_timing.operators import find_profiled_name
+
+__all__ = ["common_name", "find_common_name"]
+
+#: What the name of an operator says of the library or device that runs it, and not of what it computes.
+_LIBRARIES = re.compile(r"^_?(?:cudnn|miopen|mkldnn|native|fused|thnn)_|^_(?=convolution$|batch_norm_)")
+_VARIANTS = re.compile(r"_legit(?:_functional|_no_training)?$|_overrideable$|_with_update$|_no_update$")
+_ATTENTION = re.compile(r"^_scaled_dot_product_\w*attention\w*$")
+
+
+def common_name(name: str) -> str:
+    """Return the name that an operator has on every device, in place or not: cuDNN's batch norm is a batch norm.
+
+    >>> common_name("aten::cudnn_batch_norm"), common_name("aten::native_batch_norm"), common_name("aten::mm")
+    ('aten::batch_norm', 'aten::batch_norm', 'aten::mm')
+    >>> common_name("aten::_scaled_dot_product_flash_attention")
+    'aten::scaled_dot_product_attention'
+    """
+    space, _, rest = name.rpartition("::")
+    if space != "aten":
+        return name
+    if _ATTENTION.match(rest):
+        return "aten::scaled_dot_product_attention"
+    return f"aten::{_VARIANTS.sub('', _LIBRARIES.sub('', rest)).rstrip('_') or rest}"
+
+
+def find_common_name(operator: OpRecord) -> str:
+    """Return the name on every device of an operator of the trace."""
+    return common_name(find_profiled_name(operator.operator))
