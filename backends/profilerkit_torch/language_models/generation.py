@@ -44,26 +44,19 @@ def generate(
     """
     for name, value in {"prompt": prompt, "new": new, "batch": batch, "repetitions": repetitions}.items():
         at_least(1)(name, value)
-    if is_configuration(model) or not is_configuration(getattr(model, "config", None)):
-        raise InputError("measure=True: a model of transformers with values is needed; give one that was loaded")
-    require_decoder(model)
-    if find_sound_positions(model.config):
-        raise InputError(f"measure=True: {type(model).__name__} takes sound, and prompts are of text; leave it out")
+    _require_generating(model, prompt + new)
     with apart():
         inventory = Inventory(model)
         device = inventory.device
         require_values(inventory, device)
-        limit = find_longest_context(model.config)
-        if limit is not None and prompt + new > limit:
-            raise InputError(f"prompt={prompt} and new={new}: {type(model).__name__} takes {limit:,} tokens")
         with preserve(model, tensor_values=True, inventory=inventory), torch.no_grad():
             set_inference_flags(inventory.modules)
             vocabulary = int(find_text_configuration(model.config).vocab_size)
             generator = torch.Generator().manual_seed(0)
             tokens = torch.randint(vocabulary, (batch, prompt), generator=generator).to(device)
             with as_caller():
-                _time_tokens(model, tokens, min(new, 2), device, clock)
-                generations = [_time_tokens(model, tokens, new, device, clock) for _ in range(repetitions)]
+                _time_tokens(model, tokens, min(new, 2), clock)
+                generations = [_time_tokens(model, tokens, new, clock) for _ in range(repetitions)]
     return GeneratedTokens(
         prompt,
         batch,
@@ -75,6 +68,18 @@ def generate(
     )
 
 
+def _require_generating(model: Any, tokens: int) -> None:
+    """Raise `InputError` for what generates no text of so many tokens."""
+    if is_configuration(model) or not is_configuration(getattr(model, "config", None)):
+        raise InputError("measure=True: a model of transformers with values is needed; give one that was loaded")
+    require_decoder(model)
+    if find_sound_positions(model.config):
+        raise InputError(f"measure=True: {type(model).__name__} takes sound, and prompts are of text; leave it out")
+    limit = find_longest_context(model.config)
+    if limit is not None and tokens > limit:
+        raise InputError(f"prompt and new are {tokens:,} tokens together: {type(model).__name__} takes {limit:,}")
+
+
 class _Generation(NamedTuple):
     """The seconds until each token since the one before, and the bytes of the cache at the end."""
 
@@ -82,19 +87,17 @@ class _Generation(NamedTuple):
     cache_bytes: int
 
 
-def _time_tokens(
-    model: nn.Module, tokens: torch.Tensor, new: int, device: torch.device, clock: Callable[[], float]
-) -> _Generation:
+def _time_tokens(model: nn.Module, tokens: torch.Tensor, new: int, clock: Callable[[], float]) -> _Generation:
     """Generate so many tokens after a prompt."""
     batch, length = tokens.shape
     seconds: list[float] = []
-    synchronize(device)
+    synchronize(tokens.device)
     before = clock()
     outputs = of_prompt = prefill(model, tokens)
     while True:
         name, cache = find_cache(model, outputs)
         token = outputs.logits[:, -1:].argmax(dim=-1)
-        synchronize(device)
+        synchronize(tokens.device)
         after = clock()
         seconds.append(after - before)
         before = after
