@@ -59,8 +59,8 @@ def test_an_encoder_on_its_fast_path_has_the_time_of_its_layers(tmp_path: Path) 
 
 def test_a_model_that_is_one_whole_layer_has_all_of_the_time(tmp_path: Path) -> None:
     trace = ChromeTrace()
-    for start, seconds in ((1000, 50), (1100, 60), (1200, 70)):
-        trace.operator("aten::_transformer_encoder_layer_fwd", start, start + seconds)
+    for start, end in ((1000, 1050), (1100, 1160), (1200, 1270)):
+        trace.operator("aten::_transformer_encoder_layer_fwd", start, end)
         trace.operator("aten::addmm", start + 10, start + 20)
     model = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True).eval()
     profile = profilerkit.join(trace.save(tmp_path / "profile.json"), model, torch.zeros(2, 5, 8))
