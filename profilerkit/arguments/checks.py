@@ -87,7 +87,7 @@ class _TooLargeError(ValueError):
     """A whole number above `MOST`."""
 
 
-# What checks read, which raises ValueError for a value of another kind ------------------------------------------------
+# Readers of checks: each raises ValueError for a value of another kind ------------------------------------------------
 
 
 def one_number(value: Any) -> Any:

@@ -129,8 +129,8 @@ def cli(context: click.Context, traced: bool) -> None:
 def main(arguments: list[str] | None = None) -> Any:
     """Run the command line; results go to standard output, errors, progress and what models print to standard error.
 
-    Without arguments it is given those of the process, which it takes for its own: standard output stays with the
-    results until the process ends.
+    Without ``arguments`` it uses the arguments of the process, and keeps standard output for results until the process
+    ends.
 
     Exit codes: 0 fine, 1 a budget or ``--strict`` is not kept, 2 usage, 3 the model could not be profiled, 130
     interrupted.

@@ -1,4 +1,4 @@
-"""``profilerkit devices``: which devices are described, and what is known of one."""
+"""``profilerkit devices``: the list of described devices, or the figures of one."""
 
 from __future__ import annotations
 

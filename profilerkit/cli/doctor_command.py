@@ -1,4 +1,4 @@
-"""``profilerkit doctor``: what is installed here, and what can be done with it."""
+"""``profilerkit doctor``: the installed packages, and the capabilities of each backend."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
-#: What profilerkit can make use of where it is installed, and what for; frameworks are said with their backends.
+#: Optional packages, and what each is used for; frameworks are listed with their backends.
 OPTIONAL = {
     "pandas": "to_pandas()",
     "matplotlib": "figures",
@@ -113,7 +113,7 @@ def _print_paragraph(heading: str, things: list[str]) -> None:
 
 
 def _list_abilities(backend: Backend) -> dict[str, list[str]]:
-    """Return what a backend, or a plugin for it, can do and cannot do beyond what every backend must."""
+    """Return the optional capabilities that a backend, or a plugin for it, has and lacks."""
     from ..hooks.offered_capabilities import list_capabilities
     from ..protocols import abilities
 

@@ -234,13 +234,13 @@ def find_location(thing: Any) -> str:
 
 
 class ExaminedBackend(NamedTuple):
-    """What came of looking at a backend.
+    """The state of a backend on this machine.
 
     Attributes:
-        backend: The backend; None where it cannot be used.
-        line: What is said of it: "torch 2.13.0, device cpu", or what is wrong with it, and what to do. A backend that
-            cannot tell its versions can be used all the same.
-        conflict: The error of two plugins that offer the same for it; None where there is none.
+        backend: The backend; None if it cannot be used.
+        line: Its description, "torch 2.13.0, device cpu", or what is wrong and what to do. A backend that cannot tell
+            its versions is usable nevertheless.
+        conflict: The error of two plugins that make the same offer for it; None if there is none.
     """
 
     backend: Backend | None

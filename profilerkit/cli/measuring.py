@@ -151,8 +151,8 @@ def measure_specs(specs: Sequence[str], request: Request) -> list[Measured]:
 def compare_specs(specs: Sequence[str], request: Request) -> Compared:
     """Return models and saved reports side by side.
 
-    Of those that are called alike a saved report is called by its file, and others get a number each. With --metric,
-    saved reports are shown without their other metrics.
+    If names are equal, a saved report gets the name of its file, and the other models get numbers. With --metric, saved
+    reports are shown without their other metrics.
     """
     from ..results.comparison import side_by_side
 

@@ -1,4 +1,4 @@
-"""The values of options: what is read and checked when they are typed, and what a shell offers to complete."""
+"""The values of options: reading and checking them, and the completions that a shell offers."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def check_memory(name: str, text: str) -> int:
 
 
 def check_optimizer(name: str, optimizer: str) -> str:
-    """Return the name of an optimizer, if there is one of it."""
+    """Return the name of an optimizer; raise an error if there is none of that name."""
     from ..backend_kit.optimizers import optimizer_bytes
 
     optimizer_bytes(optimizer, ())

@@ -39,7 +39,7 @@ def emit(text: str = "", bold: bool = False, colored: bool = False) -> None:
 
 
 def say(text: str) -> None:
-    """Print a line, or several, on standard error: what went wrong, or what goes on."""
+    """Print one or several lines on standard error: an error, or progress."""
     click.echo(on_terminal(text), err=True)
 
 

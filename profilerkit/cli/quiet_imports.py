@@ -19,7 +19,7 @@ __all__ = ["keep_frameworks_quiet", "without_log_lines"]
 #: Settings by which frameworks keep their log lines to themselves, read when they are imported; a user's own stay.
 _SETTINGS = {"TF_CPP_MIN_LOG_LEVEL": "3"}
 
-#: Passes standard input on, without log lines of the levels INFO and WARNING, and what is said of them.
+#: Passes standard input on, without log lines of the levels INFO and WARNING and the notices about these lines.
 FILTER = r"""
 import re, sys
 noise = re.compile(rb"[IW]\d{4} \d\d:\d\d:\d+|WARNING: All log messages before absl::InitializeLog")

@@ -1,4 +1,4 @@
-"""The devices that can be named: those of plugins, profilerkit's own among them, and those of the user's folders."""
+"""The devices with names: profilerkit's own, those of plugins, and those in the user's folders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a backend says of the devices of this machine: described ones by their names, others with what is known."""
+"""The devices of this machine, as a backend reports them: described devices by name, others with known figures."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class DeviceInfo:
-    """One device: what it can compute, hold and move in a second. What is not known of it is absent, or None.
+    """One device: its peaks, its memory and its bandwidths. Unknown figures are absent, or None.
 
     Attributes:
         name: Its name: "h100-sxm".
@@ -179,7 +179,7 @@ class DeviceInfo:
 
     @property
     def link(self) -> float | None:
-        """Bytes per second between this device and others like it, both directions together; None if not known."""
+        """Bytes per second between two devices of this kind, both directions together; None if not known."""
         return self.figure("link_bandwidth")
 
     @property

@@ -23,10 +23,10 @@ class UnknownPeakError(ArgumentError):
 
 
 def find_dtype(operator: OpRecord) -> str:
-    """Return the dtype that a product runs in: that of what it multiplies, or the narrow one of integer products.
+    """Return the dtype in which a product runs: the dtype of its factors, or the narrow dtype of integer products.
 
-    Layers that quantize dynamically multiply 8-bit integers, though they read and write floats: they are known by
-    "quantize" in the names of their operators.
+    Layers that quantize dynamically multiply 8-bit integers, although they read and write floats: their operators have
+    "quantize" in their names.
     """
     if operator.product_dtype is not None:
         return operator.product_dtype
@@ -69,8 +69,8 @@ def _count_macs(operator: OpRecord, attended: bool) -> int:
 def seconds_at_peak(macs: Mapping[str, int], device: DeviceInfo, dtype: str | None = None) -> float:
     """Return the seconds of products at the dense peaks of a device: the sum over dtypes of ``2 * macs / peak``.
 
-    ``dtype`` takes the place of the dtypes of the trace, for what runs in another one: "tf32", or under autocast.
-    Raises `UnknownPeakError` if a peak is not known.
+    ``dtype`` replaces the dtypes of the trace for a model that runs in another dtype: "tf32", or under autocast. Raises
+    `UnknownPeakError` if a peak is not known.
     """
     seconds = 0.0
     for own_dtype, count in macs.items():

@@ -72,7 +72,7 @@ def read_arguments(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class _OfferedOption(NamedTuple):
-    """An option that a plugin adds, and what the plugin says of it."""
+    """An option that a plugin adds, with the plugin's description of it."""
 
     option: click.Option
     offer: Offer[OptionInfo]

@@ -28,10 +28,9 @@ _NOTIFYING = frozenset({"profilerkit_configure", "profilerkit_report_created"})
 class Manager(pluggy.PluginManager):
     """pluggy's plugin manager, with the implementations of profilerkit's hooks guarded when they are registered.
 
-    Each result of such an implementation is an `Offer`, with the plugin that it comes from; an error becomes a warning.
-    Hooks that a plugin adds are not guarded. Implementations of profilerkit's own plugins are called before those of
-    others, except for others that are marked ``tryfirst``; otherwise pluggy's order holds: the plugin that was
-    registered last is called first.
+    Each result of a guarded implementation is an `Offer` with its plugin; an error becomes a warning. Hooks that a
+    plugin adds are not guarded. Implementations of profilerkit's own plugins are called before other plugins, except
+    those marked ``tryfirst``. Otherwise pluggy's order holds: the plugin that was registered last is called first.
     """
 
     def __init__(self) -> None:

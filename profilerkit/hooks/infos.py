@@ -224,9 +224,9 @@ class CommandInfo(Info, hook="profilerkit_commands", what="command"):
     """A command by name: ``profilerkit NAME``.
 
     Args:
-        name: What users type.
+        name: The name that users type.
         load: Imports the command and returns it, a ``click.Command``; called when the command is used.
-        description: What it does, a sentence for ``profilerkit --help``.
+        description: A sentence about it for ``profilerkit --help``.
         examples: Lines that users may type, shown below the command's help.
     """
 
@@ -239,7 +239,7 @@ class CommandInfo(Info, hook="profilerkit_commands", what="command"):
 
 @dataclass(frozen=True)
 class OptionInfo(Info, hook="profilerkit_options", what="option"):
-    """An option that a plugin adds to the command ``profile``: for what it does with the report, or an argument.
+    """An option that a plugin adds to the command ``profile``: for a use of the report, or an argument of ``profile``.
 
     Args:
         name: The option as users type it: "--store".
@@ -247,7 +247,7 @@ class OptionInfo(Info, hook="profilerkit_options", what="option"):
             loaded.
         load_use: Imports and returns the function that is called if the option was given, after the report was printed:
             with the value, the report, and the text that names the model.
-        argument: The argument of `profilerkit.profile` that the value is, instead of a use.
+        argument: The argument of `profilerkit.profile` that gets the value, instead of a use.
     """
 
     load: Callable[[], click.Option] = field(metadata=_LOAD)
@@ -257,13 +257,13 @@ class OptionInfo(Info, hook="profilerkit_options", what="option"):
 
 @dataclass(frozen=True)
 class PlacementInfo(Info, hook="profilerkit_placements", what="placement"):
-    """Arguments of `profilerkit.profile` by which something else is profiled in place of the model: one rank of many.
+    """Arguments of `profilerkit.profile` that replace the model by another one, such as one rank of a mesh.
 
     Args:
-        name: What the arguments are for: "mesh".
+        name: The name of the purpose: "mesh".
         arguments: The names of the arguments. If none of them is given, the model is profiled as it is.
         load: Imports and returns the function that is called with the model as the user gave it, the backend or None,
-            these arguments by name, and whether files that may run code are loaded. It returns what is profiled, and
+            these arguments by name, and whether files that may run code are loaded. It returns the model to profile and
             its backend.
     """
 

@@ -1,4 +1,4 @@
-"""The plugins that are in use: loading those that are installed, asking them, and importing what they offer."""
+"""The plugins in use: load the installed plugins, call their hooks, and import their offers."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def equip(backend: Backend) -> Backend:
 
 
 def _add_new_formulas(backend: Backend, plugins: Set[PluginInfo]) -> None:
-    """Add to a backend the formulas of those plugins that were not asked for theirs before."""
+    """Add to a backend the formulas of the plugins whose formulas it does not have yet."""
     costs_by_plugin = _find_formulas(backend)
     new_plugins = plugins - costs_by_plugin.keys()
     if not new_plugins:

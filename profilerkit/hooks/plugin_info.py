@@ -66,7 +66,7 @@ class PluginInfo:
 
     @property
     def names_to_disable(self) -> frozenset[str]:
-        """The names that it can be disabled by: its own, and that of its package."""
+        """The names by which it can be disabled: its own name, and the name of its package."""
         return frozenset(normal_name(name) for name in (self.name, self.package) if name)
 
     @property
@@ -95,7 +95,7 @@ class PluginInfo:
 
 @dataclass(frozen=True)
 class Offer(Generic[T]):
-    """What a hook returned, or one item of it, with the plugin that it comes from."""
+    """A result of a hook, or one item of the result, with the plugin that returned it."""
 
     plugin: PluginInfo
     item: T

@@ -67,7 +67,7 @@ def find_form(path: str | PathLike[str]) -> str | None:
 
 
 def rank_suffixes(path: str | PathLike[str]) -> list[str]:
-    """Return the suffixes that stand for a form of text, with their dots, those most like that of a file first."""
+    """Return the suffixes of all forms of text, with their dots, sorted by likeness to the suffix of a file."""
     suffixes = sorted({*list_forms(), *SUFFIXES})
     return [f".{suffix}" for suffix in by_likeness(_read_suffix(path), suffixes)]
 

@@ -90,7 +90,7 @@ def supervise(control: socket.socket, channel: socket.socket, job: Job | int, li
 
     for_child = [channel.fileno(), *([job] if isinstance(job, int) else [])]
     try:
-        gc.disable()  # what a forked process holds is not its own to finish
+        gc.disable()  # the objects of a forked process belong to its parent
         Supervisor(control, limits, parent).run(child, for_child)
     except BaseException as error:
         with suppress(Exception):
@@ -143,7 +143,7 @@ class Supervisor:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the caller's, who says what is to end
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # where it is ignored, no child can be waited for
         self._start(child)
-        for descriptor in (*for_child, 0, 1):  # whoever reads the other end waits until nobody has this one
+        for descriptor in (*for_child, 0, 1):  # the reader of a pipe waits until every process has closed the other end
             with suppress(OSError):
                 os.close(descriptor)
         channel = Channel(self.control)

@@ -1,8 +1,8 @@
 """Several models, each in a separate process, whose times are sampled in turn.
 
-The caller says which process runs when, and requests each sample, which a process takes by its own clock (`child`). It
-treats these samples as those of models in its own process (`measure_interleaved`), so the pairs and the interval of the
-ratio are the same.
+The caller decides which process runs when, and requests each sample, which a process takes by its own clock (`child`).
+`measure_interleaved` handles these samples like samples of models in one process, so the pairs and the interval of the
+ratio are computed alike.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def _is_ready(run: IsolatedRun) -> bool:
 
 
 def _describe_measurement(measurement: Measurement, session: str) -> dict[str, object]:
-    """Return the result of the samples that a process took, as it makes its `Measurement` of it."""
+    """Return the result of the samples that a process took, from which it makes its `Measurement`."""
     return {
         "samples": list(measurement.samples),
         "warmup": list(measurement.warmup),

@@ -57,7 +57,7 @@ def load_model(spec: str, trust: bool = False) -> Any:
 
 
 def _explain_loader_error(error: Exception, offer: Offer[LoaderInfo], spec: str) -> ModelFailedError | None:
-    """Return what to raise for an error of a loader; None for one that says itself what is wrong and what to do."""
+    """Return the error to raise for an error of a loader; None if the error itself says what to do."""
     if isinstance(error, PluginFailedError):
         return ModelFailedError(str(error))
     if isinstance(error, ProfilerKitError):
@@ -168,7 +168,7 @@ _UNREAD = {
 
 
 def describe_unread(path: str | PathLike[str]) -> str:
-    """Return what a file of a known format is, and what to do, by its suffix; empty for any other one.
+    """Return what a file is by its suffix, and what to do with it; an empty text for an unknown suffix.
 
     >>> describe_unread("net.pte")
     "'net.pte' is a program of ExecuTorch; profile the exported program that it was made of, as a .pt2 file"

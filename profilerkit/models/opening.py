@@ -32,7 +32,7 @@ class OpenedModel:
         model: The model itself.
         backend: Its backend.
         path: The path of its file or folder; None for a model that was no path.
-        stamps: What tells each file there from a later one, as it was before the model was read.
+        stamps: The state of each of its files before the model was read, by which a later change is noticed.
     """
 
     model: Any

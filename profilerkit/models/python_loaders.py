@@ -83,7 +83,7 @@ def load_from_file(spec: str, take: Callable[[str, Any], Any] | None = None) -> 
 def load_function(spec: str) -> Callable[..., Any]:
     """Return the function that ``package.module:name`` or ``path/to/file.py:name`` names, and do not call it.
 
-    Raises `InputError` for what there is not, and what cannot be called.
+    Raises `InputError` if there is no such function, or if it cannot be called.
     """
     load = load_from_file if is_in_file(spec) else load_from_module
     function = load(spec, _find_member)
@@ -134,7 +134,7 @@ def _is_installed(path: Path) -> bool:
 
 
 def parse_python(content: bytes) -> ast.Module | None:
-    """Return the statements of Python code, which is not run; None of what is no Python, or is nested too deep."""
+    """Return the statements of Python code, which is not run; None if it is no Python, or is nested too deep."""
     try:
         return ast.parse(content)
     except (SyntaxError, ValueError, RecursionError, MemoryError):  # the last two are of the parser's own stack

@@ -137,7 +137,7 @@ def _explain_unrecognized_path(
 
 
 def _explain_unrecognized(model: Any, offered: Iterable[Offer[BackendInfo]]) -> BackendNotFoundError:
-    """Return the error for what no backend takes for a model, with what to give instead."""
+    """Return the error for an object that no backend accepts as a model, with what to give instead."""
     if isinstance(getattr(model, "reports", None), tuple):
         return BackendNotFoundError(
             f"model={shown(model)} is a result, and not a model; reports are compared by "

@@ -23,11 +23,11 @@ def collector_paused() -> Iterator[None]:
 
 
 def objects_aged() -> None:
-    """Take all objects to be old ones, so that the next collections, those of young objects, do not go through them.
+    """Mark all objects as old, so that the next collections of young objects do not go through them.
 
-    It is for what is kept, such as imported libraries, after a pause of the collector: they are young until it goes on,
-    and going through a million objects takes a quarter of a second. Nothing is collected. Garbage among them is found
-    by the next full collection. Where something is frozen, nothing changes: Python cannot unfreeze some objects alone.
+    Used after a pause of the collector in which objects were created that stay, such as imported libraries: going
+    through a million objects takes a quarter of a second. Nothing is collected; the next full collection finds garbage
+    among the objects. If the process has frozen objects itself, nothing is done: Python cannot unfreeze only some.
     """
     if not gc.get_freeze_count():
         gc.freeze()

@@ -6,7 +6,7 @@ import sys
 
 __all__ = ["encodable", "printable"]
 
-#: What stands for signs of tables and units where the encoding of the output has none of them.
+#: Replacements for signs of tables and units that the encoding of the output does not have.
 _PLAIN = {
     **dict.fromkeys("─━═", "-"),
     **dict.fromkeys("│┃", "|"),
@@ -23,10 +23,10 @@ _PLAIN = {
 
 
 def encodable(text: str, encoding: str | None) -> str:
-    r"""Return a text that a stream of this encoding can take: signs that it has not become similar ones.
+    r"""Return a text that a stream of this encoding can take: missing signs are replaced by similar ones.
 
-    A pipe on Windows, and a process in the locale "C" without UTF-8 mode, take no lines of tables. What has no similar
-    sign, such as a name in another alphabet, becomes an escape sequence.
+    A pipe on Windows, and a process in the locale "C" without UTF-8 mode, cannot take the lines of tables. A character
+    without a similar one, such as a letter of another alphabet, becomes an escape sequence.
 
     >>> encodable("├── größe: 3 µs ±2%", "ascii")
     '+-- gr\\xf6\\xdfe: 3 us +-2%'

@@ -1,4 +1,4 @@
-"""Files of the user: writing one, either all of it or nothing, and reading others.
+"""Files of the user: writing a file completely or not at all, and reading files.
 
 All files that profilerkit writes are written here. The rules:
 

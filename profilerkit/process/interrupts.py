@@ -42,9 +42,9 @@ def interruptible(function: F) -> F:
 
 
 def keep_interrupts_from(function: object) -> None:
-    """Have interrupts wait while a function of a framework runs, which its code in C calls without a look at errors.
+    """Have interrupts wait while a Python function of a framework runs whose errors the calling C code ignores.
 
-    What is no function in Python is never interrupted, and left as it is.
+    Nothing is done for a function in C, which is never interrupted.
     """
     if isinstance(function, FunctionType):
         _uninterruptible.add(function.__code__)

@@ -141,9 +141,9 @@ def _is_of_package(file: str) -> bool:
 
 
 def list_globals(function: FunctionType) -> Iterator[tuple[str, Any]]:
-    """Yield the global variables that the code of a function names, and those of the functions inside of it.
+    """Yield the global variables that the code of a function, and of the functions inside it, names.
 
-    Those of Python's and installed functions are caches and the like, and are left out.
+    Functions of Python and of installed packages are left out: their globals are caches and the like.
     """
     if _is_of_package(function.__code__.co_filename):
         return

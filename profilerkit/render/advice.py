@@ -18,13 +18,13 @@ __all__ = ["list_advice"]
 
 #: The share of a whole from which on it is much.
 _MUCH = 0.2
-#: A layer has little of one thing, beside much of another, if its share of it is less than this part of that other one.
+#: A layer has little of one column and much of another if one share is less than this part of the other share.
 _LITTLE = 0.1
 #: The share of the peak from which on weights are nearly all of it.
 _NEARLY_ALL = 0.9
 #: The least share of parameters in a wider dtype that is told; norms that are kept in one are less.
 _WIDE = 0.05
-#: What a layer may have much of, and what it then has little of.
+#: Pairs of columns: a layer may have much of the first and little of the second.
 _PAIRS = (("forward_seconds", "macs"), ("params", "macs"), ("macs", "forward_seconds"))
 
 
@@ -44,7 +44,7 @@ def list_advice(report: Report, model: Part, by: str) -> Iterator[str]:
 
 
 def _describe_disproportion(model: Part) -> Iterator[str]:
-    """Yield the layers with at least a fifth of one thing, and less than a tenth of that share of another."""
+    """Yield the layers with at least a fifth of one column, and less than a tenth of that share of another column."""
     for much, little in _PAIRS:
         for path, part in _list_undivided(model, model.label):
             large, small = _compute_share(part, model, much), _compute_share(part, model, little)
@@ -118,7 +118,7 @@ def _is_never_called(part: Part) -> bool:
 
 
 def _compute_share(part: Part, model: Part, column: str) -> float | None:
-    """Return a part's share of a column; None if the model has nothing of it, or only bounds of it are known."""
+    """Return a part's share of a column; None if the model's value is 0, or known only by its bounds."""
     whole = model.sum(column)
     if not whole or any(f"{column}_low" in row for row in model.rows):
         return None

@@ -69,7 +69,7 @@ def _find_changed_layers(comparison: Comparison, most: int) -> list[Mapping[str,
 
 
 def _leave_out_parts(comparison: Comparison) -> list[Mapping[str, Any]]:
-    """Return the rows of both models without the parts of a layer that has none in the other: of a quantized one."""
+    """Return the rows of both models without the parts of a layer that has no parts in the other, as if quantized."""
     reference, other = ({row["path"]: row["is_leaf"] for row in report.layers or ()} for report in comparison.reports)
     rows = list(comparison.layers(0))
     both = [

@@ -164,8 +164,8 @@ class _Value(NamedTuple):
 
     Attributes:
         name: The name of the metric.
-        texts: The value in each form, the most exact one first, the shortest one last.
-        mark: What is to be seen of it at once, such as "noisy".
+        texts: The value in each form, from the most exact to the shortest.
+        mark: A word that is shown beside the value in every form, such as "noisy".
     """
 
     name: str
@@ -195,9 +195,9 @@ class Values:
 def _write_forms(record: StatusRecord) -> list[str]:
     """Return the text of a value in each form.
 
-    A count has three: rounded with the exact one behind it, exact, and rounded. A measurement has two, with its
-    interval and without: the noise, which stays, says how wide that is. Each form of a count is tried with the one and
-    the other of measurements.
+    A count has three forms: rounded with the exact count behind it, exact, and rounded. A measurement has two: with and
+    without its interval; the noise, which is always shown, tells the width. Each form of a count is tried with both
+    forms of measurements.
     """
     if record.value is None:
         return [record.completeness.value] * _FORMS

@@ -75,7 +75,7 @@ def divide(rows: Sequence[Row], by: str, most: int) -> Part:
 
 
 class _Selection(NamedTuple):
-    """Parts inside a layer: those that stand in lines by themselves, and those that are gathered as the others."""
+    """The parts inside a layer: parts with a line each, and parts that share the line "others"."""
 
     shown: list[Part]
     gathered: list[Part]
@@ -174,7 +174,7 @@ class _Opener:
         return inside
 
     def _group_children(self, rows: Sequence[Row]) -> list[list[Row]]:
-        """Return layers in runs that share a line: equal ones of a list, and in a flat model those of one block."""
+        """Return layers in runs that share a line: equal layers of a list, or the layers of a block in a flat model."""
         runs = [list(run) for _, run in groupby(rows, key=self._find_key)]
         if len(rows) > _MOST_FLAT:
             blocks = [list(run) for _, run in groupby(rows, key=self._find_flat_key)]
@@ -195,9 +195,9 @@ class _Opener:
     # Too many parts ---------------------------------------------------------------------------------------------------
 
     def _join_series(self, inside: Sequence[Part], around: Part, room: int) -> list[Part]:
-        """Return parts with blocks of a series joined: those of one name, then those of one stage, then small pairs.
+        """Return parts with the blocks of a series joined: blocks of one name, then of one stage, then small pairs.
 
-        What is small between two blocks is joined with them. All parts stay as they are if they would become one.
+        Small parts between two blocks are joined with them. If all parts would become one, none are joined.
         """
         parts = join_alike(inside, around.path, Part.find_block, self._is_large)
         parts = join_alike(parts, around.path, Part.find_stage, self._is_large)

@@ -64,9 +64,9 @@ def write_enhancement(comparison: Comparison, key: str, index: int) -> WrittenEn
 
 
 def _find_sign(reference: StatusRecord, other: StatusRecord) -> Sign:
-    """Return on which side of the truth an enhancement lies; exactly there if neither of its two values is partial.
+    """Return on which side of the truth an enhancement lies; it is exact if neither of its two values is partial.
 
-    Two values may both allow more, or both less. Where they disagree, or a partial value has no bound, it is between.
+    If the two values point to different sides, or a partial value has no bound, the side is unknown.
     """
     if all(record.completeness is not Completeness.PARTIAL for record in (reference, other)):
         return Sign.EXACT

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["escape", "render", "table"]
 
-#: What TeX would take for its own, and how it is written instead.
+#: Characters with a meaning in TeX, and how they are written.
 _SPECIAL = {
     **{mark: f"\\{mark}" for mark in "&%$#_{}"},
     "\\": "\\textbackslash{}",

@@ -1,4 +1,4 @@
-"""The layers of a model, of two, and of several as grids: their counts, and what was measured of them."""
+"""The layers of one, two or several models as grids: their counts and their measured values."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _TIMED = {
 _LEAST_NEEDED = ("Calls", "Type", "FLOPs", "Settings", "Share of\nbackward", "Share of\nforward", "Achieved", "Change")
 #: What is shown of the layers of several models, a grid each.
 _ALL_MODELS = {"params": "Parameters by layer", "macs": "MACs by layer", "flops": "FLOPs by layer"}
-#: What two models may differ in without a column for it: a layer may do itself what one inside it does in the other.
+#: Values without a column in which two models may differ: a layer may do the work of an inner layer of the other model.
 _HIDDEN = {"flops": "FLOPs", "own_macs": "own MACs", "own_flops": "own FLOPs"}
 #: How the keys of the first and of the second model begin in a row of two models.
 _SIDES = ("", "other_")
@@ -84,7 +84,7 @@ def layer_grid(layers: LayerTable, title: str = "Layers", *, nested: bool = True
 
 
 def difference_grid(rows: Sequence[Row], title: str, names: tuple[str, str], *, nested: bool = True) -> Grid:
-    """Return layers side by side: parameters and MACs in both models, and what became of them unless all changed.
+    """Return layers side by side: parameters and MACs in both models, and how each layer changed unless all changed.
 
     ``nested`` is as in `layer_grid`.
     """
@@ -104,7 +104,7 @@ def difference_grid(rows: Sequence[Row], title: str, names: tuple[str, str], *, 
 def all_layers_grids(comparison: Comparison, depth: int | None = None) -> Iterator[Grid]:
     """Yield the layers of all models side by side: their parameters, MACs and FLOPs, each with the layers inside.
 
-    An empty cell is a layer that the model lacks, a hyphen one that has none of what is counted.
+    A cell is empty if the model lacks the layer, and a hyphen if the count of the layer is 0.
     """
     rows = within_depth(comparison.all_layers(*_ALL_MODELS), depth)
     for column, title in _ALL_MODELS.items():
@@ -183,7 +183,7 @@ def _write_model(row: Row, column: str, model: str) -> str:
 
 
 def _describe_change(row: Row) -> str:
-    """Say what became of a layer; of one that differs in nothing that has a column, in what it differs and how."""
+    """Say how a layer changed; if no column shows the difference, name the value and its difference."""
     if row["change"] != "changed" or row["params_difference"] or row["macs_difference"]:
         return str(row["change"])
     hidden = next(name for name in _HIDDEN if row[f"{name}_difference"])

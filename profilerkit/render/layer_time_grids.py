@@ -24,7 +24,7 @@ __all__ = ["has_times", "layer_time_grid"]
 
 #: The share of the model's time that a layer which holds others must take itself, to get a column of own times.
 _LEAST_OWN = 0.01
-#: What columns of seconds end with, and what those of own times begin with besides.
+#: The end of the names of columns of seconds, and the beginning of the names of columns of own times.
 _SECONDS, _OWN = "_seconds", "own_"
 #: Seconds that are subtracted already, and so are no time of a layer.
 _SUBTRACTED = "overhead_seconds"
@@ -78,8 +78,8 @@ def _list_times(columns: Iterable[str]) -> list[str]:
 def _list_time_columns(seconds: str, layers: LayerTable, rows: Sequence[Row], is_whole: bool) -> Iterator[GridColumn]:
     """Yield the columns of one kind of time, and its share of the model's.
 
-    A grid of the slowest layers has their own times, if the table does. A grid of all layers has the times with the
-    layers inside; if a layer that holds others has a notable time of its own, a second column has these own times.
+    A grid of the slowest layers has own times if the table has them. A grid of all layers has the times with the layers
+    inside; if a layer with layers inside has a notable own time, a second column shows own times.
     """
     own_seconds = f"{_OWN}{seconds}"
     has_own = own_seconds in layers.columns

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["describe_batch", "explain_incomplete", "make_comparison_notes", "make_notes", "top_row_note"]
 
-#: What is said of one value that is no exact one, and of several, before the reason.
+#: The sentence about one value that is not exact, and the sentence about several, before the reason.
 _SENTENCES = {
     "lower bound": ("is a lower bound; not counted", "are lower bounds; not counted"),
     "upper bound": ("is an upper bound", "are upper bounds"),
@@ -70,7 +70,7 @@ def _has_framework_difference(comparison: Comparison) -> bool:
 
 
 def _merge_notes(reports: Sequence[Report], silent: Collection[str]) -> list[str]:
-    """Return the notes of all reports, each once: first those that every report has, then others after its names."""
+    """Return the notes of all reports, each once: first those of every report, then others with their reports' names."""
     names_by_note: dict[str, list[str]] = {}
     for report in reports:
         for note in dict.fromkeys(_list_notes(report, silent)):
@@ -134,10 +134,10 @@ def describe_batch(report: Report, named: bool = False) -> Iterable[str]:
 
 
 def top_row_note(table: Table) -> str:
-    """Return what stands first in a ranked table, in words: "the slowest of 217 layers is conv1 (Conv2d), 3.1 ms".
+    """Return the first entry of a ranked table in words: "the slowest of 217 layers is conv1 (Conv2d), 3.1 ms".
 
-    The slowest layer is the one with the most own forward time, as in every ranking. The one with the most own backward
-    time is named after it if the table has such times.
+    The slowest layer is the layer with the most own forward time, as in every ranking. If the table has backward times,
+    the layer with the most own backward time is named too.
     """
     ranked = rank_rows(table)
     if not _has_top_value(ranked):

@@ -33,7 +33,7 @@ _SHOWN = frozenset(
         *("forward_seconds", "backward_seconds", "own_forward_seconds", "own_backward_seconds"),
     )
 )
-#: The columns of a table of statistics: each row has those of one column of another table, in the unit of that one.
+#: The columns of a table of statistics: each row describes one column of another table, in the unit of that column.
 _STATISTICS = frozenset(("median", "mean", "std", "min", "max", "p90", "low", "high"))
 #: The columns of counts whose two ends, ``macs_low`` and ``macs_high``, are shown as a sign before them.
 _BOUNDED = (*WORK, *(f"own_{name}" for name in WORK), "value")

@@ -82,7 +82,7 @@ def environment_facts(report: Report) -> dict[str, str]:
 
 
 def _list_statistics(value: Measurement, unit: str) -> dict[str, str]:
-    """Return the statistics of a measured value, and what the machine did meanwhile, by what they are called."""
+    """Return the statistics of a measured value, and the conditions of the machine meanwhile, by their names."""
     scale = Scale.TIME if unit == "s" else Scale.NONE
 
     def show(number: float) -> str:

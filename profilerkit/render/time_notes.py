@@ -19,7 +19,7 @@ __all__ = ["describe_origins", "describe_ratios"]
 
 #: Facts of a report's environment that make two machines different ones. Versions of frameworks are told elsewhere.
 _MACHINE = ("host", "cpu", "cores", "usable_cores", "memory_bytes", "os")
-#: Facts that each framework states in its own words: only those of one framework are compared.
+#: Facts that each framework states in its own words: they are compared only within one framework.
 _BY_FRAMEWORK = ("device", "devices")
 #: Times are of the same time if their reports were made within this.
 _TOGETHER = timedelta(hours=1)

@@ -23,11 +23,11 @@ _PHASES = ("forward", "backward")
 
 @dataclass
 class Frame:
-    """A layer or an operator with its own seconds, and what lies inside it.
+    """A layer or an operator with its own seconds, and the layers and operators inside it.
 
     Attributes:
         facts: Further numbers about it.
-        seconds: Its own and those of all inside it.
+        seconds: Its seconds, with everything inside it.
     """
 
     name: str

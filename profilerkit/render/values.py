@@ -115,9 +115,9 @@ def write_interval(record: StatusRecord) -> str:
 
 
 def write_in_full(record: StatusRecord) -> str:
-    """Return a count in full, with separators; nothing for one that is not rounded, and for what is no count.
+    """Return a count in full, with separators; an empty text if its short form is exact, or if it is no count.
 
-    A count of 11,689,512 is shown as "11.69 M", one of 1,056 as "1.056 k", which is all of it.
+    11,689,512 is shortened to "11.69 M". "1.056 k" is exactly 1,056.
     """
     if type(record.value) is not int or record.scale is not Scale.SI:
         return ""

@@ -111,7 +111,7 @@ def require_rows(table: Table, where: str) -> None:
 
 
 def require_layers(table: LayerTable, where: str) -> None:
-    """Raise `ValueError`, naming the row, if a row lacks what tells one layer, or its depth is not that of its path."""
+    """Raise `ValueError`, naming the row, if a row has no path or type, or its depth does not agree with its path."""
     for index, row in enumerate(table):
         for column, kind in _TYPES_OF_A_LAYER.items():
             if type(row.get(column)) is not kind:
@@ -142,7 +142,7 @@ def require_times(table: Table, where: str) -> None:
 
 
 def require_operators(table: Table, where: str) -> None:
-    """Raise `ValueError` where the operators of a trace lack what is read of them, or read what comes after them."""
+    """Raise `ValueError` if an operator of a trace lacks a field, or reads the result of a later operator."""
     columns = table.columns
     _require_columns(columns, _OPERATOR_COLUMNS, where)
     for index, row in enumerate(table if "reads" in columns else ()):

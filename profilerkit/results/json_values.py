@@ -54,7 +54,7 @@ class _SweepRow(TypedDict):
 
 
 def to_plain(value: Any) -> Any:
-    """Return a value as JSON can hold it; what has no such form as its text."""
+    """Return a value in a form that JSON can hold; any other value as its text."""
     if type(value) in _AS_THEY_ARE:  # nearly all cells of a table are
         return value
     if type(value) is float:
@@ -162,7 +162,7 @@ def from_plain(value: Any, where: str = "value") -> Any:
 def convert(value: Any, kind: type[T], where: str) -> T:
     """Return a value as a type: a dataclass, a list of numbers. Raises `ValueError`, naming the field that is wrong.
 
-    What is of its type already, inside the value, stays as it is.
+    Parts of the value that already have their type stay as they are.
     """
     try:
         converted = msgspec.convert(value, kind, strict=True)

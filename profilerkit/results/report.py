@@ -92,7 +92,7 @@ class StatusRecord:
 
     @property
     def text_parts(self) -> MeasuredText | None:
-        """The parts of ``shown``; None for what is not measured, and for a metric with a text of its own."""
+        """The parts of ``shown``; None for a value that is not measured, and for a metric with a text of its own."""
         if not isinstance(self.value, Measurement):
             return None
         text = write_measurement(self.value, scale_value(self.value.median, self.base_unit, self.scale))

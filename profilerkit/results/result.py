@@ -135,7 +135,7 @@ class Result(Mapping[str, Any]):
 
         return draw_html_fragment(self)
 
-    # Plugins, which offer all forms, know the classes of results: those import none of them before they are drawn.
+    # Plugins offer all forms and import the classes of results: so a result imports plugins only when it is drawn.
 
     def _write(self, form: str, **options: Any) -> str:
         """Return this in a form of text."""

@@ -108,7 +108,7 @@ def require_sealed(content: bytes, source: str) -> None:
 
 
 def _read(content: bytes, source: str, read: Callable[[_Opened], T]) -> T:
-    """Return what ``read`` makes of the content of a file; any error of it is one that names the file."""
+    """Return the result of ``read`` for the content of a file; every error of it names the file."""
     with collector_paused():  # a large report has a million values, and none of them is garbage
         try:
             decoded = msgspec.json.decode(content)

@@ -15,7 +15,7 @@ PASSES = 3
 
 
 class CapabilityChecks(BackendSubject):
-    """What a backend offers beside its methods agrees with its traces; what it does not offer is skipped."""
+    """The optional capabilities of a backend agree with its traces; tests of capabilities that it lacks are skipped."""
 
     def test_times_of_layers_are_of_its_layers(self) -> None:
         """If they are offered: all layers are in the trace, no time is negative, and not all times are zero."""
@@ -47,7 +47,7 @@ class CapabilityChecks(BackendSubject):
             expect(fits, f"operator_times of {architecture.name} take {items} s in a pass of {whole} s")
 
     def test_operator_tables_add_up_to_the_trace(self) -> None:
-        """If operators are timed: the work of those whose work is known is at most that of the trace."""
+        """If operators are timed: the sum of their known work is at most the work of the trace."""
         architecture, model, inputs = self.make_case()
         with self.skip_where_not_offered():
             times = self.require_capability(TimesOperators).operator_times(model, inputs, passes=1, backward=False)

@@ -83,9 +83,9 @@ class InputSpec:
 class ExpectedLayer:
     """A layer and the layers inside it.
 
-    ``params`` is the number of its own trained elements, ``statistics`` that of its other values (the mean and variance
-    of a batch norm). ``cost`` is its own cost for one call with one sample, ``calls`` the number of its calls in one
-    forward pass.
+    ``params`` is the number of its own trained elements, ``statistics`` the number of its other values (the mean and
+    variance of a batch norm). ``cost`` is its own cost for one call with one sample, ``calls`` the number of its calls
+    in one forward pass.
     """
 
     kind: str

@@ -88,11 +88,11 @@ class FakeLayer:
     Attributes:
         name: Its path: "block.conv" is in "block", and "" is the model itself.
         params: The number of its parameters, which have its ``dtype``.
-        macs: Those of one sample in all calls together, as the FLOPs are.
+        macs: The multiply-accumulates of one sample in all its calls.
         activation_bytes: The bytes that are alive after it, for one sample.
-        uncounted: The name of an operator in it that is not counted; None if all are.
+        uncounted: The name of an operator in it that is not counted; None if all are counted.
         statistics: The number of elements of its buffers.
-        value: Stands for the values of its parameters: another one is another `FakeBackend.fingerprint`.
+        value: Stands for the values of its parameters: with another value, `FakeBackend.fingerprint` differs.
     """
 
     name: str
