@@ -70,7 +70,7 @@ def _has_framework_difference(comparison: Comparison) -> bool:
 
 
 def _merge_notes(reports: Sequence[Report], silent: Collection[str]) -> list[str]:
-    """Return the notes of all reports, each once: first those of every report, then others with their reports' names."""
+    """Return the notes of all reports, each once: first those of every report, then others with the reports' names."""
     names_by_note: dict[str, list[str]] = {}
     for report in reports:
         for note in dict.fromkeys(_list_notes(report, silent)):

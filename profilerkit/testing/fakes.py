@@ -88,7 +88,7 @@ class FakeLayer:
     Attributes:
         name: Its path: "block.conv" is in "block", and "" is the model itself.
         params: The number of its parameters, which have its ``dtype``.
-        macs: The multiply-accumulates of one sample in all its calls.
+        macs: The multiply-accumulates of one sample in all its calls; ``flops`` are counted alike.
         activation_bytes: The bytes that are alive after it, for one sample.
         uncounted: The name of an operator in it that is not counted; None if all are counted.
         statistics: The number of elements of its buffers.
