@@ -19,6 +19,8 @@ __all__ = ["AT_FIRST", "SPEEDS", "Row", "describe_column", "find_signs", "make_p
 
 #: A row of a table of layers or operators.
 Row: TypeAlias = Mapping[str, Any]
+#: By the index of a row the sign and the number of a bound.
+Signs: TypeAlias = dict[int, list[Any]]
 #: Columns that are shown at first, where a report has them. The others are there to be chosen.
 AT_FIRST = (
     "output_shapes",
@@ -47,16 +49,16 @@ _WORDS = {
 }
 
 
-def describe_column(key: str, values: Sequence[Any]) -> Iterator[ColumnData]:
+def describe_column(key: str, values: Sequence[Any], signed: Signs | None = None) -> Iterator[ColumnData]:
     """Yield a column with what the page must know to show it; none where there is nothing in it.
 
-    The values are numbers in base units, or texts.
+    The values are numbers in base units, or texts. ``signed`` has those that are bounds, as `find_signs` finds them.
     """
     if all(value is None or value == "" or value == () for value in values):
         return
     numeric = all(value is None or is_number(value) for value in values)
     unit, scale = _find_unit(key)
-    yield {
+    column: ColumnData = {
         "key": key,
         "title": write_column_title(key),
         "unit": unit,
@@ -67,9 +69,12 @@ def describe_column(key: str, values: Sequence[Any]) -> Iterator[ColumnData]:
         "dashes": True,
         "values": pack([make_plain(value) if numeric else _write_text(value) for value in values]),
     }
+    if signed:
+        column["signed"] = signed
+    yield column
 
 
-def find_signs(key: str, rows: Sequence[Row]) -> dict[int, list[Any]]:
+def find_signs(key: str, rows: Sequence[Row]) -> Signs:
     """Return by the index of a row what a count that is a bound is shown as: "≥ " or another sign, and a number."""
     written = {index: write_row_value(row, key) for index, row in enumerate(rows) if f"{key}_low" in row}
     return {index: [sign, number] for index, (sign, number) in written.items() if sign}

@@ -14,7 +14,6 @@ from profilerkit.trace.rows import TRAFFIC
 
 from .columns import AT_FIRST, Row, describe_column, find_signs
 from .page_parts import pack
-from .page_records import ColumnData
 
 if TYPE_CHECKING:
     from profilerkit.results.report import Report
@@ -39,7 +38,7 @@ def merge_rows(report: Report) -> list[dict[str, Any]]:
         if all(is_number(whole.get(column)) for column in TRAFFIC):
             whole["bytes_moved"] = sum(whole[column] for column in TRAFFIC)
         merged.append(whole)
-    return _forget_uncounted(merged, report.operators or ())
+    return _mark_own_work(merged, report.operators or ())
 
 
 def is_by_layer(value: Any) -> bool:
@@ -50,11 +49,19 @@ def is_by_layer(value: Any) -> bool:
     return None not in paths and len(set(paths)) == len(paths)
 
 
-def _forget_uncounted(layers: Iterable[Row], operators: Iterable[Row]) -> list[dict[str, Any]]:
-    """Return the layers without the work of their own where an operator is not counted: it is unknown, and not less."""
+def _mark_own_work(layers: Iterable[Row], operators: Iterable[Row]) -> list[dict[str, Any]]:
+    """Return the layers with what is known of their own work: not less, but nothing, where an operator is not counted.
+
+    That of an innermost layer is all of its work, and so has the same two ends.
+    """
     uncounted = {operator["layer"] for operator in operators if operator.get("missing")}
     unknown = {f"own_{column}": None for column in WORK}
-    return [{**layer, **unknown} if layer["path"] in uncounted else dict(layer) for layer in layers]
+    ends = [f"{column}_{end}" for column in WORK for end in ("low", "high")]
+    marked = []
+    for layer in layers:
+        of_innermost = {f"own_{end}": layer[end] for end in ends if end in layer} if layer.get("is_leaf") else {}
+        marked.append({**layer, **(unknown if layer["path"] in uncounted else of_innermost)})
+    return marked
 
 
 def find_places(rows: Iterable[Row]) -> dict[str, int]:
@@ -70,13 +77,9 @@ def describe_layers(rows: Sequence[Row]) -> dict[str, Any]:
     parents = [-1 if path is None else places[path] for path in around]
     names = [write_layer_name(row["path"], path) for row, path in zip(rows, around, strict=True)]
     keys = [key for key in (rows[0] if rows else ()) if key not in _TREE_COLUMNS and "_share" not in key]
-    columns: list[ColumnData] = []
-    for key in keys:
-        for column in describe_column(key, [row.get(key) for row in rows]):
-            signed = find_signs(key, rows)
-            if signed:
-                column["signed"] = signed
-            columns.append(column)
+    columns = [
+        column for key in keys for column in describe_column(key, [row.get(key) for row in rows], find_signs(key, rows))
+    ]
     ranks = {key: rank for rank, key in enumerate(AT_FIRST)}
     columns.sort(key=lambda column: ranks.get(column["key"], len(ranks)))
     return {

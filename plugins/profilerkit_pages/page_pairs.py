@@ -116,9 +116,7 @@ def _describe_values(key: str, layers: Sequence[_BothSides], names: tuple[str, s
         ("_other", others, other_name, other_signs),
         ("_difference", changes, "change", change_signs),
     ):
-        for column in describe_column(key, values):
-            if signed:
-                column["signed"] = signed
+        for column in describe_column(key, values, signed):
             yield {
                 **column,
                 "key": f"{key}{suffix}",

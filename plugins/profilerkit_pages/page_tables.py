@@ -13,7 +13,7 @@ from profilerkit.trace.layer_view import PEAK
 from profilerkit.trace.rows import TRAFFIC, read_work
 from profilerkit.trace.table import Table
 
-from .columns import SPEEDS, Row, describe_column, make_plain, write_column_title
+from .columns import SPEEDS, Row, describe_column, find_signs, make_plain, write_column_title
 from .layer_tree import is_by_layer
 from .page_parts import pack
 
@@ -44,21 +44,26 @@ def _list_layer_tables(layers: Sequence[Row]) -> Iterator[dict[str, Any]]:
     root = layers[0]
     own_keys = {key.removeprefix("own_"): key for key in root if key.startswith("own_") and key not in SPEEDS}
     own_keys = dict(sorted(own_keys.items(), key=lambda item: _is_memory(item[0])))  # work and times come first
-    rows = [
-        {
-            "layer": layer["path"] or "(model)",
-            "type": layer["type"],
-            **{key: layer.get(own_key) for key, own_key in own_keys.items()},
-        }
+    working = [
+        layer
         for layer in layers
-        if any((layer.get(key) or 0) > 0 for key in own_keys.values())
+        if any((layer.get(key) or layer.get(f"{key}_high") or 0) > 0 for key in own_keys.values())
     ]
-    if rows:
-        by_layer = _describe_table("By layer", "layer", "layer", sorted(rows, key=_rank), root)
+    working.sort(key=lambda layer: _rank(layer, "own_"))
+    if working:
+        rows = [_take_own_work(layer, own_keys) for layer in working]
+        by_layer = _describe_table("By layer", "layer", "layer", rows, root)
+        for column in by_layer["rows"]["columns"]:
+            column["signed"] = find_signs(f"own_{column['key']}", working)
         yield {**by_layer, "lead": "Each layer without the layers inside it."}
     types = _add_up(layers, "type", own_keys, "layers")
     if len(types) > 1:
         yield _describe_table("By type", "type", "type", types, root)
+
+
+def _take_own_work(layer: Row, own_keys: Mapping[str, str]) -> dict[str, Any]:
+    own_work = {key: layer.get(own_key) for key, own_key in own_keys.items()}
+    return {"layer": layer["path"] or "(model)", "type": layer["type"], **own_work}
 
 
 def _is_memory(key: str) -> bool:
@@ -82,9 +87,9 @@ def _add_up(rows: Iterable[Row], by: str, columns: Mapping[str, str], count: str
     return sorted(sums.values(), key=_rank)
 
 
-def _rank(row: Row) -> list[float]:
+def _rank(row: Row, prefix: str = "") -> list[float]:
     """Return what rows are sorted by: most time first, or where there is none most work."""
-    return [-(row.get(key) or 0) for key in ("forward_seconds", "macs", "flops")]
+    return [-(row.get(f"{prefix}{key}") or 0) for key in ("forward_seconds", "macs", "flops")]
 
 
 def _describe_table(title: str, name: str, thing: str, rows: Sequence[Row], whole: Row | None = None) -> dict[str, Any]:

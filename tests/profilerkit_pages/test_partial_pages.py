@@ -50,7 +50,18 @@ def test_bounds_of_two_models_have_their_signs_and_their_change_is_no_number_tha
     assert columns["macs"]["signed"] == {0: ["≥ ", 4224], 1: ["≤ ", 128], 2: ["~ ", 128], 3: ["≤ ", 7]}
     assert "signed" not in columns["macs_other"]
     assert columns["macs_difference"]["signed"] == {place: ["~ ", 0] for place in range(4)}
-    assert not any("signed" in column for key, column in columns.items() if not key.startswith("macs"))
+    assert not any("signed" in column for key, column in columns.items() if not key.startswith(("macs", "own_macs")))
+
+
+def test_the_own_work_of_an_innermost_layer_has_the_signs_of_all_its_work() -> None:
+    """Of `block.first`, counted as 128, it is 100 to 200; of `block.act` 0 to 7; that of `second` is exact."""
+    (report,) = page_data(with_bounds())["reports"]
+    (own,) = [column for column in report["layers"]["columns"] if column["key"] == "own_macs"]
+    assert own["signed"] == {2: ["~ ", 128], 3: ["≤ ", 7]}
+    rows = report["tables"][0]["rows"]
+    (macs,) = [column for column in rows["columns"] if column["key"] == "macs"]
+    signs = {_unpack(rows["names"])[place]: sign for place, sign in macs["signed"].items()}
+    assert signs == {"block.first": ["~ ", 128], "block.act": ["≤ ", 7]}
 
 
 def test_what_a_layer_does_itself_is_unknown_where_an_operator_of_it_is_not_counted() -> None:

@@ -37,7 +37,8 @@ class OneModel {
       const [state, why] = metric.incomplete[row] ?? ["complete", ""];
       const [low, high] = metric.intervals?.[row] ?? [];
       const interval = isNumber(low) && isNumber(high) ? ` [${quantity(low, metric.unit, metric.scale)}, ${quantity(high, metric.unit, metric.scale)}]` : "";
-      const exact = Number.isInteger(metric.values[row]) && metric.values[row] >= 10000 ? grouped(metric.values[row]) : "";
+      const value = metric.values[row];
+      const exact = Number.isSafeInteger(value) && value >= 10000 ? grouped(value) : ""; // of larger ones not all digits are known here
       const badge = state === "complete" ? state : el("span", { class: `badge ${state}` }, state);
       return [metric.title, `${shown(column, row)}${interval}`, exact, badge, why];
     });

@@ -128,8 +128,10 @@ class Scatter {
 
   say(points, x, y) {
     const none = this.table.rows.length - points.length;
+    const bounds = points.filter(({ row }) => x.signed?.[row] || y.signed?.[row]).length;
     const odd = points.filter(({ row }) => texts.flags[row]).length;
     const parts = [`${counted(points.length, "model")} with both metrics.`, this.best.length ? `No other beats ${this.best.length === 1 ? "the one" : `the ${this.best.length}`} on the dashed front: ${this.more("x") ? "higher" : "lower"} ${x.title}, ${this.more("y") ? "higher" : "lower"} ${y.title}.` : ""];
+    if (bounds) parts.push(`${counted(bounds, "model")} with a bound (≥, ≤ or ~) of one of them ${bounds === 1 ? "is" : "are"} drawn as if it were exact.`);
     if (odd) parts.push(`${counted(odd, "hollow point")}: values that cannot be right are not on the front.`);
     if (none) parts.push(`${counted(none, "model")} without a value of one of them ${none === 1 ? "is" : "are"} left out.`);
     this.lead.textContent = parts.filter(Boolean).join(" ");
