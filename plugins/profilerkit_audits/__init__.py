@@ -15,11 +15,12 @@ if TYPE_CHECKING:
     from .exporting import export, read_export
     from .histories import History, Point, history
     from .plan import ModelEntry, Plan
-    from .regression_search import Regressions, Step, regressions
+    from .regression_search import Regressions, regressions
     from .rows import Row, RowStatus, Value
     from .run_budgets import RunCheck, check_run
     from .run_diffs import RunDiff, diff_runs
     from .running import Audit, audit
+    from .step_search import Step
     from .store import Run, Store, add_report
 
 __all__ = [
@@ -60,11 +61,12 @@ _MODULES = module_of_each(
         ".exporting": "export read_export",
         ".histories": "History Point history",
         ".plan": "ModelEntry Plan",
-        ".regression_search": "Regressions Step regressions",
+        ".regression_search": "Regressions regressions",
         ".rows": "Row RowStatus Value",
         ".run_budgets": "RunCheck check_run",
         ".run_diffs": "RunDiff diff_runs",
         ".running": "Audit audit",
+        ".step_search": "Step",
         ".store": "Run Store add_report",
     }
 )

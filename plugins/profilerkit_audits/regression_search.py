@@ -1,87 +1,23 @@
-"""Regressions: exact changes of counts, and steps in times, over all models and metrics of a store.
-
-Times are compared within one kind of machine. What all models of a night have in common (`steps.find_share`, of how far
-each is from its own median) is taken out of each series and searched for steps itself: a step in it is one of the
-machine, or of what all models share, and not of a model. The rate of false discoveries is controlled over all of
-them.
-"""
+"""Regressions: exact changes of counts, and steps in times, over all models and metrics of a store."""
 
 from __future__ import annotations
 
-import math
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from os import PathLike
-from statistics import median
 from typing import Any
 
-import numpy as np
-
-from profilerkit.count_text import format_count
 from profilerkit.errors import ArgumentError
-from profilerkit.render.grids import Grid
 
 from .changes import Change, compare_rows, judge_move
 from .lookup import find_run, open_store
-from .machines import shorten_moment
 from .rows import Row, Value
-from .series import CaseName, find_causes, find_sources, group_by_case, is_exact
-from .steps import MIN_NIGHTS, control_rate, find_share, find_splits
+from .series import find_causes, find_sources, group_by_case
+from .step_search import Step, search_steps
+from .steps import MIN_NIGHTS, control_rate
 from .store import Store
 
-__all__ = ["Regressions", "Step", "draw_steps", "regressions"]
-
-#: How many of the newest nights tell how alike consecutive nights are. Steps are searched in the window alone.
-_REMEMBERED = 400
-#: The number of models from which what all have in common is taken for the machine's.
-MIN_MODELS = 5
-
-
-@dataclass(frozen=True)
-class Step:
-    """A step in the times of a model; ``case`` is None for one that all models have in common.
-
-    Args:
-        case: The model and its setting.
-        metric: The metric.
-        machine: The kind of machine.
-        change: The relative change of the level: 0.05 is 5 % more.
-        p: The p-value of this step alone.
-        q: The rate of false discoveries at which it counts.
-        verdict: "worse", "better" or "moved", by the metric's own direction.
-        old: The last row before the step; of a step of the machine that of any of its models.
-        new: The first row after it.
-        causes: What else differs between the two rows.
-    """
-
-    case: CaseName | None
-    metric: str
-    machine: str
-    change: float
-    p: float
-    q: float
-    verdict: str
-    old: Row
-    new: Row
-    causes: tuple[str, ...] = ()
-
-    @property
-    def name(self) -> str:
-        """The model and its setting as a text; "all models" for a step that all have in common."""
-        return "all models" if self.case is None else str(self.case)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the step as values that JSON holds."""
-        return {
-            "spec": None if self.case is None else self.case.spec,
-            "settings": None if self.case is None else self.case.settings,
-            **{name: getattr(self, name) for name in ("metric", "machine", "change", "p", "q", "verdict")},
-            "old_run": self.old.run,
-            "new_run": self.new.run,
-            "created": self.new.created,
-            "causes": list(self.causes),
-        }
+__all__ = ["Regressions", "regressions"]
 
 
 @dataclass(frozen=True)
@@ -114,43 +50,6 @@ class Regressions:
         return {**lists, "series": self.series, "notes": list(self.notes)}
 
 
-@dataclass
-class _Search:
-    """The rows of one metric on one kind of machine: of each case those of its nights, by the night's run."""
-
-    metric: str
-    machine: str
-    nights: dict[CaseName, dict[str, Row]] = field(default_factory=dict)
-
-    def read_logs(self, case: CaseName) -> dict[str, float]:
-        """Return the logarithms of the times of a case."""
-        return {run: math.log(float(row.values[self.metric].value or 1)) for run, row in self.nights[case].items()}
-
-    def order_nights(self) -> dict[str, Row]:
-        """Return the nights of all models with a row of each, the oldest first."""
-        rows = {run: row for nights in self.nights.values() for run, row in nights.items()}
-        return dict(sorted(rows.items(), key=lambda item: item[1].created))
-
-    def find_common(self) -> dict[str, float]:
-        """Return by night what all models have in common; empty if too few nights have enough models.
-
-        A model counts once, however many settings it was measured with: by the median of their distances.
-        """
-        distances: dict[str, dict[str, list[float]]] = {}  # by night and model, in logarithms
-        for case in self.nights:
-            logs = self.read_logs(case)
-            level = median(logs.values())
-            for run, value in logs.items():
-                distances.setdefault(run, {}).setdefault(case.spec, []).append(value - level)
-        runs = [run for run in self.order_nights() if len(distances[run]) >= MIN_MODELS]
-        if len(runs) < MIN_NIGHTS:
-            return {}
-        not_measured = [math.nan]
-        models = sorted({case.spec for case in self.nights})
-        table = [[median(distances[run].get(model, not_measured)) for run in runs] for model in models]
-        return dict(zip(runs, find_share(np.array(table)).tolist(), strict=True))
-
-
 def regressions(
     store: Store | str | PathLike[str],
     *,
@@ -159,7 +58,7 @@ def regressions(
     window: int = 60,
     since: str | None = None,
 ) -> Regressions:
-    """Return what moved in a store: counts exactly, times by change points.
+    """Return what moved in a store: counts exactly, times by change points (see `step_search`).
 
     Args:
         store: A store, or its URL or path.
@@ -179,20 +78,19 @@ def regressions(
         begin = "" if since is None else find_run(opened, since).started
         series = group_by_case(opened.rows(all_attempts=True))
         changes = [change for rows in series.values() for change in _find_changes(rows, opened, begin)]
-        searches, notes = _make_searches(series)
-        steps = [step for search in searches for step in _find_steps(search, window, notes)]
-        rates = control_rate([step.p for step in steps])
+        searched = search_steps(series, window)
+        rates = control_rate([step.p for step in searched.steps])
         steps = [
             _describe(replace(step, q=q), opened)
-            for step, q in zip(steps, rates, strict=True)
+            for step, q in zip(searched.steps, rates, strict=True)
             if q <= rate and abs(step.change) >= min_change and step.new.created >= begin
         ]
     return Regressions(
         tuple(sorted(changes, key=lambda change: change.new.created)),
         tuple(step for step in steps if step.case is not None),
         tuple(step for step in steps if step.case is None),
-        sum(len(search.nights) for search in searches),
-        tuple(notes),
+        searched.series,
+        searched.notes,
     )
 
 
@@ -212,86 +110,8 @@ def _find_changes(rows: list[Row], store: Store, begin: str) -> Iterator[Change]
         lost = lost - with_value | (row.values.keys() - with_value)
 
 
-def _make_searches(series: Mapping[CaseName, list[Row]]) -> tuple[list[_Search], list[str]]:
-    """Return what is searched for steps, and notes of what is not."""
-    searches: dict[tuple[str, str], _Search] = {}
-    left_out: Counter[str] = Counter()
-    for case, rows in series.items():
-        for row in rows:
-            for metric, value in row.values.items():
-                if value.value is None or is_exact(metric, value):
-                    continue
-                if row.flags:
-                    left_out["of rows that are flagged as not plausible"] += 1
-                elif value.value <= 0:
-                    left_out["not above zero"] += 1
-                else:
-                    search = searches.setdefault((row.machine, metric), _Search(metric, row.machine))
-                    search.nights.setdefault(case, {})[row.run] = row
-    notes = [f"{format_count(count, 'measured value')} left out: {reason}" for reason, count in left_out.items()]
-    too_short = 0
-    for search in searches.values():
-        long = {case: nights for case, nights in search.nights.items() if len(nights) >= MIN_NIGHTS}
-        too_short += len(search.nights) - len(long)
-        search.nights = {case: dict(list(nights.items())[-_REMEMBERED:]) for case, nights in long.items()}
-    if too_short:
-        notes.append(f"{too_short} series of times not searched: fewer than {MIN_NIGHTS} nights on one machine")
-    return [search for search in searches.values() if search.nights], notes
-
-
-def _find_steps(search: _Search, window: int, notes: list[str]) -> Iterator[Step]:
-    """Yield the candidates of all series of a search, and of what they have in common.
-
-    Searched are the logarithms of the times, each without what all models have in common in its night. A night of which
-    that is not known is left out if it is known of others: the speed of the machine would be a step of the model.
-    """
-    common, nights = search.find_common(), search.order_nights()
-    title = f"{search.metric} on machine {search.machine[:8] or '-'}"
-    reason = "so that a step of the machine cannot be told apart from one of a model"
-    if not common:
-        notes.append(f"{title}: fewer than {MIN_MODELS} models a night, {reason}")
-        common = dict.fromkeys(nights, 0.0)
-    else:
-        yield from _split(search, None, [nights[run] for run in common], list(common.values()), window)
-        if len(nights) > len(common):
-            left_out = format_count(len(nights) - len(common), "night")
-            notes.append(f"{title}: {left_out} left out with fewer than {MIN_MODELS} models, {reason}")
-    for case, rows in search.nights.items():
-        logs = {run: value - common[run] for run, value in search.read_logs(case).items() if run in common}
-        yield from _split(search, case, [rows[run] for run in logs], list(logs.values()), window)
-
-
-def _split(
-    search: _Search, case: CaseName | None, rows: Sequence[Row], logs: Sequence[float], window: int
-) -> Iterator[Step]:
-    """Yield the candidates in the newest nights of one series, whose verdicts and rates are not known yet."""
-    shown = rows[-window:]
-    for split in find_splits(logs[-window:], history=logs):
-        change = math.exp(split.after - split.before) - 1
-        old, new = shown[split.index - 1], shown[split.index]
-        yield Step(case, search.metric, search.machine, change, split.p, 1.0, "moved", old, new)
-
-
 def _describe(step: Step, store: Store) -> Step:
     """Return a step with its verdict, and what else changed at that night."""
     unit = step.new.values[step.metric].unit
     verdict = judge_move(Value(1.0, unit), Value(1.0 + step.change, unit), store.report(step.new), step.metric)
     return replace(step, verdict=verdict, causes=find_causes(step.old, step.new))
-
-
-def draw_steps(steps: tuple[Step, ...], title: str) -> Grid:
-    """Return steps as a table."""
-    rows = tuple(
-        (
-            step.name,
-            step.metric,
-            step.verdict,
-            f"{100 * step.change:+.1f} %",
-            f"{step.q:.2g}",
-            shorten_moment(step.new.created, 16),
-            step.machine[:8],
-        )
-        for step in steps
-    )
-    titles = ("Model", "Metric", "", "Step", "q", "First seen", "Machine")
-    return Grid(title, titles, rows, numeric=frozenset({3, 4}))

@@ -32,38 +32,30 @@ def describe_sides(comparison: Comparison, which: int) -> dict[str, Any] | None:
         return None
     rows = list(comparison.layers(which))
     nodes = list(_place_in_tree(rows))
-    reference_rows = {row["path"]: row for row in merge_rows(reference)}
-    other_rows = {row["path"]: row for row in merge_rows(other)}
-    layers = [
-        _BothSides(
-            None if row["change"] == "added" else reference_rows[row["path"]],
-            None if row["other_path"] is None else other_rows[row["other_path"]],
-        )
-        for row in rows
-    ]
-    names = (reference.name, other.name)
+    by_path, by_other_path = ({row["path"]: row for row in merge_rows(report)} for report in (reference, other))
+    # A model that lacks a layer has no value of it.
+    references = [{} if row["change"] == "added" else by_path[row["path"]] for row in rows]
+    others = [{} if row["other_path"] is None else by_other_path[row["other_path"]] for row in rows]
+    sides = _Side(reference.name, references), _Side(other.name, others)
     return {
         "name": visible(other.name),
         "parents": [node.parent for node in nodes],
         "names": pack([node.name for node in nodes]),
         "types": pack([visible(str(row["type"])) for row in rows]),
         "changes": pack([row["change"] for row in rows]),
-        "columns": [column for key in _COMPARED for column in _describe_values(key, layers, names)],
+        "columns": [column for key in _COMPARED for column in _describe_values(key, *sides)],
     }
 
 
-class _BothSides(NamedTuple):
-    """The rows of a layer in the reference and in the other model; None in the model that lacks it."""
+class _Side(NamedTuple):
+    """A model: its name, and its layers in the rows of both models; an empty one where it lacks the layer."""
 
-    reference: Row | None
-    other: Row | None
+    name: str
+    layers: Sequence[Row]
 
-    def read(self, key: str) -> tuple[Any, Any]:
-        """Return a value of the layer in both models; None where it has none."""
-        return (
-            None if self.reference is None else self.reference.get(key),
-            None if self.other is None else self.other.get(key),
-        )
+    def read(self, key: str) -> list[Any]:
+        """Return a value of each layer; None where it has none."""
+        return [layer.get(key) for layer in self.layers]
 
 
 class _Node(NamedTuple):
@@ -88,35 +80,36 @@ def _place_in_tree(rows: Sequence[Row]) -> Iterator[_Node]:
     in_other = {row["other_path"]: index for index, row in enumerate(rows) if row["other_path"] is not None}
     around_reference, around_other = nearest_around(in_reference), nearest_around(in_other)
     for row in rows:
-        path, other_path, is_added = row["path"], row["other_path"], row["change"] == "added"
-        indices, paths_around = (in_other, around_other) if is_added else (in_reference, around_reference)
-        around = paths_around[path]
+        path, other_path = row["path"], row["other_path"]
+        if row["change"] == "added":  # it has the path of the other model alone
+            around = around_other[path]
+            parent = -1 if around is None else in_other[around]
+        else:
+            around = around_reference[path]
+            parent = -1 if around is None else in_reference[around]
         name = write_layer_name(path, around)
-        if other_path not in (None, path):  # what only the other model has has one path
+        if other_path not in (None, path):
             name += f" / {visible(other_path.rpartition('.')[2])}"
-        yield _Node(-1 if around is None else indices[around], name)
+        yield _Node(parent, name)
 
 
-def _describe_values(key: str, layers: Sequence[_BothSides], names: tuple[str, str]) -> Iterator[ColumnData]:
+def _describe_values(key: str, reference: _Side, other: _Side) -> Iterator[ColumnData]:
     """Yield the columns of one value: of both models, and the change; nothing where one lacks it."""
-    pairs = [layer.read(key) for layer in layers]
-    references, others = [reference for reference, _ in pairs], [other for _, other in pairs]
+    references, others = reference.read(key), other.read(key)
     if all(value is None for value in references) or all(value is None for value in others):
         return
-    changes = [None if reference is None or other is None else other - reference for reference, other in pairs]
-    signs = find_signs(key, [layer.reference or {} for layer in layers])
-    other_signs = find_signs(key, [layer.other or {} for layer in layers])
+    signs, other_signs = find_signs(key, reference.layers), find_signs(key, other.layers)
+    changes = [None if None in pair else pair[1] - pair[0] for pair in zip(references, others, strict=True)]
     # Where one of the two is a bound, the change may be less or more.
     change_signs = {
-        index: [Sign.BETWEEN, changes[index]] for index in signs | other_signs if changes[index] is not None
+        place: [Sign.BETWEEN, changes[place]] for place in signs | other_signs if changes[place] is not None
     }
-    reference_name, other_name = names
-    for suffix, values, label, signed in (
-        ("", references, reference_name, signs),
-        ("_other", others, other_name, other_signs),
-        ("_difference", changes, "change", change_signs),
+    for suffix, label, columns in (
+        ("", reference.name, describe_column(key, references, signs)),
+        ("_other", other.name, describe_column(key, others, other_signs)),
+        ("_difference", "change", describe_column(key, changes, change_signs)),
     ):
-        for column in describe_column(key, values, signed):
+        for column in columns:
             yield {
                 **column,
                 "key": f"{key}{suffix}",

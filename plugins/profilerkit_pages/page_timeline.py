@@ -79,22 +79,25 @@ def lay_out_pass(report: Report, layers: Container[str]) -> list[Box]:
     if not timed:
         return []
     boxes = [Box("", "", -1)]
-    places: dict[tuple[str, str], int] = {}  # of boxes, by phase and layer; those of the phases themselves by ""
     phases = {row["phase"] for row in timed}
-    if len(phases) == 1:  # the whole is that phase
-        places[phases.pop(), ""] = 0
+    # The places of boxes by phase and layer, those of the phases themselves by ""; of one phase it is the whole.
+    places = {(phase, ""): 0 for phase in phases} if len(phases) == 1 else {}
     for row in sorted(timed, key=lambda row: row["order"]):
-        if (row["phase"], "") not in places:
-            places[row["phase"], ""] = len(boxes)
-            boxes.append(Box(row["phase"], "", 0))
+        phase = row["phase"]
+        if (phase, "") not in places:
+            places[phase, ""] = len(boxes)
+            boxes.append(Box(phase, "", 0))
         inwards = [path for path in walk_outwards(row["layer"]) if not path or path in layers][::-1]
-        around = _open_layers(boxes, places, row["phase"], inwards)
-        calls = row.get("calls") or 1
-        several = f"{calls} x " if is_number(calls) and calls > 1 else ""
-        missing = row.get("missing") or ""
-        boxes.append(Box(f"{several}{row['operator']}", row["layer"], around, row["operator"], missing=missing))
+        boxes.append(_make_operator(row, _open_layers(boxes, places, phase, inwards)))
         _add_work(boxes, row)
     return boxes
+
+
+def _make_operator(row: Mapping[str, Any], parent: int) -> Box:
+    """Return the box of an operator, still without its work; all its calls in a layer are one box."""
+    calls = row.get("calls") or 1
+    several = f"{calls} x " if is_number(calls) and calls > 1 else ""
+    return Box(f"{several}{row['operator']}", row["layer"], parent, row["operator"], missing=row.get("missing") or "")
 
 
 def _open_layers(boxes: list[Box], places: dict[tuple[str, str], int], phase: str, inwards: Sequence[str]) -> int:

@@ -162,7 +162,7 @@ def regressions(strict: bool, form: str, **options: Any) -> None:
 def _write_regressions(result: Regressions, form: str) -> str:
     """Return the tables of what moved, and below them why, what was searched, and notes."""
     from ..changes import draw_changes, write_causes
-    from ..regression_search import draw_steps
+    from ..step_search import draw_steps
 
     grids = []
     if result.changes:

@@ -8,20 +8,8 @@ from typing import TYPE_CHECKING, Any
 from profilerkit.piping.quantity import Scale, scale_value
 from profilerkit.results.checked_tables import short
 
-from .canvas import (
-    COLOURS,
-    explain_metric,
-    find_end,
-    finish,
-    legend_above,
-    list_reports,
-    name_beyond,
-    new_figure,
-    plain,
-    title_axis,
-    unit_for,
-    why_missing,
-)
+from .canvas import COLOURS, find_end, finish, legend_above, name_beyond, new_figure, plain, title_axis, unit_for
+from .reading import explain_metric, list_reports, why_missing
 
 if TYPE_CHECKING:
     from profilerkit.results.comparison import Comparison

@@ -10,8 +10,9 @@ from profilerkit.arguments.checks import COLUMNS, DEPTH
 from profilerkit.count_text import format_count
 from profilerkit.render.values import Column
 
-from .canvas import COLOURS, GREY, explain_column, finish, new_figure, one_or_two, plain
+from .canvas import COLOURS, GREY, finish, new_figure, plain
 from .icicle_boxes import Box, Picture, arrange
+from .reading import explain_column, one_or_two
 
 if TYPE_CHECKING:
     from profilerkit.results.comparison import Comparison

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from profilerkit.trace.layer_paths import find_deepest
 from profilerkit.trace.layer_view import group_children
 
-from .canvas import require_column, require_layers
+from .reading import require_column, require_layers
 
 if TYPE_CHECKING:
     from profilerkit.results.report import Report

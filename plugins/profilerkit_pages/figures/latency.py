@@ -12,19 +12,8 @@ from profilerkit.piping.quantity import scale_value
 from profilerkit.times.measurement import Measurement
 from profilerkit.times.median import is_supported, samples_needed
 
-from .canvas import (
-    COLOURS,
-    explain_metric,
-    find_end,
-    finish,
-    list_reports,
-    name_beyond,
-    new_figure,
-    plain,
-    title_axis,
-    unit_for,
-    why_missing,
-)
+from .canvas import COLOURS, find_end, finish, name_beyond, new_figure, plain, title_axis, unit_for
+from .reading import explain_metric, list_reports, why_missing
 
 if TYPE_CHECKING:
     from profilerkit.results.comparison import Comparison

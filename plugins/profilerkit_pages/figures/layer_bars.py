@@ -11,21 +11,9 @@ from profilerkit.render.values import Column
 from profilerkit.results.comparison import Comparison
 from profilerkit.trace.records import LayerTable
 
-from .canvas import (
-    COLOURS,
-    explain_column,
-    finish,
-    label_layer,
-    legend_above,
-    name_bars,
-    new_figure,
-    one_or_two,
-    require_column,
-    require_layers,
-    title_bars,
-    unit_for,
-)
+from .canvas import COLOURS, finish, legend_above, name_bars, new_figure, title_bars, unit_for
 from .layer_pairs import choose_column, draw_pairs
+from .reading import explain_column, label_layer, one_or_two, require_column, require_layers
 
 if TYPE_CHECKING:
     from profilerkit.results.report import Report

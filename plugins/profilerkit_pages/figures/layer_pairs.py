@@ -9,20 +9,8 @@ from profilerkit.render.values import Column
 from profilerkit.trace.layer_paths import find_deepest
 from profilerkit.trace.layer_table import is_innermost
 
-from .canvas import (
-    COLOURS,
-    explain_column,
-    finish,
-    label_layer,
-    legend_above,
-    name_bars,
-    new_figure,
-    plain,
-    require_column,
-    require_layers,
-    title_bars,
-    unit_for,
-)
+from .canvas import COLOURS, finish, legend_above, name_bars, new_figure, plain, title_bars, unit_for
+from .reading import explain_column, label_layer, require_column, require_layers
 
 if TYPE_CHECKING:
     from profilerkit.results.comparison import Comparison
@@ -79,15 +67,14 @@ def find_pairs(comparison: Comparison, by: str, depth: int | None, top: int) -> 
     reference_rows, other_rows = ({row["path"]: row for row in require_layers(report)} for report in comparison.reports)
     pairs = []
     for row in rows:
-        in_reference = None if row["change"] == "added" else reference_rows[row["path"]]
-        in_other = None if row["other_path"] is None else other_rows[row["other_path"]]
+        reference = {} if row["change"] == "added" else reference_rows[row["path"]]
+        other = {} if row["other_path"] is None else other_rows[row["other_path"]]
         if level is None:
-            is_drawn = any(side is not None and is_innermost(side, by) for side in (in_reference, in_other))
+            is_drawn = any(side and is_innermost(side, by) for side in (reference, other))
         else:
             is_drawn = row["depth"] == level
         if is_drawn:
-            values = (None if side is None else side.get(by) for side in (in_reference, in_other))
-            pairs.append(LayerPair(_label_pair(row), *values))
+            pairs.append(LayerPair(_label_pair(row), reference.get(by), other.get(by)))
     return sorted(pairs, key=lambda pair: -max(pair.reference or 0, pair.other or 0))[:top]
 
 

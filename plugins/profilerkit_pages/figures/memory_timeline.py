@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from profilerkit.arguments.checks import FLAG
 from profilerkit.piping.quantity import Scale, scale_value
 
-from .canvas import COLOURS, finish, label_layer, legend_above, new_figure, one_report, plain, title_axis, unit_for
+from .canvas import COLOURS, finish, legend_above, new_figure, plain, title_axis, unit_for
+from .reading import label_layer, one_report
 
 if TYPE_CHECKING:
     from profilerkit.results.report import Report

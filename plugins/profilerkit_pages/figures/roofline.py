@@ -7,7 +7,7 @@ the ACM 52, 4).
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from profilerkit.arguments.checks import TOP
@@ -15,20 +15,10 @@ from profilerkit.count_text import format_count
 from profilerkit.piping.quantity import Scale, format_number, scale_value
 from profilerkit.trace.layer_table import LayerTable
 
-from ..layer_work import sum_forward_work
-from .canvas import (
-    COLOURS,
-    GREY,
-    explain_metric,
-    finish,
-    label_layer,
-    new_figure,
-    one_report,
-    plain,
-    require_column,
-    require_layers,
-)
+from ..layer_work import LayerWork, sum_forward_work
+from .canvas import COLOURS, GREY, finish, new_figure, plain
 from .ceilings import Ceilings
+from .reading import explain_metric, label_layer, one_report, require_column, require_layers
 
 if TYPE_CHECKING:
     from profilerkit.results.report import Report
@@ -149,26 +139,30 @@ def _read_layers(report: Report) -> _Layers:
     table, prediction = require_layers(report), _read_prediction(report)
     # Where there is neither, measured times are taken to be wanted: the error says how to get them.
     is_measured = "own_forward_seconds" in table[0] or "predicted_layers" not in report
-    seconds = prediction.seconds
+    seconds: Mapping[str, float] = prediction.seconds
     if is_measured:
         require_column(report, table, "own_forward_seconds")
         seconds = {row["path"]: row["own_forward_seconds"] or 0.0 for row in table}
     if report.operators is None:
         raise ValueError(f"the report of {report.name} holds no operators, so no bytes: the model was not traced")
-    work = sum_forward_work(report.operators)
-    points = [
-        Point(row["path"], row["type"], work[row["path"]].flops, work[row["path"]].moved_bytes, seconds[row["path"]])
-        for row in table
-        if row["path"] in work and seconds.get(row["path"], 0.0) > 0
-    ]
+    points = _list_points(table, sum_forward_work(report.operators), seconds)
     if not points:
         raise ValueError(f"there is nothing to draw of {report.name}: no layer has FLOPs, bytes and a time of its own")
-    points.sort(key=lambda point: point.seconds, reverse=True)
     predicted = [
         point._replace(seconds=prediction.seconds[point.path]) for point in points if point.path in prediction.seconds
     ]
     left_out, whole = len(table) - len(points), sum(seconds.values())
     return _Layers(points if is_measured else [], predicted, prediction.label, left_out, whole)
+
+
+def _list_points(table: LayerTable, work: Mapping[str, LayerWork], seconds: Mapping[str, float]) -> list[Point]:
+    """Return the layers that have work and a time, the slowest first."""
+    points = [
+        Point(row["path"], row["type"], *work[row["path"]], seconds[row["path"]])
+        for row in table
+        if row["path"] in work and seconds.get(row["path"], 0.0) > 0
+    ]
+    return sorted(points, key=lambda point: point.seconds, reverse=True)
 
 
 def _read_prediction(report: Report) -> _Prediction:
