@@ -102,7 +102,7 @@ def _describe_values(key: str, reference: _Side, other: _Side) -> Iterator[Colum
     changes = [None if None in pair else pair[1] - pair[0] for pair in zip(references, others, strict=True)]
     # Where one of the two is a bound, the change may be less or more.
     change_signs = {
-        place: [Sign.BETWEEN, changes[place]] for place in signs | other_signs if changes[place] is not None
+        index: [Sign.BETWEEN, changes[index]] for index in signs | other_signs if changes[index] is not None
     }
     for suffix, label, columns in (
         ("", reference.name, describe_column(key, references, signs)),
