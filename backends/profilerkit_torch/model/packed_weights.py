@@ -65,19 +65,24 @@ def list_own_weights(module: nn.Module) -> OwnWeights:
     scales = [scale for name, tensor in tensors.items() if tensor.__dict__ for scale in _list_scales(name, tensor)]
     elements = _count_matrix(module)
     packed_name = _find_packed_name(tensors, elements) if elements else None
-    if packed_name in buffers:
-        for name in (packed_name, "bias"):  # where the weight is a buffer, the bias is one too
-            if name in buffers:
-                parameters[name] = buffers.pop(name)
-    if packed_name:  # what is beside it are scales and shapes
-        for name in [name for name, tensor in parameters.items() if not tensor.requires_grad]:
-            if name not in (packed_name, "bias"):
-                buffers[name] = parameters.pop(name)
-    beside = list_beside_packed(module)
-    parameters |= {name: tensor for name, tensor in beside.items() if name == "bias"}
-    scales += [(name, tensor) for name, tensor in beside.items() if name != "bias"]
+    if packed_name is not None:
+        _sort_by_role(parameters, buffers, packed_name)
+    for name, tensor in list_beside_packed(module).items():
+        if name == "bias":
+            parameters[name] = tensor
+        else:
+            scales.append((name, tensor))
     counted = [(name, tensor, elements if name == packed_name else None) for name, tensor in parameters.items()]
     return OwnWeights(counted, [*buffers.items(), *scales])
+
+
+def _sort_by_role(parameters: dict[str, torch.Tensor], buffers: dict[str, torch.Tensor], packed_name: str) -> None:
+    """Have the packed weight and the bias of a layer be parameters, and the scales and shapes beside them buffers."""
+    weights = (packed_name, "bias")
+    if packed_name in buffers:  # then the bias is a buffer too
+        parameters |= {name: buffers.pop(name) for name in weights if name in buffers}
+    for name in [name for name in parameters if name not in weights and not parameters[name].requires_grad]:
+        buffers[name] = parameters.pop(name)
 
 
 def list_beside_packed(module: nn.Module) -> dict[str, torch.Tensor]:

@@ -128,20 +128,14 @@ def leave_out(func: Any, args: Any, result: Any, device: torch.device | None) ->
     return _leave_out_of_bags(result, *args) if func in _BAGS else result
 
 
-def _leave_out_of_bags(
-    result: Any,
-    weight: torch.Tensor,
-    indices: torch.Tensor,
-    offsets: torch.Tensor,
-    scale_by_frequency: bool = False,
-    mode: int = _SUM,
-    sparse: bool = False,
-    row_weights: Any = None,
-    includes_last: bool = False,
-    padding_index: int = -1,
-) -> Any:
-    """Return the sums of bags, the bag of each row, the sizes of bags, and the places of the largest elements."""
+def _leave_out_of_bags(result: Any, weight: torch.Tensor, *rest: Any) -> Any:
+    """Return the sums of bags, the bag of each row, the sizes of bags, and the places of the largest elements.
+
+    The rest are indices, offsets, whether to scale, the mode, whether gradients are sparse, weights of rows, whether
+    the offsets have the last, and the index of padding.
+    """
     output, bags, sizes, places = result
+    mode, padding_index = rest[3] if len(rest) > 3 else _SUM, rest[7] if len(rest) > 7 else -1
     is_plain_sum = mode == _SUM and padding_index < 0 and weight.dtype in _SUMMED
     if is_plain_sum and output.stride(1) == weight.stride(1) == 1:
         bags = bags.new_empty(0)
