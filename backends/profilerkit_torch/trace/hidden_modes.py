@@ -1,10 +1,14 @@
-"""A pass hides from what a model asks of torch's functions and classes, which no mode sees: it answers as a run.
+"""Names of torch's that would show a model that it is in a pass lead to other answers while its code runs.
 
-A pass has function modes of its own, and may have fake tensors. Code of the model that asks ``has_torch_function``,
-as copies of torch's own functions do, would have its work go past these modes, and attention would be spelled out. To
-transformers a fake tensor is one of a recording, for which it makes masks that a run does not have. So while code of
-the model's runs, these names lead to answers that leave out what belongs to the pass. Torch's own code gets the truth.
-``to_dlpack``, which is written in C, asks the modes of the pass.
+No mode of the pass sees these calls, so what the names stand for is replaced, in torch and in the files of the model:
+
+- ``has_torch_function`` would see the function modes of the pass. Copies of torch's own functions ask it, and would
+  have their work go past these modes; attention would be spelled out.
+- ``isinstance(x, FakeTensor)`` would tell transformers that it is being recorded: it makes masks then that a run does
+  not have.
+- ``to_dlpack``, which is written in C, asks the mode of the pass.
+
+Torch's own code gets the truth.
 """
 
 from __future__ import annotations
@@ -31,6 +35,50 @@ __all__ = ["PassMode", "find_namespaces", "hide_modes"]
 
 class PassMode(TorchFunctionMode):
     """A function mode that a pass has for itself."""
+
+
+@contextmanager
+def hide_modes(namespaces: Iterable[dict[str, Any]], fake_mode: Any = None) -> Iterator[None]:
+    """Answer as in a run what is asked by names of torch's or of these namespaces, but for tensors of a fake mode."""
+    places = (*_IN_TORCH, *_find_asked(namespaces))
+    asked = [(space, name, space[name]) for space, name in places if id(space.get(name)) in _ANSWERS]
+    modes = [*_fake_modes]
+
+    def restore() -> None:
+        _fake_modes[:] = modes
+        for space, name, original in asked:
+            if space.get(name) is _ANSWERS[id(original)]:
+                space[name] = original
+
+    with restored(restore):
+        _fake_modes.append(fake_mode)
+        for space, name, original in asked:
+            space[name] = _ANSWERS[id(original)]
+        yield
+
+
+def _find_asked(namespaces: Iterable[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], str]]:
+    """Yield where namespaces have a name that leads to something else in a pass: the namespace, and the name."""
+    return ((space, name) for space in namespaces for name, value in space.items() if id(value) in _ANSWERS)
+
+
+def find_namespaces(inventory: Inventory, function: Any = None) -> list[dict[str, Any]]:
+    """Return the namespaces of the files that the model's classes and its hooks, or a function, come from."""
+    classes = {base for kind in inventory.kinds for base in kind.__mro__ if not _is_of_torch(base)}
+    functions = [function, *(vars(kind).get("forward") for kind in classes)]
+    for module, _ in inventory.further_attributes:
+        for hooks in call_hooks(module):
+            functions += hooks.values()
+    spaces = [vars(sys.modules[kind.__module__]) for kind in classes if kind.__module__ in sys.modules]
+    spaces += [code.__globals__ for code in functions if isinstance(code, FunctionType)]
+    return list({id(space): space for space in spaces}.values())
+
+
+def _is_of_torch(kind: type) -> bool:
+    return f"{kind.__module__}.".startswith(("torch.", "builtins."))
+
+
+# What the names lead to in a pass -------------------------------------------------------------------------------------
 
 
 #: The modes of the fake tensors of the passes that are running.
@@ -101,48 +149,5 @@ _ANSWERS: dict[int, Any] = {
     id(_TO_DLPACK): _ask_pass_modes(_TO_DLPACK),
     id(FakeTensor): _FakeTensor,
 }
-
-
-def _find_asked(namespaces: Iterable[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], str]]:
-    """Yield where namespaces have a name that leads to something else in a pass: the namespace, and the name."""
-    return ((space, name) for space in namespaces for name, value in space.items() if id(value) in _ANSWERS)
-
-
 #: Where others find these names in torch. ``torch._subclasses.fake_tensor`` makes tensors by a name of its own.
 _IN_TORCH = list(_find_asked((vars(torch), vars(torch.overrides), vars(torch.utils.dlpack), FAKE_NAMESPACE)))
-
-
-def find_namespaces(inventory: Inventory, function: Any = None) -> list[dict[str, Any]]:
-    """Return the namespaces of the files that the model's classes and its hooks, or a function, come from."""
-    classes = {base for kind in inventory.kinds for base in kind.__mro__ if not _is_of_torch(base)}
-    functions = [function, *(vars(kind).get("forward") for kind in classes)]
-    for module, _ in inventory.further_attributes:
-        for hooks in call_hooks(module):
-            functions += hooks.values()
-    spaces = [vars(sys.modules[kind.__module__]) for kind in classes if kind.__module__ in sys.modules]
-    spaces += [code.__globals__ for code in functions if isinstance(code, FunctionType)]
-    return list({id(space): space for space in spaces}.values())
-
-
-def _is_of_torch(kind: type) -> bool:
-    return f"{kind.__module__}.".startswith(("torch.", "builtins."))
-
-
-@contextmanager
-def hide_modes(namespaces: Iterable[dict[str, Any]], fake_mode: Any = None) -> Iterator[None]:
-    """Answer as in a run what is asked by names of torch's or of these namespaces, but for tensors of a fake mode."""
-    places = (*_IN_TORCH, *_find_asked(namespaces))
-    asked = [(space, name, space[name]) for space, name in places if id(space.get(name)) in _ANSWERS]
-    modes = [*_fake_modes]
-
-    def restore() -> None:
-        _fake_modes[:] = modes
-        for space, name, original in asked:
-            if space.get(name) is _ANSWERS[id(original)]:
-                space[name] = original
-
-    with restored(restore):
-        _fake_modes.append(fake_mode)
-        for space, name, original in asked:
-            space[name] = _ANSWERS[id(original)]
-        yield

@@ -89,7 +89,7 @@ class Origins:
 
         ``values`` is the tensor that has the numbers: itself, unless it is one without values.
         """
-        if not (tensor.is_floating_point() or tensor.is_complex()):
+        if not _has_numbers(tensor):
             return
         if tensor.numel() > 1 and not self._exposed.has_numbers:
             self._exposed.has_numbers = True
@@ -149,20 +149,22 @@ class Origins:
 
     def _has_suspects(self, values: Iterable[Any]) -> bool:
         """Return whether a tensor among values is of unknown origin, or in memory whose content may be."""
-        entries = self._live.by_storage
         for value in values:
             if isinstance(value, torch.Tensor):
-                try:
-                    is_quiet = type(value) in _QUIET_TYPES
-                    key = storage_address(value.untyped_storage()) if is_quiet else find_key(value)
-                except (NotImplementedError, RuntimeError):  # sparse and other tensors without one storage
-                    continue
-                entry = entries.get(key)
-                if entry is None or entry.suspicion is not None:
+                if self._is_suspect(value):
                     return True
             elif isinstance(value, (list, tuple)) and self._has_suspects(value):
                 return True
         return False
+
+    def _is_suspect(self, tensor: torch.Tensor) -> bool:
+        try:
+            is_quiet = type(tensor) in _QUIET_TYPES
+            key = storage_address(tensor.untyped_storage()) if is_quiet else find_key(tensor)
+        except (NotImplementedError, RuntimeError):  # sparse and other tensors without one storage
+            return False
+        entry = self._live.by_storage.get(key)
+        return entry is None or entry.suspicion is not None
 
     def _examine(self, func: Any, args: Any, kwargs: Any) -> None:
         """Report each tensor of unknown origin that an operator reads; the caller of the model where it is None."""
@@ -275,14 +277,18 @@ class UntrackedTensors:
         """
         if tensor.requires_grad and tensor.is_leaf:
             self._take_gradient(tensor)
-        is_number = tensor.is_floating_point() or tensor.is_complex()
-        if not self._stands_in(tensor):
-            if is_number:
-                self._meet_numbers(tensor, is_lifted)
-        elif tensor.numel():
-            self._live.add(tensor, 0)
-            if not is_lifted and (is_number or not self.is_indexing):
-                self._report()
+        if self._stands_in(tensor):
+            self._meet_stand_in(tensor, is_lifted)
+        elif _has_numbers(tensor):
+            self._meet_numbers(tensor, is_lifted)
+
+    def _meet_stand_in(self, tensor: torch.Tensor, is_lifted: bool) -> None:
+        """Report a tensor without values, unless it is lifted, or integers that torch makes of an index."""
+        if not tensor.numel():
+            return
+        self._live.add(tensor, 0)
+        if not is_lifted and (_has_numbers(tensor) or not self.is_indexing):
+            self._report()
 
     def _take_gradient(self, leaf: torch.Tensor) -> None:
         """Take the gradient of a leaf away until the end: a real run would add to it in place."""
@@ -305,6 +311,11 @@ class UntrackedTensors:
         if self._threads.were_started:
             return True
         return not is_lifted and self._threads.have_run(if_unknown=self.has_values)
+
+
+def _has_numbers(tensor: torch.Tensor) -> bool:
+    """Return whether a tensor's elements are floating-point or complex numbers."""
+    return tensor.is_floating_point() or tensor.is_complex()
 
 
 def find_key(tensor: torch.Tensor) -> int:
