@@ -29,10 +29,7 @@ def given(framework: Framework, case: str) -> tuple[dict[str, Any], str]:
             {"inputs": image},
             f"inputs={image} is a shape, and no inputs; give input_shape={image} (on",
         ),
-        "a shape that does not fit": (
-            {"input_shape": (1, *misfit)},
-            f"the model raised {framework.misfit.__name__}: ",
-        ),
+        "a shape that does not fit": ({"input_shape": (1, *misfit)}, f"the model raised {framework.misfit.__name__}: "),
         "numbers that do not fit": ({"inputs": misfit}, framework.no_numbers),
     }
     return cases[case]

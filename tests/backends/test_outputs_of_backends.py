@@ -127,10 +127,7 @@ def test_a_quantized_model_of_onnx_differs_by_half_a_step(tmp_path: Path) -> Non
     given, result = (
         helper.make_tensor_value_info(name, 1, shape) for name, shape in {"x": [1, 8], "y": [1, 2]}.items()
     )
-    nodes = [
-        helper.make_node("DequantizeLinear", ["q", "s"], ["w"]),
-        helper.make_node("MatMul", ["x", "w"], ["y"]),
-    ]
+    nodes = [helper.make_node("DequantizeLinear", ["q", "s"], ["w"]), helper.make_node("MatMul", ["x", "w"], ["y"])]
     initializers = [numpy_helper.from_array(array, name) for name, array in arrays.items()]
     graph = helper.make_graph(nodes, "quantized", [given], [result], initializers)
     onnx.save(

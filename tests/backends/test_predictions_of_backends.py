@@ -11,9 +11,7 @@ from profilerkit.devices import Figure
 
 #: One byte takes a second, and products take no time worth mentioning.
 BYTES = DeviceInfo(
-    "bytes",
-    dense_peaks={"float32": Figure(1e30, "made up")},
-    figures={"memory_bandwidth": Figure(1.0, "made up")},
+    "bytes", dense_peaks={"float32": Figure(1e30, "made up")}, figures={"memory_bandwidth": Figure(1.0, "made up")}
 )
 
 

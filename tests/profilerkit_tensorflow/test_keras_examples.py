@@ -96,10 +96,7 @@ def test_resnet18_has_the_published_parameters_and_macs() -> None:
 
 @pytest.mark.parametrize(
     ("options", "kernel"),
-    [
-        ({"width": 32, "blocks": (1, 1, 1)}, 7),
-        ({"width": 8, "blocks": (1, 2), "stem": "small"}, 3),
-    ],
+    [({"width": 32, "blocks": (1, 1, 1)}, 7), ({"width": 8, "blocks": (1, 2), "stem": "small"}, 3)],
 )
 def test_a_narrow_resnet_has_the_parameters_of_the_formula_and_of_its_twin(
     options: dict[str, Any], kernel: int

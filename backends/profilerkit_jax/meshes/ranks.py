@@ -17,12 +17,7 @@ from jax.sharding import Mesh, NamedSharding
 
 from profilerkit import InputError, ModelInputs
 from profilerkit_predict.meshes.layout import RankModel
-from profilerkit_predict.meshes.records import (
-    PlacedCollective,
-    RankTrace,
-    make_collective,
-    note_idle,
-)
+from profilerkit_predict.meshes.records import PlacedCollective, RankTrace, make_collective, note_idle
 
 from ..compat import make_function
 from ..model.calls import is_trained, make_step

@@ -17,11 +17,7 @@ from profilerkit.backend_kit.keras_children import list_children
 from profilerkit.backend_kit.keras_kinds import is_shipped
 from profilerkit.backend_kit.keras_layers import flat_layers, read_variable_value
 from profilerkit.backend_kit.keras_quantization import list_packed_variables
-from profilerkit.backend_kit.keras_variables import (
-    lacks_weights,
-    list_own_states,
-    name_own_weights,
-)
+from profilerkit.backend_kit.keras_variables import lacks_weights, list_own_states, name_own_weights
 from profilerkit.backend_kit.layouts import in_declared_layout
 from profilerkit.process.locks import Lock
 from profilerkit.process.restoring import restored

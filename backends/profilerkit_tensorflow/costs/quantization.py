@@ -13,15 +13,7 @@ from profilerkit.costs import convolution, matmul, quantization
 
 from .convolution import conv, depthwise_conv
 from .matmul import matrix_product
-from .registry import (
-    Cost,
-    OpCall,
-    Shape,
-    UnknownCostError,
-    register_elementwise,
-    register_free,
-    register_op_costs,
-)
+from .registry import Cost, OpCall, Shape, UnknownCostError, register_elementwise, register_free, register_op_costs
 
 _CONVOLUTIONS = """
     QuantizedConv2D QuantizedConv2DAndRelu QuantizedConv2DAndReluAndRequantize QuantizedConv2DAndRequantize

@@ -7,14 +7,7 @@ from typing import Any
 
 from ..compat.graphs import find_function, find_graph
 
-__all__ = [
-    "body_named",
-    "find_body",
-    "forward_function",
-    "function_attributes",
-    "read_attribute",
-    "skip_operators",
-]
+__all__ = ["body_named", "find_body", "forward_function", "function_attributes", "read_attribute", "skip_operators"]
 
 
 def find_body(graph: Any, name: str | None) -> Any:

@@ -170,9 +170,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("tf.experimental.numpy.experimental_enable_numpy_behavior", read_promotion, "off", counts=True),
     Setting("tf.config.experimental.enable_op_determinism", is_deterministic, False),
     Setting(
-        "tf.config.experimental.enable_tensor_float_32_execution",
-        _experimental.tensor_float_32_execution_enabled,
-        True,
+        "tf.config.experimental.enable_tensor_float_32_execution", _experimental.tensor_float_32_execution_enabled, True
     ),
     Setting("tf.config.set_soft_device_placement", _config.get_soft_device_placement, True),
     Setting("tf.config.experimental.set_synchronous_execution", _experimental.get_synchronous_execution, True),

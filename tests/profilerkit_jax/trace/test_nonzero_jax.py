@@ -125,12 +125,7 @@ CASES: dict[str, tuple[Callable[[Any, Any], Any], Any, Any, int]] = {
     "a weight of every turn": (recurrent, with_zeros(5, 4, 4), X, 5 * 22),
     "carried and not changed": (carry_weight, with_zeros(5, 4, 4), X, 5 * 22),
     # 2 turns of 3 rows that meet 16 - 5 weights; all of the start is zero
-    "a state": (
-        starting_with_a_weight,
-        {"w": with_zeros(5, 4, 4), "start": jnp.zeros((3, 4))},
-        X,
-        2 * 3 * 11,
-    ),
+    "a state": (starting_with_a_weight, {"w": with_zeros(5, 4, 4), "start": jnp.zeros((3, 4))}, X, 2 * 3 * 11),
     # the dearer branch
     "branches": (in_branches, with_zeros(5, 4, 4), jax.ShapeDtypeStruct(X.shape, X.dtype), 2 * 22),
     "the branch that a given input takes": (in_branches, with_zeros(5, 4, 4), X, 22),

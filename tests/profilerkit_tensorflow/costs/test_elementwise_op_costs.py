@@ -323,9 +323,6 @@ def test_fused_batch_norm_with_what_follows_it() -> None:
 def test_cross_entropies() -> None:
     assert cost("SoftmaxCrossEntropyWithLogits", tf.nn.softmax_cross_entropy_with_logits, X, X) == (0, 6 * (5 + 2 + 1))
     sparse = cost(
-        "SparseSoftmaxCrossEntropyWithLogits",
-        tf.nn.sparse_softmax_cross_entropy_with_logits,
-        spec(2, dtype="int32"),
-        X,
+        "SparseSoftmaxCrossEntropyWithLogits", tf.nn.sparse_softmax_cross_entropy_with_logits, spec(2, dtype="int32"), X
     )
     assert sparse == (0, 6 * 5 + 2 * (1 + 1))

@@ -89,10 +89,7 @@ def test_a_variable_to_which_no_code_leads_is_said() -> None:
     total, memory = report.statuses["total_params"], report.statuses["memory_footprint"]
     assert total.value is None
     assert "1 variable to which the function's code does not lead" in total.missing[0]
-    assert (memory.completeness, memory.missing) == (
-        Completeness.PARTIAL,
-        ("ReadVariableOp of unknown size (1 call)",),
-    )
+    assert (memory.completeness, memory.missing) == (Completeness.PARTIAL, ("ReadVariableOp of unknown size (1 call)",))
 
 
 def test_it_is_said_how_it_was_counted() -> None:
@@ -234,8 +231,7 @@ def test_a_variable_that_the_operator_itself_reads_is_a_weight(function: Any) ->
 
 
 @pytest.mark.parametrize(
-    ("factor", "flops"),
-    [(lambda given, held: given, 6), (lambda given, held: held, 6), (lambda given, held: 1.0, 0)],
+    ("factor", "flops"), [(lambda given, held: given, 6), (lambda given, held: held, 6), (lambda given, held: 1.0, 0)]
 )
 @pytest.mark.parametrize("run", [run_eagerly, lambda *call: TFBackend().trace(call[0], ModelInputs(*call[1:]))])
 def test_only_a_constant_of_the_code_makes_a_product_free(run: Any, factor: Any, flops: int) -> None:

@@ -232,8 +232,7 @@ def test_a_missing_batch_dimension_is_named(images: Any, shape: tuple[int, ...],
 
 
 @pytest.mark.parametrize(
-    "evaluated",
-    [get_accuracy, get_topk(topk=[1]), EvalLossFunction(lambda output, target: tf.reduce_mean(output))],
+    "evaluated", [get_accuracy, get_topk(topk=[1]), EvalLossFunction(lambda output, target: tf.reduce_mean(output))]
 )
 def test_an_evaluation_called_directly_leaves_nothing_on_the_model(evaluated: Any) -> None:
     model, batch = Rememberer(), np.ones((4, 8), "float32")

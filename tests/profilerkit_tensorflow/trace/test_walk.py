@@ -86,12 +86,7 @@ LOOPS: dict[str, tuple[Function, Function, Any, int]] = {
     "limit computed from the shape": (lambda i, x: i < 2 * tf.size(x) // 3 + 1, lambda i: i + 1, 0, 5),
     "limit from a range": (lambda i, x: i < tf.reduce_max(tf.range(9)), lambda i: i + 1, 0, 8),
     "both": (lambda i, x: tf.logical_and(i < 7, i < tf.shape(x)[1]), lambda i: i + 1, 0, 3),
-    "three": (
-        lambda i, x: tf.logical_and(i < 7, tf.logical_and(i < 5, i < tf.shape(x)[0])),
-        lambda i: i + 1,
-        0,
-        2,
-    ),
+    "three": (lambda i, x: tf.logical_and(i < 7, tf.logical_and(i < 5, i < tf.shape(x)[0])), lambda i: i + 1, 0, 2),
     "never": (lambda i, x: i < 0, lambda i: i + 1, 0, 0),
     "once": (lambda i, x: i < 1, lambda i: i + 1, 0, 1),
 }

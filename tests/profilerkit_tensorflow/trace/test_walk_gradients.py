@@ -189,8 +189,7 @@ class Recomputed(Scaled):
 
 
 @pytest.mark.parametrize(
-    ("build", "forward", "backward"),
-    [(Winding, 9, 18), (InAFunction, 18, 36), (TwoCalls, 54, 108), (Recomputed, 1, 2)],
+    ("build", "forward", "backward"), [(Winding, 9, 18), (InAFunction, 18, 36), (TwoCalls, 54, 108), (Recomputed, 1, 2)]
 )
 def test_what_the_gradients_take_is_backward(build: Any, forward: int, backward: int) -> None:
     """Whatever graph it is in: a function's, a loop's, a branch's, or one that a gradient computes again."""

@@ -24,10 +24,7 @@ from profilerkit_tensorflow.untouched.preservation import preserve
 
 @pytest.mark.parametrize(
     "kind",
-    [
-        *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("fitted", "legacy_fitted", "stateful")),
-        "module",
-    ],
+    [*(pytest.param(kind, marks=pytest.mark.slow) for kind in ("fitted", "legacy_fitted", "stateful")), "module"],
 )
 def test_what_came_back_works_as_it_did(kind: str) -> None:
     twice = []
