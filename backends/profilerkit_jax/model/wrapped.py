@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import dis
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any, NamedTuple
 
@@ -16,20 +17,8 @@ __all__ = ["LIBRARIES", "find_modules", "is_equinox_wrapper", "replace_module"]
 
 #: Packages whose functions lead to modules only by what they close over.
 LIBRARIES = ("equinox", "flax", "jax", "jaxlib", "keras", "numpy", "optax")
-#: The most elements of a list that is searched.
+#: Longer containers are not searched.
 _LONGEST = 1_000
-
-
-class _Parts(NamedTuple):
-    """A function, or a value around functions, taken apart.
-
-    Attributes:
-        values: What it leads to.
-        rebuild: Returns one like it of as many other values, in the same order.
-    """
-
-    values: Sequence[Any]
-    rebuild: Callable[[list[Any]], Any]
 
 
 def find_modules(function: Any, is_module: Callable[[Any], bool]) -> list[Any]:
@@ -44,10 +33,8 @@ def find_modules(function: Any, is_module: Callable[[Any], bool]) -> list[Any]:
         seen[id(value)] = value
         if is_module(value):
             modules[id(value)] = value
-            continue
-        parts = _take_apart(value)
-        if parts is not None:
-            waiting += reversed(parts.values)
+        else:
+            waiting += reversed(_take_apart(value).values)
     return list(modules.values())
 
 
@@ -73,49 +60,62 @@ class _Replacement:
         if id(value) not in self._made:
             self._kept.append(value)
             self._made[id(value)] = value  # a function that leads to itself keeps to the original there
-            self._made[id(value)] = self._rebuild(value)
+            parts = _take_apart(value)
+            changed = list(map(self.replace, parts.values))
+            if any(new is not old for new, old in zip(changed, parts.values, strict=True)):
+                self._made[id(value)] = parts.rebuild(changed)
         return self._made[id(value)]
-
-    def _rebuild(self, value: Any) -> Any:
-        parts = _take_apart(value)
-        if parts is None:
-            return value
-        changed = [self.replace(part) for part in parts.values]
-        is_same = all(new is old for new, old in zip(changed, parts.values, strict=True))
-        return value if is_same else parts.rebuild(changed)
 
 
 # Taking a value apart -------------------------------------------------------------------------------------------------
 
 
-def _take_apart(value: Any) -> _Parts | None:
-    """Return what a function, or a value around functions, leads to; None for a value of another type."""
+class _Parts(NamedTuple):
+    """A function, or a value around functions, taken apart.
+
+    Attributes:
+        values: What it leads to.
+        rebuild: Returns one like it of as many other values, in the same order.
+    """
+
+    values: Sequence[Any]
+    rebuild: Callable[[list[Any]], Any]
+
+
+def _take_apart(value: Any) -> _Parts:
+    """Return what a function, or a value around functions, leads to; a value of another type leads to nothing."""
+    if isinstance(value, FunctionType):
+        return _take_function_apart(value)
     if isinstance(value, functools.partial):
         return _take_partial_apart(value)
     if isinstance(value, MethodType):
         return _Parts([value.__self__, value.__func__], lambda parts: MethodType(parts[1], parts[0]))
-    if isinstance(value, FunctionType):
-        return _take_function_apart(value)
-    if type(value) in (list, tuple) and len(value) <= _LONGEST:
-        return _Parts(value, tuple if type(value) is tuple else list)
-    if type(value) is dict and len(value) <= _LONGEST:
-        return _Parts(list(value.values()), lambda parts: dict(zip(value, parts, strict=True)))
-    if _is_compiled(value):
-        return _Parts([value.__wrapped__], lambda parts: parts[0])
-    return _take_wrapper_apart(value) if is_equinox_wrapper(value) else None
+    if type(value) in (list, tuple, dict) and len(value) <= _LONGEST:
+        return _take_container_apart(value)
+    if _is_wrapper(value, "equinox", "flax", "jaxlib"):
+        return _take_wrapper_apart(value)
+    return _Parts((), lambda parts: value)
+
+
+def _take_container_apart(container: Any) -> _Parts:
+    if isinstance(container, dict):
+        return _Parts(list(container.values()), lambda parts: dict(zip(container, parts, strict=True)))
+    return _Parts(container, type(container))
 
 
 def _take_partial_apart(partial: functools.partial[Any]) -> _Parts:
-    count = 1 + len(partial.args)
-
     def rebuild(parts: list[Any]) -> Any:
-        keywords = dict(zip(partial.keywords, parts[count:], strict=True))
-        return functools.partial(parts[0], *parts[1:count], **keywords)
+        function, *args = parts[: 1 + len(partial.args)]
+        keywords = parts[1 + len(partial.args) :]
+        return functools.partial(function, *args, **dict(zip(partial.keywords, keywords, strict=True)))
 
     return _Parts([partial.func, *partial.args, *partial.keywords.values()], rebuild)
 
 
 def _take_wrapper_apart(wrapper: Any) -> _Parts:
+    """Return what a wrapper of a library leads to: one that compiles leads to what it compiles."""
+    if not is_equinox_wrapper(wrapper):
+        return _Parts([wrapper.__wrapped__], lambda parts: parts[0])
     attributes = vars(wrapper)
 
     def rebuild(parts: list[Any]) -> Any:
@@ -126,39 +126,46 @@ def _take_wrapper_apart(wrapper: Any) -> _Parts:
     return _Parts(list(attributes.values()), rebuild)
 
 
-def _take_function_apart(function: FunctionType) -> _Parts:
-    """Return the variables and the defaults of a function.
+def is_equinox_wrapper(value: Any) -> bool:
+    """Return whether a value is what ``equinox.filter_jit`` and the like return: a module around any function."""
+    return _is_wrapper(value, "equinox")
 
-    A rebuilt one shares with it the variables that are not replaced, so that both see what is written to them.
-    """
+
+def _is_wrapper(value: Any, *packages: str) -> bool:
+    return type(value).__module__.partition(".")[0] in packages and hasattr(value, "__wrapped__")
+
+
+# Functions that are written in Python ---------------------------------------------------------------------------------
+
+
+def _take_function_apart(function: FunctionType) -> _Parts:
+    """Return the variables and the defaults of a function."""
     variables = _list_variables(function)
-    defaults = function.__defaults__ or ()
-    named_defaults = function.__kwdefaults__ or {}
-    first_default = len(variables)
-    first_named_default = first_default + len(defaults)
+    defaults, named_defaults = function.__defaults__ or (), function.__kwdefaults__ or {}
 
     def rebuild(parts: list[Any]) -> Any:
-        pairs = zip(variables, parts[:first_default], strict=True)
+        remaining = iter(parts)
+        pairs = zip(variables, islice(remaining, len(variables)), strict=True)
         replaced = {name: value for name, value in pairs if value is not variables[name]}
-        free = function.__code__.co_freevars
-        cells = tuple(
-            CellType(replaced[name]) if name in replaced else cell
-            for name, cell in zip(free, function.__closure__ or (), strict=True)
-        )
-        replaced_globals = {name: value for name, value in replaced.items() if name not in free}
-        rebuilt = FunctionType(
-            function.__code__,
-            {**function.__globals__, **replaced_globals} if replaced_globals else function.__globals__,
-            function.__name__,
-            tuple(parts[first_default:first_named_default]) or None,
-            cells,
-        )
-        rebuilt.__kwdefaults__ = dict(zip(named_defaults, parts[first_named_default:], strict=True)) or None
-        rebuilt.__dict__.update(vars(function))
-        rebuilt.__dict__.pop("__wrapped__", None)  # it leads to what the original wraps
-        return rebuilt
+        copy = _copy_function(function, replaced)
+        copy.__defaults__ = tuple(islice(remaining, len(defaults))) or None
+        copy.__kwdefaults__ = dict(zip(named_defaults, remaining, strict=True)) or None
+        return copy
 
     return _Parts([*variables.values(), *defaults, *named_defaults.values()], rebuild)
+
+
+def _copy_function(function: FunctionType, replaced: Mapping[str, Any]) -> FunctionType:
+    """Return a function with these values of variables; it shares the others, so that both see what is written."""
+    free = function.__code__.co_freevars
+    cells = zip(free, function.__closure__ or (), strict=True)
+    closure = tuple(CellType(replaced[name]) if name in replaced else cell for name, cell in cells)
+    replaced_globals = {name: value for name, value in replaced.items() if name not in free}
+    around = {**function.__globals__, **replaced_globals} if replaced_globals else function.__globals__
+    copy = FunctionType(function.__code__, around, function.__name__, None, closure)
+    copy.__dict__.update(vars(function))
+    copy.__dict__.pop("__wrapped__", None)  # it leads to what the original wraps
+    return copy
 
 
 def _list_variables(function: FunctionType) -> dict[str, Any]:
@@ -188,12 +195,3 @@ def _list_global_names(code: CodeType) -> Iterator[str]:
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             yield from _list_global_names(constant)
-
-
-def is_equinox_wrapper(value: Any) -> bool:
-    """Return whether a value is what ``equinox.filter_jit`` and the like return: a module around any function."""
-    return type(value).__module__.partition(".")[0] == "equinox" and hasattr(value, "__wrapped__")
-
-
-def _is_compiled(value: Any) -> bool:
-    return type(value).__module__.partition(".")[0] in ("jaxlib", "flax") and hasattr(value, "__wrapped__")

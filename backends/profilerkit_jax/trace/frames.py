@@ -71,13 +71,6 @@ class _OpenScope(NamedTuple):
     instance: int
 
 
-class _LayerScope(NamedTuple):
-    """A scope that is a layer: its name, and the path that the name holds; None for a scope of the user's."""
-
-    name: str
-    path: str | None
-
-
 class Frames:
     """Finds the frame of each equation, and numbers the calls of layers.
 
@@ -98,7 +91,7 @@ class Frames:
         self._latest: dict[str, Scope] = {"": Scope("")}
         #: By the number of a walk, the scopes around the equation before: a scope of the user's, whose name holds no
         #: number of a call, is the same call for as long as equation follows equation.
-        self._before: dict[int, list[_OpenScope]] = {}
+        self._before: dict[int, set[_OpenScope]] = {}
 
     @property
     def user_scopes(self) -> tuple[str, ...]:
@@ -115,19 +108,19 @@ class Frames:
         """
         is_backward = around.is_backward or any(scope.is_transform and scope.name == "transpose" for scope in stack)
         is_recomputed = around.is_recomputed or any(scope.name == _RECOMPUTED for scope in stack)
-        before = self._before.get(instance, [])
-        chain, opened = list(around.chain), list[_OpenScope]()
-        for depth, (name, layer) in enumerate(self._list_layers(stack)):
+        chain, opened = list(around.chain), set[_OpenScope]()
+        for name, layer in self._list_layers(stack):
             scope = _OpenScope(chain[-1], name, instance)
             path = self._name_user_scope(chain[-1].path, name) if layer is None else layer
+            is_numbered = layer is not None
             if is_backward and path in self._latest:
                 call = self._latest[path]
-            elif scope in self._calls and (layer is not None or before[depth : depth + 1] == [scope]):
+            elif scope in self._calls and (is_numbered or scope in self._before.get(instance, ())):
                 call = self._calls[scope]
             else:
                 call = self._open_call(scope, path)
             chain.append(call)
-            opened.append(scope)
+            opened.add(scope)
         self._before[instance] = opened
         return Frame(tuple(chain), is_backward, is_recomputed)
 
@@ -136,15 +129,16 @@ class Frames:
         self._counts[path] += 1
         return call
 
-    def _list_layers(self, stack: Sequence[ScopeName]) -> Iterator[_LayerScope]:
-        """Yield the scopes in a stack that are layers inside of the model, the outermost first."""
+    def _list_layers(self, stack: Sequence[ScopeName]) -> Iterator[tuple[str, str | None]]:
+        """Yield the names of the scopes in a stack that are layers inside of the model, the outermost first.
+
+        With each comes the path of the layer that the name holds; None with a scope of the user's.
+        """
         for name, is_transform in stack:
-            if is_transform:
-                continue
             path = read_layer(name)
             is_model = path == ""  # its call is around all
-            if not is_model and (path is not None or not self._is_of_library(name)):
-                yield _LayerScope(name, path)
+            if not (is_transform or is_model or (path is None and self._is_of_library(name))):
+                yield name, path
 
     def _is_of_library(self, name: str) -> bool:
         """Return whether a library opens such a scope: ``jnp.einsum`` by its equation, Equinox and Flax by a class.
