@@ -22,7 +22,23 @@ from .ownership import Owner
 from .pricing import GATHERS, HANDING_ON, SUMS, count_as_product, make_layer_operator, price
 from .values import LOOKUPS, Executed, Tensor, static_shape
 
-__all__ = ["VIEWS", "EagerOperators", "is_small", "watch_operators"]
+__all__ = ["VIEWS", "EagerCall", "EagerOperators", "is_small", "watch_operators"]
+
+
+class EagerCall(NamedTuple):
+    """An operator that has run, as TensorFlow's callback shows it.
+
+    Attributes:
+        kind: Its type.
+        inputs: The tensors that it read.
+        attributes: Its attributes: name, value, name, value.
+        outputs: The tensors that it has made.
+    """
+
+    kind: str
+    inputs: Sequence[Any]
+    attributes: Sequence[Any]
+    outputs: Sequence[Any]
 
 
 class _Ran(NamedTuple):
@@ -50,41 +66,25 @@ class EagerOperators:
         self._ran: list[_Ran] = []
         self._patterns = _EagerPatterns()
 
-    def record(
-        self,
-        kind: str,
-        inputs: Sequence[Any],
-        attributes: Any,
-        outputs: Sequence[Any],
-        owner: Owner,
-        live_bytes: int = 0,
-        are_given: Sequence[bool] = (),
-    ) -> None:
-        """Keep one operator, which has run in a layer's call.
+    def record(self, call: EagerCall, owner: Owner, live_bytes: int = 0, are_given: Sequence[bool] = ()) -> None:
+        """Keep one operator, which has run in a call of a layer, and the bytes alive after it.
 
-        Args:
-            kind: The type of the operator.
-            inputs: The tensors that it was called with.
-            attributes: Its attributes as TensorFlow gives them: name, value, name, value.
-            outputs: The tensors that it has made.
-            owner: The call of the layer.
-            live_bytes: The bytes alive after it.
-            are_given: Which of its inputs are no constants in the model's code; none are unless it is said.
+        ``are_given`` says which of its inputs are no constants in the model's code; none are unless it is said.
         """
-        read = list(map(_describe_tensor, inputs))
-        looked_up = count_held_bytes(inputs[0]) if kind in LOOKUPS else 0
+        read = list(map(_describe_tensor, call.inputs))
+        looked_up = count_held_bytes(call.inputs[0]) if call.kind in LOOKUPS else 0
         executed = Executed(
-            type=kind,
-            name=kind,
+            type=call.kind,
+            name=call.kind,
             inputs=tuple(tensor.number for tensor in read),
-            outputs=tuple(map(_describe_tensor, outputs)),
+            outputs=tuple(map(_describe_tensor, call.outputs)),
             times=1,
             owner=owner,
             input_bytes=looked_up + sum(tensor.bytes for tensor in read),
             input_dtypes=tuple(tensor.dtype for tensor in read[:2]),
         )
-        self._ran.append(_Ran(executed, _make_call(kind, inputs, attributes, outputs, are_given), live_bytes))
-        self._patterns.note(executed, inputs, outputs)
+        self._ran.append(_Ran(executed, _write_for_formula(call, are_given), live_bytes))
+        self._patterns.note(executed, call)
 
     def price_all(self) -> None:
         """Compute the cost of all operators, once it is known which layers have a formula.
@@ -110,15 +110,15 @@ class EagerOperators:
 
 
 @contextmanager
-def watch_operators(record: Callable[[str, list[Any], Any, list[Any]], None]) -> Iterator[None]:
-    """Have TensorFlow call a function after each operator that this thread runs: with its type, inputs and so on.
+def watch_operators(record: Callable[[EagerCall], None]) -> Iterator[None]:
+    """Have a function called after each operator that this thread runs.
 
     An operator that is added to a graph, and does not run now, is left out.
     """
 
     def callback(op_type: Any, inputs: Any, attrs: Any, outputs: Any, op_name: Any = None, graph: Any = None) -> None:
         if graph is None:
-            record(op_type.decode() if isinstance(op_type, bytes) else str(op_type), list(inputs), attrs, list(outputs))
+            record(EagerCall(_read_text(op_type), list(inputs), attrs or (), list(outputs)))
 
     with restored(partial(remove_callback, callback), in_child=False):
         add_callback(callback)
@@ -137,27 +137,25 @@ def _describe_tensor(tensor: Any) -> Tensor:
     return Tensor(identify_tensor(tensor), static_shape(tensor), tensor.dtype.name)
 
 
-def _make_call(
-    kind: str, inputs: Sequence[Any], attributes: Any, outputs: Sequence[Any], are_given: Sequence[bool]
-) -> OpCall:
+def _write_for_formula(call: EagerCall, are_given: Sequence[bool]) -> OpCall:
     """Return a call as formulas get it; the numbers in small tensors are read now, as the tensors are not kept."""
-    values = [tensor.numpy() if is_small(tensor) else None for tensor in inputs]
+    values = [tensor.numpy() if is_small(tensor) else None for tensor in call.inputs]
+    attributes = zip(call.attributes[::2], map(_read_text, call.attributes[1::2]), strict=True)
     return OpCall(
-        type=kind,
-        inputs=Shapes([_find_known_shape(tensor) for tensor in inputs]),
-        outputs=Shapes([_find_known_shape(tensor) for tensor in outputs]),
-        input_dtypes=tuple(tensor.dtype.name for tensor in inputs),
-        output_dtypes=tuple(tensor.dtype.name for tensor in outputs),
-        attribute=_name_attributes(attributes).get,
+        type=call.kind,
+        inputs=Shapes([_find_known_shape(tensor) for tensor in call.inputs]),
+        outputs=Shapes([_find_known_shape(tensor) for tensor in call.outputs]),
+        input_dtypes=tuple(tensor.dtype.name for tensor in call.inputs),
+        output_dtypes=tuple(tensor.dtype.name for tensor in call.outputs),
+        attribute=dict(attributes).get,
         value=values.__getitem__,
         is_given=lambda index: bool(are_given) and are_given[index],
     )
 
 
-def _name_attributes(flat: Any) -> dict[str, Any]:
-    """Return an eager operator's attributes by name, text as ``str``."""
-    named = dict(zip(flat[::2], flat[1::2], strict=True)) if flat else {}
-    return {name: value.decode() if isinstance(value, bytes) else value for name, value in named.items()}
+def _read_text(value: Any) -> Any:
+    """Return bytes as text, and any other value as it is."""
+    return value.decode() if isinstance(value, bytes) else value
 
 
 def _find_known_shape(tensor: Any) -> Shape | None:
@@ -192,24 +190,24 @@ class _EagerPatterns:
         #: What changes the costs of operators that belong together.
         self._corrections: list[Callable[[], None]] = []
 
-    def note(self, latest: Executed, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+    def note(self, latest: Executed, call: EagerCall) -> None:
         """Note what an operator that has just run does with the outputs of those before it."""
-        makers = [self._makers.get(identify_tensor(tensor)) for tensor in inputs]
+        makers = [self._makers.get(identify_tensor(tensor)) for tensor in call.inputs]
         first = makers[0] if makers else None
         if latest.type == "Mul" and any(maker is not None and maker.type in GATHERS for maker in makers):
             self._weighted_rows.add(latest)
         if first is not None:
-            self._note_pair(first, latest, inputs, outputs)
+            self._note_pair(first, latest, call)
         is_view = latest.type in VIEWS or latest.type in HANDING_ON
         maker = first if first is not None and is_view else latest
-        self._makers.update((identify_tensor(tensor), maker) for tensor in outputs)
+        self._makers.update((identify_tensor(tensor), maker) for tensor in call.outputs)
 
-    def _note_pair(self, first: Executed, latest: Executed, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+    def _note_pair(self, first: Executed, latest: Executed, call: EagerCall) -> None:
         """Note an operator that belongs together with the one that made its first input."""
         if latest.type in SUMS and first in self._weighted_rows:
             self._corrections.append(partial(count_as_product, first, latest))
         if latest.type in TO_SPACE and first.type in CONVOLUTIONS:
-            padded, left = inputs[0].shape.num_elements(), outputs[0].shape.num_elements()
+            padded, left = call.inputs[0].shape.num_elements(), call.outputs[0].shape.num_elements()
             if padded:  # the convolution counts in the share of its output that is not cropped
                 self._corrections.append(partial(first.scale, Fraction(left, padded)))
 

@@ -22,7 +22,7 @@ from ..model.kinds import is_unbuilt, list_layers, name_own_weights
 from .building import call_to_build
 from .departures import Departures
 from .eager_memory import EagerLiveBytes
-from .eager_operators import EagerOperators, watch_operators
+from .eager_operators import EagerCall, EagerOperators, watch_operators
 from .layers import LayerCalls
 from .values import LOOKUPS
 
@@ -107,16 +107,16 @@ class EagerRun(EagerOperators):
         number = read_number(tensor)
         return number <= self._last_before or number in self._made_by_operators
 
-    def _record_operator(self, kind: str, ins: list[Any], attributes: Any, outs: list[Any]) -> None:
+    def _record_operator(self, call: EagerCall) -> None:
         """Record one operator, after it ran."""
-        if kind == "ReadVariableOp" or kind in LOOKUPS:
-            self.read_handles[id(ins[0])] = ins[0]
-        self._live.note(kind, ins, outs)
+        if call.kind == "ReadVariableOp" or call.kind in LOOKUPS:
+            handle = call.inputs[0]
+            self.read_handles[id(handle)] = handle
+        self._live.note(call.kind, call.inputs, call.outputs)
         if not self._is_traceable:
-            self._departures.check_operands(kind, ins, self._is_known)
-        self._made_by_operators.update(map(read_number, outs))
-        are_given = [self._is_known(tensor) for tensor in ins]
-        self.record(kind, ins, attributes, outs, self.calls.owner, self._live.total, are_given)
+            self._departures.check_operands(call.kind, call.inputs, self._is_known)
+        self._made_by_operators.update(map(read_number, call.outputs))
+        self.record(call, self.calls.owner, self._live.total, list(map(self._is_known, call.inputs)))
 
 
 @contextmanager

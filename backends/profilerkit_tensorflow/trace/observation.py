@@ -18,7 +18,7 @@ from profilerkit.trace.observed_runs import ObservedRun
 from ..compat.eager_runs import CALL_FLAT, FUNCTION_CLASS, shows_operators
 from .control_flow import HANDLERS
 from .departures import Departures
-from .eager_operators import EagerOperators, is_small, watch_operators
+from .eager_operators import EagerCall, EagerOperators, is_small, watch_operators
 from .ownership import Ownership
 from .program import ProgramInput
 from .values import static_shape
@@ -51,13 +51,13 @@ class Observation(EagerOperators):
         with _note_functions(self._functions), self._departures.watch(), watch_operators(self._record_operator):
             yield
 
-    def _record_operator(self, kind: str, inputs: list[Any], attributes: Any, outputs: list[Any]) -> None:
+    def _record_operator(self, call: EagerCall) -> None:
         """Keep an operator, or the call of a function, which TensorFlow shows as an operator of the function's name."""
-        function = self._functions.get(kind)
+        function = self._functions.get(call.kind)
         if function is None:
-            self.record(kind, inputs, attributes, outputs, self._root)
+            self.record(call, self._root)
         else:
-            arguments = [ProgramInput(static_shape(read), read.numpy() if is_small(read) else None) for read in inputs]
+            arguments = [ProgramInput(static_shape(x), x.numpy() if is_small(x) else None) for x in call.inputs]
             self._function_calls.append(_FunctionCall(function.graph, arguments))
 
     def report_run(self, name: str) -> ObservedRun:

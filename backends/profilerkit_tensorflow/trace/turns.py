@@ -141,16 +141,23 @@ def _find_step(folding: Folding, body: Any, position: int, unchanged: Mapping[st
     result = _find_source(body.outputs[position])
     if result.name == variable.name:
         return 0
+    other = _find_other_operand(result, variable)
+    if other is None:
+        return None
+    number = folding.constant(unchanged[other.name]) if other.name in unchanged else folding.find_constant(other)
+    if number is None or number.size != 1:
+        return None
+    return -number.item() if result.op.type == "Sub" else number.item()
+
+
+def _find_other_operand(result: tf.Tensor, variable: tf.Tensor) -> tf.Tensor | None:
+    """Return what is added to a variable, or taken from it, to make a result; None where that is made otherwise."""
     if result.op.type not in ("Add", "AddV2", "Sub"):
         return None
     left, right = map(_find_source, result.op.inputs)
-    sign = -1 if result.op.type == "Sub" else 1
-    if right.name == variable.name and sign == 1:
-        left, right = right, left
-    if left.name != variable.name:
-        return None
-    number = folding.constant(unchanged[right.name]) if right.name in unchanged else folding.find_constant(right)
-    return None if number is None or number.size != 1 else sign * number.item()
+    if left.name == variable.name:
+        return right
+    return left if right.name == variable.name and result.op.type != "Sub" else None
 
 
 def is_loop_counter(variable: tf.Tensor) -> bool:
