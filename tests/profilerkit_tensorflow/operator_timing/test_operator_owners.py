@@ -9,7 +9,8 @@ import pytest
 
 tf = pytest.importorskip("tensorflow")
 
-from profilerkit_tensorflow.operator_timing.operator_owners import Body, OperatorOwners  # noqa: E402
+from profilerkit_tensorflow.operator_timing.bodies import Body  # noqa: E402
+from profilerkit_tensorflow.operator_timing.operator_owners import OperatorOwners  # noqa: E402
 from profilerkit_tensorflow.trace.ownership import Owner, Ownership  # noqa: E402
 
 
