@@ -220,10 +220,12 @@ def test_packed_weights_count_their_numbers() -> None:
     assert any("quantised to 4 bits" in note for note in report.notes)
 
 
+@pytest.mark.parametrize("package", ["keras", "tf_keras"])
 @pytest.mark.parametrize("name", ["inputs", "mask", "training"])
-def test_an_input_may_have_the_name_of_a_parameter_of_keras(name: str) -> None:
-    x, other = keras.Input((4,), name="x"), keras.Input((4,), name=name)
-    model = keras.Model({"x": x, name: other}, keras.layers.Dense(2)(x + other))
+def test_an_input_may_have_the_name_of_a_parameter_of_keras(name: str, package: str) -> None:
+    library = pytest.importorskip(package)
+    x, other = library.Input((4,), name="x"), library.Input((4,), name=name)
+    model = library.Model({"x": x, name: other}, library.layers.Dense(2)(x + other))
     assert profile(model, metrics=["macs"], strict=True)["macs"] == 4 * 2
     given = {"x": np.ones((3, 4), np.float32), name: np.ones((3, 4), np.float32)}
     assert profile(model, given, metrics=["macs"], strict=True)["macs"] == 3 * 4 * 2

@@ -173,14 +173,6 @@ def test_subclassed_models(built: bool) -> None:
     assert (found.total_params, found.trainable_params) == (20 + 20 + 5 + 16, 20 + 20 + 5 + 8)
 
 
-def test_frozen_layers_are_parameters_that_are_not_trained() -> None:
-    model = keras.Sequential([keras.Input((4,)), layers.Dense(3, trainable=False), layers.Dense(2)])
-    found = trace_complete(model, ones(BATCH, 4))
-    assert (found.macs, found.total_params, found.trainable_params) == (BATCH * (12 + 6), 15 + 8, 8)
-    model.trainable = False
-    assert trace_complete(model, ones(BATCH, 4)).trainable_params == 0
-
-
 def test_random_layers_have_no_parameters() -> None:
     """What a generator of random numbers keeps is no weight, and no layer holds it."""
     row = [layers.Dropout(0.5), layers.GaussianNoise(0.1), layers.RandomFlip(), layers.LSTM(4, dropout=0.5)]

@@ -147,7 +147,8 @@ def _find_step(folding: Folding, body: Any, position: int, unchanged: Mapping[st
     number = folding.constant(unchanged[other.name]) if other.name in unchanged else folding.find_constant(other)
     if number is None or number.size != 1:
         return None
-    return -number.item() if result.op.type == "Sub" else number.item()
+    added: float = number.item()
+    return -added if result.op.type == "Sub" else added
 
 
 def _find_other_operand(result: tf.Tensor, variable: tf.Tensor) -> tf.Tensor | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -14,6 +15,14 @@ from calls import calls, cost, raw_cost, spec  # noqa: E402
 from profilerkit_tensorflow.costs import UnknownShapeError, op_cost  # noqa: E402
 
 X = spec(2, 3)
+TABLE = tf.zeros([9, 3])
+THERE_AND_BACK = partial(tf.quantization.quantize_and_dequantize_v2, input_min=0.0, input_max=1.0)
+
+
+def raw(operator: str, name: str, **arguments: Any) -> Callable[[Any], Any]:
+    """Return the function of an operator's input of that name, with its other arguments given."""
+    return lambda x: getattr(tf.raw_ops, operator)(**{name: x}, **arguments)
+
 
 # Operations for each of the six elements.
 PER_ELEMENT: dict[str, tuple[str, Callable[[Any], Any], int]] = {
@@ -29,11 +38,7 @@ PER_ELEMENT: dict[str, tuple[str, Callable[[Any], Any], int]] = {
     "squared difference: subtract, square": ("SquaredDifference", lambda x: tf.math.squared_difference(x, x), 2),
     "relu6: two comparisons": ("Relu6", tf.nn.relu6, 2),
     "leaky relu: compare, multiply": ("LeakyRelu", tf.nn.leaky_relu, 2),
-    "clip: two comparisons": (
-        "ClipByValue",
-        lambda x: tf.raw_ops.ClipByValue(t=x, clip_value_min=0.0, clip_value_max=1.0),
-        2,
-    ),
+    "clip: two comparisons": ("ClipByValue", raw("ClipByValue", "t", clip_value_min=0.0, clip_value_max=1.0), 2),
     "softplus: exp, add, log": ("Softplus", tf.math.softplus, 3),
     "softsign: abs, add, divide": ("Softsign", tf.nn.softsign, 3),
     "cross product: two products, a difference": ("Cross", lambda x: tf.linalg.cross(x, x), 3),
@@ -54,31 +59,15 @@ PER_ELEMENT: dict[str, tuple[str, Callable[[Any], Any], int]] = {
     "sums by segment": ("SegmentSum", lambda x: tf.math.segment_sum(x, [0, 1]), 1),
     "sums by unsorted segment": ("UnsortedSegmentSum", lambda x: tf.math.unsorted_segment_sum(x, [1, 0], 9), 1),
     "scattered sums": ("ScatterNd", lambda x: tf.scatter_nd([[4], [4]], x, [9, 3]), 1),
-    "scattered into a tensor": (
-        "TensorScatterAdd",
-        lambda x: tf.tensor_scatter_nd_add(tf.zeros([9, 3]), [[4], [4]], x),
-        1,
-    ),
-    "scattered over a tensor": (
-        "TensorScatterUpdate",
-        lambda x: tf.tensor_scatter_nd_update(tf.zeros([9, 3]), [[4], [5]], x),
-        0,
-    ),
+    "scattered into a tensor": ("TensorScatterAdd", lambda x: tf.tensor_scatter_nd_add(TABLE, [[4], [4]], x), 1),
+    "scattered over one": ("TensorScatterUpdate", lambda x: tf.tensor_scatter_nd_update(TABLE, [[4], [5]], x), 0),
     "quantised: scale, round, two comparisons": (
         "QuantizeV2",
-        lambda x: tf.raw_ops.QuantizeV2(input=x, min_range=0.0, max_range=1.0, T=tf.quint8),
+        raw("QuantizeV2", "input", min_range=0.0, max_range=1.0, T=tf.quint8),
         4,
     ),
-    "there and back with a range": (
-        "QuantizeAndDequantizeV4",
-        lambda x: tf.quantization.quantize_and_dequantize_v2(x, 0.0, 1.0, range_given=True),
-        4 + 2,
-    ),
-    "there and back without one": (
-        "QuantizeAndDequantizeV4",
-        lambda x: tf.quantization.quantize_and_dequantize_v2(x, 0.0, 1.0),
-        4 + 2 + 2,
-    ),
+    "there and back with a range": ("QuantizeAndDequantizeV4", partial(THERE_AND_BACK, range_given=True), 4 + 2),
+    "there and back without one": ("QuantizeAndDequantizeV4", THERE_AND_BACK, 4 + 2 + 2),
     "as if quantised": ("FakeQuantWithMinMaxArgs", tf.quantization.fake_quant_with_min_max_args, 4 + 2),
 }
 
@@ -173,7 +162,8 @@ def test_variables_that_are_added_to() -> None:
     assert op_cost(read) == (0, 0)
 
 
-IMAGE = spec(2, 8, 8, 3)
+IMAGE, ELEMENTS = spec(2, 8, 8, 3), 2 * 8 * 8 * 3
+HALVES = [1.0, 2.0, 2.0, 1.0]
 
 
 def pool(function: Callable[..., Any], **options: Any) -> Callable[[Any], Any]:
@@ -190,28 +180,20 @@ POOLINGS: dict[str, tuple[str, Callable[[Any], Any], int]] = {
     "gradient of the maximum": ("MaxPoolGrad", gradient(pool(tf.nn.max_pool2d)), POOLED),
     "windows by value": (
         "MaxPoolV2",
-        lambda x: tf.raw_ops.MaxPoolV2(input=x, ksize=[1, 3, 3, 1], strides=[1, 2, 2, 1], padding="SAME"),
+        raw("MaxPoolV2", "input", ksize=[1, 3, 3, 1], strides=[1, 2, 2, 1], padding="SAME"),
         POOLED * 9,
     ),
-    "uneven windows": (
-        "FractionalMaxPool",
-        lambda x: tf.raw_ops.FractionalMaxPool(value=x, pooling_ratio=[1.0, 2.0, 2.0, 1.0]),
-        2 * 8 * 8 * 3,
-    ),
+    "uneven windows": ("FractionalMaxPool", raw("FractionalMaxPool", "value", pooling_ratio=HALVES), ELEMENTS),
     "uneven windows that overlap": (
         "FractionalAvgPool",
-        lambda x: tf.raw_ops.FractionalAvgPool(value=x, pooling_ratio=[1.0, 2.0, 2.0, 1.0], overlapping=True),
+        raw("FractionalAvgPool", "value", pooling_ratio=HALVES, overlapping=True),
         2 * (8 + 3) * (8 + 3) * 3,
     ),
-    "local response": (
-        "LRN",
-        lambda x: tf.nn.local_response_normalization(x, depth_radius=2),
-        (2 * 8 * 8 * 3) * (5 + 5),
-    ),
+    "local response": ("LRN", partial(tf.nn.local_response_normalization, depth_radius=2), ELEMENTS * (5 + 5)),
     "contrast: mean, subtract, multiply, add": (
         "AdjustContrastv2",
-        lambda x: tf.raw_ops.AdjustContrastv2(images=x, contrast_factor=2.0),
-        (2 * 8 * 8 * 3) * 4,
+        raw("AdjustContrastv2", "images", contrast_factor=2.0),
+        ELEMENTS * 4,
     ),
 }
 
@@ -239,41 +221,28 @@ def test_windows_by_a_value_that_is_not_known() -> None:
         cost("MaxPoolV2", windows, IMAGE, spec(4, dtype="int32"))
 
 
+def resize(method: str) -> Callable[[Any], Any]:
+    return lambda x: tf.image.resize(x, [16, 16], method)
+
+
+def crop(method: str) -> Callable[[Any], Any]:
+    return lambda x: tf.image.crop_and_resize(x, [[0.0, 0.0, 1.0, 1.0]], [0], [5, 5], method)
+
+
+PROJECTION = {"transforms": [[1.0] * 8], "output_shape": [5, 5], "fill_value": 0.0, "interpolation": "BILINEAR"}
 RESIZED = 2 * 16 * 16 * 3
 RESIZINGS: dict[str, tuple[str, Callable[[Any], Any], int]] = {
-    "bilinear: four products, three additions": ("ResizeBilinear", lambda x: tf.image.resize(x, [16, 16]), RESIZED * 7),
-    "bicubic: 16 products, 15 additions": (
-        "ResizeBicubic",
-        lambda x: tf.image.resize(x, [16, 16], "bicubic"),
-        RESIZED * 31,
-    ),
-    "nearest": ("ResizeNearestNeighbor", lambda x: tf.image.resize(x, [16, 16], "nearest"), 0),
-    "gradient of bilinear": ("ResizeBilinearGrad", gradient(lambda x: tf.image.resize(x, [16, 16])), RESIZED * 8),
-    "gradient of bicubic": (
-        "ResizeBicubicGrad",
-        gradient(lambda x: tf.image.resize(x, [16, 16], "bicubic")),
-        RESIZED * 32,
-    ),
-    "gradient of nearest": (
-        "ResizeNearestNeighborGrad",
-        gradient(lambda x: tf.image.resize(x, [16, 16], "nearest")),
-        RESIZED,
-    ),
-    "crops": (
-        "CropAndResize",
-        lambda x: tf.image.crop_and_resize(x, [[0.0, 0.0, 1.0, 1.0]], [0], [5, 5]),
-        (5 * 5 * 3) * 7,
-    ),
-    "crops of the nearest": (
-        "CropAndResize",
-        lambda x: tf.image.crop_and_resize(x, [[0.0, 0.0, 1.0, 1.0]], [0], [5, 5], "nearest"),
-        0,
-    ),
+    "bilinear: four products, three additions": ("ResizeBilinear", resize("bilinear"), RESIZED * 7),
+    "bicubic: 16 products, 15 additions": ("ResizeBicubic", resize("bicubic"), RESIZED * 31),
+    "nearest": ("ResizeNearestNeighbor", resize("nearest"), 0),
+    "gradient of bilinear": ("ResizeBilinearGrad", gradient(resize("bilinear")), RESIZED * 8),
+    "gradient of bicubic": ("ResizeBicubicGrad", gradient(resize("bicubic")), RESIZED * 32),
+    "gradient of nearest": ("ResizeNearestNeighborGrad", gradient(resize("nearest")), RESIZED),
+    "crops": ("CropAndResize", crop("bilinear"), (5 * 5 * 3) * 7),
+    "crops of the nearest": ("CropAndResize", crop("nearest"), 0),
     "projections": (
         "ImageProjectiveTransformV3",
-        lambda x: tf.raw_ops.ImageProjectiveTransformV3(
-            images=x, transforms=[[1.0] * 8], output_shape=[5, 5], fill_value=0.0, interpolation="BILINEAR"
-        ),
+        raw("ImageProjectiveTransformV3", "images", **PROJECTION),
         (2 * 5 * 5) * (14 + 3 * 7),
     ),
 }
@@ -288,20 +257,10 @@ def test_resizing(case: str) -> None:
 def batch_norm(training: bool, data_format: str = "NHWC") -> Callable[[Any], Any]:
     def normalise(x: Any) -> Any:
         channels = tf.ones([3])
-        return tf.raw_ops.FusedBatchNormV3(
-            x=x,
-            scale=channels,
-            offset=channels,
-            mean=channels,
-            variance=channels,
-            is_training=training,
-            data_format=data_format,
-        ).y
+        statistics = dict.fromkeys(("scale", "offset", "mean", "variance"), channels)
+        return tf.raw_ops.FusedBatchNormV3(x=x, is_training=training, data_format=data_format, **statistics).y
 
     return normalise
-
-
-ELEMENTS = 2 * 8 * 8 * 3
 
 
 @pytest.mark.parametrize(("training", "operations"), [(False, 2), (True, 5 + 1 + 1)])

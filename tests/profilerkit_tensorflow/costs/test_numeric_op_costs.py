@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -12,6 +13,11 @@ tf = pytest.importorskip("tensorflow")
 from calls import cost, raw_cost, spec  # noqa: E402
 
 from profilerkit_tensorflow.costs import UnknownShapeError  # noqa: E402
+
+
+def over_axes(name: str) -> Callable[[Any], Any]:
+    return lambda x: getattr(tf.signal, name)(x, fft_length=[8, 4], axes=[1, 2])
+
 
 # Five operations for each of n * log2(n) complex points, half for real ones.
 TRANSFORMS: dict[str, tuple[str, Callable[[Any], Any], Any, float]] = {
@@ -23,24 +29,9 @@ TRANSFORMS: dict[str, tuple[str, Callable[[Any], Any], Any, float]] = {
     "real, padded to 16": ("RFFT", lambda x: tf.signal.rfft(x, [16]), spec(2, 8), 2.5 * (2 * 16) * 4),
     "to real": ("IRFFT", lambda x: tf.signal.irfft(x, [8]), spec(2, 5, dtype="complex64"), 2.5 * (2 * 8) * 3),
     "real in two": ("RFFT2D", tf.signal.rfft2d, spec(2, 8, 4), 2.5 * (2 * 8 * 4) * 5),
-    "over two axes": (
-        "FFTND",
-        lambda x: tf.signal.fftnd(x, fft_length=[8, 4], axes=[1, 2]),
-        spec(2, 8, 4, dtype="complex64"),
-        5 * (2 * 8 * 4) * 5,
-    ),
-    "real over two axes": (
-        "RFFTND",
-        lambda x: tf.signal.rfftnd(x, fft_length=[8, 4], axes=[1, 2]),
-        spec(2, 8, 4),
-        2.5 * (2 * 8 * 4) * 5,
-    ),
-    "to real over two axes": (
-        "IRFFTND",
-        lambda x: tf.signal.irfftnd(x, fft_length=[8, 4], axes=[1, 2]),
-        spec(2, 8, 3, dtype="complex64"),
-        2.5 * (2 * 8 * 4) * 5,
-    ),
+    "over two axes": ("FFTND", over_axes("fftnd"), spec(2, 8, 4, dtype="complex64"), 5 * (2 * 8 * 4) * 5),
+    "real over two axes": ("RFFTND", over_axes("rfftnd"), spec(2, 8, 4), 2.5 * (2 * 8 * 4) * 5),
+    "to real over two": ("IRFFTND", over_axes("irfftnd"), spec(2, 8, 3, dtype="complex64"), 2.5 * (2 * 8 * 4) * 5),
 }
 
 
@@ -58,38 +49,28 @@ def test_transform_of_a_length_that_is_not_known() -> None:
 
 
 # Golub and Van Loan, Matrix Computations; two matrices each.
-SQUARE = spec(2, 6, 6)
+SQUARE, TALL, WIDE, RIGHT = spec(2, 6, 6), spec(2, 9, 6), spec(2, 6, 9), spec(2, 6, 4)
 DECOMPOSITIONS: dict[str, tuple[str, Callable[..., Any], tuple[Any, ...], int]] = {
     "cholesky": ("Cholesky", tf.linalg.cholesky, (SQUARE,), 2 * 6**3 // 3),
     "triangles": ("Lu", tf.linalg.lu, (SQUARE,), 2 * (2 * 6**3 // 3)),
     "determinant": ("MatrixDeterminant", tf.linalg.det, (SQUARE,), 2 * (2 * 6**3 // 3)),
     "inverse": ("MatrixInverse", tf.linalg.inv, (SQUARE,), 2 * 2 * 6**3),
-    "solution": ("MatrixSolve", tf.linalg.solve, (SQUARE, spec(2, 6, 4)), 2 * (2 * 6**3 // 3 + 2 * 6**2 * 4)),
-    "solution by a triangle": (
-        "MatrixTriangularSolve",
-        tf.linalg.triangular_solve,
-        (SQUARE, spec(2, 6, 4)),
-        2 * 6**2 * 4,
-    ),
-    "thin qr: R and Q alike": ("Qr", tf.linalg.qr, (spec(2, 9, 6),), 2 * 2 * (2 * 6**2 * (9 - 6 // 3))),
+    "solution": ("MatrixSolve", tf.linalg.solve, (SQUARE, RIGHT), 2 * (2 * 6**3 // 3 + 2 * 6**2 * 4)),
+    "solution by a triangle": ("MatrixTriangularSolve", tf.linalg.triangular_solve, (SQUARE, RIGHT), 2 * 6**2 * 4),
+    "thin qr: R and Q alike": ("Qr", tf.linalg.qr, (TALL,), 2 * 2 * (2 * 6**2 * (9 - 6 // 3))),
     "full qr": (
         "Qr",
-        lambda x: tf.linalg.qr(x, full_matrices=True),
-        (spec(2, 9, 6),),
+        partial(tf.linalg.qr, full_matrices=True),
+        (TALL,),
         2 * (2 * 6**2 * (9 - 2) + 4 * (9**2 * 6 - 9 * 6**2 + 6**3 // 3)),
     ),
-    "qr of a wide matrix": ("Qr", tf.linalg.qr, (spec(2, 6, 9),), 2 * (2 * 6**2 * (9 - 2) + 4 * 6**3 // 3)),
-    "singular values": (
-        "Svd",
-        lambda x: tf.linalg.svd(x, compute_uv=False),
-        (spec(2, 9, 6),),
-        2 * (4 * 9 * 6**2 - 4 * 6**3 // 3),
-    ),
-    "thin svd": ("Svd", tf.linalg.svd, (spec(2, 9, 6),), 2 * (14 * 9 * 6**2 + 8 * 6**3)),
+    "qr of a wide matrix": ("Qr", tf.linalg.qr, (WIDE,), 2 * (2 * 6**2 * (9 - 2) + 4 * 6**3 // 3)),
+    "singular values": ("Svd", partial(tf.linalg.svd, compute_uv=False), (TALL,), 2 * (4 * 9 * 6**2 - 4 * 6**3 // 3)),
+    "thin svd": ("Svd", tf.linalg.svd, (TALL,), 2 * (14 * 9 * 6**2 + 8 * 6**3)),
     "full svd": (
         "Svd",
-        lambda x: tf.linalg.svd(x, full_matrices=True),
-        (spec(2, 6, 9),),
+        partial(tf.linalg.svd, full_matrices=True),
+        (WIDE,),
         2 * (4 * 9**2 * 6 + 8 * 9 * 6**2 + 9 * 6**3),
     ),
     "eigenvalues": ("SelfAdjointEigV2", tf.linalg.eigvalsh, (SQUARE,), 2 * 4 * 6**3 // 3),
@@ -104,6 +85,7 @@ def test_decomposition(case: str) -> None:
 
 
 RATE = 0.1
+ADAM = ("beta1_power", "beta2_power", "lr", "beta1", "beta2", "epsilon")
 # The rule's variables and numbers beside the gradient, and operations for each element of the gradient.
 UPDATES: dict[str, tuple[str, tuple[str, ...], tuple[str, ...], dict[str, Any], int]] = {
     "gradient descent": ("GradientDescent", ("var",), ("alpha",), {}, 2),
@@ -117,30 +99,12 @@ UPDATES: dict[str, tuple[str, tuple[str, ...], tuple[str, ...], dict[str, Any], 
     "rmsprop": ("RMSProp", ("var", "ms", "mom"), ("lr", "rho", "momentum", "epsilon"), {}, 11),
     "centred rmsprop": ("CenteredRMSProp", ("var", "mg", "ms", "mom"), ("lr", "rho", "momentum", "epsilon"), {}, 16),
     "adadelta": ("Adadelta", ("var", "accum", "accum_update"), ("lr", "rho", "epsilon"), {}, 16),
-    "adam": ("Adam", ("var", "m", "v"), ("beta1_power", "beta2_power", "lr", "beta1", "beta2", "epsilon"), {}, 12),
-    "nadam": (
-        "Adam",
-        ("var", "m", "v"),
-        ("beta1_power", "beta2_power", "lr", "beta1", "beta2", "epsilon"),
-        {"use_nesterov": True},
-        15,
-    ),
-    "amsgrad": (
-        "AdamWithAmsgrad",
-        ("var", "m", "v", "vhat"),
-        ("beta1_power", "beta2_power", "lr", "beta1", "beta2", "epsilon"),
-        {},
-        13,
-    ),
+    "adam": ("Adam", ("var", "m", "v"), ADAM, {}, 12),
+    "nadam": ("Adam", ("var", "m", "v"), ADAM, {"use_nesterov": True}, 15),
+    "amsgrad": ("AdamWithAmsgrad", ("var", "m", "v", "vhat"), ADAM, {}, 13),
     "adamax": ("AdaMax", ("var", "m", "v"), ("beta1_power", "lr", "beta1", "beta2", "epsilon"), {}, 10),
     "ftrl": ("Ftrl", ("var", "accum", "linear"), ("lr", "l1", "l2", "lr_power"), {}, 18),
-    "ftrl with shrinkage": (
-        "FtrlV2",
-        ("var", "accum", "linear"),
-        ("lr", "l1", "l2", "l2_shrinkage", "lr_power"),
-        {},
-        20,
-    ),
+    "ftrl, shrunk": ("FtrlV2", ("var", "accum", "linear"), ("lr", "l1", "l2", "l2_shrinkage", "lr_power"), {}, 20),
     "signs added": ("AddSign", ("var", "m"), ("lr", "alpha", "sign_decay", "beta"), {}, 11),
     "signs as powers": ("PowerSign", ("var", "m"), ("lr", "logbase", "sign_decay", "beta"), {}, 11),
     "proximal": ("ProximalGradientDescent", ("var",), ("alpha", "l1", "l2"), {}, 8),

@@ -26,6 +26,13 @@ def gradient(function: Callable[..., Any], *wanted: int) -> Callable[..., Any]:
     return gradients
 
 
+X, W, BYTES = spec(2, 3), spec(3, 4), "int8"
+IMAGE, FILTER = spec(2, 8, 8, 3), spec(3, 3, 3, 16)
+FIRST, SMALL = spec(2, 3, 8, 8), spec(3, 3, 3, 2)  # an image with its channels first, a filter of two channels
+VOLUME, CUBE = spec(2, 5, 5, 5, 3), spec(3, 3, 3, 3, 4)
+ONES = [1, 1, 1, 1]
+
+
 def conv2d(x: Any, w: Any) -> Any:
     return tf.nn.conv2d(x, w, 1, "SAME")
 
@@ -35,23 +42,19 @@ def conv3d(x: Any, w: Any) -> Any:
 
 
 def depthwise(x: Any, w: Any) -> Any:
-    return tf.nn.depthwise_conv2d(x, w, [1, 1, 1, 1], "SAME")
+    return tf.nn.depthwise_conv2d(x, w, ONES, "SAME")
 
 
+def multiply_sparse(indices: Any, values: Any, b: Any, **options: Any) -> Any:
+    """Multiply a matrix of 9 x 3 of which some numbers are stored."""
+    return tf.raw_ops.SparseTensorDenseMatMul(a_indices=indices, a_values=values, a_shape=[9, 3], b=b, **options)
+
+
+STORED = spec(7, 2, dtype="int64"), spec(7)
 MATMULS: dict[str, Case] = {
-    "matmul": ("MatMul", tf.matmul, (spec(2, 3), spec(3, 4)), 2 * 3 * 4),
-    "matmul, first transposed": (
-        "MatMul",
-        lambda a, b: tf.matmul(a, b, transpose_a=True),
-        (spec(3, 2), spec(3, 4)),
-        24,
-    ),
-    "matmul, second transposed": (
-        "MatMul",
-        lambda a, b: tf.matmul(a, b, transpose_b=True),
-        (spec(2, 3), spec(4, 3)),
-        24,
-    ),
+    "matmul": ("MatMul", tf.matmul, (X, W), 2 * 3 * 4),
+    "matmul, first transposed": ("MatMul", lambda a, b: tf.matmul(a, b, transpose_a=True), (spec(3, 2), W), 24),
+    "matmul, second transposed": ("MatMul", lambda a, b: tf.matmul(a, b, transpose_b=True), (X, spec(4, 3)), 24),
     "integers": ("MatMul", tf.matmul, (spec(2, 3, dtype="int32"), spec(3, 4, dtype="int32")), 2 * 3 * 4),
     "batches": ("BatchMatMulV2", tf.matmul, (spec(5, 2, 3), spec(5, 3, 4)), 5 * 2 * 3 * 4),
     "batches that broadcast": ("BatchMatMulV2", tf.matmul, (spec(6, 1, 2, 3), spec(5, 3, 4)), 6 * 5 * 2 * 3 * 4),
@@ -65,27 +68,20 @@ MATMULS: dict[str, Case] = {
     "bytes to integers": (
         "BatchMatMulV3",
         lambda a, b: tf.raw_ops.BatchMatMulV3(x=a, y=b, Tout=tf.int32),
-        (spec(2, 3, dtype="int8"), spec(3, 4, dtype="int8")),
+        (spec(2, 3, dtype=BYTES), spec(3, 4, dtype=BYTES)),
         2 * 3 * 4,
     ),
-    "sparse and dense": (
-        "SparseTensorDenseMatMul",
-        lambda i, v, b: tf.raw_ops.SparseTensorDenseMatMul(a_indices=i, a_values=v, a_shape=[9, 3], b=b),
-        (spec(7, 2, dtype="int64"), spec(7), spec(3, 4)),
-        7 * 4,
-    ),
+    "sparse and dense": ("SparseTensorDenseMatMul", multiply_sparse, (*STORED, W), 7 * 4),
     "sparse and adjoint": (
         "SparseTensorDenseMatMul",
-        lambda i, v, b: tf.raw_ops.SparseTensorDenseMatMul(
-            a_indices=i, a_values=v, a_shape=[9, 3], b=b, adjoint_b=True
-        ),
-        (spec(7, 2, dtype="int64"), spec(7), spec(4, 3)),
+        lambda *operands: multiply_sparse(*operands, adjoint_b=True),
+        (*STORED, spec(4, 3)),
         7 * 4,
     ),
     "dense with zeros": (
         "SparseMatMul",
         lambda a, b: tf.raw_ops.SparseMatMul(a=a, b=b, transpose_b=True),
-        (spec(2, 3), spec(4, 3)),
+        (X, spec(4, 3)),
         2 * 3 * 4,
     ),
 }
@@ -130,124 +126,92 @@ def test_einsum(case: str) -> None:
     assert cost("Einsum", product, *(spec(*shape) for shape in shapes)) == (macs, 2 * macs + further)
 
 
+def turned(shape: list[int], **options: Any) -> Callable[..., Any]:
+    """Return a transposed convolution with a stride of two."""
+    return lambda x, w: tf.nn.conv_transpose(x, w, shape, 2, "SAME", **options)
+
+
+MACS = 2 * (8 * 8 * 16) * (3 * 3 * 3)
 CONVOLUTIONS: dict[str, Case] = {
-    "conv": ("Conv2D", conv2d, (spec(2, 8, 8, 3), spec(3, 3, 3, 16)), 2 * (8 * 8 * 16) * (3 * 3 * 3)),
-    "with stride": (
-        "Conv2D",
-        lambda x, w: tf.nn.conv2d(x, w, 2, "VALID"),
-        (spec(2, 9, 9, 3), spec(3, 3, 3, 16)),
-        2 * (4 * 4 * 16) * (3 * 3 * 3),
-    ),
+    "conv": ("Conv2D", conv2d, (IMAGE, FILTER), MACS),
+    "with stride": ("Conv2D", lambda x, w: tf.nn.conv2d(x, w, 2, "VALID"), (spec(2, 9, 9, 3), FILTER), MACS // 4),
     "channels first": (
         "Conv2D",
         lambda x, w: tf.nn.conv2d(x, w, 1, "VALID", data_format="NCHW"),
-        (spec(2, 3, 8, 8), spec(3, 3, 3, 16)),
+        (FIRST, FILTER),
         2 * (16 * 6 * 6) * (3 * 3 * 3),
     ),
-    "dilated": (
-        "Conv2D",
-        lambda x, w: tf.nn.conv2d(x, w, 1, "VALID", dilations=2),
-        (spec(2, 8, 8, 3), spec(3, 3, 3, 16)),
-        2 * (4 * 4 * 16) * (3 * 3 * 3),
-    ),
-    "in two groups": ("Conv2D", conv2d, (spec(2, 8, 8, 6), spec(3, 3, 3, 16)), 2 * (8 * 8 * 16) * (3 * 3 * 3)),
+    "dilated": ("Conv2D", lambda x, w: tf.nn.conv2d(x, w, 1, "VALID", dilations=2), (IMAGE, FILTER), MACS // 4),
+    "in two groups": ("Conv2D", conv2d, (spec(2, 8, 8, 6), FILTER), MACS),
     "of a sequence": (
         "Conv2D",
         lambda x, w: tf.nn.conv1d(x, w, 1, "VALID"),
         (spec(2, 9, 3), spec(3, 3, 16)),
         2 * (7 * 16) * (3 * 3),
     ),
-    "of a volume": ("Conv3D", conv3d, (spec(2, 5, 5, 5, 3), spec(3, 3, 3, 3, 4)), 2 * (3 * 3 * 3 * 4) * (27 * 3)),
+    "of a volume": ("Conv3D", conv3d, (VOLUME, CUBE), 2 * (3 * 3 * 3 * 4) * (27 * 3)),
     "of any number of dimensions": (
         "Conv",
-        lambda x, w: tf.raw_ops.Conv(input=x, filter=w, strides=[1, 1, 1, 1], padding="VALID"),
-        (spec(2, 8, 8, 3), spec(3, 3, 3, 16)),
+        lambda x, w: tf.raw_ops.Conv(input=x, filter=w, strides=ONES, padding="VALID"),
+        (IMAGE, FILTER),
         2 * (6 * 6 * 16) * (3 * 3 * 3),
     ),
-    "depthwise": (
-        "DepthwiseConv2dNative",
-        depthwise,
-        (spec(2, 8, 8, 3), spec(3, 3, 3, 2)),
-        2 * (8 * 8 * 3 * 2) * (3 * 3),
-    ),
+    "depthwise": ("DepthwiseConv2dNative", depthwise, (IMAGE, SMALL), 2 * (8 * 8 * 3 * 2) * (3 * 3)),
     "depthwise, channels first": (
         "DepthwiseConv2dNative",
-        lambda x, w: tf.nn.depthwise_conv2d(x, w, [1, 1, 1, 1], "SAME", data_format="NCHW"),
-        (spec(2, 3, 8, 8), spec(3, 3, 3, 2)),
+        lambda x, w: tf.nn.depthwise_conv2d(x, w, ONES, "SAME", data_format="NCHW"),
+        (FIRST, SMALL),
         2 * (3 * 2 * 8 * 8) * (3 * 3),
     ),
     "transposed": (
         "Conv2DBackpropInput",
-        lambda x, w: tf.nn.conv2d_transpose(x, w, [2, 8, 8, 5], 2, "SAME"),
+        turned([2, 8, 8, 5]),
         (spec(2, 4, 4, 3), spec(3, 3, 5, 3)),
         2 * (4 * 4 * 3) * (3 * 3 * 5),
     ),
     "transposed, channels first": (
         "Conv2DBackpropInput",
-        lambda x, w: tf.nn.conv2d_transpose(x, w, [2, 5, 8, 8], 2, "SAME", data_format="NCHW"),
+        turned([2, 5, 8, 8], data_format="NCHW"),
         (spec(2, 3, 4, 4), spec(3, 3, 5, 3)),
         2 * (3 * 4 * 4) * (3 * 3 * 5),
     ),
     "transposed, of a volume": (
         "Conv3DBackpropInputV2",
-        lambda x, w: tf.nn.conv3d_transpose(x, w, [2, 8, 8, 8, 5], 2, "SAME"),
+        turned([2, 8, 8, 8, 5]),
         (spec(2, 4, 4, 4, 3), spec(3, 3, 3, 5, 3)),
         2 * (4 * 4 * 4 * 3) * (27 * 5),
     ),
-    "gradient of the input": (
-        "Conv2DBackpropInput",
-        gradient(conv2d, 0),
-        (spec(2, 8, 8, 3), spec(3, 3, 3, 16)),
-        2 * (8 * 8 * 16) * (3 * 3 * 3),
-    ),
-    "gradient of the filter": (
-        "Conv2DBackpropFilter",
-        gradient(conv2d, 1),
-        (spec(2, 8, 8, 3), spec(3, 3, 3, 16)),
-        2 * (8 * 8 * 16) * (3 * 3 * 3),
-    ),
-    "gradient of a filter in two groups": (
-        "Conv2DBackpropFilter",
-        gradient(conv2d, 1),
-        (spec(2, 8, 8, 6), spec(3, 3, 3, 16)),
-        2 * (8 * 8 * 16) * (3 * 3 * 3),
-    ),
+    "gradient of the input": ("Conv2DBackpropInput", gradient(conv2d, 0), (IMAGE, FILTER), MACS),
+    "gradient of the filter": ("Conv2DBackpropFilter", gradient(conv2d, 1), (IMAGE, FILTER), MACS),
+    "gradient of two groups' filter": ("Conv2DBackpropFilter", gradient(conv2d, 1), (spec(2, 8, 8, 6), FILTER), MACS),
     "gradient of a depthwise input": (
         "DepthwiseConv2dNativeBackpropInput",
         gradient(depthwise, 0),
-        (spec(2, 8, 8, 3), spec(3, 3, 3, 2)),
+        (IMAGE, SMALL),
         2 * (8 * 8 * 6) * (3 * 3),
     ),
     "gradient of a depthwise filter": (
         "DepthwiseConv2dNativeBackpropFilter",
         gradient(depthwise, 1),
-        (spec(2, 8, 8, 3), spec(3, 3, 3, 2)),
+        (IMAGE, SMALL),
         2 * (8 * 8 * 6) * (3 * 3),
     ),
-    "gradient of a volume": (
-        "Conv3DBackpropInputV2",
-        gradient(conv3d, 0),
-        (spec(2, 5, 5, 5, 3), spec(3, 3, 3, 3, 4)),
-        2 * (3 * 3 * 3 * 4) * (27 * 3),
-    ),
-    "gradient of a volume's filter": (
-        "Conv3DBackpropFilterV2",
-        gradient(conv3d, 1),
-        (spec(2, 5, 5, 5, 3), spec(3, 3, 3, 3, 4)),
-        2 * (3 * 3 * 3 * 4) * (27 * 3),
-    ),
+    **{
+        f"gradient of a volume, {index}": (
+            f"Conv3DBackprop{operand}V2",
+            gradient(conv3d, index),
+            (VOLUME, CUBE),
+            2 * (3 * 3 * 3 * 4) * (27 * 3),
+        )
+        for index, operand in enumerate(("Input", "Filter"))
+    },
     "padded in one": (
         "FusedPadConv2D",
         lambda x, w: tf.raw_ops.FusedPadConv2D(
-            input=x,
-            paddings=[[0, 0], [1, 1], [1, 1], [0, 0]],
-            filter=w,
-            mode="REFLECT",
-            strides=[1, 1, 1, 1],
-            padding="VALID",
+            input=x, paddings=[[0, 0], [1, 1], [1, 1], [0, 0]], filter=w, mode="REFLECT", strides=ONES, padding="VALID"
         ),
-        (spec(2, 8, 8, 3), spec(3, 3, 3, 16)),
-        2 * (8 * 8 * 16) * (3 * 3 * 3),
+        (IMAGE, FILTER),
+        MACS,
     ),
 }
 
@@ -260,14 +224,12 @@ def test_convolution(case: str) -> None:
 
 def test_dilation_adds_and_compares_for_each_element_of_the_window() -> None:
     def dilate(x: Any, w: Any) -> Any:
-        return tf.nn.dilation2d(x, w, [1, 1, 1, 1], "SAME", "NHWC", [1, 1, 1, 1])
+        return tf.nn.dilation2d(x, w, ONES, "SAME", "NHWC", ONES)
 
-    assert cost("Dilation2D", dilate, spec(2, 8, 8, 3), spec(3, 3, 3)) == (0, 2 * (2 * 8 * 8 * 3) * (3 * 3))
+    assert cost("Dilation2D", dilate, IMAGE, spec(3, 3, 3)) == (0, 2 * (2 * 8 * 8 * 3) * (3 * 3))
 
 
-CONV = {"strides": [1, 1, 1, 1], "padding": "SAME"}
-IMAGE, FILTER = spec(2, 8, 8, 3), spec(3, 3, 3, 16)
-OUT, MACS = 2 * 8 * 8 * 16, (2 * 8 * 8 * 16) * (3 * 3 * 3)
+OUT = 2 * 8 * 8 * 16
 
 # Operations for each output element, by what is fused.
 FUSED: dict[tuple[str, ...], int] = {
@@ -282,33 +244,19 @@ FUSED: dict[tuple[str, ...], int] = {
 }
 
 
+def fused_cost(kind: str, filter_spec: Any, bias: int, fused: list[str], **further: Any) -> Any:
+    options = {"strides": ONES, "padding": "SAME", "fused_ops": fused, **further}
+    return raw_cost(kind, input=IMAGE, filter=filter_spec, args=[spec(bias)], **options)
+
+
 @pytest.mark.parametrize("fused", FUSED, ids=" and ".join)
 def test_fused_convolution(fused: tuple[str, ...]) -> None:
-    found = raw_cost(
-        "_FusedConv2D",
-        input=IMAGE,
-        filter=FILTER,
-        args=[spec(16)],
-        host_args=[],
-        num_args=1,
-        fused_ops=list(fused),
-        **CONV,
-    )
+    found = fused_cost("_FusedConv2D", FILTER, 16, list(fused), host_args=[], num_args=1)
     assert found == (MACS, 2 * MACS + FUSED[fused] * OUT)
 
 
 def test_what_is_fused_by_a_name_that_is_not_known_is_not_counted() -> None:
-    found = raw_cost(
-        "_FusedConv2D",
-        input=IMAGE,
-        filter=FILTER,
-        args=[spec(16)],
-        host_args=[],
-        num_args=1,
-        fused_ops=["BiasAdd", "New"],
-        **CONV,
-    )
-    assert found is None
+    assert fused_cost("_FusedConv2D", FILTER, 16, ["BiasAdd", "New"], host_args=[], num_args=1) is None
 
 
 @pytest.mark.parametrize(
@@ -320,14 +268,7 @@ def test_fused_matmul(fused: str, operations: int) -> None:
 
 
 def test_fused_depthwise_convolution() -> None:
-    found = raw_cost(
-        "_FusedDepthwiseConv2dNative",
-        input=IMAGE,
-        filter=spec(3, 3, 3, 2),
-        args=[spec(6)],
-        fused_ops=["BiasAdd", "Relu"],
-        **CONV,
-    )
+    found = fused_cost("_FusedDepthwiseConv2dNative", SMALL, 6, ["BiasAdd", "Relu"])
     out = 2 * 8 * 8 * 6
     assert found == (out * 9, 2 * (out * 9) + 2 * out)
 

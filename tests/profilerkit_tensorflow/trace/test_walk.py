@@ -144,15 +144,6 @@ def test_a_counter_that_is_not_counted_up_evenly_is_not_known() -> None:
     assert "how often it runs is not known" in found.missing[0]
 
 
-def test_a_loop_that_may_stop_early_counts_to_its_limit_and_says_so() -> None:
-    def condition(i: Any, x: Any) -> Any:
-        return tf.logical_and(i < 5, tf.reduce_sum(x) > 0)
-
-    found = trace_complete(make_loop(condition, lambda i: i + 1), X)
-    assert found.macs == 5 * ONE
-    assert ["may stop" in choice.reason for choice in found.choices] == [True]
-
-
 def test_what_a_condition_computes_counts_once_more_than_the_body() -> None:
     def condition(i: Any, x: Any) -> Any:
         return tf.logical_and(i < 5, tf.reduce_sum(x @ W) > 0)

@@ -35,19 +35,6 @@ def test_in_training_a_called_function_computes_the_gradients_that_are_used() ->
     assert own_macs(trace_complete_step(Twice(), X)) == {"first": 2 * ONE, "second": 3 * ONE}
 
 
-def test_the_gradient_of_a_loop_runs_as_often() -> None:
-    class Model(tf.Module):  # type: ignore[misc, name-defined]
-        def __init__(self) -> None:
-            super().__init__()
-            self.kernel = tf.Variable(W)
-
-        def __call__(self, x: Any) -> Any:
-            return tf.while_loop(lambda i, y: i < 4, lambda i, y: (i + 1, y @ self.kernel), (0, x))[1]
-
-    assert trace_complete(Model(), X).macs == 4 * ONE
-    assert trace_complete_step(Model(), X).macs == 3 * 4 * ONE
-
-
 def test_custom_gradients() -> None:
     @tf.custom_gradient  # type: ignore[untyped-decorator]
     def product(x: Any, kernel: Any) -> Any:
@@ -66,18 +53,6 @@ def test_custom_gradients() -> None:
 
     assert trace_complete(Model(), X).macs == ONE
     assert trace_complete_step(Model(), X).macs == ONE + 3 * 2 * 3 + 3 * 3 * 3
-
-
-def test_recomputed_gradients_run_the_forward_pass_again() -> None:
-    class Model(tf.Module):  # type: ignore[misc, name-defined]
-        def __init__(self) -> None:
-            super().__init__()
-            self.kernel = tf.Variable(W)
-
-        def __call__(self, x: Any) -> Any:
-            return tf.recompute_grad(lambda y: tf.tanh(y @ self.kernel))(x)
-
-    assert trace_complete_step(Model(), X).macs == 3 * ONE
 
 
 class Scaled(tf.Module):  # type: ignore[misc, name-defined]
