@@ -23,7 +23,7 @@ import tensorflow as tf
 
 from ..trace.graph_access import forward_function
 from ..trace.ownership import Owner, Ownership, forward_names
-from .bodies import Body, find_called
+from .placed_graphs import Body, find_called
 
 __all__ = ["OperatorOwners"]
 

@@ -9,8 +9,8 @@ import pytest
 
 tf = pytest.importorskip("tensorflow")
 
-from profilerkit_tensorflow.operator_timing.bodies import Body  # noqa: E402
 from profilerkit_tensorflow.operator_timing.operator_owners import OperatorOwners  # noqa: E402
+from profilerkit_tensorflow.operator_timing.placed_graphs import Body  # noqa: E402
 from profilerkit_tensorflow.trace.ownership import Owner, Ownership  # noqa: E402
 
 
