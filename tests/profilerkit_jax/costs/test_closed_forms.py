@@ -63,61 +63,20 @@ APPLIED = dict(
 )
 APPLIED = {name: case._replace(primitive="") for name, case in APPLIED.items()}
 
+#: Functions of ``jax.lax`` of one array, and of two, that are one primitive of the same name.
+UNARY = """
+    abs acos acosh asin asinh atan atanh bessel_i0e bessel_i1e cbrt ceil cos cosh digamma erf erf_inv erfc exp exp2
+    expm1 floor lgamma log log1p logistic neg round rsqrt sign sin sinh sqrt square tan tanh
+"""
+BINARY = "add atan2 div igamma igammac max min mul nextafter polygamma pow rem sub zeta"
 #: One elementary function for each of the 12 elements.
 ELEMENTWISE = dict(
     [
-        one("abs", jnp.abs),
-        one("acos", lax.acos),
-        one("acosh", lax.acosh),
-        one("add", jnp.add, 12, X, X),
-        one("asin", lax.asin),
-        one("asinh", lax.asinh),
-        one("atan", lax.atan),
-        one("atan2", lax.atan2, 12, X, X),
-        one("atanh", lax.atanh),
-        one("bessel_i0e", lax.bessel_i0e),
-        one("bessel_i1e", lax.bessel_i1e),
-        one("cbrt", lax.cbrt),
-        one("ceil", lax.ceil),
+        *(one(name, getattr(lax, name)) for name in UNARY.split()),
+        *(one(name, getattr(lax, name), 12, X, X) for name in BINARY.split()),
         one("clamp", lambda x: lax.clamp(0.0, x, 6.0), 2 * 12),  # a comparison for each bound
-        one("cos", lax.cos),
-        one("cosh", lax.cosh),
-        one("digamma", lax.digamma),
-        one("div", jnp.divide, 12, X, X),
-        one("erf", lax.erf),
-        one("erf_inv", lax.erf_inv),
-        one("erfc", lax.erfc),
-        one("exp", jnp.exp),
-        one("exp2", lax.exp2),
-        one("expm1", jnp.expm1),
-        one("floor", lax.floor),
-        one("igamma", lax.igamma, 12, X, X),
-        one("igammac", lax.igammac, 12, X, X),
         one("integer_pow", lambda x: lax.integer_pow(x, 3)),
-        one("lgamma", lax.lgamma),
-        one("log", jnp.log),
-        one("log1p", jnp.log1p),
-        one("logistic", lax.logistic),
-        one("max", lambda x: lax.max(x, 0.0)),
-        one("min", lambda x: lax.min(x, 6.0)),
-        one("mul", jnp.multiply, 12, X, X),
-        one("neg", lax.neg),
-        one("nextafter", lax.nextafter, 12, X, X),
-        one("polygamma", lax.polygamma, 12, X, X),
-        one("pow", lax.pow, 12, X, X),
         one("regularized_incomplete_beta", lambda x: lax.betainc(x, x, x)),
-        one("rem", lax.rem, 12, X, X),
-        one("round", lax.round),
-        one("rsqrt", lax.rsqrt),
-        one("sign", jnp.sign),
-        one("sin", jnp.sin),
-        one("sinh", lax.sinh),
-        one("sqrt", jnp.sqrt),
-        one("square", lax.square),
-        one("sub", jnp.subtract, 12, X, X),
-        one("tan", lax.tan),
-        one("tanh", jnp.tanh),
-        one("zeta", lax.zeta, 12, X, X),
     ]
 )
 
@@ -172,12 +131,17 @@ def product(primitive: str, function: Callable[..., Any], macs: int, *inputs: An
     return Case(function, inputs, macs, 2 * macs + further, primitive)
 
 
-def convolve(image: Any, kernel: Any, **options: Any) -> Any:
-    return lax.conv_general_dilated(image, kernel, dimension_numbers=NHWC, **options)
-
-
 #: 8 x 8 images of 3 channels in a batch of 2; windows of 3 x 3.
 KERNEL, DEPTHWISE = S((3, 3, 3, 6), "float32"), S((3, 3, 1, 6), "float32")
+
+
+def convolution(padding: str, stride: int, macs: int, kernel: S = KERNEL, **options: Any) -> Case:
+    def convolve(image: Any, kernel: Any) -> Any:
+        return lax.conv_general_dilated(image, kernel, (stride, stride), padding, dimension_numbers=NHWC, **options)
+
+    return product("conv_general_dilated", convolve, macs, IMAGE, kernel)
+
+
 PRODUCTS = {
     "matrix": product("dot_general", jnp.matmul, 3 * 4 * 5, X, S((4, 5), "float32")),
     "batched": product("dot_general", jnp.matmul, 7 * 3 * 4 * 5, S((7, 3, 4), "float32"), S((7, 4, 5), "float32")),
@@ -198,30 +162,10 @@ PRODUCTS = {
         6 * 4 * 5,  # each of the 6 rows belongs to one group
         *(TALL, S((6, 5), "float32"), S((2,), "int32")),
     ),
-    "convolution": product(
-        "conv_general_dilated",
-        lambda x, k: convolve(x, k, window_strides=(1, 1), padding="SAME"),
-        2 * 8 * 8 * 6 * 27,
-        *(IMAGE, KERNEL),
-    ),
-    "strided": product(
-        "conv_general_dilated",
-        lambda x, k: convolve(x, k, window_strides=(2, 2), padding="VALID"),
-        2 * 3 * 3 * 6 * 27,
-        *(IMAGE, KERNEL),
-    ),
-    "dilated": product(  # windows reach over 5 x 5
-        "conv_general_dilated",
-        lambda x, k: convolve(x, k, window_strides=(1, 1), padding="VALID", rhs_dilation=(2, 2)),
-        2 * 4 * 4 * 6 * 27,
-        *(IMAGE, KERNEL),
-    ),
-    "grouped": product(
-        "conv_general_dilated",
-        lambda x, k: convolve(x, k, window_strides=(1, 1), padding="SAME", feature_group_count=3),
-        2 * 8 * 8 * 6 * 9,
-        *(IMAGE, DEPTHWISE),
-    ),
+    "convolution": convolution("SAME", 1, 2 * 8 * 8 * 6 * 27),
+    "strided": convolution("VALID", 2, 2 * 3 * 3 * 6 * 27),
+    "dilated": convolution("VALID", 1, 2 * 4 * 4 * 6 * 27, rhs_dilation=(2, 2)),  # windows reach over 5 x 5
+    "grouped": convolution("SAME", 1, 2 * 8 * 8 * 6 * 9, kernel=DEPTHWISE, feature_group_count=3),
     "transposed": product(  # each input element meets a filter of 6 channels and 3 x 3
         "conv_general_dilated",
         lambda x, k: lax.conv_transpose(x, k, (2, 2), "SAME", dimension_numbers=NHWC),
@@ -249,11 +193,8 @@ DECOMPOSITIONS = dict(
         one("hessenberg", lax.linalg.hessenberg, round(10 * 5**3 / 3), SQUARE),
         one("tridiagonal", lax.linalg.tridiagonal, round(4 * 5**3 / 3), SQUARE),
         one(
-            "triangular_solve",
-            lambda a, b: lax.linalg.triangular_solve(a, b, left_side=True),
-            5**2 * 7,
-            SQUARE,
-            S((5, 7), "float32"),
+            *("triangular_solve", lambda a, b: lax.linalg.triangular_solve(a, b, left_side=True), 5**2 * 7),
+            *(SQUARE, S((5, 7), "float32")),
         ),
         one(
             *("tridiagonal_solve", lambda d, b: lax.linalg.tridiagonal_solve(d, d, d, b), 3 * 5 + 5 * 5 * 2),

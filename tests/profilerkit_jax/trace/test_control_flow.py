@@ -82,16 +82,6 @@ def test_a_layer_in_the_body_of_a_loop_is_called_in_each_turn() -> None:
     }
 
 
-def test_scans_inside_scans_multiply() -> None:
-    def inner(x: Any) -> Any:
-        return lax.scan(lambda carry, _: (carry @ carry, None), x, None, length=3)[0]
-
-    def outer(x: Any) -> Any:
-        return lax.scan(lambda carry, _: (inner(carry), None), x, None, length=5)[0]
-
-    assert trace_function(outer, MATRIX).macs == 3 * 5 * ONE
-
-
 @pytest.mark.parametrize(
     ("start", "step", "runs_on", "turns"),
     [
@@ -145,12 +135,6 @@ def test_what_is_not_known_in_a_branch_that_is_not_counted_leaves_no_upper_end()
     )
     assert (trace.macs, trace.bounds("macs")) == (2 * ONE, Bounds(0, None))
     assert list(trace.uncounted) == ["while: a loop of an unknown number of turns, counted once"]
-
-
-def test_a_fori_loop_with_a_bound_from_the_inputs_is_partial() -> None:
-    trace = trace_function(lambda x, n: lax.fori_loop(0, n, lambda i, c: c @ c, x), MATRIX, S((), "int32"))
-    assert trace.macs == ONE
-    assert trace.uncounted
 
 
 # Branches -----------------------------------------------------------------------------------------------------------
@@ -260,12 +244,6 @@ def cond_of(first: Callable[..., Any], second: Callable[..., Any]) -> Callable[[
 def test_what_any_branch_may_read_is_alive_until_the_cond(read: Any, given: Any) -> None:
     """At the second sum: x, the ten matrices and their sum, the eight and their sum; whichever branch is taken."""
     assert peaks(hold_until(read), given) == ((1 + 10 + 8) * BYTES + 4 + 4,) * 2
-
-
-def test_a_branch_that_is_known_is_counted_alone() -> None:
-    trace = trace_function(lambda x: lax.switch(1, [lambda c: c @ c @ c, lambda c: c @ c], x), MATRIX)
-    assert trace.macs == ONE
-    assert not trace.choices
 
 
 def test_a_choice_inside_a_branch_that_is_known() -> None:
