@@ -98,7 +98,7 @@ class ModelInputs:
         return iter(leaves)
 
     def __repr__(self) -> str:
-        parts = [_shorten(arg) for arg in self.args]
+        parts = [*map(_shorten, self.args)]
         parts += [f"{name}={_shorten(value)}" for name, value in self.kwargs.items()]
         call = f"ModelInputs({', '.join(parts)})"
         if self.function is None:

@@ -87,11 +87,14 @@ class Job:
     @classmethod
     def read(cls, model: Any, *, arguments: Mapping[str, Any], batch_size: Any, device: Any, **parts: Any) -> Job:
         """Return the job that the arguments of a call describe, by their names; `ArgumentError` for a wrong one."""
-        run = {"batch_size": BATCH_SIZE("batch_size", batch_size), "device": DEVICE("device", device)}
-        all_arguments = {**arguments, **{name: value for name, value in run.items() if value is not None}}
+        given = dict(arguments)
+        for name, check, value in (("batch_size", BATCH_SIZE, batch_size), ("device", DEVICE, device)):
+            if value is not None:
+                given[name] = check(name, value)
         read = {name: _CHECKS[name](name, value) if name in _CHECKS else value for name, value in parts.items()}
-        job = cls(model, arguments=all_arguments, **read)
-        job._require_no_foreign_input()
+        job = cls(model, arguments=given, **read)
+        if given:
+            job._require_no_foreign_input()
         return job
 
     def _require_no_foreign_input(self) -> None:
@@ -151,8 +154,9 @@ class Job:
 
         ``once`` says that no request comes after the first one: it does not note what values are computed from.
         """
-        placing = self.split.placing
-        model, backend = place_model(self.model, self.backend, placing, self.trust)
+        model, backend, placing = self.model, self.backend, self.split.placing
+        if placing:
+            model, backend = place_model(model, backend, placing, self.trust)
         profiler = Profiler(
             model, self.data_splits, self.name, inputs=self.inputs, input_shape=self.input_shape, backend=backend
         )

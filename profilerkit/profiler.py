@@ -277,7 +277,7 @@ class Profiler:
 
     def _renew_model(self) -> None:
         """Read the model again if its file has changed, except within a request that is under way."""
-        if self._opened.path is None or self._computing.names or self.model is not self._opened.model:
+        if self._computing.names or self.model is not self._opened.model:
             return  # the last is a model that the user has assigned
         renewed = self._opened.renew()
         if renewed is not self._opened:
@@ -285,7 +285,8 @@ class Profiler:
 
     def _computation(self, arguments: Mapping[str, Any], recompute: bool = False) -> Computation:
         """Begin a request; raise `DeviceNotAvailableError` for a device that does not exist, whoever runs on it."""
-        self._renew_model()
+        if self._opened.path is not None:
+            self._renew_model()
         if arguments.get("device") is not None:
             self.backend.resolve_device(self.model, arguments["device"])
         provided = {

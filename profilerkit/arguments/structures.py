@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -78,18 +78,15 @@ def _copy_mapping(mapping: Mapping[Any, Any], items: dict[Any, Any]) -> Any:
 
 def require_shallow(name: str, value: Any) -> None:
     """Raise `ArgumentError` for lists, tuples and dicts that are nested too deeply, or contain themselves."""
-    levels = 0
-    containers = _select_containers([value])
-    while containers:
-        levels += 1
-        if levels > DEEPEST + 1:
-            raise ArgumentError(
-                f"{name}={shown(value)} is nested more than {DEEPEST} levels deep; give a structure with fewer levels"
-            )
-        contents = (item.values() if isinstance(item, dict) else item for item in containers)
-        containers = _select_containers(value for content in contents for value in content)
-
-
-def _select_containers(values: Iterable[Any]) -> list[Any]:
-    """Return the lists, tuples and dicts among values, each once: a list may contain itself any number of times."""
-    return list({id(value): value for value in values if isinstance(value, (list, tuple, dict))}.values())
+    level = [value]
+    for _ in range(DEEPEST + 2):
+        # Each once: a list may contain itself any number of times.
+        containers = {id(item): item for item in level if isinstance(item, (list, tuple, dict))}
+        if not containers:
+            return
+        level = []
+        for item in containers.values():
+            level += item.values() if isinstance(item, dict) else item
+    raise ArgumentError(
+        f"{name}={shown(value)} is nested more than {DEEPEST} levels deep; give a structure with fewer levels"
+    )

@@ -305,13 +305,13 @@ def is_saved(spec: str) -> bool:
 
 def load_saved(path: str, hint: str = "REPORT") -> Report | Comparison:
     """Return what a file holds; what is wrong with it is a usage error."""
-    from ..hooks.backends import list_backends
+    from ..hooks.backends import backends
     from ..results.saving import load
 
     try:
         return load(path)
     except ReportFileError as error:
-        is_model = any(Path(path).suffix in offer.item.suffixes for offer in list_backends()) and Path(path).exists()
+        is_model = any(Path(path).suffix in info.suffixes for info in backends()) and Path(path).exists()
         wrong = f"{path} is a model, and not a saved report; profile it: profilerkit profile {path}"
         raise click.BadParameter(wrong if is_model else str(error), param_hint=hint) from error
 

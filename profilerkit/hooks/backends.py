@@ -9,19 +9,14 @@ from ..process.containment import contained, plugin_error_text
 from .infos import API_VERSION, OLDEST_API_VERSION, BackendInfo
 from .manager import describe_disabled, find_offer, list_infos
 from .offered_formulas import equip
-from .plugin_info import Offer, PluginInfo
+from .plugin_info import PluginInfo
 
-__all__ = ["backend_named", "backends", "list_backends", "load", "not_installed"]
-
-
-def list_backends() -> list[Offer[BackendInfo]]:
-    """Return the backends of all plugins; two may have the same name."""
-    return list_infos(BackendInfo)
+__all__ = ["backend_named", "backends", "load", "not_installed"]
 
 
 def backends() -> tuple[BackendInfo, ...]:
-    """Return the backends of all plugins."""
-    return tuple(offer.item for offer in list_backends())
+    """Return the backends of all plugins; two may have the same name."""
+    return tuple(offer.item for offer in list_infos(BackendInfo))
 
 
 def backend_named(name: str) -> Backend:

@@ -7,7 +7,7 @@ Each offer has the plugin that it comes from (`Offer`). For example, profilerkit
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from functools import partial
 from typing import NamedTuple
 
@@ -65,7 +65,10 @@ def default_functions(
     that no plugin offers.
     """
     defaults = manager().answer_once(("functions", type(backend)), partial(_read_defaults, backend))
-    _require_offered(leave_out, [*computed_already, *defaults.names])
+    offered = [*computed_already, *defaults.names]
+    for name in leave_out:
+        if name not in offered:  # it is misspelt
+            raise UnknownStatusError(name, dict.fromkeys(offered), owner="leave_out")
     _require_no_conflict(defaults.conflicts, {*leave_out, *computed_already})
     return defaults.registry
 
@@ -99,13 +102,6 @@ def _require_no_conflict(conflicts: Mapping[str, str], leave_out: Collection[str
     for name, message in conflicts.items():
         if name not in leave_out:
             raise RegistrationConflictError(message)
-
-
-def _require_offered(leave_out: Iterable[str], offered_names: Sequence[str]) -> None:
-    """Raise `UnknownStatusError` for a name to leave out that is not offered: it is misspelt."""
-    for name in leave_out:
-        if name not in offered_names:
-            raise UnknownStatusError(name, dict.fromkeys(offered_names), owner="leave_out")
 
 
 def _find_declared_twice(declarations: Iterable[Offer[type[StatusKey]]]) -> dict[str, str]:

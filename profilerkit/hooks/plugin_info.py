@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
@@ -18,7 +18,6 @@ __all__ = [
     "GROUP",
     "Offer",
     "PluginInfo",
-    "ask_plugin",
     "conflict",
     "normal_name",
     "tolerate",
@@ -104,20 +103,6 @@ class Offer(Generic[T]):
 def normal_name(name: str) -> str:
     """Return the normalized name of a package or plugin, as installers do: ``My_Pack`` is ``my-pack``."""
     return re.sub(r"[-_.]+", "-", name.strip()).lower()
-
-
-def ask_plugin(plugin: PluginInfo, what: str, ask: Callable[[], object], *passed_on: type[Exception]) -> bool:
-    """Return what a plugin answers to a question; False, with a warning, if it raises.
-
-    Args:
-        plugin: The plugin.
-        what: The part of it that answers, for messages: "model loader 'onnx'".
-        ask: Asks it.
-        passed_on: What it may raise on purpose.
-    """
-    with tolerate(plugin, what, "; it is left out", passed_on=passed_on):
-        return bool(ask())
-    return False
 
 
 @contextmanager

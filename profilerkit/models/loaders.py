@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from functools import partial
 from os import PathLike, fsdecode
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +18,7 @@ from ..errors import (
 )
 from ..hooks.infos import LoaderInfo
 from ..hooks.manager import describe_disabled, list_infos
-from ..hooks.plugin_info import ask_plugin
+from ..hooks.plugin_info import tolerate
 from ..process.containment import contained
 from .loaded_files import path_restored
 from .python_loaders import list_definitions, load_from_file, load_from_module
@@ -96,11 +95,12 @@ def find_loader(spec: str) -> Offer[LoaderInfo]:
 
 def list_accepting(spec: str) -> list[Offer[LoaderInfo]]:
     """Return the loaders that accept a text; one that raises does not, with a warning."""
-    return [
-        offer
-        for offer in list_infos(LoaderInfo)
-        if ask_plugin(offer.plugin, f"model loader {offer.item.name!r}", partial(offer.item.accepts, spec))
-    ]
+    accepting: list[Offer[LoaderInfo]] = []
+    for offer in list_infos(LoaderInfo):
+        with tolerate(offer.plugin, f"model loader {offer.item.name!r}", "; it is left out"):
+            if offer.item.accepts(spec):
+                accepting.append(offer)
+    return accepting
 
 
 def _explain_refusal(spec: str) -> str:

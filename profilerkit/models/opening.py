@@ -114,20 +114,23 @@ class SplitArguments(NamedTuple):
 
 def split_arguments(arguments: Mapping[str, Any]) -> SplitArguments:
     """Return the arguments that place a model, and all others."""
-    names = set(list_placing_arguments()) if arguments else set()
-    placing = {name: value for name, value in arguments.items() if name in names and value is not None}
-    return SplitArguments(placing, {name: value for name, value in arguments.items() if name not in names})
+    split = SplitArguments({}, {})
+    names = list_placing_arguments() if arguments else []
+    for name, value in arguments.items():
+        if name not in names:
+            split.others[name] = value
+        elif value is not None:
+            split.placing[name] = value
+    return split
 
 
 def place_model(
     model: Any, backend: Backend | str | None, placing: Mapping[str, Any], trust: bool = False
 ) -> tuple[Any, Backend | str | None]:
-    """Return what is profiled in place of a model, and its backend; without arguments that say so, both as they are.
+    """Return what is profiled in place of a model, as arguments say, and its backend.
 
     Raises what the plugin raises for arguments that cannot be; `RegistrationConflictError` for those of two plugins.
     """
-    if not placing:
-        return model, backend
     asked = [offer for offer in list_infos(PlacementInfo) if not placing.keys().isdisjoint(offer.item.arguments)]
     if len(asked) > 1:
         raise conflict(f"what is profiled for {', '.join(placing)}", asked[0].plugin, asked[1].plugin)

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 from ..backend import Backend
 from ..error_text import shown
 from ..errors import BackendNotFoundError, BackendNotInstalledError, RegistrationConflictError
-from ..hooks.backends import backend_named, list_backends
+from ..hooks.backends import backend_named, load
 from ..hooks.infos import BackendInfo
-from ..hooks.manager import describe_disabled
-from ..hooks.plugin_info import Offer, ask_plugin
+from ..hooks.manager import describe_disabled, list_infos
+from ..hooks.plugin_info import Offer, conflict, tolerate
 from .loaded_files import in_plain_names
 from .loaders import describe_unread, list_accepting
 
@@ -35,15 +35,15 @@ def find_backend(model: Any) -> Backend:
     The first class that a backend claims decides: a Keras model is the Keras backend's, also if it runs on torch. Of
     several backends that claim a class, the one with the longest name for it is used, if it accepts the model.
 
-    Raises `BackendNotFoundError` if no backend does, `RegistrationConflictError` if two do with names of equal length.
+    Raises `BackendNotFoundError` if no backend does, `RegistrationConflictError` if two do with names of equal length,
+    and `BackendNotInstalledError` if none of those that claim it can be loaded.
     """
-    offered = list_backends()
+    offered = list_infos(BackendInfo)
     if isinstance(model, (str, os.PathLike)):
         return _find_backend_of_path(model, offered)
     refusing: list[Backend] = []
     for group in _rank_backends(type(model), offered):
-        claiming = [offer for offer in group if _ask(offer, "claims", offer.item.claims, model)]
-        loaded = _load_all(claiming)
+        loaded = _load_claiming(group, model)
         accepting = [one for one in loaded if _ask(one.offer, "accepts", one.backend.accepts, model)]
         if len(accepting) > 1:
             raise _make_conflict_error(model, accepting[0].offer, accepting[1].offer)
@@ -69,35 +69,42 @@ def _rank_backends(model_type: type, offered: Sequence[Offer[BackendInfo]]) -> I
     The classes are in the order of the MRO. For each class the longer names come first: "torch.onnx" before "torch".
     Backends whose names have equal length are yielded together, and each backend is yielded once.
     """
-    remaining = list(offered)
+    remaining = offered
     for cls in model_type.__mro__:
         path = f"{cls.__module__}.{cls.__qualname__}."
         by_length: dict[int, list[Offer[BackendInfo]]] = {}
         for offer in remaining:
-            named = [name for name in offer.item.frameworks if path.startswith(f"{name}.")]
-            by_length.setdefault(max((name.count(".") + 1 for name in named), default=0), []).append(offer)
+            longest = 0
+            for name in offer.item.frameworks:
+                if path.startswith(f"{name}."):
+                    longest = max(longest, name.count(".") + 1)
+            by_length.setdefault(longest, []).append(offer)
         remaining = by_length.pop(0, [])
-        yield from (by_length[length] for length in sorted(by_length, reverse=True))
+        for length in sorted(by_length, reverse=True):
+            yield by_length[length]
+
+
+def _load_claiming(offers: Iterable[Offer[BackendInfo]], model: Any) -> list[_Loaded]:
+    """Return the backends that claim a model, loaded; raises `BackendNotInstalledError` if none of them can be."""
+    loaded: list[_Loaded] = []
+    errors: list[BackendNotInstalledError] = []
+    for offer in offers:
+        if _ask(offer, "claims", offer.item.claims, model):
+            try:
+                loaded.append(_Loaded(offer, load(offer.item, offer.plugin)))
+            except BackendNotInstalledError as error:
+                errors.append(error)
+    if errors and not loaded:
+        raise errors[0]
+    return loaded
 
 
 def _ask(offer: Offer[BackendInfo], question: str, ask: Callable[[Any], bool], model: Any) -> bool:
     """Return what a backend answers to a question about a model; False, with a warning, if it raises."""
     what = f"{question} of the {offer.item.name} backend"
-    return ask_plugin(offer.plugin, what, lambda: ask(model), BackendNotFoundError)
-
-
-def _load_all(claiming: Sequence[Offer[BackendInfo]]) -> list[_Loaded]:
-    """Return the claiming backends, loaded; raises `BackendNotInstalledError` if none of them can be loaded."""
-    loaded: list[_Loaded] = []
-    errors: list[BackendNotInstalledError] = []
-    for offer in claiming:
-        try:
-            loaded.append(_Loaded(offer, backend_named(offer.item.name)))
-        except BackendNotInstalledError as error:
-            errors.append(error)
-    if errors and not loaded:
-        raise errors[0]
-    return loaded
+    with tolerate(offer.plugin, what, "; it is left out", passed_on=(BackendNotFoundError,)):
+        return bool(ask(model))
+    return False
 
 
 def _name_type(model: Any) -> str:
@@ -107,6 +114,8 @@ def _name_type(model: Any) -> str:
 def _make_conflict_error(
     model: Any, first: Offer[BackendInfo], second: Offer[BackendInfo]
 ) -> RegistrationConflictError:
+    if first.item.name == second.item.name:
+        return conflict(f"{BackendInfo.WHAT} {first.item.name!r}", first.plugin, second.plugin)
     return RegistrationConflictError(
         f"two backends claim a model of type {_name_type(model)} equally: {first.item.name!r} of plugin "
         f"{first.plugin} and {second.item.name!r} of plugin {second.plugin}; choose one with "

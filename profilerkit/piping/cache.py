@@ -76,7 +76,10 @@ class Resolved(NamedTuple):
         named = self.values.get("trace")
         if isinstance(named, ModelTrace):
             return named
-        return next((value for value in self.values.values() if isinstance(value, ModelTrace)), None)
+        for value in self.values.values():
+            if isinstance(value, ModelTrace):
+                return value
+        return None
 
 
 #: What every profiler has that may be changed in place.

@@ -41,6 +41,7 @@ def _cpu_model() -> str:
     return model_name.group(1).strip() if model_name else platform.processor() or platform.machine()
 
 
+@cache
 def _memory_bytes() -> int | None:
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -122,7 +122,8 @@ class restored:
         done, unless the block itself ended with an interrupt, which is worse.
         """
         stack = _stacks.get(self._thread, [])
-        _end_suspended(error)
+        if error is not None:
+            _end_suspended(error)
         tries = 0
         while self in stack:
             try:
@@ -205,13 +206,13 @@ def whole_call(function: F) -> F:
     return cast("F", call)
 
 
-def _end_suspended(error: BaseException | None) -> None:
+def _end_suspended(error: BaseException) -> None:
     """End the context managers of generators that an error, raised inside of `contextlib`, has kept from their end.
 
     Python would end them when the error is forgotten, after all was put back: a generator of torch's would then switch
     a mode on again.
     """
-    frames = [] if error is None else [frame for frame, _ in walk_tb(error.__traceback__)]
+    frames = [frame for frame, _ in walk_tb(error.__traceback__)]
     for frame in reversed(frames):
         if frame.f_globals is vars(contextlib):
             names = frame.f_locals

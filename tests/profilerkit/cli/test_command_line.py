@@ -36,9 +36,9 @@ from profilerkit.cli import cli, main
 from profilerkit.cli.list_command import find_location
 from profilerkit.costs import Cost
 from profilerkit.hooks import offers as plugins
-from profilerkit.hooks.backends import list_backends
 from profilerkit.hooks.commands import list_commands
-from profilerkit.hooks.manager import manager
+from profilerkit.hooks.infos import BackendInfo
+from profilerkit.hooks.manager import list_infos, manager
 from profilerkit_torch.costs import scoped_costs
 
 MODEL = """
@@ -234,7 +234,7 @@ def test_list_names_what_is_switched_off(shouting: None, monkeypatch: pytest.Mon
 
 
 def test_list_without_a_backend_shows_the_status_keys_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    of_backends = {offer.plugin.name for offer in list_backends()}
+    of_backends = {offer.plugin.name for offer in list_infos(BackendInfo)}
     monkeypatch.setenv("PROFILERKIT_DISABLE_PLUGINS", ",".join(of_backends))
     plugins.forget()
     try:
