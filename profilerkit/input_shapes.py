@@ -59,8 +59,15 @@ def parse_input_shape(value: Any) -> InputShapes:
 
     >>> parse_input_shape([(3, 8), ((128,), "int64")]).positional[1]
     TensorSpec(shape=(128,), dtype='int64')
+
+    ``()`` is one input, of which a sample is a single number. Raises `ArgumentError` for what is no shape.
     """
     require_shallow("input_shape", value)
+    if isinstance(value, (list, Mapping)) and not value:
+        raise ArgumentError(
+            f"input_shape={value!r} has no input; give inputs=() for a model that takes none, or input_shape=() for one "
+            "input whose sample is a single number"
+        )
     if isinstance(value, Mapping):
         return InputShapes((), {str(name): _read_spec(item) for name, item in value.items()})
     is_one = isinstance(value, (TensorSpec, str)) or _is_shape(value) or _is_shape_and_dtype(value)

@@ -95,6 +95,8 @@ def test_an_argument_error_is_an_input_value_and_type_error() -> None:
     ("shape", "message"),
     [
         ("abc", "input_shape='abc' cannot be read as a shape"),
+        ([], r"input_shape=\[\] has no input; give inputs=\(\) for a model that takes none, or input_shape=\(\) for"),
+        ({}, "input_shape={} has no input"),
         (nest(5000), r"input_shape=\[\[\[\[\.\.\.\]\]\]\] is nested more than 100 levels deep"),
         ((3, 0), "input shape .* has .0.; give positive integers"),
         ((2**31,), "input shape .* has"),
