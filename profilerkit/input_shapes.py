@@ -65,8 +65,8 @@ def parse_input_shape(value: Any) -> InputShapes:
     require_shallow("input_shape", value)
     if isinstance(value, (list, Mapping)) and not value:
         raise ArgumentError(
-            f"input_shape={value!r} has no input; give inputs=() for a model that takes none, or input_shape=() for one "
-            "input whose sample is a single number"
+            f"input_shape={value!r} has no input; give inputs=() for a model that takes none, or input_shape=() for "
+            "one input whose sample is a single number"
         )
     if isinstance(value, Mapping):
         return InputShapes((), {str(name): _read_spec(item) for name, item in value.items()})
