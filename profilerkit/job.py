@@ -87,13 +87,13 @@ class Job:
     @classmethod
     def read(cls, model: Any, *, arguments: Mapping[str, Any], batch_size: Any, device: Any, **parts: Any) -> Job:
         """Return the job that the arguments of a call describe, by their names; `ArgumentError` for a wrong one."""
-        given = dict(arguments)
+        all_arguments = dict(arguments)
         for name, check, value in (("batch_size", BATCH_SIZE, batch_size), ("device", DEVICE, device)):
             if value is not None:
-                given[name] = check(name, value)
+                all_arguments[name] = check(name, value)
         read = {name: _CHECKS[name](name, value) if name in _CHECKS else value for name, value in parts.items()}
-        job = cls(model, arguments=given, **read)
-        if given:
+        job = cls(model, arguments=all_arguments, **read)
+        if all_arguments:
             job._require_no_foreign_input()
         return job
 
