@@ -172,7 +172,7 @@ REMEMBERED = {
     "profilerkit_openvino/runs.py": {"open_runtime"},  # takes nothing
     "profilerkit_metrics/discovery.py": {"_read_files"},  # the folders of the package
     "profilerkit/piping/quantity.py": {"_factor"},  # numbers, at most 1024
-    "profilerkit/process/environment.py": {"_cpu_model"},  # takes nothing
+    "profilerkit/process/environment.py": {"_cpu_model", "_memory_bytes"},  # takes nothing
     "profilerkit_torch/trace/higher_order.py": {"_count_steps_for_shapes"},  # takes nothing
     "profilerkit_pages/html.py": {"assets"},  # the same
     "profilerkit_pages/page_parts.py": {"source", "templates"},  # the files of pages
