@@ -16,44 +16,34 @@ from profilerkit_predict.checkpoints.headers import read_gguf, read_safetensors,
 
 #: Bits of an element of each type, as llama.cpp's table of quantizations prints them.
 BITS = {
-    "float32": 32,
-    "float16": 16,
-    "bfloat16": 16,
-    "float64": 64,
-    "int8": 8,
-    "int16": 16,
-    "int32": 32,
-    "int64": 64,
-    "Q4_0": 4.5,
-    "Q4_1": 5,
-    "Q5_0": 5.5,
-    "Q5_1": 6,
-    "Q8_0": 8.5,
-    "Q2_K": 2.625,
-    "Q3_K": 3.4375,
-    "Q4_K": 4.5,
-    "Q5_K": 5.5,
-    "Q6_K": 6.5625,
-    "Q8_K": 9.125,
-    "IQ2_XXS": 2.0625,
-    "IQ2_XS": 2.3125,
-    "IQ3_XXS": 3.0625,
-    "IQ1_S": 1.5625,
-    "IQ4_NL": 4.5,
-    "IQ3_S": 3.4375,
-    "IQ2_S": 2.5625,
-    "IQ4_XS": 4.25,
-    "IQ1_M": 1.75,
-    "TQ1_0": 1.6875,
-    "TQ2_0": 2.0625,
-    "MXFP4": 4.25,
-    "NVFP4": 4.5,
-    "Q1_0": 1.125,
+    64: "float64 int64",
+    32: "float32 int32",
+    16: "float16 bfloat16 int16",
+    8: "int8",
+    4.5: "Q4_0 Q4_K IQ4_NL NVFP4",
+    5: "Q4_1",
+    5.5: "Q5_0 Q5_K",
+    6: "Q5_1",
+    8.5: "Q8_0",
+    2.625: "Q2_K",
+    3.4375: "Q3_K IQ3_S",
+    6.5625: "Q6_K",
+    9.125: "Q8_K",
+    2.0625: "IQ2_XXS TQ2_0",
+    2.3125: "IQ2_XS",
+    3.0625: "IQ3_XXS",
+    1.5625: "IQ1_S",
+    2.5625: "IQ2_S",
+    4.25: "IQ4_XS MXFP4",
+    1.75: "IQ1_M",
+    1.6875: "TQ1_0",
+    1.125: "Q1_0",
 }
 
 
 def test_bits_of_all_types() -> None:
-    assert {form.name: 8 * form.bytes / form.elements for form in GGML_TYPES.values()} == BITS
+    bits = {name: number for number, names in BITS.items() for name in names.split()}
+    assert {form.name: 8 * form.bytes / form.elements for form in GGML_TYPES.values()} == bits
 
 
 def test_tensors_of_safetensors(tmp_path: Path) -> None:

@@ -30,12 +30,15 @@ def fraction(bits: int, scale: int, group: int) -> Fraction:
 
 
 GROUPED = {"bits": 4, "group_size": 32}
-QUARK = {"weight": {"dtype": "fp4", "qscheme": "per_group", "group_size": 32}}
+TORCHAO = {"_type": "Int4WeightOnlyConfig", "_data": {}}
+UNGROUPED = {"dtype": "fp4", "qscheme": "per_group"}
+QUARK = {"weight": {**UNGROUPED, "group_size": 32}}
+FLOAT = {"num_bits": 8, "type": "float"}
 COMPRESSED = {"num_bits": 4, "type": "int", "group_size": 32, "symmetric": True}
 
 
-def describe_compressed(weights: dict[str, Any], **options: Any) -> dict[str, Any]:
-    groups = {"group_0": {"targets": ["Linear"], "weights": weights}}
+def describe_compressed(weights: dict[str, Any], group_1: Any = None, **options: Any) -> dict[str, Any]:
+    groups = {"group_0": {"targets": ["Linear"], "weights": weights}} | ({"group_1": group_1} if group_1 else {})
     return {"quant_method": "compressed-tensors", "config_groups": groups, **options}
 
 
@@ -50,10 +53,7 @@ def describe_compressed(weights: dict[str, Any], **options: Any) -> dict[str, An
         ({"quant_method": "auto-round", "data_type": "mx_fp", "bits": 4}, fraction(4, 8, 32)),
         ({"quant_method": "auto-round", "data_type": "nv_fp", "bits": 4}, fraction(4, 8, 16)),
         ({"quant_method": "bitsandbytes", "load_in_4bit": True}, fraction(4, 32, 64)),
-        (
-            {"quant_method": "bitsandbytes", "load_in_4bit": True, "bnb_4bit_use_double_quant": True},
-            fraction(4, 8, 64),
-        ),
+        ({"quant_method": "bitsandbytes_4bit", "bnb_4bit_use_double_quant": True}, fraction(4, 8, 64)),
         ({"quant_method": "bitsandbytes_8bit"}, 8),
         ({"quant_method": "bitnet"}, 2),
         ({"quant_method": "eetq"}, 8),
@@ -75,23 +75,13 @@ def describe_compressed(weights: dict[str, Any], **options: Any) -> dict[str, An
         ({"quant_method": "quanto", "weights": "float8"}, 8),
         ({"quant_method": "gemma", "num_bits": 2}, 2),
         ({"quant_method": "gemma", "module_quant_configs": {r"q_proj$": {"num_bits": 8}}}, 8),
-        (
-            {"quant_method": "torchao", "quant_type": {"default": {"_type": "Int4WeightOnlyConfig", "_data": {}}}},
-            fraction(4, 2 * 16, 128),
-        ),
-        (
-            {"quant_method": "quark", "global_quant_config": {"weight": {"dtype": "fp4", "qscheme": "per_group"}}},
-            "a group",
-        ),
+        ({"quant_method": "torchao", "quant_type": {"default": TORCHAO}}, fraction(4, 2 * 16, 128)),
         ({"quant_method": "quark", "global_quant_config": QUARK}, fraction(4, 8, 32)),
         (describe_compressed(COMPRESSED), fraction(4, 16, 32)),
         (describe_compressed({**COMPRESSED, "symmetric": False}), fraction(4, 16 + 4, 32)),
         (describe_compressed({"num_bits": 4, "type": "float", "group_size": 16}), fraction(4, 8, 16)),
-        (describe_compressed({"num_bits": 8, "type": "float", "strategy": "channel"}), 8),
-        (
-            describe_compressed({"num_bits": 8, "type": "float", "block_structure": [128, 128]}),
-            fraction(8, 16, 128 * 128),
-        ),
+        (describe_compressed({**FLOAT, "strategy": "channel"}), 8),
+        (describe_compressed({**FLOAT, "block_structure": [128, 128]}), fraction(8, 16, 128 * 128)),
         (describe_compressed(COMPRESSED, sparsity_config={"format": "sparse-24-bitmask"}), "sparse weights"),
         ({"quant_method": "modelopt", "quant_algo": "NVFP4", "group_size": 16}, fraction(4, 8, 16)),
         ({"quantization": {"quant_algo": "FP8", "kv_cache_quant_algo": "FP8"}}, 8),
@@ -99,6 +89,8 @@ def describe_compressed(weights: dict[str, Any], **options: Any) -> dict[str, An
         ({"quantization": {"quant_algo": "FP8_PB_WO"}}, fraction(8, 32, 128 * 128)),
         ({"quantization": {"quant_algo": None}}, None),
         ({"quantization": {"quant_algo": "NVFP9"}}, "NVFP9"),
+        # What is missing is named, and not guessed.
+        ({"quant_method": "quark", "global_quant_config": {"weight": UNGROUPED}}, r"not known here \(KeyError: 0\)"),
         ({"quant_method": "aqlm"}, "each matrix has codebooks of its own"),
         ({"quant_method": "gguf"}, "give that file, path/to/model.gguf"),
         ({"quant_method": "made-up"}, "stored by 'made-up', whose bytes are not known here; known are auto-round"),
@@ -106,47 +98,27 @@ def describe_compressed(weights: dict[str, Any], **options: Any) -> dict[str, An
     ],
 )
 def test_bits_of_an_element(config: dict[str, Any] | None, bits: Fraction | int | str | None) -> None:
-    if isinstance(bits, str) and bits != "a group":
-        with pytest.raises(InputError, match=bits) as caught:
-            count_bits(config)
-        assert str(caught.value).endswith("or weights='bf16' for the model as it was before")
-    elif bits == "a group":  # what is missing is named, and not guessed
-        with pytest.raises(InputError, match=r"'quark', whose bytes are not known here \(KeyError: 0\)"):
-            count_bits(config)
-    else:
+    if not isinstance(bits, str):
         assert count_bits(config) == bits
+        return
+    with pytest.raises(InputError, match=bits) as caught:
+        count_bits(config)
+    assert str(caught.value).endswith("or weights='bf16' for the model as it was before")
 
 
 @pytest.mark.parametrize(
     ("config", "bits"),
     [
         ({"quant_method": "fp8", "modules_to_not_convert": ["mlp.gate", "lm_head"]}, {GATE: None, MATRIX: 8}),
-        (
-            {"quant_method": "fp8", "ignored_layers": ["model.layers.1"]},
-            {"model.layers.1.x": None, "model.layers.11.x": 8},
-        ),
-        (
-            {"quantization": {"quant_algo": "FP8", "exclude_modules": ["model.layers.*.self_attn*", "lm_head"]}},
-            {MATRIX: None, GATE: 8},
-        ),
+        ({"quant_method": "fp8", "ignored_layers": ["layers.1"]}, {"layers.1.x": None, "layers.11.x": 8}),
+        ({"quantization": {"quant_algo": "FP8", "exclude_modules": ["model.*.self_attn*"]}}, {MATRIX: None, GATE: 8}),
         (describe_compressed(COMPRESSED, ignore=["re:.*self_attn.*"]), {MATRIX: None, GATE: Fraction(9, 2)}),
         (
-            {
-                "quant_method": "compressed-tensors",
-                "config_groups": {
-                    "group_0": {"targets": ["re:.*self_attn.*"], "weights": {"num_bits": 8, "type": "float"}},
-                    "group_1": {"targets": ["Linear"], "weights": COMPRESSED},
-                },
-            },
+            describe_compressed(COMPRESSED, group_1={"targets": ["re:.*self_attn.*"], "weights": FLOAT}),
             {MATRIX: 8, GATE: Fraction(9, 2)},
         ),
         (
-            {
-                "quantization": {
-                    "quant_algo": "MIXED_PRECISION",
-                    "quantized_layers": {MATRIX: {"quant_algo": "NVFP4", "group_size": 16}},
-                }
-            },
+            {"quantization": {"quant_algo": "MIXED_PRECISION", "quantized_layers": {MATRIX: {"quant_algo": "NVFP4"}}}},
             {MATRIX: Fraction(9, 2), GATE: None},
         ),
         (
@@ -178,12 +150,8 @@ def test_layers_that_differ(config: dict[str, Any], bits: dict[str, Fraction | N
 
 def test_experts_that_a_library_joins_are_known_by_one_of_them() -> None:
     pattern = r"re:.*mlp\.experts\.\d+\.gate_proj$"
-    config = {
-        "quant_method": "compressed-tensors",
-        "config_groups": {
-            "group_0": {"targets": [pattern], "weights": {"num_bits": 4, "type": "float", "group_size": 16}}
-        },
-    }
+    group = {"targets": [pattern], "weights": {"num_bits": 4, "type": "float", "group_size": 16}}
+    config = {"quant_method": "compressed-tensors", "config_groups": {"group_0": group}}
     assert count_bits(config, EXPERTS, WeightKind.EXPERTS) == Fraction(9, 2)
     assert count_bits(config, MATRIX) is None
     deepseek = {"quant_method": "fp8", "weight_block_size": [128, 128], "expert_dtype": "fp4", "scale_fmt": "ue8m0"}

@@ -23,8 +23,7 @@ DENSE, EXPERTS, CHOSEN = 2 * 4 * (20 + 30), 8 * 4 * (10 + 15), 2 * 4 * (10 + 15)
 
 
 def test_an_adapter_has_two_thin_matrices_for_each() -> None:
-    adapters = read_adapters(FACTS, 4, 3, None)
-    assert adapters is not None
+    adapters: Any = read_adapters(FACTS, 4, 3, None)
     assert (adapters.parameters, adapters.macs_of_a_token) == (DENSE + EXPERTS, DENSE + CHOSEN)
     assert adapters.total_bytes == 3 * (DENSE + EXPERTS) * 2
 
@@ -42,9 +41,9 @@ def test_a_step_reads_each_adapter_once(sequences: int, read: int) -> None:
 
 def test_devices_share_adapters_and_hold_them() -> None:
     cost = StepCost(FACTS, DEVICE, layout=Layout(4), adapters=read_adapters(FACTS, 4, 3, None))
-    memory = count_memory(cost, 8, 32, 64, 0.0, cost.layout)
+    memory: Any = count_memory(cost, 8, 32, 64, 0.0, cost.layout)
     assert memory.adapters == 3 * (DENSE + EXPERTS) * 2 / 4
-    assert memory.total == memory.weights + memory.cache + (memory.activations or 0) + memory.adapters
+    assert memory.total == memory.weights + memory.cache + memory.activations + memory.adapters
     assert {term.name: term.amount for term in cost(8, 1, 20).terms}["adapters"] == 3 * (DENSE + CHOSEN) * 2 / 4
 
 

@@ -25,19 +25,18 @@ from profilerkit_predict.language_models.speculation import (
     read_speculation,
 )
 
-COST = StepCost(toy_facts(), DEVICE)
+COST: Any = StepCost(toy_facts(), DEVICE)
 #: A model that drafts: 100 elements of matrices instead of 1,000, 2 bytes a token in its cache.
 SMALL = toy_facts(
     name="Small",
     weights=(replace(toy_facts().weights[0], elements=100, bytes=200),),
     parts=(CacheLayer("layers.0", 2),),
 )
+DRAFTER: Any = StepCost(SMALL, DEVICE)
 
 
-def speculate(drafter: ModelFacts, tokens: int = 3, acceptance: float = 0.5) -> Speculation:
-    speculation = add_drafter(Speculation(tokens, acceptance), COST, drafter)
-    assert speculation is not None
-    return speculation
+def speculate(drafter: ModelFacts, tokens: int = 3, acceptance: float = 0.5, cost: StepCost = COST) -> Any:
+    return add_drafter(Speculation(tokens, acceptance), cost, drafter)
 
 
 @pytest.mark.parametrize(("tokens", "acceptance"), [(1, 0.5), (3, 0.7), (8, 0.9)])
@@ -48,46 +47,38 @@ def test_the_tokens_of_a_step_are_those_of_the_closed_form(tokens: int, acceptan
 
 def test_tokens_are_drafted_one_after_the_other_before_they_are_checked() -> None:
     """Two sequences: a step that drafts reads 200 bytes of matrices, 2 bytes a cached token, and writes 2."""
-    row = predict_serving(COST, 2, 100, 3, speculate(SMALL))
+    row: Any = predict_serving(COST, 2, 100, 3, speculate(SMALL))
     drafting = [(200 + 2 * cached * 2 + 2 * 2) / 1e9 for cached in (100, 101)]
-    checking = [COST(2, 4, cached, 4).seconds or 0.0 for cached in (100, 101)]
-    assert row.draft is not None
+    checking = [COST(2, 4, cached, 4).seconds for cached in (100, 101)]
     assert row.draft.seconds == pytest.approx(drafting[1])
     assert row.time_per_output_token == pytest.approx((sum(checking) + 3 * sum(drafting)) / 2 / 1.875)
-    drafter_prefill = StepCost(SMALL, DEVICE)(2, 100).seconds or 0.0
-    first, later = row.time_to_first_token or 0.0, row.time_per_output_token or 0.0
+    memory = count_memory(COST, 4, 32, 64, 0.0, ONE_DEVICE, speculate(SMALL))
+    assert memory.total == count_memory(COST, 4, 32, 64, 0.0, ONE_DEVICE).total + memory.drafter
+    drafter_prefill = DRAFTER(2, 100).seconds
+    first, later = row.time_to_first_token, row.time_per_output_token
     assert row.tokens_per_second == pytest.approx(2 * 3 / (first + drafter_prefill + 2 * later))
-    assert row.rate is not None
     assert row.rate.high == pytest.approx(row.tokens_per_second)
 
 
 def test_layers_of_its_own_take_turns() -> None:
     """Three of the model's: all are stored and go through the prompts, one drafts a token; with two drafted, two."""
-    own = StepCost(replace(COST.facts, mtp_layer=SMALL, mtp_layer_count=3), DEVICE)
+    own: Any = StepCost(replace(COST.facts, mtp_layer=SMALL, mtp_layer_count=3), DEVICE)
     for tokens, layers in ((2, 2), (3, 3), (5, 3)):
-        speculation = add_drafter(Speculation(tokens, 0.5), own, SMALL)
-        assert speculation is not None
+        speculation = speculate(SMALL, tokens, cost=own)
         assert speculation.drafters == layers
         assert count_memory(own, 4, 32, 64, 0.0, ONE_DEVICE, speculation).drafter == layers * (200 + 4 * 32 * 2)
-        row, alone = (predict_serving(own, 2, 100, 3, drafting) for drafting in (speculation, speculate(SMALL)))
-        assert row.draft == alone.draft
-        first, later = row.time_to_first_token or 0.0, row.time_per_output_token or 0.0
-        prompts = layers * (StepCost(SMALL, DEVICE)(2, 100).seconds or 0.0)
+        row: Any = predict_serving(own, 2, 100, 3, speculation)
+        assert row.draft == predict_serving(own, 2, 100, 3, speculate(SMALL)).draft
+        first, later = row.time_to_first_token, row.time_per_output_token
+        prompts = layers * DRAFTER(2, 100).seconds
         assert row.tokens_per_second == pytest.approx(2 * 3 / (first + prompts + 2 * later))
         report = LanguageModelReport("Toy", own.facts, own, 100, 3, "bfloat16", (row,), speculation=speculation)
         assert f"by Small, 1.3 k parameters and {layers - 1} more like it in turn" in " ".join(str(report).split())
 
 
-def test_what_drafts_takes_memory_on_the_same_devices() -> None:
-    memory = count_memory(COST, 4, 32, 64, 0.0, ONE_DEVICE, speculate(SMALL))
-    assert memory.drafter == 200 + 4 * 32 * 2
-    assert memory.total == count_memory(COST, 4, 32, 64, 0.0, ONE_DEVICE).total + memory.drafter
-
-
 def test_heads_of_a_number_of_parameters_are_read_for_each_token() -> None:
     heads = make_drafter(COST.facts, 250)
-    row = predict_serving(COST, 2, 100, 3, speculate(heads))
-    assert row.draft is not None
+    row: Any = predict_serving(COST, 2, 100, 3, speculate(heads))
     assert (row.draft.macs, row.draft.bytes) == (2 * 250, 500)
 
 
@@ -100,7 +91,7 @@ def test_weights_of_the_model_are_read_and_not_stored_again() -> None:
 
 def test_the_table_of_steps_has_what_is_drafted() -> None:
     speculation = speculate(SMALL)
-    row = predict_serving(COST, 2, 100, 3, speculation)
+    row: Any = predict_serving(COST, 2, 100, 3, speculation)
     report = LanguageModelReport("Toy", COST.facts, COST, 100, 3, "bfloat16", (row,), speculation=speculation)
     assert list_term_titles(report) == ("", "first token", "takes", "last token", "takes", "3 drafted", "takes")
     rows = {cells[0]: cells[1:] for cells in list_term_rows(report)}
@@ -114,7 +105,7 @@ def test_the_table_of_steps_has_what_is_drafted() -> None:
 
 def test_what_is_not_counted_is_said() -> None:
     speculation = read_speculation(3, 0.5)
-    row = predict_serving(COST, 2, 100, 3, speculation)
+    row: Any = predict_serving(COST, 2, 100, 3, speculation)
     report = LanguageModelReport("Toy", COST.facts, COST, 100, 3, "bfloat16", (row,), speculation=speculation)
     assert "what drafts them is counted nowhere: neither its time nor its memory" in report.to_text()
 
@@ -141,8 +132,3 @@ def test_a_number_is_one_of_parameters(draft: Any, parameters: int | None) -> No
 def test_a_number_that_is_none_of_parameters_is_an_error(draft: Any) -> None:
     with pytest.raises(ArgumentError, match="give the parameters that draft a token, a whole number from 1"):
         read_parameters(draft)
-
-
-def test_a_draft_needs_its_tokens() -> None:
-    with pytest.raises(ArgumentError, match="draft_tokens is missing: speculation needs draft_tokens"):
-        read_speculation(None, None, "mtp")

@@ -16,49 +16,45 @@ from profilerkit_predict.language_models.report import Request, make_report
 from profilerkit_predict.language_models.report_tables import _list_arrival_rows
 from profilerkit_predict.language_models.steps import Piece
 
-COST = StepCost(toy_facts(), DEVICE)
+COST: Any = StepCost(toy_facts(), DEVICE)
 
 
 def test_whole_prompts_go_in_groups() -> None:
     """Six prompts of 10 tokens, 20 tokens in a pass: three equal passes, of which two prompts end in each."""
-    burst, one = predict_burst(COST, 6, 10, 20), COST(2, 10).seconds or 0.0
-    assert burst is not None
+    burst: Any = predict_burst(COST, 6, 10, 20)
+    one = COST(2, 10).seconds
     assert (burst.batch, burst.passes) == (6, 3)
     assert (burst.first, burst.mean, burst.last) == pytest.approx((one, 2 * one, 3 * one))
 
 
 def test_a_prompt_goes_in_chunks_with_the_start_of_the_next() -> None:
     """Two prompts of 10 tokens, 8 in a pass: 8 of the first; its last 2 and 6 of the second; the last 4 of that."""
-    burst = predict_burst(COST, 2, 10, 8)
+    burst: Any = predict_burst(COST, 2, 10, 8)
     second = COST.run_together([Piece(1, 2, 8), Piece(1, 6, 0)])
     assert second.macs == 8 * 1000 + 2 * 100 + 6 * (9 + 10) + 6 * 21
     assert second.weight_bytes == 2000 + 200 + 8 * 8, "matrices once"
     assert (second.cache_read_bytes, second.cache_write_bytes) == (8 * 8, 8 * 8)
-    seconds = [COST(1, 8).seconds or 0.0, second.seconds or 0.0, COST(1, 4, 6).seconds or 0.0]
-    assert burst is not None
+    seconds = [COST(1, 8).seconds, second.seconds, COST(1, 4, 6).seconds]
     assert burst.passes == 3
     assert (burst.first, burst.last) == pytest.approx((sum(seconds[:2]), sum(seconds)))
     assert burst.mean == pytest.approx((burst.first + burst.last) / 2)
 
 
 def test_one_pass_is_the_prefill() -> None:
-    burst = predict_burst(COST, 4, 10, 8192)
-    assert burst is not None
+    burst: Any = predict_burst(COST, 4, 10, 8192)
     assert (burst.passes, burst.first, burst.last) == (1, COST(4, 10).seconds, COST(4, 10).seconds)
 
 
 def test_replicas_have_prompts_of_their_own() -> None:
     """Two replicas with three prompts each, and the tokens of a pass shared: one prompt of each in a pass."""
     cost = StepCost(toy_facts(), DEVICE, layout=read_layout(1, "dp2"))
-    burst = predict_burst(cost, 6, 10, 20)
-    assert burst is not None
+    burst: Any = predict_burst(cost, 6, 10, 20)
     assert (burst.passes, burst.first) == (3, COST(1, 10).seconds)
 
 
 def test_a_shared_prefix_is_not_run_again() -> None:
     cost = StepCost(toy_facts(), DEVICE, shared_prefix=6)
-    burst = predict_burst(cost, 2, 10, 4)
-    assert burst is not None
+    burst: Any = predict_burst(cost, 2, 10, 4)
     assert (burst.passes, burst.first) == (2, cost(1, 4, 6).seconds)
 
 
@@ -82,8 +78,7 @@ def test_the_mean_wait_is_that_of_a_queue_with_one_time_of_service(
     rate: float, load: float, wait: float, sequences: int
 ) -> None:
     """A prefill takes 0.1 s, and each request has 20 later tokens; at most 100 sequences fit."""
-    arrivals = predict_arrivals(rate, 0.1, 21, decode, 100, 1)
-    assert arrivals is not None
+    arrivals: Any = predict_arrivals(rate, 0.1, 21, decode, 100, 1)
     assert arrivals.load == pytest.approx(load)
     assert arrivals.wait == pytest.approx(wait)
     assert arrivals.first_token == pytest.approx(wait + 0.1)
@@ -95,8 +90,7 @@ def test_the_mean_wait_is_that_of_a_queue_with_one_time_of_service(
 @pytest.mark.parametrize("rate", [9, 10, 20])
 def test_more_requests_than_can_be_served_wait_without_end(rate: float) -> None:
     """At 9 a second a tenth of the time is left, in which 100 sequences make fewer tokens than are asked for."""
-    arrivals = predict_arrivals(rate, 0.1, 21, decode, 100, 1)
-    assert arrivals is not None
+    arrivals: Any = predict_arrivals(rate, 0.1, 21, decode, 100, 1)
     assert (arrivals.wait, arrivals.first_token, arrivals.sequences) == (None, None, None)
 
 
@@ -108,9 +102,8 @@ def test_prompts_take_no_more_than_all_of_the_time() -> None:
 
 
 def test_replicas_share_the_requests() -> None:
-    one, two = predict_arrivals(2, 0.1, 21, decode, 100, 1), predict_arrivals(4, 0.1, 21, decode, 100, 2)
-    assert one is not None
-    assert two is not None
+    one: Any = predict_arrivals(2, 0.1, 21, decode, 100, 1)
+    two: Any = predict_arrivals(4, 0.1, 21, decode, 100, 2)
     assert (two.load, two.wait, two.sequences) == (one.load, one.wait, 2)
     assert two.most_requests == pytest.approx(2 * one.most_requests)
 
@@ -120,9 +113,9 @@ def test_a_rate_that_nothing_follows_for_is_noted() -> None:
     report = make_report(StepCost(toy_facts(), DeviceInfo("bare")), request, (1,), None)
     assert "nothing follows for 2 requests/s: give a device (--device)" in report.to_text()
     assert report.serving[0].arrivals is None
-    served = make_report(COST, request, (1,), None)
+    served: Any = make_report(COST, request, (1,), None)
     assert served.serving[0].arrivals is not None
-    assert served.serving[0].arrivals.load == pytest.approx(2 * (COST(1, 16).seconds or 0.0))
+    assert served.serving[0].arrivals.load == pytest.approx(2 * COST(1, 16).seconds)
     assert "2 requests/s that arrive at random" in served.to_text()
     assert "chunks of prompts in steps that decode, may serve more" in " ".join(served.to_text().split())
 

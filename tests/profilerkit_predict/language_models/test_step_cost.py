@@ -21,9 +21,9 @@ from profilerkit_predict.language_models.records import LatentAttention, Law, Te
 from profilerkit_predict.language_models.serving import predict_serving
 from profilerkit_predict.language_models.speculation import read_speculation
 from profilerkit_predict.language_models.steps import Piece
-from profilerkit_predict.language_models.text_table import show_most
+from profilerkit_predict.language_models.text_table import show_most, show_rate
 
-COST = StepCost(toy_facts(), DEVICE)
+COST: Any = StepCost(toy_facts(), DEVICE)
 
 
 def test_a_step_of_decode_reads_weights_and_cache() -> None:
@@ -67,9 +67,10 @@ def test_a_step_that_cannot_be_is_an_error(arguments: tuple[Any, ...], message: 
 
 
 def test_several_devices_share_the_work() -> None:
-    one, four = COST(2, 10), StepCost(toy_facts(), DEVICE, layout=Layout(4))(2, 10)
-    assert four.compute_seconds == pytest.approx((one.compute_seconds or 0) / 4)
-    assert four.memory_seconds == pytest.approx((one.memory_seconds or 0) / 4)
+    one = COST(2, 10)
+    four: Any = StepCost(toy_facts(), DEVICE, layout=Layout(4))(2, 10)
+    assert four.compute_seconds == pytest.approx(one.compute_seconds / 4)
+    assert four.memory_seconds == pytest.approx(one.memory_seconds / 4)
 
 
 def test_int4_shrinks_the_matrices_and_not_the_head_or_the_table() -> None:
@@ -106,19 +107,19 @@ def test_latents_have_the_format_of_the_cache() -> None:
 def test_a_step_with_drafted_tokens_makes_several() -> None:
     """Three drafted, each accepted in half of the cases: 1 + 1/2 + 1/4 + 1/8 tokens of a step that runs four."""
     speculation = read_speculation(3, 0.5)
-    plain, drafted = predict_serving(COST, 2, 100, 3), predict_serving(COST, 2, 100, 3, speculation)
+    plain: Any = predict_serving(COST, 2, 100, 3)
+    drafted: Any = predict_serving(COST, 2, 100, 3, speculation)
     step = COST(2, 4, 101, logits=4)
     assert drafted.decode == step
     assert step.macs == 2 * (4 * 1000 + 4 * 100 + 6 * (102 + 103 + 104 + 105))
-    seconds = [COST(2, 4, cached, 4).seconds or 0.0 for cached in (100, 101)]
+    seconds = [COST(2, 4, cached, 4).seconds for cached in (100, 101)]
     assert drafted.time_per_output_token == pytest.approx(sum(seconds) / 2 / 1.875)
     assert drafted.prefill == plain.prefill
-    assert drafted.per_token is not None
     assert drafted.per_token.low == drafted.time_per_output_token
 
 
 def test_drafted_tokens_end_where_the_model_does() -> None:
-    row = predict_serving(COST, 1, 4090, 6, read_speculation(8, 1))
+    row: Any = predict_serving(COST, 1, 4090, 6, read_speculation(8, 1))
     assert row.decode == COST(1, 2, 4094, 2)
 
 
@@ -127,12 +128,13 @@ def test_drafted_tokens_end_where_the_model_does() -> None:
     [
         ((3, None), "acceptance is missing: speculation needs draft_tokens"),
         ((None, 0.5), "draft_tokens is missing: speculation needs draft_tokens"),
+        ((None, None, "mtp"), "draft_tokens is missing: speculation needs draft_tokens"),
         ((3, 1.5), "acceptance=1.5: give the share of drafted tokens that is accepted, from 0 to 1"),
         ((3, True), "acceptance=True: give the share"),
         ((0, 0.5), "draft_tokens=0: give a whole number from 1"),
     ],
 )
-def test_wrong_speculation_is_an_error(arguments: tuple[object, object], message: str) -> None:
+def test_wrong_speculation_is_an_error(arguments: tuple[object, ...], message: str) -> None:
     with pytest.raises(ArgumentError, match=message):
         read_speculation(*arguments)
     assert read_speculation(None, None) is None
@@ -144,7 +146,7 @@ def test_experts_are_read_as_often_as_routing_makes() -> None:
     uniform = StepCost(toy_facts(weights=(EXPERTS,)), DEVICE, has_uniform_routing=True)
     assert [fewest.weight_bytes_read(1), fewest.weight_bytes_read(4)] == [4000, 4000]
     assert [uniform.weight_bytes_read(1), uniform.weight_bytes_read(4)] == [4000, round(16000 * 5.46875 / 8)]
-    row = predict_serving(fewest, 4, 10, 2)
+    row: Any = predict_serving(fewest, 4, 10, 2)
     assert row.time_per_output_token == fewest(4, 1, 10).seconds
     assert row.uniform_time_per_output_token == uniform(4, 1, 10).seconds
     assert predict_serving(COST, 4, 10, 2).uniform_time_per_output_token is None
@@ -224,7 +226,7 @@ def test_a_prefix_is_stored_and_read_once() -> None:
     assert cost.cache_bytes(50, 4) == 4 * (64 + 16) * 8 - 3 * 32 * 8
     assert cost.cache.count_bytes(50, 4, cost.layout) == cost.cache_bytes(50, 4)
     assert cost(4, 1, 50).cache_read_bytes == 4 * (50 + 9) * 8 - 3 * 40 * 8
-    row = predict_serving(cost, 4, 48, 2)
+    row: Any = predict_serving(cost, 4, 48, 2)
     assert row.prefill == cost(4, 8, 40)
     assert row.prefill.macs == 4 * (8 * 1000 + 100 + 6 * (8 * 40 + 36))
 
@@ -310,6 +312,11 @@ def test_the_most_that_is_tried_is_no_maximum_of_the_model() -> None:
     assert [show_most(number) for number in (2**20, 181, 0, None)] == ["≥ 1,048,576", "181", "-", "-"]
 
 
+def test_no_rate_above_zero_is_shown_as_zero() -> None:
+    rates = {None: "-", 0.057: "0.057", 3.14159: "3.14", 99.5: "99.5", 214.3: "214", 1316.2: "1,316"}
+    assert {rate: show_rate(rate) for rate in rates} == rates
+
+
 @pytest.mark.parametrize(
     ("devices", "text", "message"),
     [
@@ -375,24 +382,24 @@ def test_what_an_engine_does_otherwise_is_left_out_once(parts: tuple[int, ...]) 
 
 
 def test_serving_adds_up_the_steps() -> None:
-    row = predict_serving(COST, batch=2, prompt=10, new=4)
+    row: Any = predict_serving(COST, batch=2, prompt=10, new=4)
     later = [COST(2, 1, cached).seconds or 0 for cached in (10, 11, 12)]
     assert row.time_to_first_token == COST(2, 10).seconds
     assert row.time_per_output_token == pytest.approx(sum(later) / 3)
     assert row.decode_tokens_per_second == pytest.approx(2 * 3 / sum(later))
-    assert row.tokens_per_second == pytest.approx(8 / ((COST(2, 10).seconds or 0) + sum(later)))
+    assert row.tokens_per_second == pytest.approx(8 / (COST(2, 10).seconds + sum(later)))
     assert row.cache_bytes == 2 * 16 * 8  # thirteen tokens in a block of sixteen
 
 
 def test_one_token_needs_no_later_step() -> None:
-    row = predict_serving(COST, batch=1, prompt=10, new=1)
+    row: Any = predict_serving(COST, batch=1, prompt=10, new=1)
     assert row.time_per_output_token is None
-    assert row.tokens_per_second == pytest.approx(1 / (row.time_to_first_token or 0))
+    assert row.tokens_per_second == pytest.approx(1 / row.time_to_first_token)
 
 
 def test_a_device_without_figures_gives_counts_alone() -> None:
     bare = DeviceInfo("bare", dense_peaks={"bfloat16": Figure(1e12, "a test")})
-    row = predict_serving(StepCost(toy_facts(), bare), 1, 10, 4)
+    row: Any = predict_serving(StepCost(toy_facts(), bare), 1, 10, 4)
     assert (row.time_to_first_token, row.time_per_output_token, row.tokens_per_second) == (None, None, None)
     assert row.prefill.macs == 10 * 1000 + 100 + 6 * 55
     assert fit(StepCost(toy_facts(), bare), 1, 10, 100, 0.1).longest_context is None
