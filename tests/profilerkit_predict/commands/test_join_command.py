@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 pytest.importorskip("torch")
 
 from chrome_traces import ChromeTrace
+from click.testing import CliRunner
 
-from profilerkit.cli import NOT_KEPT, USAGE, main
+from profilerkit.cli import NOT_KEPT, USAGE, cli
 
 NETWORK = "import torch\ndef network():\n    return torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU())\n"
 
@@ -31,26 +31,23 @@ def files(tmp_path: Path) -> tuple[str, str]:
     return str(trace.save(tmp_path / "profile.json.gz")), f"{tmp_path / 'network.py'}:network"
 
 
-def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    with pytest.raises(SystemExit) as ended:
-        main(list(arguments))
-    out, err = capsys.readouterr()
-    code: Any = ended.value.code
-    return code, out, err
+def run(*arguments: str, code: int = 0) -> str:
+    """Return what a command prints, in one line where it ends with another code."""
+    result = CliRunner().invoke(cli, arguments)
+    assert result.exit_code == code, result.output
+    return result.output if code == 0 else " ".join(result.output.split())
 
 
-def test_the_table_is_printed(files: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = run(capsys, "join", files[0], "--model", files[1], "--device", "h100")
-    assert code == 0
+def test_the_table_is_printed(files: tuple[str, str]) -> None:
+    out = run("join", files[0], "--model", files[1], "--device", "h100")
     assert "Layers of Sequential (torch.profiler, forward)" in out
     assert "Without a layer: 0 s, 0.0 % of the kernels' time." in out
     assert "Peaks and bandwidth of h100-sxm (data sheet); attention counts in full." in out
 
 
-def test_json_and_a_file(files: tuple[str, str], capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_json_and_a_file(files: tuple[str, str], tmp_path: Path) -> None:
     target = tmp_path / "joined.json"
-    code, out, _ = run(capsys, "join", files[0], "--model", files[1], "--format", "json", "--output", str(target))
-    assert code == 0
+    out = run("join", files[0], "--model", files[1], "--format", "json", "--output", str(target))
     values = json.loads(out)
     assert values == json.loads(target.read_text())
     assert values["macs"] == 96
@@ -58,16 +55,14 @@ def test_json_and_a_file(files: tuple[str, str], capsys: pytest.CaptureFixture[s
     assert values["layers"][1]["own_seconds"] == pytest.approx(10e-6)
 
 
-def test_above_one_is_not_kept(files: tuple[str, str], capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_above_one_is_not_kept(files: tuple[str, str], tmp_path: Path) -> None:
     device = tmp_path / "slow.toml"
     device.write_text('name = "slow"\n[dense_peaks]\nfloat32 = { value = 1e6, source = "by hand" }\n')
     arguments = ("join", files[0], "--model", files[1], "--device", str(device))
-    code, out, _ = run(capsys, *arguments)
-    assert code == 0
+    out = run(*arguments)
     assert "(!)" in out
     assert "Above 1 by products" in out
-    code, _, err = run(capsys, *arguments, "--strict")
-    assert code == NOT_KEPT
+    err = run(*arguments, "--strict", code=NOT_KEPT)
     assert "2 layers above 1" in err
 
 
@@ -81,34 +76,27 @@ def test_above_one_is_not_kept(files: tuple[str, str], capsys: pytest.CaptureFix
         (("--output", "joined.csv"), "give a name that ends in .json or .txt"),
     ],
 )
-def test_what_is_refused(
-    files: tuple[str, str], further: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    code, _, err = run(capsys, "join", files[0], "--model", files[1], *further)
-    assert code == USAGE
-    assert message in " ".join(err.split())
+def test_what_is_refused(files: tuple[str, str], further: tuple[str, ...], message: str) -> None:
+    err = run("join", files[0], "--model", files[1], *further, code=USAGE)
+    assert message in err
 
 
-def test_a_damaged_profile(files: tuple[str, str], capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_damaged_profile(files: tuple[str, str], tmp_path: Path) -> None:
     damaged = tmp_path / "damaged.json"
     damaged.write_text('{"traceEvents": [')
-    code, _, err = run(capsys, "join", str(damaged), "--model", files[1])
-    assert code == USAGE
+    err = run("join", str(damaged), "--model", files[1], code=USAGE)
     assert "is no JSON, or cut off" in err
 
 
-def test_the_script_is_printed_and_written(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    code, out, _ = run(capsys, "trace-script")
-    assert code == 0
+def test_the_script_is_printed_and_written(tmp_path: Path) -> None:
+    out = run("trace-script")
     compile(out, "script.py", "exec")
     target = tmp_path / "profile_model.py"
-    code, said, _ = run(capsys, "trace-script", "--output", str(target))
-    assert code == 0
+    said = run("trace-script", "--output", str(target))
     assert target.read_text().strip() == out.strip()
     assert "run it with: python" in said
 
 
-def test_frameworks_without_a_script(capsys: pytest.CaptureFixture[str]) -> None:
-    code, _, err = run(capsys, "trace-script", "--backend", "tensorflow")
-    assert code == USAGE
+def test_frameworks_without_a_script() -> None:
+    err = run("trace-script", "--backend", "tensorflow", code=USAGE)
     assert "the tensorflow backend does not join profiles from elsewhere" in err
