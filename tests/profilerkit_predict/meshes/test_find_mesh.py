@@ -13,34 +13,27 @@ import mesh_networks as networks
 from profilerkit import ArgumentError, DeviceInfo, find_mesh, profile
 from profilerkit.devices import Figure
 
+ARGUMENTS: dict[str, Any] = {
+    "parallelize": "fsdp2",
+    "optimizer": "adamw",
+    "metrics": ["total_params", "rank_peak_memory"],
+}
+
 
 def find(fits: Any, mesh: Any) -> Any:
-    arguments: dict[str, Any] = {
-        "parallelize": "fsdp2",
-        "optimizer": "adamw",
-        "metrics": ["total_params", "rank_peak_memory"],
-    }
-    return find_mesh(networks.Net, networks.words(), mesh=mesh, fits=fits, **arguments)
+    return find_mesh(networks.Net, networks.words(), mesh=mesh, fits=fits, **ARGUMENTS)
 
 
 @pytest.mark.slow
 def test_smallest_mesh_is_the_first_that_fits() -> None:
-    def count_peak(ranks: int) -> int:
-        report = profile(
-            networks.Net,
-            networks.words(),
-            mesh={"dp_shard": ranks},
-            parallelize="fsdp2",
-            optimizer="adamw",
-            metrics=["rank_peak_memory"],
-        )
-        return int(report["rank_peak_memory"])
-
-    limit = count_peak(4)
-    assert count_peak(2) > limit
-    device = DeviceInfo("small", figures={"memory_size": Figure(float(limit), "an example")})
+    peaks = [
+        profile(networks.Net, networks.words(), mesh={"dp_shard": ranks}, **ARGUMENTS)["rank_peak_memory"]
+        for ranks in (2, 4)
+    ]
+    assert peaks[0] > peaks[1]
+    device = DeviceInfo("small", figures={"memory_size": Figure(float(peaks[1]), "an example")})
     report = find(device, {"dp_shard": None})
-    assert report["rank_peak_memory"] == limit
+    assert report["rank_peak_memory"] == peaks[1]
     assert report["total_params"] == 115_008 // 4  # test_mesh_ranks counts the whole
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,8 @@ from typing import Any
 import pytest
 from chakra_schema import GlobalMetadata, Node, read_messages
 
-from profilerkit import ModelTrace, NotOfferedError
+from profilerkit import DeviceInfo, ModelTrace, NotOfferedError
+from profilerkit.devices import Figure
 from profilerkit.errors import ArgumentError
 from profilerkit.trace.records import LayerRecord, OpRecord, TensorInfo
 from profilerkit_predict.meshes import execution_traces, step_timeline
@@ -77,24 +77,8 @@ def test_step_of_unknown_order() -> None:
         list_tasks(replace(step, unknown={"c10d::new_": 1}))
 
 
-@pytest.fixture
-def traces(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[Path]]:
-    profiled: list[int] = []
-
-    def profile(build: Any, inputs: Any, **arguments: Any) -> Any:
-        profiled.append(arguments["rank"])
-        return {"rank_step": make_step()}
-
-    monkeypatch.setattr(execution_traces, "profile", profile)
-    yield execution_traces.write_execution_traces("train.py:build", mesh=MESH, folder=tmp_path / "new")
-    assert profiled == [0, 4]  # one rank of each stage
-
-
-@pytest.mark.parametrize(("differ", "traced"), [("tp", [0, 1, 4, 5]), (["dp", "tp"], list(range(8)))])
-def test_ranks_that_differ_are_traced(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, differ: Any, traced: list[int]
-) -> None:
-    """Stages are found by what is sent, whatever they are called: here along "pp"."""
+def record_ranks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return the ranks that are profiled from now on, each of which takes the same step."""
     profiled: list[int] = []
 
     def profile(*given: Any, rank: int, **more: Any) -> Any:
@@ -102,6 +86,23 @@ def test_ranks_that_differ_are_traced(
         return {"rank_step": make_step()}
 
     monkeypatch.setattr(execution_traces, "profile", profile)
+    return profiled
+
+
+@pytest.fixture
+def traces(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Path]:
+    profiled = record_ranks(monkeypatch)
+    paths = execution_traces.write_execution_traces("train.py:build", mesh=MESH, folder=tmp_path / "new")
+    assert profiled == [0, 4]  # one rank of each stage
+    return paths
+
+
+@pytest.mark.parametrize(("differ", "traced"), [("tp", [0, 1, 4, 5]), (["dp", "tp"], list(range(8)))])
+def test_ranks_that_differ_are_traced(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, differ: Any, traced: list[int]
+) -> None:
+    """Stages are found by what is sent, whatever they are called: here along "pp"."""
+    profiled = record_ranks(monkeypatch)
     execution_traces.write_execution_traces("train.py:build", mesh=MESH, folder=tmp_path, differ=differ)
     assert profiled == traced
     with pytest.raises(ArgumentError, match=r"differ=\['ep'\]: give dimensions of the mesh, pp, dp, tp"):
@@ -143,12 +144,8 @@ def test_group_of_all_ranks_has_no_name() -> None:
 
 
 def test_exchange_that_the_format_lacks() -> None:
-    [task] = list_tasks(
-        RankTrace(
-            ModelTrace((LayerRecord("", "Net", 0),)),
-            exchanged=(PlacedCollective(0, collective("a", "permute", "tp", 8)),),
-        )
-    )
+    exchanged = (PlacedCollective(0, collective("a", "permute", "tp", 8)),)
+    [task] = list_tasks(RankTrace(ModelTrace((LayerRecord("", "Net", 0),)), exchanged=exchanged))
     with pytest.raises(ArgumentError, match="a forward permute over tp: a Chakra execution trace has no such exchange"):
         execution_traces._encode_trace([task], execution_traces._Rank(0, MESH, execution_traces._Groups(8)))
 
@@ -191,9 +188,6 @@ def test_schedule_by_hand() -> None:
 
 
 def test_timeline_for_perfetto(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from profilerkit import DeviceInfo
-    from profilerkit.devices import Figure
-
     class Profiled(dict[str, Any]):
         name = "build"
 

@@ -21,7 +21,7 @@ from profilerkit.cli import cli
 from profilerkit.hooks.backends import backend_named
 from profilerkit.trace.records import LayerRecord
 from profilerkit_predict.meshes import rank_backend
-from profilerkit_predict.meshes.layout import MESH, RankModel, read_parallelize, read_rank
+from profilerkit_predict.meshes.layout import MESH, PASSES, RankModel, read_parallelize, read_rank
 from profilerkit_predict.meshes.rank_backend import RankBackend
 
 MESH_OF_TWO = {"dp_shard": 2}
@@ -87,10 +87,6 @@ def test_prediction_of_a_whole_model_is_refused() -> None:
     assert "see rank_step_time" in on_device.statuses["predicted_training_time"].missing[0]
 
 
-def test_text_of_a_mesh() -> None:
-    assert MESH("mesh", "dp_shard=64, tp=8") == MESH("mesh", {"dp_shard": 64, "tp": 8}) == {"dp_shard": 64, "tp": 8}
-
-
 @pytest.mark.parametrize("mesh", ["", "tp", "tp=0", "tp=2,tp=3", "tp=x", {}, {"tp": 1.5}, {1: 2}, 8, {"d p": 2}])
 def test_mesh_that_cannot_be(mesh: Any) -> None:
     with pytest.raises(ArgumentError, match="give"):
@@ -98,6 +94,7 @@ def test_mesh_that_cannot_be(mesh: Any) -> None:
 
 
 def test_mesh_of_more_ranks_than_can_be_listed() -> None:
+    assert MESH("mesh", "dp_shard=64, tp=8") == MESH("mesh", {"dp_shard": 64, "tp": 8}) == {"dp_shard": 64, "tp": 8}
     assert MESH("mesh", "dp=1024,tp=1024") == {"dp": 1024, "tp": 1024}
     with pytest.raises(ArgumentError, match="a mesh of 1,049,600 ranks: give one of at most 1,048,576"):
         MESH("mesh", {"dp": 1025, "tp": 1024})
@@ -115,37 +112,19 @@ def test_scheme_that_is_not_known() -> None:
     assert read_parallelize("zero3") == "zero3"
 
 
-def test_model_that_is_built_already() -> None:
-    with pytest.raises(ArgumentError, match="is built already; with mesh= give the function that builds it"):
-        profile(torch.nn.Linear(8, 2), torch.zeros(1, 8), mesh=MESH_OF_TWO)
-
-
-def test_scheme_without_a_mesh() -> None:
-    with pytest.raises(ArgumentError, match="parallelize is of a mesh; give that too"):
-        profile(networks.Net, networks.words(), parallelize="fsdp2")
-
-
-@pytest.mark.parametrize("passes", [0, -1, 1.5, "two"])
-def test_passes_that_cannot_be(passes: Any) -> None:
-    with pytest.raises(ArgumentError, match="gradient_accumulation_steps="):
-        profile(networks.Net, networks.words(), mesh=MESH_OF_TWO, gradient_accumulation_steps=passes)
-
-
-def test_passes_without_a_mesh() -> None:
-    with pytest.raises(ArgumentError, match="gradient_accumulation_steps is of a mesh; give that too"):
-        profile(networks.Net, networks.words(), gradient_accumulation_steps=2)
-
-
-def test_optimizer_that_is_not_known() -> None:
-    with pytest.raises(errors.InputError, match="optimizer='adamz' is not a known optimizer"):
-        profile(
-            networks.Net,
-            networks.words(),
-            mesh=MESH_OF_TWO,
-            optimizer="adamz",
-            metrics=["rank_optimizer_bytes"],
-            strict=True,
-        )
+@pytest.mark.parametrize(
+    ("build", "arguments", "message"),
+    [
+        (torch.nn.Linear(8, 2), {"mesh": MESH_OF_TWO}, "is built already; with mesh= give the function that builds it"),
+        (networks.Net, {"parallelize": "fsdp2"}, "parallelize is of a mesh; give that too"),
+        (networks.Net, {PASSES: 2}, f"{PASSES} is of a mesh; give that too"),
+        *((networks.Net, {"mesh": MESH_OF_TWO, PASSES: passes}, f"{PASSES}=") for passes in (0, -1, 1.5, "two")),
+        (networks.Net, {"mesh": MESH_OF_TWO, "optimizer": "adamz"}, "optimizer='adamz' is not a known optimizer"),
+    ],
+)
+def test_arguments_that_cannot_be(build: Any, arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(errors.InputError, match=message):
+        profile(build, networks.words(), metrics=["rank_optimizer_bytes"], strict=True, **arguments)
 
 
 def profile_strictly(build: Any, parallelize: Any, mesh: Any = MESH_OF_TWO, passes: int = 1) -> Report:
@@ -213,14 +192,9 @@ def test_settings_that_do_not_fit() -> None:
         profile_strictly(networks.tiny_llama, config, {"tp": 4})
     with pytest.raises(ArgumentError, match="the pipeline of transformers has no schedule for training"):
         profile_strictly(networks.tiny_llama, distributed.DistributedConfig(pp_size=2), {"pp": 2})
-
-
-@pytest.mark.slow
-def test_experts_of_transformers_ask_for_values() -> None:
-    distributed = pytest.importorskip("transformers.distributed")
-    config = distributed.DistributedConfig(fsdp_size=2, ep_size=2)
+    experts = distributed.DistributedConfig(fsdp_size=2, ep_size=2)
     with pytest.raises(errors.InputError, match="the model asks for the value of a tensor"):
-        profile_strictly(networks.tiny_mixtral, config, {"dp_shard": 2})
+        profile_strictly(networks.tiny_mixtral, experts, {"dp_shard": 2})
 
 
 @pytest.mark.slow

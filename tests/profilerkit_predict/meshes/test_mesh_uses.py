@@ -26,14 +26,9 @@ WHOLE = 115_008
 
 
 def profile_layout(**mesh: int) -> Report:
-    return profile(
-        networks.Net,
-        networks.words(),
-        mesh=mesh,
-        parallelize=networks.shard,
-        metrics=["rank_parameter_bytes", "rank_peak_memory", "collective_bytes"],
-        strict=True,
-    )
+    metrics = ["rank_parameter_bytes", "rank_peak_memory", "collective_bytes"]
+    arguments: dict[str, Any] = {"mesh": mesh, "parallelize": networks.shard, "metrics": metrics}
+    return profile(networks.Net, networks.words(), strict=True, **arguments)
 
 
 @pytest.mark.slow
@@ -59,19 +54,15 @@ def file(tmp_path: Path) -> Path:
 
 @pytest.mark.slow
 def test_audit_of_meshes(file: Path, tmp_path: Path) -> None:
-    plan = {
-        "metrics": ["rank_parameter_bytes", "collective_bytes"],
-        "models": [
-            {
-                "spec": "train.py:Net",
-                "mesh": ["dp_shard=4", "dp_shard=2,tp=2"],
-                "parallelize": "train.py:shard_or_not",
-                "rank": [0, 1],
-                "input_shape": {"words": {"shape": [16], "dtype": "int64"}},
-                "arguments": {"optimizer": "adamw"},
-            }
-        ],
+    model = {
+        "spec": "train.py:Net",
+        "mesh": ["dp_shard=4", "dp_shard=2,tp=2"],
+        "parallelize": "train.py:shard_or_not",
+        "rank": [0, 1],
+        "input_shape": {"words": {"shape": [16], "dtype": "int64"}},
+        "arguments": {"optimizer": "adamw"},
     }
+    plan = {"metrics": ["rank_parameter_bytes", "collective_bytes"], "models": [model]}
     file.write_text(
         file.read_text()
         + "from torch.distributed.fsdp import fully_shard\n\n\n"
@@ -142,15 +133,12 @@ def test_command_that_cannot_be(arguments: list[str], message: str) -> None:
     assert message in " ".join(result.output.split())
 
 
-def test_mesh_with_an_open_size() -> None:
-    sizes = {"dp_shard": None, "tp": 8}
-    assert OPEN_MESH("mesh", "dp_shard=?, tp=8") == OPEN_MESH("mesh", sizes) == sizes
-
-
 @pytest.mark.parametrize("mesh", [8, "dp=?,dp=2", "dp=x", {"dp": 0, "tp": None}, {}])
 def test_a_mesh_that_cannot_be_looked_for_is_an_error(mesh: Any) -> None:
     with pytest.raises(ArgumentError, match="mesh=|dp=0: give"):
         find_mesh(networks.Net, mesh=mesh, fits=1e9)
+    sizes = {"dp_shard": None, "tp": 8}
+    assert OPEN_MESH("mesh", "dp_shard=?, tp=8") == OPEN_MESH("mesh", sizes) == sizes
 
 
 @pytest.mark.parametrize(

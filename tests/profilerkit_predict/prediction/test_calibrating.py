@@ -18,11 +18,7 @@ from profilerkit.errors import ArgumentError, InputError, NotOfferedError
 from profilerkit.inputs import ModelInputs
 from profilerkit.trace.records import LayerCall, LayerRecord, ModelTrace, OpRecord, TensorInfo, WeightRecord
 from profilerkit_predict.prediction import Calibration, EfficiencyTable, Network, Point
-from profilerkit_predict.prediction.calibrating import (
-    _find_peaks,
-    calibrate,
-    describe_left_out,
-)
+from profilerkit_predict.prediction.calibrating import _find_peaks, calibrate, describe_left_out
 from profilerkit_predict.prediction.calibration import write_content, write_toml
 from profilerkit_predict.prediction.cases import (
     CalibrationCase,
@@ -65,7 +61,7 @@ def operator(name: str, shape: tuple[int, ...], macs: int = 0, **more: Any) -> O
     return OpRecord(name, fields["layer"], 0, macs, 2 * macs, fields["read"], fields["written"], info, fields["phase"])
 
 
-def make_case(name: str, call: Any, operators: Any, *, is_gradient: bool = False) -> CalibrationCase:
+def make_case(name: str, call: Any, *operators: OpRecord, is_gradient: bool = False) -> CalibrationCase:
     return CalibrationCase(name, lambda: OperatorCall(call, operators, ModelInputs()), is_gradient)
 
 
@@ -81,8 +77,8 @@ def make_backend(*operators: OpRecord) -> Any:
 def test_tables_hold_the_shortest_time_of_each_case() -> None:
     clock = Clock()
     cases = [
-        make_case("product", clock.make_call(2e-3), (operator("mm", (4, 5), 200),)),
-        make_case("sum", clock.make_call(1e-3), (operator("add", (4, 5)),)),
+        make_case("product", clock.make_call(2e-3), operator("mm", (4, 5), 200)),
+        make_case("sum", clock.make_call(1e-3), operator("add", (4, 5))),
     ]
     product, traffic = measure_tables(make_backend(), cases, 1.0, clock)
     assert (product.kind, product.dtype, traffic.kind) == ("product", "float32", "element-wise")
@@ -95,15 +91,15 @@ def test_tables_hold_the_shortest_time_of_each_case() -> None:
 def test_a_gradient_is_a_kind_of_its_own_with_twice_the_products() -> None:
     """A GRU of 2 x 3 x 4 outputs and 120 multiply-accumulates: 5 for each output, its gradient 10; 480 FLOPs."""
     clock = Clock()
-    model = (operator("aten.gru.input", (2, 3, 4), 120),)
-    case = make_case("gradient of gru", clock.make_call(4e-3), model, is_gradient=True)
+    gru = operator("aten.gru.input", (2, 3, 4), 120)
+    case = make_case("gradient of gru", clock.make_call(4e-3), gru, is_gradient=True)
     (table,) = measure_tables(make_backend(), [case], 0.1, clock)
     assert table.kind == "stepwise recurrent gradient"
     assert (table.points[0].sizes, table.points[0].work) == ((2, 3, 4, 10), 480.0)
 
 
 def test_a_case_that_is_no_single_operator_is_an_error() -> None:
-    case = make_case("two", lambda: None, (operator("mm", (4, 5), 200), operator("add", (4, 5))))
+    case = make_case("two", lambda: None, operator("mm", (4, 5), 200), operator("add", (4, 5)))
     with pytest.raises(InputError, match="the case 'two' of a calibration is not one operator; it runs mm, add"):
         measure_tables(make_backend(), [case], 1.0)
 
@@ -143,9 +139,8 @@ def test_one_thread_of_a_cpu_is_timed_by_the_process() -> None:
 
 
 def test_the_file_of_a_calibration_is_read_back(tmp_path: Path) -> None:
-    table = EfficiencyTable(
-        "product", "float32", (Point((1, 2, 3, 4), 48.0, 1e-6, 0.03), Point((1, 8, 8, 8), 1e3, 2e-6))
-    )
+    points = Point((1, 2, 3, 4), 48.0, 1e-6, 0.03), Point((1, 8, 8, 8), 1e3, 2e-6)
+    table = EfficiencyTable("product", "float32", points)
     host = HostSeconds(2e-6, 1e-6, 3e-6, 9e-6, CompiledSeconds(1e-5, 1e-6, 7e-5, 5e-6, 5e-7))
     networks = (Network('a "net"', "dense", "forward", 1.25),)
     calibration = Calibration((table,), 1e-6, host, networks, "torch 1")
@@ -220,18 +215,17 @@ def test_families_of_traffic(name: str, family: str) -> None:
     assert find_family(operator(name, (4,))) == family
 
 
+def test_the_average_of_a_whole_image_is_a_reduction() -> None:
+    pooling = operator("aten.adaptive_avg_pool2d.default", (2, 8, 1, 1), read=64 * 64, written=64)
+    assert find_family(pooling) == "reduction"
+
+
 def test_sizes_of_products() -> None:
     assert find_sizes(operator("aten.linear.default", (2, 3, 4), 2 * 3 * 4 * 5)) == (1, 6, 4, 5)
     assert find_sizes(operator("aten.bmm.default", (2, 3, 4), 2 * 3 * 4 * 5)) == (2, 3, 4, 5)
     # A convolution's 6,912 multiply-accumulates, for 600 bytes or 150 values: 46 for each.
     assert find_sizes(operator("aten.conv2d.default", (2, 8, 4, 4), 2 * 8 * 16 * 27)) == (46, 32, 8, 27)
     assert find_sizes(operator("aten.gru.input", (2, 3, 4), 2 * 3 * 4 * 5)) == (2, 3, 4, 5)
-
-
-def test_the_average_of_a_whole_image_is_a_reduction() -> None:
-    assert (
-        find_family(operator("aten.adaptive_avg_pool2d.default", (2, 8, 1, 1), read=64 * 64, written=64)) == "reduction"
-    )
 
 
 def test_views_move_nothing_and_tables_their_rows() -> None:
@@ -300,7 +294,7 @@ def test_without_time_there_is_still_a_product_and_traffic() -> None:
     product, traffic = operator("aten.mm", (4, 4), 64), operator("aten.relu", (4,))
     clock = Clock()
     names = [*(("linear", product) for _ in range(50)), ("relu", traffic), ("relu", traffic)]
-    cases = [make_case(f"{name} {i}", clock.make_call(0.1), (op,)) for i, (name, op) in enumerate(names)]
+    cases = [make_case(f"{name} {i}", clock.make_call(0.1), op) for i, (name, op) in enumerate(names)]
     tables = measure_tables(make_backend(), cases, 0.0, clock)
     assert [len(table.points) for table in tables] == [1, 1]
 
@@ -310,15 +304,11 @@ def test_operators_for_which_there_is_no_time_are_not_made() -> None:
     made = list[str]()
 
     def case(name: str, op: OpRecord) -> CalibrationCase:
-        def make() -> OperatorCall:
-            made.append(name)
-            return OperatorCall(lambda: None, (op,), ModelInputs())
-
-        return CalibrationCase(name, make)
+        plain = make_case(name, lambda: None, op)
+        return CalibrationCase(name, lambda: made.append(name) or plain.make())  # type: ignore[func-returns-value]
 
     product, traffic = operator("aten.mm", (4, 4), 64), operator("aten.relu", (4,))
-    cases = [case(f"linear {index}", product) for index in range(4)] + [case("relu 0", traffic)]
-    measure_tables(make_backend(), cases, 0.0)
+    measure_tables(make_backend(), [*(case(f"linear {i}", product) for i in range(4)), case("relu 0", traffic)], 0.0)
     assert made == ["linear 0", "relu 0"]
 
 
@@ -361,8 +351,8 @@ def test_an_operator_that_the_device_refuses_is_left_out_and_named() -> None:
         raise RuntimeError("expected scalar type Float but found BFloat16")
 
     cases = [
-        make_case("norm", refuse, (operator("add", (4, 5)),)),
-        make_case("sum", clock.make_call(1e-3), (operator("add", (4, 5)),)),
+        make_case("norm", refuse, operator("add", (4, 5))),
+        make_case("sum", clock.make_call(1e-3), operator("add", (4, 5))),
     ]
     (table,) = measure_tables(
         make_backend(), cases, 0.1, clock, lambda case, error: left.update({case.name: str(error)})
