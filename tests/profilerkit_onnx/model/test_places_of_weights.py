@@ -304,6 +304,24 @@ def test_what_the_exporter_says_of_tensors_tells_parameters(name: str, params: i
     assert count(model, x=X) == (params, 12)
 
 
+@pytest.mark.parametrize(
+    ("told", "read", "params"),
+    [
+        ("b_grid: BUFFER target='grid'", "%x, %view", 0),
+        ("p_grid: PARAMETER target='grid'", "%x, %view", 3),
+        ("p_grid: PARAMETER target='grid'\nb_other: BUFFER target='other'", "%x, %view", 3),
+        ("b_grid: BUFFER target='grid'\np_other: PARAMETER target='other'", "%view, %p_other", 0),
+    ],
+)
+def test_what_has_moved_is_a_parameter_if_one_is_missing(told: str, read: str, params: int) -> None:
+    """``grid`` is in the file as ``view``, in another shape; ``other`` is read by an operator of torch as it is."""
+    node = helper.make_node("Sub", ["x", "view"], ["y"])
+    node.metadata_props.add(key="pkg.torch.onnx.fx_node", value=f"%sub : call_function[target=sub](args = ({read}))")
+    model = make_model([node], {"x": X}, {"view": np.full((1, 3), 2, F)})
+    model.metadata_props.add(key="pkg.torch.export.ExportedProgram.graph_signature", value=told)
+    assert count(model, x=X) == (params, 12)
+
+
 @pytest.mark.parametrize(("read", "params"), [("%p_norm_weight, %p_norm_bias", 3), ("%sin", 0)])
 def test_a_parameter_that_the_exporter_has_given_dimensions_is_one(read: str, params: int) -> None:
     """So is the affine part of a group norm: the operator that the node is a part of reads parameters."""
