@@ -68,7 +68,7 @@ def walk_loop(walk: Walk, visit: Visit) -> list[Value]:
     graph = find_graph(visit.node, "body")
     read = _LoopInputs(visit.inputs[0], visit.inputs[1], visit.inputs[2:])
     turns_by_inputs = _find_turns(walk, graph, read, visit.values)
-    arguments = [*_note_begin(walk, read, visit.times), *read.begins]
+    arguments = [*_note_begin(walk, read, turns_by_inputs.exact, visit.times), *read.begins]
     turn = _walk_any_turn(walk, visit, graph, arguments, turns_by_inputs.number_to_count)
     turns = _settle_turns(turns_by_inputs, read, turn)
     if turns.exact != 0:
@@ -108,7 +108,7 @@ def _settle_turns(turns: Turns, read: _LoopInputs, turn: _AnyTurn) -> Turns:
     return Turns(turns.most, turns.most) if never_stops and turns.most is not None else turns
 
 
-def _note_begin(walk: Walk, read: _LoopInputs, times: int) -> list[Value]:
+def _note_begin(walk: Walk, read: _LoopInputs, turns: int | None, times: int) -> list[Value]:
     """Note that the loop makes the number of a turn and its condition; return these two, which its body gets.
 
     A loop is noted as two operators: this one before its body, as the bytes that it makes are alive while the body
@@ -116,7 +116,7 @@ def _note_begin(walk: Walk, read: _LoopInputs, times: int) -> list[Value]:
     """
     # A turn begins only while the condition holds, so that inside the body it is true. Without one nothing is known.
     true = None if read.condition is None else np.asarray(True)
-    number = Value(next(walk.numbers), tensor_type(TensorProto.INT64, ()))
+    number = Value(next(walk.numbers), tensor_type(TensorProto.INT64, ()), turns=turns)
     condition = Value(next(walk.numbers), tensor_type(TensorProto.BOOL, ()), array=true)
     walk.work.append(Executed("Loop", walk.node, (), (number, condition), times))
     return [number, condition]

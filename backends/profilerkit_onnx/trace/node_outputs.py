@@ -34,6 +34,10 @@ class Declarations(NamedTuple):
     functions: Mapping[tuple[str, str, str], FunctionProto]
 
 
+#: Operators that hand on the number of a turn.
+_SAME_ELEMENTS = ("Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze")
+
+
 def make_outputs(
     node: NodeProto,
     inputs: Sequence[Value | None],
@@ -56,12 +60,13 @@ def make_outputs(
         is_constant = is_constant and value.constant
         from_inputs = from_inputs or value.from_inputs
     from_inputs = from_inputs and not is_shape_operator(node)
+    turns = values[0].turns if node.op_type in _SAME_ELEMENTS and values else None
     outputs = []
     for name, inferred, array in zip(node.output, types, arrays, strict=True):
         if inferred is not None and array is not None:
             inferred = tensor_type(inferred.tensor_type.elem_type, array.shape)
         constant = is_constant or (array is not None and not from_inputs)
-        value = Value(next(numbers), inferred or TypeProto(), constant, array, from_inputs, is_stored)
+        value = Value(next(numbers), inferred or TypeProto(), constant, array, from_inputs, is_stored, turns)
         if value.shape is None and name in declared.types:
             # The file may tell sizes that onnx's inference leaves open, and types of operators that it does not know.
             # Where both leave one open, the inference counts: it follows from the inputs of this call.

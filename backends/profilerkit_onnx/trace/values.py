@@ -35,6 +35,8 @@ class Value:
         from_inputs: Whether these elements follow from those of the inputs that the call gives.
         is_stored: Whether its elements follow from the file alone: it is constant, or it is, or follows from, a part of
             a constant, of which each turn of a loop has another one.
+        turns: Of the number of a loop's turn, in any shape, how often the loop runs; None for other values, and where
+            that is not known.
         element: Its dtype, as a number of ``TensorProto.DataType``; 0 for what is no tensor.
         info: Shape and dtype for reports, with -1 for a size that is not known.
         shape: Its shape; None where a size is not known before the model runs.
@@ -47,6 +49,7 @@ class Value:
     array: Array | None = None
     from_inputs: bool = False
     is_stored: bool = False
+    turns: int | None = None
     element: int = field(init=False)
     info: TensorInfo = field(init=False)
     shape: Shape | None = field(init=False)

@@ -24,7 +24,7 @@ from .definitions import Definition, fill_body, find_body, find_definition
 from .folding import read_array
 from .node_outputs import Declarations, make_outputs
 from .pricing import may_be_masked, price
-from .values import MadeConstant, Origin, UnfitError, Value, Values, find_value
+from .values import MadeConstant, Origin, TurnPart, UnfitError, Value, Values, find_value
 
 __all__ = ["Handler", "Visit", "Walk"]
 
@@ -160,10 +160,21 @@ class Walk:
             self.note(visit, outputs, cost.times(visit.times), missing)
         elif node.op_type != "Constant":
             self.constants += 1
+        if node.op_type == "Gather":
+            self._mark_part(visit, outputs[0])
         for index, value in enumerate(outputs):
-            if value.is_stored:
+            if value.is_stored and value.number not in self.origins:
                 self.origins[value.number] = MadeConstant(node, index, visit.inputs, self.declared.opsets)
         return outputs
+
+    def _mark_part(self, visit: Visit, part: Value) -> None:
+        """Note that a value is stored which each turn of a loop takes by its number out of a stored one."""
+        whole, number = visit.inputs
+        axis = next((attribute.i for attribute in visit.node.attribute if attribute.name == "axis"), 0)
+        if whole is not None and whole.is_stored and whole.shape and number is not None and part.shape is not None:
+            if number.turns == whole.shape[axis] and not part.is_stored:
+                part.is_stored = True
+                self.origins[part.number] = TurnPart(whole, axis)
 
     def _walk_definition(self, visit: Visit, definition: Definition | None) -> list[Value | None] | None:
         """Go over the body by which the standard defines an operator; None if there is none that leads somewhere."""

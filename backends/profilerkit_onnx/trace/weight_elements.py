@@ -148,7 +148,8 @@ class WeightCounter:
             return value.array
         origin = self._origins.get(value.number)
         if isinstance(origin, TurnPart) and origin.whole.constant:
-            return np.asarray(arrays[origin.whole.number].take(turn, origin.axis))
+            part = np.asarray(arrays[origin.whole.number].take(turn, origin.axis))
+            return part if value.shape is None else part.reshape(value.shape)  # the dimension may stay, as one of 1
         if origin is None or isinstance(origin, TurnPart):
             raise NotOfferedError("where the elements of a weight come from is not known")
         if isinstance(origin, TensorProto):

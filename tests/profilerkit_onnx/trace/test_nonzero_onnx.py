@@ -253,6 +253,26 @@ def test_each_turn_of_a_scan_counts_with_its_own_part_of_a_weight(case: str) -> 
     assert count_macs(scan, {"x": np.ones((4, 2), F)}, {"w": stack}, ("last", "y")) == 4 * left
 
 
+@pytest.mark.parametrize(("turns", "left"), [(3, 14), (2, 2 * 12)])
+@pytest.mark.parametrize("shape", [(), (1,)])
+@pytest.mark.parametrize("axis", [0, -3])
+def test_each_turn_of_a_loop_counts_with_the_weight_that_it_looks_up(
+    turns: int, left: int, shape: tuple[int, ...], axis: int
+) -> None:
+    """Of 3 matrices of 4 x 3 the turns use 12 - 1, 12 - 9 and 0 elements; a loop that does not use all uses any."""
+    stack = np.stack([with_zeros(1, 4, 3), with_zeros(9, 4, 3), np.zeros((4, 3), F)])
+    nodes = [
+        node("Reshape", "number shape", outputs="index"),
+        node("Gather", "w index", outputs="own", axis=axis),
+        node("MatMul", "x own", outputs="out"),
+        node("Identity", "goes_on", outputs="still"),
+    ]
+    body = make_graph(nodes, ["number", "goes_on"], ["still", "out"], {"shape": np.array(shape, np.int64)})
+    loop = node("Loop", "turns -", body=body)
+    weights = {"turns": np.array(turns), "w": stack}
+    assert count_macs(loop, {"x": np.ones((1, 4), F)}, weights) == left
+
+
 def test_branches_cost_what_is_left_of_them() -> None:
     """The branch with more zeros is the cheaper one, and both ends are known."""
     sides = {
