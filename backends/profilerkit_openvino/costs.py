@@ -245,6 +245,8 @@ def recur(call: Call) -> Cost:
     cost = recurrent.layers(
         _name_kind(call), steps, weights.numel + recurrent_weights.numel, bias_elements, units, is_cell
     )
+    if call.attributes.get("clip"):  # the argument of each activation is clamped
+        cost = cost.plus(activation.clamp(steps * units * recurrent.ACTIVATIONS[_name_kind(call)]))
     if not call.has_input(inputs.peepholes):
         return cost
     return cost.plus(elementwise.scale_and_shift(steps * call.inputs[inputs.peepholes].numel))
@@ -255,8 +257,7 @@ def _name_kind(call: Call) -> str:
     family = call.type.removesuffix("Sequence").removesuffix("Cell").lower()
     functions = [str(name) for name in call.attributes["activations"]]
     kind = f"rnn_{functions[0]}" if family == "rnn" else family
-    is_usual = kind in recurrent.GATES and functions == _USUAL_FUNCTIONS.get(kind, functions)
-    if not is_usual or call.attributes.get("clip"):
+    if kind not in recurrent.GATES or functions != _USUAL_FUNCTIONS.get(kind, functions):
         raise UnknownCostError
     return kind
 

@@ -12,6 +12,8 @@ from .numbers import constants as c
 
 #: Gates of each kind, and so rows of its matrices for each hidden unit.
 GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
+#: Activations for each hidden unit, which an LSTM has of its cell state too.
+ACTIVATIONS = {"lstm": 5, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
 
 
 def gates(kind: str, cell: bool = False) -> int:

@@ -63,11 +63,11 @@ def lstm(bias: float) -> Any:
     return ops.lstm_sequence(x(2, 3, 4), *states, lengths, *parts, 5, "forward").output(0)
 
 
-def gru(lengths: Any) -> Any:
+def gru(lengths: Any, clip: float = 0.0) -> Any:
     parts = weight(1, 15, 4), weight(1, 15, 5), weight(1, 20)
     states = ops.constant(np.zeros((2, 1, 5), np.float32))
     return ops.gru_sequence(
-        x(2, 3, 4), states, lengths, *parts, 5, "forward", ["sigmoid", "tanh"], [], [], 0.0, True
+        x(2, 3, 4), states, lengths, *parts, 5, "forward", ["sigmoid", "tanh"], [], [], clip, True
     ).output(0)
 
 
@@ -135,6 +135,11 @@ CASES: dict[str, tuple[Callable[[], Any], int, int]] = {
     "lstm": (lambda: lstm(1.0), 6 * 20 * 9, 6 * (5 * 13 + 20)),
     # 3 gates, 11 operations, and four biases for each unit; one sequence of 2 steps in place of 3
     "gru": (lambda: gru(ops.constant(np.array([3, 2], np.int32))), 5 * 15 * 9, 5 * (5 * 11 + 20)),
+    "gru that clips": (
+        lambda: gru(ops.constant(np.array([3, 2], np.int32)), 3.0),
+        5 * 15 * 9,
+        5 * (5 * (11 + 3 * 2) + 20),
+    ),
     "max pool": (
         lambda: ops.max_pool(x(1, 2, 4, 4), [2, 2], [1, 1], [0, 0], [0, 0], [2, 2]).output(0),
         0,

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from profilerkit.costs import elementwise, recurrent
+from profilerkit.costs import activation, elementwise, recurrent
 
 from .registry import Cost, NodeCall, UnknownCostError, register_op_cost
 
@@ -59,14 +59,21 @@ def rnn(call: NodeCall) -> Cost:
 
 
 def _layer(call: NodeCall, kind: str, units: int) -> Cost:
-    """Return the cost of a layer with so many units a direction; its activations must be the usual ones."""
+    """Return the cost of a layer with so many units a direction; its activations must be the usual ones.
+
+    With ``clip`` the argument of each activation is clamped.
+    """
     weights, states = call.inputs[1], call.inputs[2]
     directions = states[0]
     chosen: Any = call.attribute("activations")
     if chosen is not None and kind in _USUAL and list(map(str, chosen)) != [*_USUAL[kind]] * directions:
         raise UnknownCostError
     biases = call.inputs[3].numel if call.has_input(3) else 0
-    return recurrent.layers(kind, _positions(call), weights.numel + states.numel, biases, directions * units)
+    positions = _positions(call)
+    cost = recurrent.layers(kind, positions, weights.numel + states.numel, biases, directions * units)
+    if not call.attribute("clip", 0):
+        return cost
+    return cost.plus(activation.clamp(positions * directions * units * recurrent.ACTIVATIONS[kind]))
 
 
 def _positions(call: NodeCall) -> int:

@@ -106,6 +106,10 @@ CASES: list[tuple[str, list[Any], dict[str, Any], int, int]] = [
         10 * (4 * 13 + 12 * 2),
     ),
     ("GRU", [ones(5, 2, 3), ones(1, 12, 3), ones(1, 12, 4)], {"hidden_size": 4}, 10 * 12 * 7, 10 * 4 * 11),
+    # With a clip two comparisons for each argument of an activation.
+    ("LSTM", [ones(5, 2, 3), ones(1, 16, 3), ones(1, 16, 4)], {"hidden_size": 4, "clip": 3.0}, 1120, 40 * (13 + 5 * 2)),
+    ("GRU", [ones(5, 2, 3), ones(1, 12, 3), ones(1, 12, 4)], {"hidden_size": 4, "clip": 3.0}, 840, 40 * (11 + 3 * 2)),
+    ("RNN", [ones(5, 2, 3), ones(1, 4, 3), ones(1, 4, 4)], {"hidden_size": 4, "clip": 3.0}, 280, 40 * (2 + 2)),
     ("RNN", [ones(5, 2, 3), ones(1, 4, 3), ones(1, 4, 4)], {"hidden_size": 4}, 10 * 4 * 7, 10 * 4 * 2),
     # attention: 2 samples, 3 heads, 4 queries, 5 keys, widths 6 and 7: 120 scores, scaled, softmax of five
     ("Attention", [ones(2, 3, 4, 6), ones(2, 3, 5, 6), ones(2, 3, 5, 7)], {}, 120 * 13, 120 * 6),
