@@ -10,14 +10,21 @@ import numpy as np
 __all__ = ["dtype_name", "is_made_of_constants", "list_inner", "read_constant", "read_consumers"]
 
 #: Our names of element types, by OpenVINO's, where no rule leads from one to the other.
-_NAMES = {"bf16": "bfloat16", "boolean": "bool", "dynamic": "", "nf4": "float4_nf4", "undefined": ""}
+_NAMES = {
+    "bf16": "bfloat16",
+    "boolean": "bool",
+    "dynamic": "",
+    "f8e4m3": "float8_e4m3fn",  # its largest number is 448, that of float8_e4m3 is 240
+    "nf4": "float4_nf4",
+    "undefined": "",
+}
 _KINDS = {"f": "float", "i": "int", "u": "uint"}
 #: Operators that make another value in each run, though constants are all that they read.
 _CHANGING = ("Multinomial", "RandomUniform", "ReadValue")
 
 
 def dtype_name(element: Any) -> str:
-    """Return the name of an element type as numpy has it: "float32" of "f32", "float8_e4m3" of "f8e4m3"."""
+    """Return the name of an element type as numpy has it: "float32" of "f32", "float8_e5m2" of "f8e5m2"."""
     name = str(element.get_type_name())
     if name in _NAMES:
         return _NAMES[name]

@@ -57,6 +57,7 @@ def test_a_run_returns_what_the_model_does() -> None:
         ("float32", "f32"),
         ("bfloat16", "bf16"),
         ("float8_e5m2", "f8e5m2"),
+        ("float8_e4m3fn", "f8e4m3"),
         ("int4", "i4"),
         ("uint4", "u4"),
         ("uint2", "u2"),
