@@ -56,6 +56,20 @@ IMAGES = ModelInputs(np.ones((2, CHANNELS, 8, 8), F))
 CONVOLUTION = 2 * CHANNELS * 64 * CHANNELS * 9
 
 
+def test_what_the_exporter_tells_of_weights_is_still_there_in_the_graph_as_run() -> None:
+    """Three are scaled by a parameter that it has given dimensions, and shifted by a buffer."""
+    scale = helper.make_node("Mul", ["x", "val_2"], ["h"], name="scale")
+    call = "%norm : call_function[target=torch.ops.aten.group_norm.default](args = (%x, 1, %p_g))"
+    scale.metadata_props.add(key="pkg.torch.onnx.fx_node", value=call)
+    shift = helper.make_node("Add", ["h", "table"], ["y"], name="shift")
+    weights = {"val_2": np.full((1, 3), 2, F), "table": np.full(3, 5, F)}
+    model = make_model([scale, shift], {"x": np.ones((2, 3), F)}, weights, opset=20)
+    signature = "p_g: PARAMETER target='g'\nb_table: BUFFER target='table'"
+    model.graph.metadata_props.add(key="pkg.torch.export.ExportedProgram.graph_signature", value=signature)
+    assert BACKEND.trace(model, None).total_params == 3
+    assert BACKEND.trace(optimize(model), None).total_params == 3
+
+
 # Origins ----------------------------------------------------------------------------------------------------------
 
 

@@ -42,9 +42,12 @@ def read_layers(node: NodeProto) -> NodeLayers:
     return NodeLayers(_read_list(texts.get(_PATHS, "")), types)
 
 
-def write_layers(node: NodeProto, layers: NodeLayers) -> None:
-    """Write the layers around a node; all other metadata of it is deleted."""
+def write_layers(node: NodeProto, layers: NodeLayers, origin: NodeProto | None) -> None:
+    """Write the layers around a node, and the further metadata of the node that it comes from."""
     del node.metadata_props[:]
+    for entry in () if origin is None else origin.metadata_props:
+        if entry.key not in (_PATHS, _CLASSES):
+            node.metadata_props.add(key=entry.key, value=entry.value)
     node.metadata_props.add(key=_PATHS, value=repr([*layers.paths, node.name]))
     node.metadata_props.add(key=_CLASSES, value=repr([*layers.types, node.op_type]))
 

@@ -59,8 +59,12 @@ def optimize(model: Any, level: str = "all", device: DeviceLike = None) -> Model
     for node, origin in zip(rewritten.graph.graph.node, rewritten.origins, strict=True):
         index = main_node(origin)
         paths = [""] if index is None else [scope.path for scope in scopes.chains[index]]
-        write_layers(node, NodeLayers(paths, [scopes.types[path] for path in paths]))
-    rewritten.graph.graph.name = written.graph.name
+        layers = NodeLayers(paths, [scopes.types[path] for path in paths])
+        write_layers(node, layers, None if index is None else written.graph.node[index])
+    graph = rewritten.graph.graph
+    graph.name = written.graph.name
+    del graph.metadata_props[:]
+    graph.metadata_props.extend(written.graph.metadata_props)  # what the exporter tells of the weights
     return rewritten.graph
 
 
