@@ -56,12 +56,10 @@ def live_bytes(
     alive, totals = sum(input_sizes.values()), []
     ending: list[set[int]] = [set() for _ in steps]  # for each step, the buffers that are freed after it
     for index, step in enumerate(steps):
-        reusable = buffers.measure(step.reuses, index)
         for value, size in step.makes:
             if value in step.aliases:
                 continue
-            fitting = (buffer for buffer, extent in reusable if extent == size and buffer in ending[index])
-            reused = next(fitting, None)
+            reused = buffers.find_reusable(step.reuses, size, ending[index], index)
             if reused is None:
                 alive += size
             else:
@@ -71,7 +69,8 @@ def live_bytes(
             if last < len(steps):
                 ending[last].add(value)
         totals.append(alive + step.scratch)
-        alive -= sum(buffers.size[buffer] for buffer in ending[index])
+        for buffer in ending[index]:
+            alive -= buffers.size[buffer]
     return tuple(totals)
 
 
@@ -85,7 +84,7 @@ class _Buffers:
         kept: frozenset[int],
         spans: Sequence[_Span | None],
     ) -> None:
-        self._of: dict[int, int] = {value: value for value in input_sizes}
+        self._of: dict[int, int] = dict(zip(input_sizes, input_sizes, strict=True))
         self.size: dict[int, int] = dict(input_sizes)
         self.last: dict[int, int] = dict.fromkeys(input_sizes, len(steps))
         #: Bytes of each value: fewer than its buffer's for a slice.
@@ -110,9 +109,13 @@ class _Buffers:
                     created[value] = index
                     self.last[value] = len(steps) if value in kept else index
 
-    def measure(self, values: Iterable[int], index: int) -> list[tuple[int, int]]:
-        """Return the buffer of each of the values that step ``index`` needs, with the bytes of the value in it."""
-        return [(self._buffer(value, index), self._extent[value]) for value in values]
+    def find_reusable(self, values: Iterable[int], size: int, ending: set[int], index: int) -> int | None:
+        """Return the buffer of the first of some values that has a size and ends with step ``index``; None for none."""
+        for value in values:
+            buffer = self._buffer(value, index)
+            if self._extent[value] == size and buffer in ending:
+                return buffer
+        return None
 
     def _buffer(self, value: int, index: int) -> int:
         buffer = self._of.get(value)

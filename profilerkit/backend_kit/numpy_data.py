@@ -96,12 +96,12 @@ def bind_inputs(declared: Sequence[Declared], inputs: ModelInputs) -> dict[str, 
     positional = list(ModelInputs(*inputs.own_call().args).leaves())
     _require_declared(names, positional, inputs.kwargs)
     tensors = {**dict(zip(names, positional, strict=False)), **inputs.kwargs}
-    missing = [value for value in declared if value.name not in tensors]
-    if missing:
-        raise InputError(
-            f"the input {missing[0].name!r} is missing; the model declares the inputs: {', '.join(map(repr, names))}"
-            f"{_suspect_constant(missing[0], declared)}"
-        )
+    for value in declared:
+        if value.name not in tensors:
+            raise InputError(
+                f"the input {value.name!r} is missing; the model declares the inputs: {', '.join(map(repr, names))}"
+                f"{_suspect_constant(value, declared)}"
+            )
     bound = {}
     for value in declared:
         tensor = as_tensor(tensors[value.name])

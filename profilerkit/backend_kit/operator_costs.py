@@ -161,9 +161,10 @@ class OperatorCosts:
         @self.register_all(*types)
         def formula(call: OperatorCall) -> Cost:
             """One operation for each output element; none if an operand is known to be the neutral element."""
-            if not call.has_floats or any(call.is_constant(operand, neutral) for operand in operands):
-                return Cost(0, 0)
-            return function(call.outputs[0].numel)
+            for operand in operands:
+                if call.is_constant(operand, neutral):
+                    return Cost(0, 0)
+            return function(call.outputs[0].numel) if call.has_floats else Cost(0, 0)
 
     def is_known(self, op: str) -> bool:
         """Return whether an operator is registered."""

@@ -14,7 +14,7 @@ from operator import attrgetter
 from typing import NamedTuple, Protocol
 
 from ..trace.layer_paths import count_depth
-from ..trace.records import LayerCall, LayerRecord, TensorInfo, WeightRecord, distinct
+from ..trace.records import LayerCall, LayerRecord, TensorInfo, WeightRecord
 
 __all__ = [
     "ROOT",
@@ -106,8 +106,8 @@ def layer_records(
 
 def count_weight_bytes(layers: Iterable[LayerRecord]) -> int:
     """Return the bytes of all parameters and buffers; of those that several layers use once."""
-    weights = (weight for layer in layers for weight in (*layer.parameters, *layer.buffers))
-    return sum(weight.bytes for weight in distinct(weights))
+    sizes = {weight.identity: weight.bytes for layer in layers for weight in (*layer.parameters, *layer.buffers)}
+    return sum(sizes.values())
 
 
 def layer_calls(

@@ -142,6 +142,7 @@ def describe_fault(cost: object) -> str:
     """
     if not isinstance(cost, Cost):
         return f"returned {cost!r}, which is no Cost"
-    if all(hasattr(number, "__index__") and number >= 0 for number in cost):
-        return ""
-    return f"returned {cost!r}, which is no Cost of whole numbers that are 0 or more"
+    for number in cost:
+        if not hasattr(number, "__index__") or number < 0:
+            return f"returned {cost!r}, which is no Cost of whole numbers that are 0 or more"
+    return ""

@@ -46,10 +46,12 @@ class Numbers(Enum):
 
         One that makes complex numbers of real ones is no operator on complex numbers.
         """
-        names = tuple(arguments)
-        if any(name.startswith("complex") for name in names):
-            return cls.COMPLEX
-        return cls.REAL if any(map(is_float, (*names, *results))) else cls.INTEGER
+        reads_floats = False
+        for name in arguments:
+            if name.startswith("complex"):
+                return cls.COMPLEX
+            reads_floats = reads_floats or is_float(name)
+        return cls.REAL if reads_floats or any(map(is_float, results)) else cls.INTEGER
 
 
 #: Formulas name four constants beside those of the convention, which complex numbers have a value of their own for. Of

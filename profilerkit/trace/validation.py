@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -53,9 +53,11 @@ def _find_faults(trace: ModelTrace) -> Iterator[_Fault]:
     yield from _check_failure(trace)
     layers = {layer.path: layer for layer in trace.layers}
     yield from _check_paths(trace.layers, layers)
-    yield from _check_weights(trace.layers)
-    yield from _check_calls(trace.layers, layers)
-    yield from _check_operators(trace.operators, layers)
+    for layer in trace.layers:
+        yield from _check_weights(layer)
+        yield from _check_calls(layer, layers)
+    for index, op in enumerate(trace.operators):
+        yield from _check_operator(op, index, layers)
     yield from _check_memory(trace.memory, trace.operators)
     if trace.operator_macs is not None and not _is_count(trace.operator_macs):
         yield _Fault("", f"operator_macs is {shown(trace.operator_macs)}: give a whole number from 0, or None")
@@ -67,6 +69,12 @@ def _find_faults(trace: ModelTrace) -> Iterator[_Fault]:
                 yield _Fault("", f"{field} has {shown(number)} calls of {name}: give how many there are, from 1")
 
 
+def _check_kinds(field: str, records: Sequence[Any], kind: type) -> Iterator[_Fault]:
+    for index, record in enumerate(records):
+        if not isinstance(record, kind):
+            yield _Fault("", f"{field} has {shown(record)} at index {index}, which is no {kind.__name__}")
+
+
 def _check_failure(trace: ModelTrace) -> Iterator[_Fault]:
     if trace.failure is None:
         return
@@ -74,32 +82,6 @@ def _check_failure(trace: ModelTrace) -> Iterator[_Fault]:
         yield _Fault("", f"failure is {shown(trace.failure)}: give the exception, or None")
     if trace.operators:
         yield _Fault("", f"there are a failure and {len(trace.operators)} operators: a pass that failed has none")
-
-
-def _check_kinds(field: str, records: Sequence[Any], kind: type) -> Iterator[_Fault]:
-    for index, record in enumerate(records):
-        if not isinstance(record, kind):
-            yield _Fault("", f"{field} has {shown(record)} at index {index}, which is no {kind.__name__}")
-
-
-def _is_count(number: Any) -> bool:
-    """Say whether something is a whole number from 0, Python's own or another library's."""
-    return hasattr(number, "__index__") and bool(number >= 0)
-
-
-def _are_counts(numbers: Collection[Any]) -> bool:
-    """Say whether all of some numbers are counts of Python's own, as nearly all are: a trace has very many of them."""
-    return not numbers or (set(map(type, numbers)) == {int} and min(numbers) >= 0)
-
-
-def _check_counts(path: str, names: Iterable[str], numbers: Iterable[Any], where: str) -> Iterator[_Fault]:
-    """Yield a fault for each number that is no count; each has its name, and ``where`` says of what they are."""
-    for name, number in zip(names, numbers, strict=True):
-        if not _is_count(number):
-            yield _Fault(path, f"{name} {where} is {shown(number)}: give a whole number from 0")
-
-
-# Layers -------------------------------------------------------------------------------------------------------------
 
 
 def _check_paths(layers: Sequence[LayerRecord], by_path: Mapping[str, LayerRecord]) -> Iterator[_Fault]:
@@ -117,64 +99,69 @@ def _check_paths(layers: Sequence[LayerRecord], by_path: Mapping[str, LayerRecor
             yield _Fault(path, f"depth is {shown(layer.depth)}: that of this path is {count_depth(path)}")
 
 
-def _check_weights(layers: Sequence[LayerRecord]) -> Iterator[_Fault]:
-    weights = [(layer.path, weight) for layer in layers for weight in (*layer.parameters, *layer.buffers)]
-    for path, weight in weights:
+def _check_weights(layer: LayerRecord) -> Iterator[_Fault]:
+    for weight in (*layer.parameters, *layer.buffers):
         if not isinstance(weight, WeightRecord):
-            yield _Fault(path, f"the weights have {shown(weight)}, which is no WeightRecord")
-    if not _are_counts([number for _, weight in weights for number in (weight.count, weight.bytes)]):
-        for path, weight in weights:
-            numbers = weight.count, weight.bytes
-            yield from _check_counts(path, ("count", "bytes"), numbers, f"of the weight {weight.name!r}")
+            yield _Fault(layer.path, f"the weights have {shown(weight)}, which is no WeightRecord")
+        elif not _are_counts((weight.count, weight.bytes)):
+            counts = {"count": weight.count, "bytes": weight.bytes}
+            yield from _check_counts(layer.path, counts, f"of the weight {weight.name!r}")
 
 
-def _check_calls(layers: Sequence[LayerRecord], by_path: Mapping[str, LayerRecord]) -> Iterator[_Fault]:
-    for layer in layers:
-        for call in layer.calls:
-            if not isinstance(call, LayerCall):
-                yield _Fault(layer.path, f"the calls have {shown(call)}, which is no LayerCall")
-            elif call.caller is not None:
-                path, index = call.caller
-                made = len(by_path[path].calls) if path in by_path else 0
-                if not 0 <= index < made:
-                    yield _Fault(
-                        layer.path, f"the caller of a call is call {index} of {path!r}, which was called {made} times"
-                    )
+def _check_calls(layer: LayerRecord, by_path: Mapping[str, LayerRecord]) -> Iterator[_Fault]:
+    for call in layer.calls:
+        if not isinstance(call, LayerCall):
+            yield _Fault(layer.path, f"the calls have {shown(call)}, which is no LayerCall")
+        elif call.caller is not None:
+            path, index = call.caller
+            made = len(by_path[path].calls) if path in by_path else 0
+            if not 0 <= index < made:
+                caller = f"call {index} of {path!r}, which was called {made} times"
+                yield _Fault(layer.path, f"the caller of a call is {caller}")
 
 
-# Operators ----------------------------------------------------------------------------------------------------------
-
-
-def _check_operators(operators: Sequence[OpRecord], paths: Collection[str]) -> Iterator[_Fault]:
-    are_counts = _are_counts([number for op in operators for number in _read_counts(op)])
-    for index, op in enumerate(operators):
-        if op.layer not in paths:
-            yield _Fault(
-                op.layer, f"the operator {op.operator} runs in this path, which is no layer: every operator is in one"
-            )
-        if not are_counts:
-            yield from _check_counts(op.layer, _COUNTS, _read_counts(op), f"of the operator {op.operator}")
-        if not _is_count(op.call + 1):
-            yield _Fault(op.layer, f"call of the operator {op.operator} is {op.call}: give an index, or -1")
-        if op.phase not in _PHASES:
-            phase = f"phase of the operator {op.operator} is {shown(op.phase)}"
-            yield _Fault(op.layer, f"{phase}: give 'forward' or 'backward'")
-        if not all(type(read) is int and -1 <= read < index for read in op.reads):
-            allowed = f"give places of operators before it (it is at {index}), or -1 for an input"
-            yield _Fault(op.layer, f"reads of the operator {op.operator} is {shown(op.reads)}: {allowed}")
-
-
-# Memory -------------------------------------------------------------------------------------------------------------
+def _check_operator(op: OpRecord, index: int, paths: Collection[str]) -> Iterator[_Fault]:
+    if op.layer not in paths:
+        rule = f"the operator {op.operator} runs in this path, which is no layer: every operator is in one"
+        yield _Fault(op.layer, rule)
+    counts = _read_counts(op)
+    if not _are_counts(counts):
+        yield from _check_counts(op.layer, dict(zip(_COUNTS, counts, strict=True)), f"of the operator {op.operator}")
+    if not _is_count(op.call + 1):
+        yield _Fault(op.layer, f"call of the operator {op.operator} is {op.call}: give an index, or -1")
+    if op.phase not in _PHASES:
+        phase = f"phase of the operator {op.operator} is {shown(op.phase)}"
+        yield _Fault(op.layer, f"{phase}: give 'forward' or 'backward'")
+    if not all(type(read) is int and -1 <= read < index for read in op.reads):
+        allowed = f"give places of operators before it (it is at {index}), or -1 for an input"
+        yield _Fault(op.layer, f"reads of the operator {op.operator} is {shown(op.reads)}: {allowed}")
 
 
 def _check_memory(memory: MemoryTimeline, operators: Sequence[OpRecord]) -> Iterator[_Fault]:
     if len(memory.live_bytes) != len(operators):
         count = len(memory.live_bytes)
         yield _Fault("", f"live_bytes has {count} values for {len(operators)} operators: give one for each")
-    names = ["weight_bytes", "input_bytes", *(f"parts[{name!r}]" for name in memory.parts)]
-    yield from _check_counts(
-        "", names, [memory.weight_bytes, memory.input_bytes, *memory.parts.values()], "of the memory"
-    )
+    sizes = {"weight_bytes": memory.weight_bytes, "input_bytes": memory.input_bytes}
+    for name, size in memory.parts.items():
+        sizes[f"parts[{name!r}]"] = size
+    yield from _check_counts("", sizes, "of the memory")
     if not _are_counts(memory.live_bytes):
         for size, op in zip(memory.live_bytes, operators, strict=True):
-            yield from _check_counts(op.layer, ["live_bytes"], [size], f"after the operator {op.operator}")
+            yield from _check_counts(op.layer, {"live_bytes": size}, f"after the operator {op.operator}")
+
+
+def _check_counts(path: str, numbers: Mapping[str, Any], where: str) -> Iterator[_Fault]:
+    """Yield a fault for each number that is no count; each has its name, and ``where`` says of what they are."""
+    for name, number in numbers.items():
+        if not _is_count(number):
+            yield _Fault(path, f"{name} {where} is {shown(number)}: give a whole number from 0")
+
+
+def _is_count(number: Any) -> bool:
+    """Say whether something is a whole number from 0, Python's own or another library's."""
+    return hasattr(number, "__index__") and bool(number >= 0)
+
+
+def _are_counts(numbers: Collection[Any]) -> bool:
+    """Say whether all of some numbers are counts of Python's own, as nearly all are: a trace has very many of them."""
+    return not numbers or (set(map(type, numbers)) == {int} and min(numbers) >= 0)

@@ -18,7 +18,8 @@ __all__ = ["count_samples", "list_declared", "name_sizes"]
 def list_declared(model: ModelProto) -> list[Declared]:
     """Return the inputs that a call has to give: those of the graph that have no initializer as a default value."""
     with_default = {tensor.name for tensor in model.graph.initializer}
-    with_default.update(tensor.values.name for tensor in model.graph.sparse_initializer)
+    for sparse in model.graph.sparse_initializer:
+        with_default.add(sparse.values.name)
     declared = []
     for value in model.graph.input:
         if value.name not in with_default:

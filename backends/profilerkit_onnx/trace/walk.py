@@ -160,7 +160,7 @@ class Walk:
             self.note(visit, outputs, cost.times(visit.times), missing)
         elif node.op_type != "Constant":
             self.constants += 1
-        if node.op_type == "Gather":
+        if visit.operator == "Gather":
             self._mark_part(visit, outputs[0])
         for index, value in enumerate(outputs):
             if value.is_stored and value.number not in self.origins:
@@ -170,11 +170,12 @@ class Walk:
     def _mark_part(self, visit: Visit, part: Value) -> None:
         """Note that a value is stored which each turn of a loop takes by its number out of a stored one."""
         whole, number = visit.inputs
+        if whole is None or number is None or number.turns is None or part.is_stored or part.shape is None:
+            return
         axis = next((attribute.i for attribute in visit.node.attribute if attribute.name == "axis"), 0)
-        if whole is not None and whole.is_stored and whole.shape and number is not None and part.shape is not None:
-            if number.turns == whole.shape[axis] and not part.is_stored:
-                part.is_stored = True
-                self.origins[part.number] = TurnPart(whole, axis)
+        if whole.is_stored and whole.shape and whole.shape[axis] == number.turns:
+            part.is_stored = True
+            self.origins[part.number] = TurnPart(whole, axis)
 
     def _walk_definition(self, visit: Visit, definition: Definition | None) -> list[Value | None] | None:
         """Go over the body by which the standard defines an operator; None if there is none that leads somewhere."""
