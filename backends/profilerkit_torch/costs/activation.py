@@ -8,7 +8,7 @@ from typing import Any
 
 from profilerkit.costs import activation
 
-from .registry import Cost, Shape, register_existing, register_op_cost, register_op_costs
+from .registry import Cost, Shape, register_op_cost, register_op_costs, register_per_element
 from .sparse import count_stored
 
 #: The formula for each element of the output, by operator.
@@ -46,26 +46,8 @@ _BY_INPUT: dict[str, Callable[[int], Cost]] = {
 }
 
 
-def _register_by_output(name: str, formula: Callable[[int], Cost]) -> None:
-    def cost(x: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
-        """Return the cost for each element of the output."""
-        return formula(out.numel)
-
-    register_existing(cost, name, f"{name}_")
-
-
-def _register_by_input(name: str, formula: Callable[[int], Cost]) -> None:
-    def cost(x: Shape, *_: Any, out: Any, **__: Any) -> Cost:
-        """Return the cost for each element of the input."""
-        return formula(x.numel)
-
-    register_existing(cost, name, f"{name}_")
-
-
-for _name, _formula in _BY_OUTPUT.items():
-    _register_by_output(_name, _formula)
-for _name, _formula in _BY_INPUT.items():
-    _register_by_input(_name, _formula)
+register_per_element(_BY_OUTPUT, argument=None)
+register_per_element(_BY_INPUT)
 
 
 @register_op_costs("aten::logit", "aten::logit_")
@@ -124,15 +106,7 @@ _GRADIENTS: dict[str, Callable[[int], Cost]] = {
 }
 
 
-def _register_gradient(name: str, formula: Callable[[int], Cost]) -> None:
-    @register_op_cost(f"aten::{name}")
-    def gradient(dy: Shape, *_: Any, out: Any, **__: Any) -> Cost:
-        """Return the cost of the derivative for each element."""
-        return formula(dy.numel)
-
-
-for _name, _formula in _GRADIENTS.items():
-    _register_gradient(_name, _formula)
+register_per_element(_GRADIENTS)
 
 
 @register_op_cost("aten::gelu_backward")

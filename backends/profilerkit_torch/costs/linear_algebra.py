@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from profilerkit.costs import linear_algebra
@@ -13,28 +15,40 @@ def _batch(matrices: Shape) -> int:
     return Shape(matrices[:-2]).numel
 
 
-@register_op_costs("aten::linalg_cholesky_ex", "aten::cholesky", "aten::linalg_ldl_factor_ex")
-def cholesky(x: Shape, *_: Any, out: Any, **__: Any) -> Cost:
-    """Return the cost of a decomposition, of the symmetric indefinite as well."""
-    return linear_algebra.cholesky(_batch(x), x[-1])
+#: The formula of what is done to each square matrix of a batch, by operators.
+_BY_SQUARE: dict[str, Callable[[int, int], Cost]] = {
+    "aten::linalg_cholesky_ex aten::cholesky aten::linalg_ldl_factor_ex": linear_algebra.cholesky,
+    "aten::linalg_inv_ex": linear_algebra.inverse,
+    "aten::cholesky_inverse": linear_algebra.cholesky_inverse,
+    "aten::linalg_eig": linear_algebra.eigenvalues,
+    "aten::linalg_eigvals aten::_linalg_eigvals": partial(linear_algebra.eigenvalues, vectors=False),
+    "aten::linalg_matrix_exp": linear_algebra.matrix_exponential,
+}
+#: The same of matrices of any size; a determinant is the product of the diagonal of a decomposition.
+_BY_SIZES: dict[str, Callable[[int, int, int], Cost]] = {
+    "aten::linalg_lu_factor_ex aten::linalg_lu aten::_linalg_det aten::_linalg_slogdet": linear_algebra.lu,
+    "aten::geqrf": linear_algebra.householder,
+}
 
 
-@register_op_costs("aten::linalg_lu_factor_ex", "aten::linalg_lu", "aten::_linalg_det", "aten::_linalg_slogdet")
-def lu(x: Shape, *_: Any, out: Any, **__: Any) -> Cost:
-    """Return the cost of a decomposition; a determinant is the product of its diagonal."""
-    return linear_algebra.lu(_batch(x), x[-2], x[-1])
+def _register_by_square(names: str, formula: Callable[[int, int], Cost]) -> None:
+    @register_op_costs(names)
+    def cost(x: Shape, *_: Any, out: Any, **__: Any) -> Cost:
+        """Return the cost for each matrix."""
+        return formula(_batch(x), x[-1])
 
 
-@register_op_cost("aten::linalg_inv_ex")
-def inverse(x: Shape, *_: Any, out: Any, **__: Any) -> Cost:
-    """Return the cost of an inverse."""
-    return linear_algebra.inverse(_batch(x), x[-1])
+def _register_by_sizes(names: str, formula: Callable[[int, int, int], Cost]) -> None:
+    @register_op_costs(names)
+    def cost(x: Shape, *_: Any, out: Any, **__: Any) -> Cost:
+        """Return the cost for each matrix."""
+        return formula(_batch(x), x[-2], x[-1])
 
 
-@register_op_cost("aten::cholesky_inverse")
-def cholesky_inverse(x: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
-    """Return the cost of an inverse from the triangle."""
-    return linear_algebra.cholesky_inverse(_batch(x), x[-1])
+for _names, _square in _BY_SQUARE.items():
+    _register_by_square(_names, _square)
+for _names, _sized in _BY_SIZES.items():
+    _register_by_sizes(_names, _sized)
 
 
 # What is solved: one matrix may be that of several right-hand sides, also of a batch of them --------------------------
@@ -96,12 +110,6 @@ def qr(x: Shape, mode: str = "reduced", *, out: Any) -> Cost:
     return linear_algebra.qr(_batch(x), x[-2], x[-1], mode)
 
 
-@register_op_cost("aten::geqrf")
-def geqrf(x: Shape, *, out: Any, **_: Any) -> Cost:
-    """Return the cost of the reflections."""
-    return linear_algebra.householder(_batch(x), x[-2], x[-1])
-
-
 @register_op_cost("aten::linalg_householder_product")
 def householder_product(x: Shape, scales: Shape, *, out: Shape) -> Cost:
     """Return the cost of the product of reflections."""
@@ -147,28 +155,10 @@ def symmetric_eigenvalues(x: Shape, *_: Any, out: Any, **__: Any) -> Cost:
     return symmetric_eigen(x, compute_v=False, out=out)
 
 
-@register_op_cost("aten::linalg_eig")
-def eigen(x: Shape, *, out: Any, **_: Any) -> Cost:
-    """Return the cost of values and vectors."""
-    return linear_algebra.eigenvalues(_batch(x), x[-1])
-
-
-@register_op_costs("aten::linalg_eigvals", "aten::_linalg_eigvals")
-def eigenvalues(x: Shape, *, out: Any) -> Cost:
-    """Return the cost of the values alone."""
-    return linear_algebra.eigenvalues(_batch(x), x[-1], vectors=False)
-
-
 @register_op_costs("aten::linalg_pinv.atol_rtol_tensor", "aten::linalg_pinv.atol_rtol_tensor_out")
 def pseudo_inverse(x: Shape, *_: Any, hermitian: bool = False, out: Shape, **__: Any) -> Cost:
     """Return the cost of the decomposition, and of the product."""
     return linear_algebra.pseudo_inverse(_batch(x), x[-2], x[-1], bool(hermitian))
-
-
-@register_op_cost("aten::linalg_matrix_exp")
-def matrix_exponential(x: Shape, *, out: Shape) -> Cost:
-    """Return the cost of the approximation."""
-    return linear_algebra.matrix_exponential(_batch(x), x[-1])
 
 
 # what is unpacked was computed before

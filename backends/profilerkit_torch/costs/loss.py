@@ -6,7 +6,7 @@ from typing import Any
 
 from profilerkit.costs import PerElement, loss
 
-from .registry import Cost, Shape, register_by_name, register_op_cost, register_op_costs
+from .registry import Cost, Shape, register_by_name, register_op_cost, register_op_costs, register_per_element
 
 
 def _register(name: str, formula: PerElement[[bool]]) -> None:
@@ -63,13 +63,6 @@ def ctc_loss(log_probs: Shape, targets: Shape, *_: Any, out: Any, **__: Any) -> 
     return loss.connectionist_temporal(log_probs[0], 2 * targets.numel + batch)
 
 
-def _register_gradient(name: str, formula: PerElement[[]]) -> None:
-    @register_op_cost(f"aten::{name}")
-    def gradient(dy: Shape, x: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
-        """Return the cost for each element of the input."""
-        return formula(x.numel)
-
-
 #: The formula of the gradient for each element of the input, by operator.
 _GRADIENTS: dict[str, PerElement[[]]] = {
     "mse_loss_backward": loss.mean_squared_error_gradient,
@@ -77,8 +70,7 @@ _GRADIENTS: dict[str, PerElement[[]]] = {
     "huber_loss_backward": loss.huber_gradient,
     "soft_margin_loss_backward": loss.soft_margin_gradient,
 }
-for _name, _gradient in _GRADIENTS.items():
-    _register_gradient(_name, _gradient)
+register_per_element(_GRADIENTS, argument=1)
 
 
 @register_op_cost("aten::binary_cross_entropy_backward")

@@ -15,7 +15,7 @@ from profilerkit.costs import matmul, quantization, recurrent
 
 from ..compat.modes import disable_dispatch_modes
 from .convolution import cost_of_convolution
-from .registry import UNCOUNTED, Cost, Formula, Shape, register_free, register_op_cost, register_op_costs
+from .registry import UNCOUNTED, Cost, Shape, register_by_name, register_free, register_op_cost, register_op_costs
 from .shapes import count_elements
 
 __all__ = []
@@ -177,28 +177,18 @@ def linear_on_floats(x: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
 # Recurrent layers and cells whose weights are packed ------------------------------------------------------------------
 
 
-def _make_cell_formula(kind: str) -> Formula:
-    def formula(x: Shape, hx: Any, input_weight: Any, hidden_weight: Any, *biases: Shape, out: Any) -> Cost:
+def _register_cell(kind: str) -> None:
+    @register_op_cost(f"quantized::quantized_{kind}_cell_dynamic")
+    def cell(x: Shape, hx: Any, input_weight: Any, hidden_weight: Any, *biases: Shape, out: Any) -> Cost:
         """One step: both products with their biases, and the gates."""
         return _count_cell(kind, input_weight, hidden_weight, Shape(x[:-1]).numel, is_step=True)
 
-    return formula
 
-
-def _make_padded_formula(kind: str) -> Formula:
-    def formula(x: Shape, hx: Any, cells: Any, *_: Any, out: Any, **__: Any) -> Cost:
-        """Steps and samples are the leading dimensions; all layers and directions."""
-        return _count_cells(kind, cells, Shape(x[:-1]).numel)
-
-    return formula
-
-
-def _make_sequence_formula(kind: str) -> Formula:
-    def formula(x: Shape, sizes: Any, hx: Any, cells: Any, *_: Any, out: Any, **__: Any) -> Cost:
-        """A packed sequence has one row for each step of each sample."""
-        return _count_cells(kind, cells, x[0])
-
-    return formula
+def _register_layers(kind: str) -> None:
+    @register_by_name(f"aten::quantized_{kind}.input", f"aten::quantized_{kind}.data")
+    def layers(*, x: Shape, params: Sequence[Any], out: Any, **_: Any) -> Cost:
+        """All layers and directions; the rows of the input are steps of samples, padded or packed."""
+        return _count_cells(kind, params, Shape(x[:-1]).numel)
 
 
 def _count_cells(kind: str, cells: Sequence[Any], positions: int) -> Cost:
@@ -219,10 +209,9 @@ def _count_cell(kind: str, input_weight: Any, hidden_weight: Any, positions: int
 
 
 for _kind in recurrent.GATES:
-    register_op_cost(f"quantized::quantized_{_kind}_cell_dynamic", _make_cell_formula(_kind))
+    _register_cell(_kind)
 for _kind in ("lstm", "gru"):
-    register_op_cost(f"aten::quantized_{_kind}.input", _make_padded_formula(_kind))
-    register_op_cost(f"aten::quantized_{_kind}.data", _make_sequence_formula(_kind))
+    _register_layers(_kind)
 
 
 # Work on integers alone -----------------------------------------------------------------------------------------------

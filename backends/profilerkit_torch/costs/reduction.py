@@ -8,7 +8,7 @@ from typing import Any
 
 from profilerkit.costs import constants, reduction
 
-from .registry import UNCOUNTED, Cost, Shape, register_existing, register_op_cost, register_op_costs
+from .registry import UNCOUNTED, Cost, Shape, register_op_cost, register_op_costs, register_per_element
 
 #: The formula for each element of the input, by operator; an in-place variant has the same.
 _BY_INPUT: dict[str, Callable[[int], Cost]] = {
@@ -38,16 +38,7 @@ _BY_INPUT: dict[str, Callable[[int], Cost]] = {
 }
 
 
-def _register(name: str, formula: Callable[[int], Cost]) -> None:
-    def cost(x: Shape, *_: Any, out: Any, **__: Any) -> Cost:
-        """Return the cost for each input element."""
-        return formula(x.numel)
-
-    register_existing(cost, name, f"{name}_")
-
-
-for _name, _formula in _BY_INPUT.items():
-    _register(_name, _formula)
+register_per_element(_BY_INPUT)
 
 
 @register_op_cost("prims::var")

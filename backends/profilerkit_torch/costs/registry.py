@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, TypeAlias, TypeVar, cast, overload
 
 import torch
@@ -38,6 +39,7 @@ __all__ = [
     "register_module_cost",
     "register_op_cost",
     "register_op_costs",
+    "register_per_element",
     "scoped_costs",
 ]
 
@@ -197,6 +199,20 @@ def register_existing(formula: Formula, *names: str) -> None:
     for name in names:
         if hasattr(torch.ops.aten, name):
             register_op_cost(f"aten::{name}", formula)
+
+
+def register_per_element(formulas: Mapping[str, Callable[[int], Cost]], argument: int | None = 0) -> None:
+    """Give operators, and their in-place variants, a formula for each element of an argument, or of the output.
+
+    ``argument`` is the position of that argument; None for the output.
+    """
+    for name, formula in formulas.items():
+        register_existing(partial(_count_elements, formula, argument), name, f"{name}_")
+
+
+def _count_elements(formula: Callable[[int], Cost], argument: int | None, *args: Any, out: Any, **_: Any) -> Cost:
+    """Return the cost for each element of what is counted."""
+    return formula((out if argument is None else args[argument]).numel)
 
 
 def register_free(space: str, names: str) -> None:
