@@ -7,7 +7,8 @@ the peak is the dense one of the dtype that each product runs in.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal, TypeAlias, get_args
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, get_args
 
 from profilerkit import ArgumentError, DeviceInfo, Measurement, Noted, ProfilerFunction, Scale, Unavailable
 from profilerkit.backend import Backend, RunOptions
@@ -28,11 +29,10 @@ __all__ = [
     "ComputeTrainingUtilization",
     "Mbu",
     "Mfu",
+    "Peak",
     "TrainingHfu",
     "TrainingMfu",
     "choose_device",
-    "compute_share",
-    "find_dtype",
 ]
 
 #: Why a count of some layers is not divided by the time of all.
@@ -157,8 +157,8 @@ class ComputeMfu(ProfilerFunction):
         """
         if run_options.training:
             return Unavailable("a training step was timed: training_mfu is its share")
-        peaks = choose_device(model, backend, run_options, peaks_of)
-        return compute_share(trace, execution_time, peaks, find_dtype(run_options, dtype), attention)
+        peak = Peak.choose(model, backend, run_options, peaks_of, dtype)
+        return peak.compute_share(trace, execution_time, attention)
 
 
 class ComputeTrainingUtilization(ProfilerFunction):
@@ -180,11 +180,10 @@ class ComputeTrainingUtilization(ProfilerFunction):
         attention: Attention = "full",
     ) -> dict[str, Any]:
         """Return both shares as measurements; ``peaks_of``, ``dtype`` and ``attention`` are those of `ComputeMfu`."""
-        peaks = choose_device(model, backend, run_options, peaks_of)
-        ran_in = find_dtype(run_options, dtype)
+        peak = Peak.choose(model, backend, run_options, peaks_of, dtype)
         return {
-            TrainingMfu.NAME: compute_share(training_trace, training_time, peaks, ran_in, attention, recomputed=False),
-            TrainingHfu.NAME: compute_share(training_trace, training_time, peaks, ran_in, attention),
+            TrainingMfu.NAME: peak.compute_share(training_trace, training_time, attention, recomputed=False),
+            TrainingHfu.NAME: peak.compute_share(training_trace, training_time, attention),
         }
 
 
@@ -238,56 +237,52 @@ def choose_device(model: Any, backend: Backend, options: RunOptions, requested: 
     return require_capability(backend, NamesDevices).device_info(backend.resolve_device(model, options.device))
 
 
-def find_dtype(options: RunOptions, dtype: str | None) -> str | None:
-    """Return the dtype of all products; None if each has that of the trace.
+class Peak(NamedTuple):
+    """The dense peaks of a device, and the dtype of all products; None if each has that of the trace."""
 
-    Raises `NotOfferedError` where autocast has chosen it.
-    """
-    if dtype is not None or "autocast" not in options.requested:
-        return dtype
-    if options.autocast is True:
-        raise NotOfferedError("autocast chose the dtype of the products: give it, dtype='bf16'")
-    return str(options.autocast)
+    device: DeviceInfo
+    dtype: str | None
 
+    @classmethod
+    def choose(
+        cls, model: Any, backend: Backend, options: RunOptions, requested: DeviceInfoLike | None, dtype: str | None
+    ) -> Peak:
+        """Return the peaks of the device that counts; raises `NotOfferedError` where autocast chose the dtype."""
+        if dtype is None and "autocast" in options.requested:
+            if options.autocast is True:
+                raise NotOfferedError("autocast chose the dtype of the products: give it, dtype='bf16'")
+            dtype = str(options.autocast)
+        return cls(choose_device(model, backend, options, requested), dtype)
 
-def compute_share(
-    trace: ModelTrace,
-    time: Measurement,
-    peaks: DeviceInfo,
-    dtype: str | None,
-    attention: Attention = "full",
-    *,
-    recomputed: bool = True,
-) -> Noted | Unavailable:
-    """Return the share of the peak that the products of a trace reach in a time, with a note on what counts.
+    def compute_share(
+        self, trace: ModelTrace, time: Measurement, attention: Attention, *, recomputed: bool = True
+    ) -> Noted | Unavailable:
+        """Return the share of the peak that the products of a trace reach in a time, with a note on what counts.
 
-    Args:
-        trace: The trace whose products count.
-        time: The time in which they ran.
-        peaks: The device whose dense peaks are used.
-        dtype: The dtype of all products; None if each has that of the trace.
-        attention: Which scores of attention count; see `ComputeMfu`.
-        recomputed: Whether products count again that activation checkpoints compute again.
-    """
-    if attention not in get_args(Attention):
-        raise ArgumentError(f"attention={attention!r}: give {' or '.join(map(repr, get_args(Attention)))}")
-    if trace.left_out:
-        return Unavailable(_NOT_ALL_LAYERS)
-    macs = macs_by_dtype(trace, recomputed=recomputed, attended=attention == "attended")
-    devices = _count_devices(trace)
-    try:
-        peak_seconds = seconds_at_peak(macs, peaks, dtype) / devices
-    except UnknownPeakError as error:
-        return Unavailable(str(error))
-    counted = ", ".join(f"{scale_value(count, 'MACs', Scale.SI)} in {dtype or name}" for name, count in macs.items())
-    note = f"of the dense peak of {peaks.name} ({peaks.tier}); {counted or 'no products'}; "
-    note += _describe_attention(trace, attention)
-    if devices > 1:
-        note += f"; {devices} ranks share the work, each with this peak"
-    share = peak_seconds / time
-    if share.median > 1:
-        note += "; above 1: these are not the peaks of the device or of the dtype that the model ran with"
-    return Noted(share, note)
+        With ``recomputed`` products count again that activation checkpoints compute again. Of ``attention``, see
+        `ComputeMfu`.
+        """
+        if attention not in get_args(Attention):
+            raise ArgumentError(f"attention={attention!r}: give {' or '.join(map(repr, get_args(Attention)))}")
+        if trace.left_out:
+            return Unavailable(_NOT_ALL_LAYERS)
+        macs = macs_by_dtype(trace, recomputed=recomputed, attended=attention == "attended")
+        try:
+            seconds = seconds_at_peak(macs, self.device, self.dtype) / _count_devices(trace)
+        except UnknownPeakError as error:
+            return Unavailable(str(error))
+        share = seconds / time
+        notes = [self._describe_products(macs), _describe_attention(trace, attention)]
+        if _count_devices(trace) > 1:
+            notes.append(f"{_count_devices(trace)} ranks share the work, each with this peak")
+        if share.median > 1:
+            notes.append("above 1: these are not the peaks of the device or of the dtype that the model ran with")
+        return Noted(share, "; ".join(notes))
+
+    def _describe_products(self, macs: Mapping[str, int]) -> str:
+        name, tier = self.device.name, self.device.tier
+        counts = [f"{scale_value(count, 'MACs', Scale.SI)} in {self.dtype or dtype}" for dtype, count in macs.items()]
+        return f"of the dense peak of {name} ({tier}); {', '.join(counts) or 'no products'}"
 
 
 def _count_devices(trace: ModelTrace) -> int:

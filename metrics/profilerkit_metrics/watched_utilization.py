@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 from profilerkit import Measurement, Noted, ProfilerFunction, Unavailable
 from profilerkit.backend import Backend, RunOptions
@@ -15,7 +15,7 @@ from profilerkit.trace.completeness import TracePart
 from profilerkit.trace.records import ModelTrace
 
 from .kinds import Share
-from .utilization import Attention, choose_device, compute_share, find_dtype
+from .utilization import Attention, Peak
 
 __all__ = ["ComputeWatchedUtilization", "StepHfu", "StepMfu"]
 
@@ -101,31 +101,17 @@ class ComputeWatchedUtilization(ProfilerFunction):
         """
         if watched is None:
             return _make_absent("no training loop was watched; see Profiler.watch")
-        steps = [*_list_whole_steps(watched)]
+        # Those that can be compared with a trace of a training step: the model was called forward and backward.
+        steps = [step for step in watched.steps.values() if step.calls and step.backward is not None]
         if not steps:
             return _make_absent(_explain_absence(watched))
         # The trace is of one call: so is the time that it is compared with.
         time = Measurement(tuple(step.seconds / step.calls for step in steps))
-        where = choose_device(model, backend, run_options, peaks_of)
-        ran_in = find_dtype(run_options, dtype)
+        peak = Peak.choose(model, backend, run_options, peaks_of, dtype)
         note = f"{_describe_calls([step.calls for step in steps])} in a step"
-        mfu = compute_share(training_trace, time, where, ran_in, attention, recomputed=False)
-        hfu = compute_share(training_trace, time, where, ran_in, attention)
+        mfu = peak.compute_share(training_trace, time, attention, recomputed=False)
+        hfu = peak.compute_share(training_trace, time, attention)
         return {StepMfu.NAME: _add_note(mfu, note), StepHfu.NAME: _add_note(hfu, note)}
-
-
-class _WholeStep(NamedTuple):
-    """A step in which the model was called forward and backward: its seconds, and the calls of the model."""
-
-    seconds: float
-    calls: int
-
-
-def _list_whole_steps(watched: WatchedSteps) -> Iterator[_WholeStep]:
-    """Yield the steps that can be compared with a trace of a training step."""
-    for step in watched.steps.values():
-        if step.calls and step.backward is not None:
-            yield _WholeStep(step.seconds, step.calls)
 
 
 def _make_absent(reason: str) -> dict[str, Unavailable]:

@@ -114,8 +114,6 @@ def _write_label(part: Part, around: str) -> str:
         return "(itself)"
     if part.kind == "others":
         return f"{len(part.rows)} others"
-    if part.kind == "size":
-        return f"{part.label} ({len(part.rows)} layers)"
     label = f"{around}.{part.label}" if around else part.label
     return label if part.kind == "layers" or _write_type(part) else f"{label} ({len(part.rows)} layers)"
 
@@ -140,9 +138,8 @@ def _write_count(part: Part, column: str) -> str:
 
     Where only some layers have a value, as before the first call makes the weights, the sum is a lower bound.
     """
-    if part.kind == "own":  # the bounds are of the counts with the layers inside
-        return write_count(part.sum(column))
-    signs_and_values = [write_row_value(row, column) for row in part.rows]
+    name = f"own_{column}" if part.kind == "own" else column
+    signs_and_values = [write_row_value(row, name) for row in part.rows]
     signs = {sign for sign, _ in signs_and_values} - {Sign.EXACT}
     values = [value for _, value in signs_and_values if value is not None]
     if len(values) < len(part.rows):

@@ -114,10 +114,6 @@ class _Opener:
             inside = self._join_series(inside, part, room)
         inside = [self.pass_through(inner) for inner in inside]
         selection = self._select(inside, room)
-        if self.share(*selection.gathered) > max(map(self.share, selection.shown), default=0):
-            # Names say little, as those of cells with parallel branches.
-            inside = self._divide_by_size(part, inside)
-            selection = self._select(inside, room)
         lines = [*selection.shown, gather(selection.gathered)] if len(selection.gathered) > 1 else inside
         return lines if 1 < len(lines) <= room and self._tells_more(selection, part) else []
 
@@ -225,38 +221,3 @@ class _Opener:
             return None
         first, last = min(pairs, key=lambda pair: self.share(parts[pair[0]], parts[pair[1]]))
         return range(first, last + 1)
-
-    def _divide_by_size(self, part: Part, inside: list[Part]) -> list[Part]:
-        """Return the layers of a part by the height and width of their outputs; ``inside`` if all have the same."""
-        rows = self._children.get(part.path, ()) if len(part.rows) == 1 else ()
-        sizes = _find_image_sizes(rows)
-        rows_by_size: dict[_ImageSize, list[Row]] = {}
-        for row in rows:
-            if row["path"] in sizes:
-                rows_by_size.setdefault(sizes[row["path"]], []).append(row)
-        if len(rows_by_size) < 2:
-            return inside
-        parts = [Part(f"at {size.height} x {size.width}", tuple(alike), "size") for size, alike in rows_by_size.items()]
-        without_size = [Part(row["path"], (row,)) for row in rows if row["path"] not in sizes]
-        return [*parts, *without_size, *(inner for inner in inside if inner.kind == "own")]
-
-
-class _ImageSize(NamedTuple):
-    height: int
-    width: int
-
-
-def _find_image_sizes(rows: Sequence[Row]) -> dict[str, _ImageSize]:
-    """Return by path the height and the width of the first output of each layer that gives images.
-
-    Whether channels stand first or last is read from square images, which most models take. If no more than half of the
-    images are square, no size is known, and the dict is empty.
-    """
-    shapes = {row["path"]: row["output_shapes"][0] for row in rows if row.get("output_shapes")}
-    images = {path: shape for path, shape in shapes.items() if len(shape) == 4}
-    channels_last = sum(shape[1] == shape[2] for shape in images.values())
-    channels_first = sum(shape[2] == shape[3] for shape in images.values())
-    if 2 * max(channels_last, channels_first) <= len(images):
-        return {}
-    height = 1 if channels_last >= channels_first else 2
-    return {path: _ImageSize(shape[height], shape[height + 1]) for path, shape in images.items()}

@@ -96,7 +96,7 @@ def label_blocks(first: str, last: str) -> str:
 
 
 Row: TypeAlias = Mapping[str, Any]
-PartKind: TypeAlias = Literal["layers", "block", "size", "own", "others"]
+PartKind: TypeAlias = Literal["layers", "block", "own", "others"]
 
 
 @dataclass(eq=False)
@@ -108,8 +108,8 @@ class Part:
             the layers of a block.
         rows: The rows of the layers.
         kind: What the part is. "layers": one layer, or equal ones. "block": layers that differ and share the name of a
-            block, or several blocks that follow each other. "size": layers whose outputs have the same height and
-            width. "own": what the layers do themselves, beside the layers inside. "others": all that no line shows.
+            block, or several blocks that follow each other. "own": what the layers do themselves, beside the layers
+            inside. "others": all that no line shows.
         inside: The parts that it is divided into; empty for one that stays closed.
     """
 

@@ -78,22 +78,6 @@ def test_blocks_of_a_flat_model_are_one_line_with_their_last_output() -> None:
     assert "head Dense [1, 8, 16, 16] 10 100 10.0 % █" in drawn
 
 
-@pytest.mark.parametrize("channels_first", [False, True])
-def test_a_flat_model_whose_names_say_nothing_is_divided_by_the_size_of_its_images(channels_first: bool) -> None:
-    """Forty cells of a layer each: 30 give 8 x 8 with 20 MACs, 10 give 4 x 4 with 38; the head has 20 of 1000."""
-
-    def give(size: int) -> dict[str, Any]:
-        return {"output_shapes": ((1, 3, size, size) if channels_first else (1, size, size, 3),)}
-
-    cells = [row(f"cell{'abcdefghij'[n % 10]}{'xyzw'[n // 10]}", "Conv", 20, **give(8)) for n in range(30)]
-    cells += [row(f"low{'abcdefghij'[n]}", "Conv", 38, **give(4)) for n in range(10)]
-    head = row("head", "Dense", 20, output_shapes=((1, 5),))
-    drawn = lines(render(report(row("", "Keras", 1000, own_macs=0, params=410), *cells, head)))
-    assert "at 8 x 8 (30 layers) 300 600 60.0 % ██████" in drawn
-    assert "at 4 x 4 (10 layers) 100 380 38.0 % ███▊" in drawn
-    assert "head Dense [1, 5] 10 20 2.0 % ▎" in drawn
-
-
 def test_shares_are_those_of_the_time_once_it_is_measured() -> None:
     """Half of the two seconds are in the stem, which has a tenth of the MACs."""
     seconds = {"": 2.0, "stem": 1.0, **{f"blocks.{index}": 0.25 for index in range(4)}}
@@ -233,15 +217,18 @@ def test_layers_that_are_shown_whole_are_not_summarized() -> None:
 
 
 def test_a_lower_bound_of_a_part_has_its_sign() -> None:
-    """One of two layers may have more than its 4 MACs, so their sum of 10 may be more too."""
+    """One layer may have more than its 4 MACs, and one may do more than 20 itself."""
     rows = [
-        row("", "Net", 10, macs_low=10, macs_high=None),
+        row("", "Net", 40, macs_low=40, macs_high=None),
         row("a", "A", 4, macs_low=4, macs_high=None),
         row("b", "B", 6, macs_low=6, macs_high=6),
+        row("c", "C", 30, macs_low=30, macs_high=None, own_macs=20, own_macs_low=20, own_macs_high=None),
+        row("c.d", "D", 10, macs_low=10, macs_high=10),
     ]
     drawn = lines(render(report(*rows)))
-    assert "a A [1, 8, 16, 16] 10 ≥ 4 40.0 % ████" in drawn
-    assert "b B [1, 8, 16, 16] 10 6 60.0 % ██████" in drawn
+    assert "a A [1, 8, 16, 16] 10 ≥ 4 10.0 % █" in drawn
+    assert "b B [1, 8, 16, 16] 10 6 15.0 % █▌" in drawn
+    assert "(itself) - ≥ 20 50.0 % █████" in drawn
 
 
 def test_a_part_of_which_only_some_layers_are_known_is_a_lower_bound() -> None:
