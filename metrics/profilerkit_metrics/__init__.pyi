@@ -21,9 +21,6 @@ from .largest_batch import LargestBatch as LargestBatch
 from .largest_batch import LargestTrainingBatch as LargestTrainingBatch
 from .layer_times import ComputeLayerTimes as ComputeLayerTimes
 from .layer_times import LayerTimes as LayerTimes
-from .layerwise import ComputeLayerwiseSummary as ComputeLayerwiseSummary
-from .layerwise import LayerwiseData as LayerwiseData
-from .layerwise import LayerwiseSummary as LayerwiseSummary
 from .measured_memory import ComputeMeasuredMemory as ComputeMeasuredMemory
 from .measured_memory import MeasuredMemory as MeasuredMemory
 from .numbers_by_dtype import BitsPerParam as BitsPerParam
@@ -39,9 +36,12 @@ from .pruning import Sparsity as Sparsity
 from .pruning import effective_macs as effective_macs
 from .static import ComputeComplexity as ComputeComplexity
 from .static import ComputeFlops as ComputeFlops
+from .static import ComputeLayerwiseSummary as ComputeLayerwiseSummary
 from .static import ComputeParams as ComputeParams
 from .static import ComputeSize as ComputeSize
 from .static import Flops as Flops
+from .static import LayerwiseData as LayerwiseData
+from .static import LayerwiseSummary as LayerwiseSummary
 from .static import Macs as Macs
 from .static import MemoryFootprint as MemoryFootprint
 from .static import ModelSize as ModelSize

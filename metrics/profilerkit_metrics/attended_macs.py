@@ -14,7 +14,7 @@ from profilerkit.trace.records import ModelTrace
 
 from .kinds import Count
 
-__all__ = ["AttendedMacs", "ComputeAttendedMacs"]
+__all__ = ["AttendedMacs", "ComputeAttendedMacs", "describe_modes"]
 
 
 class AttendedMacs(Count):
@@ -62,10 +62,10 @@ class ComputeAttendedMacs(ProfilerFunction):
         if masked:
             missing = f"how much {masked} masks of attention leave, which depends on their values"
             count = Partial(count, (missing,), Bounds(None, count))
-        return Noted(count, "; ".join(_describe_modes(trace)))
+        return Noted(count, "; ".join(describe_modes(trace)))
 
 
-def _describe_modes(trace: ModelTrace) -> Iterator[str]:
+def describe_modes(trace: ModelTrace) -> Iterator[str]:
     """Yield how many operators of attention count in which way."""
     attention = [op for op in trace.operators if op.macs and "attention" in op.operator.lower()]
     causal = sum(op.attended_macs is not None and not op.is_masked for op in attention)

@@ -10,11 +10,9 @@ from types import ModuleType
 from typing import Any, NamedTuple, TypeAlias
 
 from profilerkit import ProfilerFunction, StatusKey
-from profilerkit.hooks.plugin_info import warn
 from profilerkit.piping.function import Need, read_usable
 from profilerkit.piping.intrinsic import INTRINSIC
 from profilerkit.piping.registry import Registry
-from profilerkit.process.containment import plugin_error_text
 from profilerkit.process.modules import find_module_names
 
 __all__ = ["default_functions", "find_public_names", "import_metric_modules", "status_keys"]
@@ -23,7 +21,6 @@ _PACKAGE = __name__.rpartition(".")[0]
 #: The modules that define no metric. They are not imported, as some need numpy. A test finds one that is missing here.
 _OTHERS = (
     "discovery",
-    "evaluation_entries",
     "evaluation_functions",
     "kinds",
     "other_sizes",
@@ -55,7 +52,7 @@ class _File(NamedTuple):
 
 
 def import_metric_modules() -> list[ModuleType]:
-    """Import every module of the package that defines metrics; one that cannot be is left out, with a warning."""
+    """Import every module of the package that defines metrics."""
     return [file.module for file in _read_files(_find_folders())]
 
 
@@ -106,17 +103,12 @@ def _find_folders() -> tuple[str, ...]:
 
 @lru_cache(maxsize=4)
 def _read_files(folders: tuple[str, ...]) -> tuple[_File, ...]:
-    """Read the files of the package in these folders; one that is wrong is left out, with a warning that names it."""
-    files: list[_File] = []
+    """Read the files of the package in these folders."""
+    files = []
     for name in find_module_names(folders, but=_OTHERS):
-        try:
-            module = import_module(f"{_PACKAGE}.{name}")
-            members = _find_members(module)
-            files.append(_File(module, members, tuple(map(_describe, _list_sources(members)))))
-        except MemoryError:
-            raise
-        except Exception as error:
-            warn(f"the metrics of {_PACKAGE}/{name}.py are left out: {plugin_error_text(error)}; mend that file")
+        module = import_module(f"{_PACKAGE}.{name}")
+        members = _find_members(module)
+        files.append(_File(module, members, tuple(map(_describe, _list_sources(members)))))
     return tuple(files)
 
 

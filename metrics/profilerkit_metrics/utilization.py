@@ -12,7 +12,6 @@ from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, get_args
 
 from profilerkit import ArgumentError, DeviceInfo, Measurement, Noted, ProfilerFunction, Scale, Unavailable
 from profilerkit.backend import Backend, RunOptions
-from profilerkit.count_text import format_count
 from profilerkit.devices import DeviceInfoLike, UnknownPeakError, device, macs_by_dtype, seconds_at_peak
 from profilerkit.errors import NotOfferedError
 from profilerkit.piping.function import Keys
@@ -21,6 +20,7 @@ from profilerkit.protocols import NamesDevices, require_capability
 from profilerkit.trace.completeness import TracePart
 from profilerkit.trace.records import ModelTrace
 
+from .attended_macs import describe_modes
 from .kinds import Share
 
 __all__ = [
@@ -272,7 +272,8 @@ class Peak(NamedTuple):
         except UnknownPeakError as error:
             return Unavailable(str(error))
         share = seconds / time
-        notes = [self._describe_products(macs), _describe_attention(trace, attention)]
+        notes = [self._describe_products(macs)]
+        notes += ["attention counts in full"] if attention == "full" else describe_modes(trace)
         if _count_devices(trace) > 1:
             notes.append(f"{_count_devices(trace)} ranks share the work, each with this peak")
         if share.median > 1:
@@ -291,18 +292,3 @@ def _count_devices(trace: ModelTrace) -> int:
     The time is that of one device, so its share is of the peaks of so many.
     """
     return 1 if trace.rank is None else trace.rank.work_shared_by
-
-
-def _describe_attention(trace: ModelTrace, attention: str) -> str:
-    """Return in words which attention is counted."""
-    if attention == "full":
-        return "attention counts in full"
-    causal = sum(op.attended_macs is not None and not op.is_masked for op in trace.operators)
-    windowed = sum(op.attended_macs is not None and op.is_masked for op in trace.operators)
-    unknown = sum(op.attended_macs is None and op.is_masked for op in trace.operators)
-    text = f"attention counts as attended: {format_count(causal, 'causal operator')} up to the diagonal"
-    if windowed:
-        text += f", {format_count(windowed, 'operator')} inside of masks of known values"
-    if unknown:
-        text += f", {format_count(unknown, 'operator')} under masks of unknown values in full"
-    return text

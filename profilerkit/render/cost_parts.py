@@ -8,7 +8,7 @@ and the smallest parts are gathered as the others.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import groupby, pairwise
+from itertools import groupby
 from typing import NamedTuple
 
 from ..trace.bounds import WORK
@@ -22,7 +22,6 @@ from .model_parts import (
     gather,
     is_numbered,
     join_alike,
-    join_blocks,
     label_layers,
 )
 
@@ -34,8 +33,6 @@ _BY = ("forward_seconds", *WORK, "params")
 _LEAST_SHARE = 0.01
 #: A layer with more layers right inside is flat: those whose names tell the same block stand in one line.
 _MOST_FLAT = 30
-#: More parts than this are not joined in pairs, but gathered: the smallest pair would be looked for too often.
-_MOST_JOINED = 100
 #: A part with less of the whole is not opened.
 _LEAST_OPENED = 0.3
 
@@ -111,7 +108,7 @@ class _Opener:
         """Return what is inside a part, in at most so many parts; an empty list if it stays closed."""
         inside = self._list_inside(part)
         if self._count_lines(inside) > room:
-            inside = self._join_series(inside, part, room)
+            inside = self._join_series(inside, part)
         inside = [self.pass_through(inner) for inner in inside]
         selection = self._select(inside, room)
         lines = [*selection.shown, gather(selection.gathered)] if len(selection.gathered) > 1 else inside
@@ -190,34 +187,11 @@ class _Opener:
 
     # Too many parts ---------------------------------------------------------------------------------------------------
 
-    def _join_series(self, inside: Sequence[Part], around: Part, room: int) -> list[Part]:
-        """Return parts with the blocks of a series joined: blocks of one name, then of one stage, then small pairs.
+    def _join_series(self, inside: Sequence[Part], around: Part) -> list[Part]:
+        """Return parts with the blocks of a series joined: blocks of one name, then of one stage.
 
         Small parts between two blocks are joined with them. If all parts would become one, none are joined.
         """
         parts = join_alike(inside, around.path, Part.find_block, self._is_large)
         parts = join_alike(parts, around.path, Part.find_stage, self._is_large)
-        while room < self._count_lines(parts) <= _MOST_JOINED:
-            pair = self._find_smallest_pair(parts)
-            selection = self._select(parts, room)
-            if pair is None:
-                break
-            joined = parts[pair.start : pair.stop]
-            ends = self.share(joined[0], joined[-1])
-            if self._tells_more(selection, around) and self.share(*selection.gathered) < ends:
-                break  # gathering the smallest parts takes less of the whole out of sight
-            parts[pair.start : pair.stop] = [join_blocks(joined, around.path)]
         return parts if len(parts) > 1 else list(inside)
-
-    def _find_smallest_pair(self, parts: Sequence[Part]) -> range | None:
-        """Return the positions from one large part to the next, both of one series, that have the least of the whole.
-
-        None if no neighbors are of one series.
-        """
-        large = [position for position, part in enumerate(parts) if self._is_large(part)]
-        series = {position: parts[position].find_series() for position in large}
-        pairs = [(a, b) for a, b in pairwise(large) if series[a] is not None and series[a] == series[b]]
-        if not pairs:
-            return None
-        first, last = min(pairs, key=lambda pair: self.share(parts[pair[0]], parts[pair[1]]))
-        return range(first, last + 1)

@@ -50,8 +50,6 @@ __all__ = [
 #: The formats of files, and the schema that is written.
 _REPORT, _COMPARISON = "profilerkit.report", "profilerkit.comparison"
 _SCHEMA = 1
-#: No count is so large; a larger one could not even be divided.
-_LARGEST = 10**100
 R = TypeVar("R", bound=Result)
 T = TypeVar("T")
 
@@ -128,7 +126,6 @@ def _shorten(error: Exception) -> str:
 
 
 def _read_result(opened: _Opened) -> Report | Comparison:
-    _require_bounded(opened.body)
     if opened.kind == _REPORT:
         return read_report(opened.body)
     reports = opened.body.get("reports")
@@ -136,21 +133,6 @@ def _read_result(opened: _Opened) -> Report | Comparison:
         raise ValueError("reports: a comparison holds two reports or more, and nothing else")
     first, *rest = (read_report(one, f"reports[{index}].") for index, one in enumerate(reports))
     return Comparison(first, tuple(rest))
-
-
-def _require_bounded(body: dict[str, Any]) -> None:
-    """Raise `ValueError` where a whole number is larger than any that there is: floats could not hold it."""
-    pending: list[Any] = [body]
-    while pending:
-        container = pending.pop()
-        inside = container.values() if isinstance(container, dict) else container
-        for value in inside:
-            if type(value) in (dict, list):
-                pending.append(value)
-            elif type(value) is int and not -_LARGEST < value < _LARGEST:
-                entries = container.items() if isinstance(container, dict) else ()
-                name = next((key for key, content in entries if content is value), "")
-                raise ValueError(f"{name or 'a number'} is larger than 1e100, beyond any count")
 
 
 # The seal -------------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import pytest
 from time_limits import run_python
 
 import profilerkit_metrics
-from profilerkit import PluginWarning, Profiler, RegistrationConflictError, Report, profile
+from profilerkit import Profiler, RegistrationConflictError, Report, profile
 from profilerkit.hooks import offers
 from profilerkit.piping.function import read_usable
 from profilerkit.testing import FakeBackend, FakeLayer, FakeModel, FakeTensor
@@ -96,27 +96,6 @@ def test_a_name_that_is_taken_in_the_package_is_said_with_both_files(add_file: C
         "twice; rename one of them, or reinstall profilerkit",
     ):
         profile_net("macs")
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("@metric('deep', better='lowest')\ndef deep(trace): ...", "ArgumentError: better='lowest': give .*"),
-        ("@metric('deep', derived_from='all')\ndef deep(trace): ...", r"ArgumentError: .*\(line 2 of .*a_newcomer\)"),
-        ("@metric('deep', colour='red')\ndef deep(trace): ...", "ArgumentError: metric takes no argument 'colour'.*"),
-        ("@metric('deep')\ndef deep(*trace): ...", "ArgumentError: .*"),
-        ("import no_such_package", "ModuleNotFoundError: No module named 'no_such_package'.*"),
-        ("__all__ = ['deep']", "AttributeError: .* has no attribute 'deep'"),
-        ("x = (", "SyntaxError: .*"),
-        ("class Deep(ProfilerFunction):\n    def __call__(self, trace): ...", "TypeError: .*"),
-    ],
-)
-def test_a_wrong_file_takes_away_its_own_metrics_alone(add_file: Callable[[str], None], text: str, said: str) -> None:
-    add_file(f"from profilerkit import ProfilerFunction, metric\n{text}\n")
-    with pytest.warns(
-        PluginWarning, match=f"^the metrics of profilerkit_metrics/a_newcomer.py are left out: {said}; mend that file$"
-    ):
-        assert profile_net("macs")["macs"] == 20
 
 
 @pytest.mark.usefixtures("newcomer")

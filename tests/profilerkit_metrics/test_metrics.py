@@ -205,7 +205,7 @@ def test_a_table_that_nobody_reads_is_not_drawn(
         drawn.append(table)
         return "drawn"
 
-    monkeypatch.setattr("profilerkit_metrics.layerwise.layer_text", draw)
+    monkeypatch.setattr("profilerkit_metrics.static.layer_text", draw)
     profiler = make_profiler(model, ComputeLayerwiseSummary())
     profiler.compute(["layerwise_summary", "layerwise_data"])
     assert (len(drawn), profiler.status_get("layerwise_data") is None) == (0, False)

@@ -39,8 +39,8 @@ ONE_SECOND = Measurement((1.0, 1.0, 1.0))
 BACKEND: Any = SimpleNamespace(name="none")
 
 
-def product(macs: int, dtype: str, **more: Any) -> OpRecord:
-    return OpRecord("mm", "", 0, macs, 2 * macs + 7, 0, 0, (TensorInfo((1,), dtype),), **more)
+def product(macs: int, dtype: str, operator: str = "mm", **more: Any) -> OpRecord:
+    return OpRecord(operator, "", 0, macs, 2 * macs + 7, 0, 0, (TensorInfo((1,), dtype),), **more)
 
 
 def make_trace(*operators: OpRecord, weights: tuple[WeightRecord, ...] = ()) -> ModelTrace:
@@ -61,15 +61,15 @@ def test_mfu_sums_products_at_the_dense_peaks_of_their_dtypes() -> None:
 
 def test_attention_may_count_as_attended() -> None:
     """Of 100 MACs of causal attention 60 are up to the diagonal; 50 under a mask of unknown values count in full."""
-    causal = product(100, "float32", attended_macs=60)
-    masked = product(50, "float32", is_masked=True)
+    causal = product(100, "float32", "attention", attended_macs=60)
+    masked = product(50, "float32", "attention", is_masked=True)
     full, attended = mfu(make_trace(causal, masked)), mfu(make_trace(causal, masked), attention="attended")
     assert full.value.median == pytest.approx(2 * 150 / 1000)
     assert attended.value.median == pytest.approx(2 * 110 / 1000)
     assert full.note.endswith("attention counts in full")
     assert attended.note.endswith(
-        "attention counts as attended: 1 causal operator up to the diagonal, 1 operator under masks of unknown "
-        "values in full"
+        "; causal attention of 1 operator: what it attends to; "
+        "attention of 1 operator under a mask of unknown values: in full"
     )
 
 

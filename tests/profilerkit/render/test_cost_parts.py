@@ -210,11 +210,6 @@ def test_many_flat_layers_are_blocks_by_their_names() -> None:
         *((0, "block", f"block_{index}", 3, 90) for index in range(1, 11)),
         (0, "layers", "head", 1, 100),
     ]
-    assert describe(divide(model, "macs", 3)) == [
-        (0, "block", "block_1-4", 12, 360),
-        (0, "block", "block_5-8", 12, 360),
-        (0, "others", "", 7, 280),
-    ], "pairs of 180, and pairs of those; then to gather the last pair and the head is less than to join a pair of 540"
 
 
 def test_few_flat_layers_stand_alone() -> None:
@@ -282,28 +277,6 @@ def test_blocks_are_not_joined_to_one_part_that_is_all() -> None:
     model = list_flat_blocks(11)
     parts = divide(give(model, {row["path"]: (1, 4) for row in model}), "macs", 8).inside
     assert [(part.kind, len(part.rows)) for part in parts] == [*[("block", 3)] * 7, ("others", 12)]
-
-
-def test_neighbors_with_the_least_of_the_whole_are_one_part_where_stages_are_too_many() -> None:
-    """Of 5, 1, 2, 9, 4, 4 the first pair of 3 is joined, then 5 + 3, or 4 + 4 behind it: three parts are left."""
-    layers = [(f"net.{index}", f"B{index}", macs, macs, 1) for index, macs in enumerate((5, 1, 2, 9, 4, 4))]
-    model = rows(("", "Net", 25, 0, 6), ("net", "Sequential", 25, 0, 6), *layers)
-    assert describe(divide(model, "macs", 3)) == [
-        (0, "block", "0-2", 3, 8),
-        (0, "layers", "3", 1, 9),
-        (0, "block", "4-5", 2, 8),
-    ]
-
-
-def test_layers_of_a_block_are_one_part_where_room_lacks() -> None:
-    """Eight blocks of 90 have no room in five lines, nor have their 24 layers: the first six are joined in pairs."""
-    assert describe(divide(list_flat_blocks(8), "macs", 5)) == [
-        (0, "block", "block_1-2", 6, 180),
-        (0, "block", "block_3-4", 6, 180),
-        (0, "block", "block_5-6", 6, 180),
-        (0, "block", "block_7", 3, 90),
-        (0, "block", "block_8", 3, 90),
-    ]
 
 
 def test_what_is_small_between_blocks_is_part_of_them() -> None:

@@ -258,7 +258,6 @@ CHANGES: dict[str, tuple[Callable[[Any], Any], str]] = {
         lambda c: c["operators"]["columns"].__setitem__(1, c["operators"]["columns"][0]),
         "each has a name of its own",
     ),
-    "a count beyond all": (lambda c: c["memory"].update(input_bytes=10**100), "input_bytes is larger than 1e100"),
     "bytes of fewer operators": (
         lambda c: c["memory"]["live_bytes"].pop(),
         "memory.live_bytes has 1 values for 2 operators",
