@@ -102,13 +102,15 @@ class ComputeWatchedUtilization(ProfilerFunction):
         if watched is None:
             return _make_absent("no training loop was watched; see Profiler.watch")
         # Those that can be compared with a trace of a training step: the model was called forward and backward.
-        steps = [step for step in watched.steps.values() if step.calls and step.backward is not None]
+        steps = [
+            (step.seconds, step.calls) for step in watched.steps.values() if step.calls and step.backward is not None
+        ]
         if not steps:
             return _make_absent(_explain_absence(watched))
         # The trace is of one call: so is the time that it is compared with.
-        time = Measurement(tuple(step.seconds / step.calls for step in steps))
+        time = Measurement(tuple(seconds / calls for seconds, calls in steps))
         peak = Peak.choose(model, backend, run_options, peaks_of, dtype)
-        note = f"{_describe_calls([step.calls for step in steps])} in a step"
+        note = f"{_describe_calls([calls for _, calls in steps])} in a step"
         mfu = peak.compute_share(training_trace, time, attention, recomputed=False)
         hfu = peak.compute_share(training_trace, time, attention)
         return {StepMfu.NAME: _add_note(mfu, note), StepHfu.NAME: _add_note(hfu, note)}
