@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -57,10 +58,14 @@ hypothesis.settings.register_profile("patient", deadline=None, suppress_health_c
 hypothesis.settings.load_profile("patient")
 
 _TESTS_OF_THE_CORE = Path(__file__).parent / "profilerkit"
+#: Folders whose tests all need a framework, which their files import at the top.
+_FRAMEWORK_OF_FOLDER = {"profilerkit_tensorflow": "tensorflow"}
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leave out files that import a framework at their top, where no heavy tests are asked for."""
+    """Leave out folders whose framework is not there, and files that import one, where no heavy tests are asked for."""
+    if find_spec(_FRAMEWORK_OF_FOLDER.get(collection_path.name, "pytest")) is None:
+        return True
     is_left_out = "not heavy" in (config.option.markexpr or "") and collection_path.name.startswith("test_")
     return True if is_left_out and is_heavy_file(collection_path) else None
 

@@ -7,11 +7,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import keras
 import numpy as np
 import pytest
-
-pytest.importorskip("tensorflow")
-import keras
 import tensorflow as tf
 
 from profilerkit import InputError, ModelInputs, Profiler, profile

@@ -5,24 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 from time_limits import run_python
 
-tf = pytest.importorskip("tensorflow")
-
-import keras  # noqa: E402 - TensorFlow comes first, or the tests are skipped
-
-from profilerkit import (  # noqa: E402
-    Device,
-    DeviceNotAvailableError,
-    FailureCode,
-    ForwardPass,
-    InputError,
-    TensorSpec,
-    profile,
-)
-from profilerkit_tensorflow.data import (  # noqa: E402
+from profilerkit import Device, DeviceNotAvailableError, FailureCode, ForwardPass, InputError, TensorSpec, profile
+from profilerkit_tensorflow.data import (
     TFDataLoader,
     TFForwardPass,
     as_tensor,
@@ -30,7 +20,7 @@ from profilerkit_tensorflow.data import (  # noqa: E402
     random_tensor,
     with_batch_size,
 )
-from profilerkit_tensorflow.running.devices import resolve_device  # noqa: E402
+from profilerkit_tensorflow.running.devices import resolve_device
 
 
 def dataset(rows: int = 5) -> Any:

@@ -6,10 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-pytest.importorskip("tensorflow")
 import keras
+import pytest
 import tensorflow as tf
 
 from profilerkit import profile

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
-tf = pytest.importorskip("tensorflow")
-
-import keras  # noqa: E402 - TensorFlow comes first, or the tests are skipped
-
-from profilerkit import InputError, ProfilerKitWarning  # noqa: E402
-from profilerkit_tensorflow.data import TFDataLoader, TFForwardPass  # noqa: E402
-from profilerkit_tensorflow.evaluation import EvalLossFunction, get_accuracy  # noqa: E402
+from profilerkit import InputError, ProfilerKitWarning
+from profilerkit_tensorflow.data import TFDataLoader, TFForwardPass
+from profilerkit_tensorflow.evaluation import EvalLossFunction, get_accuracy
 
 #: The model gives its input as scores, so the inputs are the answers. Three batches, the last one short.
 SCORES = np.array([[9, 1, 0], [0, 9, 1], [1, 0, 9], [9, 1, 0], [0, 9, 1]], dtype=np.float32)

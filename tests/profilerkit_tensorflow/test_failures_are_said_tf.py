@@ -5,11 +5,9 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-import pytest
-
-pytest.importorskip("tensorflow")
 import keras
 import numpy as np
+import pytest
 
 from profilerkit import BackendFailedError, ModelInputs, profile
 from profilerkit_tensorflow.backend import TFBackend

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
+import keras
 import pytest
-
-tf = pytest.importorskip("tensorflow")
-
-import keras  # noqa: E402 - TensorFlow comes first, or the tests are skipped
-from small import ones, own_macs, trace_complete, trace_complete_step  # noqa: E402
+import tensorflow as tf
+from small import ones, own_macs, trace_complete, trace_complete_step
 
 pytestmark = pytest.mark.slow
 

@@ -11,17 +11,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from time_limits import run_python
 
-tf = pytest.importorskip("tensorflow")
-torch = pytest.importorskip("torch")
+pytest.importorskip("torch")
+import torch
 
-import compare_digits  # noqa: E402 - the frameworks come first, or the tests are skipped
-import digits  # noqa: E402
-import keras_digits  # noqa: E402
-import keras_models  # noqa: E402
-import models  # noqa: E402
-from profilerkit import profile  # noqa: E402
+import compare_digits
+import digits
+import keras_digits
+import keras_models
+import models
+from profilerkit import profile
 
 LENET_LAYERS = {
     "features/conv1": "features.0",

@@ -8,12 +8,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-
-tf = pytest.importorskip("tensorflow")
-
-from keras import config, layers  # noqa: E402 - TensorFlow comes first, or the tests are skipped
-from small import make_model, ones, trace_complete  # noqa: E402
-from weighted_layers import CASES  # noqa: E402
+from keras import config, layers
+from small import make_model, ones, trace_complete
+from weighted_layers import CASES
 
 BATCH = 2
 

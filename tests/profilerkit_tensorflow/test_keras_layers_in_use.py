@@ -6,16 +6,14 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+import keras
 import numpy as np
 import pytest
-
-tf = pytest.importorskip("tensorflow")
-
-import keras  # noqa: E402 - TensorFlow comes first, or the tests are skipped
-from keras import layers  # noqa: E402
-from slow_ones import slow_ones  # noqa: E402
-from small import make_model, ones, own_macs, trace_complete  # noqa: E402
-from weighted_layers import attention_macs, gates_macs  # noqa: E402
+import tensorflow as tf
+from keras import layers
+from slow_ones import slow_ones
+from small import make_model, ones, own_macs, trace_complete
+from weighted_layers import attention_macs, gates_macs
 
 BATCH = 2
 STEPS, FEATURES = 5, 8

@@ -9,14 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import keras
 import pytest
-
-tf = pytest.importorskip("tensorflow")
-
-import keras  # noqa: E402 - TensorFlow comes first, or the tests are skipped
-from keras import layers  # noqa: E402
-from small import ones, own_macs, trace_complete, trace_complete_step  # noqa: E402
-from weighted_layers import CASES, UNITS, gates_macs  # noqa: E402
+import tensorflow as tf
+from keras import layers
+from small import ones, own_macs, trace_complete, trace_complete_step
+from weighted_layers import CASES, UNITS, gates_macs
 
 BATCH = 2
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-tf = pytest.importorskip("tensorflow")
-tf_keras = pytest.importorskip("tf_keras")
+pytest.importorskip("tf_keras")
+import tensorflow as tf
+import tf_keras
+from slow_ones import slow_ones
+from small import ones, own_macs, trace_complete, trace_complete_step
+from weighted_layers import attention_macs, gates_macs
 
-from slow_ones import slow_ones  # noqa: E402
-from small import ones, own_macs, trace_complete, trace_complete_step  # noqa: E402 - TensorFlow comes first, or the tests are skipped
-from weighted_layers import attention_macs, gates_macs  # noqa: E402
-
-from profilerkit_tensorflow import TFBackend  # noqa: E402
+from profilerkit_tensorflow import TFBackend
 
 layers = tf_keras.layers
 BATCH = 2

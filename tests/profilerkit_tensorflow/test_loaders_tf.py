@@ -12,8 +12,6 @@ import pytest
 from profilerkit import InputError, profile
 from profilerkit.models.loaders import load_model
 
-pytest.importorskip("tensorflow")
-
 
 def test_an_application_without_weights() -> None:
     loaded = load_model("keras:MobileNetV2")

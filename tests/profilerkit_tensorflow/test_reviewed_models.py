@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("tensorflow")
 pytest.importorskip("tf_keras")
 import keras
 import tensorflow as tf

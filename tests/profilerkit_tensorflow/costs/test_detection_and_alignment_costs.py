@@ -7,12 +7,10 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+import tensorflow as tf
+from calls import cost, raw_cost, spec
 
-tf = pytest.importorskip("tensorflow")
-
-from calls import cost, raw_cost, spec  # noqa: E402 - TensorFlow comes first
-
-from profilerkit_tensorflow.costs.registry import OPERATORS  # noqa: E402
+from profilerkit_tensorflow.costs.registry import OPERATORS
 
 #: The overlap of two boxes: six comparisons, three differences, a product, a sum and a ratio. An area is three.
 PAIR, AREA = 6 + 3 + 1 + 1 + 1, 3

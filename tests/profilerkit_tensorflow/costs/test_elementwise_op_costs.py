@@ -7,12 +7,10 @@ from functools import partial
 from typing import Any
 
 import pytest
+import tensorflow as tf
+from calls import calls, cost, raw_cost, spec
 
-tf = pytest.importorskip("tensorflow")
-
-from calls import calls, cost, raw_cost, spec  # noqa: E402
-
-from profilerkit_tensorflow.costs import UnknownShapeError, op_cost  # noqa: E402
+from profilerkit_tensorflow.costs import UnknownShapeError, op_cost
 
 X = spec(2, 3)
 TABLE = tf.zeros([9, 3])

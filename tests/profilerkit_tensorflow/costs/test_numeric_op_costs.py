@@ -7,12 +7,10 @@ from functools import partial
 from typing import Any
 
 import pytest
+import tensorflow as tf
+from calls import cost, raw_cost, spec
 
-tf = pytest.importorskip("tensorflow")
-
-from calls import cost, raw_cost, spec  # noqa: E402
-
-from profilerkit_tensorflow.costs import UnknownShapeError  # noqa: E402
+from profilerkit_tensorflow.costs import UnknownShapeError
 
 
 def over_axes(name: str) -> Callable[[Any], Any]:

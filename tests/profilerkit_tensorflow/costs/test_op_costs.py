@@ -8,15 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+import tensorflow as tf
+from calls import calls, cost, raw_cost, spec, total
+from tensorflow.python.framework import op_def_registry
 
-tf = pytest.importorskip("tensorflow")
-
-from calls import calls, cost, raw_cost, spec, total  # noqa: E402
-from tensorflow.python.framework import op_def_registry  # noqa: E402
-
-from profilerkit.costs import Cost, Shape  # noqa: E402
-from profilerkit_tensorflow import costs  # noqa: E402
-from profilerkit_tensorflow.costs import (  # noqa: E402
+from profilerkit.costs import Cost, Shape
+from profilerkit_tensorflow import costs
+from profilerkit_tensorflow.costs import (
     FAMILIES,
     OpCall,
     Shapes,

@@ -6,10 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-
-tf = pytest.importorskip("tensorflow")
-
-from calls import cost, raw_cost, spec  # noqa: E402
+import tensorflow as tf
+from calls import cost, raw_cost, spec
 
 Case = tuple[str, Callable[..., Any], tuple[Any, ...], int]
 

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
-pytest.importorskip("tensorflow")
-
 from calls import raw_cost, spec
 from tensorflow.core.util.quantization import uniform_quant_ops_attr_pb2
 

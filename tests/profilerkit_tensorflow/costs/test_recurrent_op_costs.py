@@ -5,10 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-
-tf = pytest.importorskip("tensorflow")
-
-from calls import raw_cost, spec  # noqa: E402
+from calls import raw_cost, spec
 
 STEPS, BATCH, FEATURES, UNITS = 7, 2, 3, 5
 POSITIONS = STEPS * BATCH

@@ -6,27 +6,19 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
-tf = pytest.importorskip("tensorflow")
-import keras  # noqa: E402
-
-from profilerkit import (  # noqa: E402
-    InputError,
-    ModelFailedError,
-    ModelInputs,
-    ProfilerBusyError,
-    WithoutValuesError,
-    profile,
-)
-from profilerkit.times.layer_times import NOT_CALLED, LayerTime, layer_time_table  # noqa: E402
-from profilerkit_metrics import ComputeLayerTimes  # noqa: E402
-from profilerkit_tensorflow import TFProfiler  # noqa: E402
-from profilerkit_tensorflow.backend import TFBackend  # noqa: E402
-from profilerkit_tensorflow.layer_timing.timer import describe_unrecorded, layer_times  # noqa: E402
-from profilerkit_tensorflow.operator_timing.events import NodeTime, PassTimes  # noqa: E402
-from profilerkit_tensorflow.operator_timing.session_passes import TimedPasses  # noqa: E402
+from profilerkit import InputError, ModelFailedError, ModelInputs, ProfilerBusyError, WithoutValuesError, profile
+from profilerkit.times.layer_times import NOT_CALLED, LayerTime, layer_time_table
+from profilerkit_metrics import ComputeLayerTimes
+from profilerkit_tensorflow import TFProfiler
+from profilerkit_tensorflow.backend import TFBackend
+from profilerkit_tensorflow.layer_timing.timer import describe_unrecorded, layer_times
+from profilerkit_tensorflow.operator_timing.events import NodeTime, PassTimes
+from profilerkit_tensorflow.operator_timing.session_passes import TimedPasses
 
 L = keras.layers
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import tensorflow as tf
 
-tf = pytest.importorskip("tensorflow")
-
-from profilerkit import InputError  # noqa: E402
-from profilerkit_tensorflow import watch  # noqa: E402
+from profilerkit import InputError
+from profilerkit_tensorflow import watch
 
 
-class Net(tf.Module):  # type: ignore[misc, name-defined]
+class Net(tf.Module):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
         self.weight = tf.Variable(tf.ones((4, 2)))

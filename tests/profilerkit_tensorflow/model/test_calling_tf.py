@@ -7,23 +7,16 @@ import itertools
 from pathlib import Path
 from typing import Any
 
+import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 from slow_ones import slow_ones
 
-tf = pytest.importorskip("tensorflow")
-
-import keras  # noqa: E402 - TensorFlow comes first, or the tests are skipped
-
-from profilerkit import InputError, ModelFailedError, WithoutValuesError  # noqa: E402
-from profilerkit_tensorflow.evaluation import (  # noqa: E402
-    CompiledCall,
-    EvalLossFunction,
-    get_accuracy,
-    get_topk,
-)
-from profilerkit_tensorflow.model.calls import call_model  # noqa: E402
-from profilerkit_tensorflow.untouched.preservation import preserve  # noqa: E402
+from profilerkit import InputError, ModelFailedError, WithoutValuesError
+from profilerkit_tensorflow.evaluation import CompiledCall, EvalLossFunction, get_accuracy, get_topk
+from profilerkit_tensorflow.model.calls import call_model
+from profilerkit_tensorflow.untouched.preservation import preserve
 
 SCORES = np.array([[9, 1, 0], [0, 9, 1], [1, 0, 9], [9, 1, 0], [0, 9, 1]], dtype=np.float32)
 TARGETS = np.array([0, 1, 2, 1, 0])  # the first three are the highest scores
@@ -50,7 +43,7 @@ class Doubling(keras.layers.Layer):  # type: ignore[misc]
 def test_every_kind_is_called_in_inference_mode(tmp_path: Path) -> None:
     tf_keras = pytest.importorskip("tf_keras")
 
-    class Flagged(tf.Module):  # type: ignore[misc, name-defined]
+    class Flagged(tf.Module):  # type: ignore[misc]
         @tf.function  # type: ignore[untyped-decorator]
         def __call__(self, x: Any, training: bool = True) -> Any:
             return x * 2 if training else x

@@ -7,13 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import keras
 import pytest
+import tensorflow as tf
 from slow_ones import slow_ones
 
-tf = pytest.importorskip("tensorflow")
-keras = pytest.importorskip("keras")
-
-from profilerkit import profile  # noqa: E402
+from profilerkit import profile
 
 layers = keras.layers
 
@@ -91,7 +90,7 @@ def test_a_saved_model_and_a_function_do_not_count_scales(mode: str, tmp_path: P
 def test_a_layer_of_the_users_keeps_its_weights() -> None:
     """A weight named like a scale, in a layer that nothing has quantized, is a parameter."""
 
-    class Scaled(keras.layers.Layer):  # type: ignore[misc,name-defined]
+    class Scaled(keras.layers.Layer):  # type: ignore[misc]
         def build(self, shape: Any) -> None:
             self.scale = self.add_weight(shape=(shape[-1],), name="kernel_scale")
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import keras
 import pytest
+import tensorflow as tf
+from small import ones, trace, trace_complete
 
-tf = pytest.importorskip("tensorflow")
-keras = pytest.importorskip("keras")
-
-from small import ones, trace, trace_complete  # noqa: E402 - TensorFlow comes first
-
-from profilerkit.trace.records import ModelTrace  # noqa: E402
+from profilerkit.trace.records import ModelTrace
 
 
 def states(found: ModelTrace) -> list[tuple[str, int, int]]:
@@ -41,7 +39,7 @@ def test_the_states_of_a_stack_of_cells_of_tf_keras_are_no_parameters() -> None:
     assert states(found) == [("memory", 8, 32), ("memory", 8, 32), ("memory", 6, 24)]
 
 
-class Counting(keras.layers.Layer):  # type: ignore[misc, name-defined]
+class Counting(keras.layers.Layer):  # type: ignore[misc]
     """Has a variable of its own that it does not call a weight."""
 
     def build(self, shape: Any) -> None:
@@ -82,7 +80,7 @@ def test_the_seed_of_an_exported_model_is_no_parameter(tmp_path: Path) -> None:
     assert found.total_params == 4 * 5 * (4 + 5 + 1) + 5 * 3 + 3  # 200 and 18
 
 
-class Holds(tf.Module):  # type: ignore[misc, name-defined]
+class Holds(tf.Module):  # type: ignore[misc]
     """Holds more than its function uses: under two names, in a list, and in a module inside."""
 
     def __init__(self) -> None:

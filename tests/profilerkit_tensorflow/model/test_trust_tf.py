@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-pytest.importorskip("tensorflow")
 import tensorflow as tf
 
 from profilerkit import InputError

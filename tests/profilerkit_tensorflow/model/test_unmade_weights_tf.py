@@ -5,20 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import keras
 import numpy as np
 import pytest
+import tensorflow as tf
+from small import BACKEND, ones, trace
 
-tf = pytest.importorskip("tensorflow")
-keras = pytest.importorskip("keras")
-
-from small import BACKEND, ones, trace  # noqa: E402 - TensorFlow comes first
-
-from profilerkit import Completeness, ModelFailedError, ModelInputs, WithoutValuesError, profile  # noqa: E402
-from profilerkit.backend import RunOptions  # noqa: E402
-from profilerkit_tensorflow.evaluation import get_accuracy  # noqa: E402
+from profilerkit import Completeness, ModelFailedError, ModelInputs, WithoutValuesError, profile
+from profilerkit.backend import RunOptions
+from profilerkit_tensorflow.evaluation import get_accuracy
 
 
-class Around(keras.Model):  # type: ignore[misc, name-defined]
+class Around(keras.Model):  # type: ignore[misc]
     """Has all its weights in a model inside."""
 
     def __init__(self, inside: Any) -> None:
@@ -30,7 +28,7 @@ class Around(keras.Model):  # type: ignore[misc, name-defined]
         return self.inside(x)
 
 
-class Doubling(keras.layers.Layer):  # type: ignore[misc, name-defined]
+class Doubling(keras.layers.Layer):  # type: ignore[misc]
     """Needs no weights."""
 
     def call(self, x: Any) -> Any:
@@ -102,7 +100,7 @@ def test_one_of_tf_keras_is_refused() -> None:
     assert not model.built
 
 
-class Holding(tf.Module):  # type: ignore[misc, name-defined]
+class Holding(tf.Module):  # type: ignore[misc]
     """Holds a Keras layer beside a variable."""
 
     def __init__(self, layer: Any) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("tensorflow")
 pytest.importorskip("tf_keras")
 import keras
 import tensorflow as tf

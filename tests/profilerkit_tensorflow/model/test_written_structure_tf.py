@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-pytest.importorskip("tensorflow")
 import tensorflow as tf
 
 from profilerkit_tensorflow.model.structure import read_structure

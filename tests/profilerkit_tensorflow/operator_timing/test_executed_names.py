@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import tensorflow as tf
 
-tf = pytest.importorskip("tensorflow")
-
-from profilerkit_tensorflow.operator_timing.events import op_seconds  # noqa: E402
-from profilerkit_tensorflow.operator_timing.executed_names import find_fused, split_path  # noqa: E402
+from profilerkit_tensorflow.operator_timing.events import op_seconds
+from profilerkit_tensorflow.operator_timing.executed_names import find_fused, split_path
 
 
 @pytest.mark.parametrize(

@@ -5,16 +5,14 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-import pytest
+import keras
+import tensorflow as tf
 
-tf = pytest.importorskip("tensorflow")
-import keras  # noqa: E402
-
-from profilerkit import ModelInputs  # noqa: E402
-from profilerkit_tensorflow.operator_timing.events import PassTimes, op_seconds  # noqa: E402
-from profilerkit_tensorflow.operator_timing.node_owners import NodeOwners, NodePlace, count_graph_runs  # noqa: E402
-from profilerkit_tensorflow.trace.program import Program, trace_program  # noqa: E402
-from profilerkit_tensorflow.untouched.preservation import preserve  # noqa: E402
+from profilerkit import ModelInputs
+from profilerkit_tensorflow.operator_timing.events import PassTimes, op_seconds
+from profilerkit_tensorflow.operator_timing.node_owners import NodeOwners, NodePlace, count_graph_runs
+from profilerkit_tensorflow.trace.program import Program, trace_program
+from profilerkit_tensorflow.untouched.preservation import preserve
 
 L = keras.layers
 

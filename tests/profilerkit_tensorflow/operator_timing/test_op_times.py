@@ -9,21 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import tensorflow as tf
+from tensorflow.python.profiler import profiler_v2
 
-tf = pytest.importorskip("tensorflow")
-
-from tensorflow.python.profiler import profiler_v2  # noqa: E402
-
-from profilerkit import InputError, NotOfferedError, ProfilerBusyError  # noqa: E402
-from profilerkit_tensorflow.compat.profiler import is_session_running, make_xspace  # noqa: E402
-from profilerkit_tensorflow.operator_timing import events as op_times  # noqa: E402
-from profilerkit_tensorflow.operator_timing.events import (  # noqa: E402
-    MAX_PASSES,
-    NodeTime,
-    op_seconds,
-    read_profile,
-)
-from profilerkit_tensorflow.operator_timing.executed_names import split_path  # noqa: E402
+from profilerkit import InputError, NotOfferedError, ProfilerBusyError
+from profilerkit_tensorflow.compat.profiler import is_session_running, make_xspace
+from profilerkit_tensorflow.operator_timing import events as op_times
+from profilerkit_tensorflow.operator_timing.events import MAX_PASSES, NodeTime, op_seconds, read_profile
+from profilerkit_tensorflow.operator_timing.executed_names import split_path
 
 
 @pytest.fixture(autouse=True)

@@ -6,12 +6,11 @@ from itertools import permutations
 from typing import Any
 
 import pytest
+import tensorflow as tf
 
-tf = pytest.importorskip("tensorflow")
-
-from profilerkit_tensorflow.operator_timing.operator_owners import OperatorOwners  # noqa: E402
-from profilerkit_tensorflow.operator_timing.placed_graphs import Body  # noqa: E402
-from profilerkit_tensorflow.trace.ownership import Owner, Ownership  # noqa: E402
+from profilerkit_tensorflow.operator_timing.operator_owners import OperatorOwners
+from profilerkit_tensorflow.operator_timing.placed_graphs import Body
+from profilerkit_tensorflow.trace.ownership import Owner, Ownership
 
 
 def trace(function: Any) -> Any:

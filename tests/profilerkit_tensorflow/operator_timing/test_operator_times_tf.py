@@ -6,16 +6,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import keras
 import pytest
+import tensorflow as tf
 
-tf = pytest.importorskip("tensorflow")
-import keras  # noqa: E402
-
-from profilerkit import ModelInputs, ProfilerBusyError, profile  # noqa: E402
-from profilerkit.times.operator_times import OperatorTimeTable  # noqa: E402
-from profilerkit_tensorflow.compat import profiler  # noqa: E402
-from profilerkit_tensorflow.operator_timing import session_passes  # noqa: E402
-from profilerkit_tensorflow.operator_timing.passes import measure_operator_times  # noqa: E402
+from profilerkit import ModelInputs, ProfilerBusyError, profile
+from profilerkit.times.operator_times import OperatorTimeTable
+from profilerkit_tensorflow.compat import profiler
+from profilerkit_tensorflow.operator_timing import session_passes
+from profilerkit_tensorflow.operator_timing.passes import measure_operator_times
 
 L = keras.layers
 

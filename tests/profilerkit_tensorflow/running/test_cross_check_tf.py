@@ -5,16 +5,14 @@ from __future__ import annotations
 from itertools import count
 from typing import Any
 
+import keras
 import pytest
+import tensorflow as tf
+from one_product import ONE, W, X
+from small import ones
 
-tf = pytest.importorskip("tensorflow")
-
-import keras  # noqa: E402 - TensorFlow comes first
-from one_product import ONE, W, X  # noqa: E402
-from small import ones  # noqa: E402
-
-from profilerkit import ModelInputs, Report, profile  # noqa: E402
-from profilerkit_tensorflow.trace.observation import Observation  # noqa: E402
+from profilerkit import ModelInputs, Report, profile
+from profilerkit_tensorflow.trace.observation import Observation
 
 
 def profile_both(model: Any, x: Any = X, **options: Any) -> Report:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
-pytest.importorskip("tensorflow")
 import keras
 import numpy as np
+import pytest
 import tensorflow as tf
 
 from profilerkit import InputError, ModelInputs, NotOfferedError, compare, metric, profile

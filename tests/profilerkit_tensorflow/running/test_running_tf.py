@@ -6,11 +6,9 @@ import itertools
 import warnings
 from typing import Any
 
+import keras
 import numpy as np
 import pytest
-
-pytest.importorskip("tensorflow")
-import keras
 import tensorflow as tf
 
 from profilerkit import InputError, ModelInputs, Profiler, profile

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import keras
 import pytest
+import tensorflow as tf
+from keras import layers as L
+from small import BACKEND, ones, trace_complete, trace_complete_step
 
-tf = pytest.importorskip("tensorflow")
-keras = pytest.importorskip("keras")
-
-from keras import layers as L  # noqa: E402 - TensorFlow comes first
-from small import BACKEND, ones, trace_complete, trace_complete_step  # noqa: E402
-
-from profilerkit import Completeness, ModelFailedError, ModelInputs, profile  # noqa: E402
+from profilerkit import Completeness, ModelFailedError, ModelInputs, profile
 
 X = ones(2, 8, 8, 6)
 #: 6 x 6 pixels of four filters, each over 3 x 3 pixels of the three channels of its group.

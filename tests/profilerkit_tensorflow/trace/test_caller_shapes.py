@@ -5,22 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import keras
 import pytest
+import tensorflow as tf
+from keras import layers
+from one_product import ONE, Function, W, X, macs
+from small import ones, trace, trace_complete
 
-tf = pytest.importorskip("tensorflow")
-
-import keras  # noqa: E402 - TensorFlow comes first, or the tests are skipped
-from keras import layers  # noqa: E402
-from one_product import ONE, Function, W, X, macs  # noqa: E402 - TensorFlow comes first
-from small import ones, trace, trace_complete  # noqa: E402
-
-from profilerkit import ModelInputs  # noqa: E402
-from profilerkit_tensorflow.trace.program import trace_program  # noqa: E402
+from profilerkit import ModelInputs
+from profilerkit_tensorflow.trace.program import trace_program
 
 # Shapes that only the caller knows --------------------------------------------------------------------------------
 
 
-class Open(tf.Module):  # type: ignore[misc, name-defined]
+class Open(tf.Module):  # type: ignore[misc]
     """A module whose function was made for any batch and any length."""
 
     def __init__(self) -> None:

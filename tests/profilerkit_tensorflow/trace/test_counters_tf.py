@@ -7,12 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import tensorflow as tf
+from slow_ones import slow_ones
 
-tf = pytest.importorskip("tensorflow")
-
-from slow_ones import slow_ones  # noqa: E402
-
-from profilerkit import profile  # noqa: E402
+from profilerkit import profile
 
 _COMPARISONS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "!=": operator.ne}
 

@@ -7,14 +7,13 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 from time_limits import join
 
-tf = pytest.importorskip("tensorflow")
-keras = pytest.importorskip("keras")
-
-from profilerkit import Report, profile  # noqa: E402
+from profilerkit import Report, profile
 
 #: The dense layer: two samples of eight features, eight outputs.
 DENSE = 2 * 8 * 8
@@ -23,7 +22,7 @@ W = np.ones((8, 16), np.float32)
 POOL = ThreadPoolExecutor(1)
 
 
-class Model(keras.Model):  # type: ignore[misc,name-defined]
+class Model(keras.Model):  # type: ignore[misc]
     """A dense layer, and any function of its outputs, whose product with W has 2 * 8 * 16 MACs."""
 
     def __init__(self, after: Callable[[Any], Any]) -> None:
@@ -102,7 +101,7 @@ def test_work_outside_makes_a_lower_bound_that_says_where(name: str, is_built: b
 
 
 def test_the_line_and_the_layer_are_named() -> None:
-    class Inner(keras.layers.Layer):  # type: ignore[misc,name-defined]
+    class Inner(keras.layers.Layer):  # type: ignore[misc]
         def call(self, z: Any) -> Any:
             return tf.constant(z.numpy() @ W)
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
-import pytest
-
-pytest.importorskip("tensorflow")
 import keras
 import numpy as np
+import pytest
 import tensorflow as tf
 
 from profilerkit import Completeness, ModelInputs, ModelTrace, profile

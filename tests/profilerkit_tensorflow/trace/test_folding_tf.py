@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import tensorflow as tf
 
-tf = pytest.importorskip("tensorflow")
-
-from profilerkit_tensorflow.trace.folding import Folding  # noqa: E402
+from profilerkit_tensorflow.trace.folding import Folding
 
 #: Operators of two inputs, by the numbers that they are tried with: signs, remainders, and what is no whole number.
 BINARY = ("Add", "AddV2", "Sub", "Mul", "Maximum", "Minimum", "FloorDiv", "FloorMod", "Div", "RealDiv")

@@ -6,14 +6,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import keras
 import pytest
+import tensorflow as tf
 
-tf = pytest.importorskip("tensorflow")
-import keras  # noqa: E402 - TensorFlow comes first
-
-from profilerkit.costs import Cost  # noqa: E402
-from profilerkit_tensorflow import ComputeComplexity, TFProfiler, register_layer_cost  # noqa: E402
-from profilerkit_tensorflow.costs.registry import scoped_costs  # noqa: E402
+from profilerkit.costs import Cost
+from profilerkit_tensorflow import ComputeComplexity, TFProfiler, register_layer_cost
+from profilerkit_tensorflow.costs.registry import scoped_costs
 
 
 @contextmanager

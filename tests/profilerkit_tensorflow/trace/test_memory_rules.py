@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-pytest.importorskip("tensorflow")
 import tensorflow as tf
 
 from profilerkit.backend_kit.live_bytes import Step, live_bytes

@@ -6,13 +6,12 @@ import logging
 from pathlib import Path
 from typing import Any
 
+import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
-tf = pytest.importorskip("tensorflow")
-import keras  # noqa: E402
-
-from profilerkit import (  # noqa: E402
+from profilerkit import (
     BackendNotFoundError,
     Completeness,
     CostFormulaError,
@@ -22,20 +21,14 @@ from profilerkit import (  # noqa: E402
     WithoutValuesError,
     profile,
 )
-from profilerkit.backend import RunOptions  # noqa: E402
-from profilerkit.costs import Cost  # noqa: E402
-from profilerkit.error_text import error_line  # noqa: E402
-from profilerkit.models.loaders import find_loader, load_model  # noqa: E402
-from profilerkit_tensorflow import (  # noqa: E402
-    EvalLossFunction,
-    TFBackend,
-    get_accuracy,
-    get_topk,
-    register_layer_cost,
-)
-from profilerkit_tensorflow.costs.registry import scoped_costs  # noqa: E402
-from profilerkit_tensorflow.trace.eager_run import run_eagerly  # noqa: E402
-from profilerkit_tensorflow.trace.traced_calls import quietly  # noqa: E402
+from profilerkit.backend import RunOptions
+from profilerkit.costs import Cost
+from profilerkit.error_text import error_line
+from profilerkit.models.loaders import find_loader, load_model
+from profilerkit_tensorflow import EvalLossFunction, TFBackend, get_accuracy, get_topk, register_layer_cost
+from profilerkit_tensorflow.costs.registry import scoped_costs
+from profilerkit_tensorflow.trace.eager_run import run_eagerly
+from profilerkit_tensorflow.trace.traced_calls import quietly
 
 BACKEND = TFBackend()
 
@@ -325,7 +318,7 @@ class Narrow(keras.layers.Layer):  # type: ignore[misc]
         return tf.matmul(self.dense(x), self.matrix)
 
 
-class NarrowModule(tf.Module):  # type: ignore[misc, name-defined]
+class NarrowModule(tf.Module):  # type: ignore[misc]
     """The same as a module, which TensorFlow rewrites: the error that it raises is another then."""
 
     def __init__(self) -> None:
@@ -337,7 +330,7 @@ class NarrowModule(tf.Module):  # type: ignore[misc, name-defined]
         return tf.matmul(x, self.matrix)
 
 
-class AroundModule(tf.Module):  # type: ignore[misc, name-defined]
+class AroundModule(tf.Module):  # type: ignore[misc]
     """Has a module inside."""
 
     def __init__(self) -> None:

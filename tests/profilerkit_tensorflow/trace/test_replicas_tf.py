@@ -7,8 +7,6 @@ import json
 import pytest
 from time_limits import run_python
 
-pytest.importorskip("tensorflow")
-
 #: The devices of a process are set before its first operation, so it is one of its own.
 SCRIPT = """
 import json, sys

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import keras
 import pytest
+import tensorflow as tf
+from keras import layers as L
+from small import BACKEND, ones, trace
 
-tf = pytest.importorskip("tensorflow")
-keras = pytest.importorskip("keras")
-
-from keras import layers as L  # noqa: E402 - TensorFlow comes first
-from small import BACKEND, ones, trace  # noqa: E402
-
-from profilerkit import ModelInputs, profile  # noqa: E402
+from profilerkit import ModelInputs, profile
 
 #: Ten embeddings of four numbers, and three outputs of each.
 EMBEDDINGS, OUTPUTS = 10 * 4, 4 * 3 + 3
@@ -24,7 +22,7 @@ def vectorization(**options: Any) -> Any:
     return layer
 
 
-class Padded(keras.Model):  # type: ignore[misc,name-defined]
+class Padded(keras.Model):  # type: ignore[misc]
     """Reads ragged rows of words, padded to the longest."""
 
     def __init__(self) -> None:

@@ -9,14 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import keras
 import pytest
+import tensorflow as tf
+from small import ones, trace
 
-tf = pytest.importorskip("tensorflow")
-
-import keras  # noqa: E402 - TensorFlow comes first
-from small import ones, trace  # noqa: E402
-
-from profilerkit_tensorflow.costs import OpCall, Shapes, op_cost  # noqa: E402
+from profilerkit_tensorflow.costs import OpCall, Shapes, op_cost
 
 #: Four values in a (4, 6) matrix, and dense ones of five columns and rows.
 SPARSE = tf.sparse.from_dense(tf.eye(4, 6))

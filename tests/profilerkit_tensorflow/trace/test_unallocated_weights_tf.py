@@ -6,17 +6,14 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+import keras
 import pytest
+import tensorflow as tf
+from keras import layers as L
+from small import BACKEND, ones, trace_complete, trace_complete_step
 from time_limits import run_python
 
-tf = pytest.importorskip("tensorflow")
-keras = pytest.importorskip("keras")
-tf_keras = pytest.importorskip("tf_keras")
-
-from keras import layers as L  # noqa: E402 - TensorFlow comes first
-from small import BACKEND, ones, trace_complete, trace_complete_step  # noqa: E402
-
-from profilerkit import ModelInputs  # noqa: E402
+from profilerkit import ModelInputs
 
 
 class Checkpointed(L.Layer):  # type: ignore[misc]

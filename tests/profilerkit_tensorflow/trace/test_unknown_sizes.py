@@ -5,16 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import tensorflow as tf
+from small import ones, trace_by_shapes, trace_complete
 
-tf = pytest.importorskip("tensorflow")
-
-from small import ones, trace_by_shapes, trace_complete  # noqa: E402 - TensorFlow comes first
-
-from profilerkit import Completeness, profile  # noqa: E402
-from profilerkit.trace.records import MemoryTimeline  # noqa: E402
-from profilerkit_tensorflow.trace.memory import find_unsized_tensors  # noqa: E402
-from profilerkit_tensorflow.trace.ownership import Owner  # noqa: E402
-from profilerkit_tensorflow.trace.values import Executed, Tensor  # noqa: E402
+from profilerkit import Completeness, profile
+from profilerkit.trace.records import MemoryTimeline
+from profilerkit_tensorflow.trace.memory import find_unsized_tensors
+from profilerkit_tensorflow.trace.ownership import Owner
+from profilerkit_tensorflow.trace.values import Executed, Tensor
 
 
 def masked(x: Any) -> Any:

@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import tensorflow as tf
+from one_product import ONE, Function, W, X, macs, walk_graph
+from slow_ones import slow_ones
+from small import ones, trace, trace_complete, trace_complete_by_shapes
 
-tf = pytest.importorskip("tensorflow")
-
-from one_product import ONE, Function, W, X, macs, walk_graph  # noqa: E402 - TensorFlow comes first
-from slow_ones import slow_ones  # noqa: E402
-from small import ones, trace, trace_complete, trace_complete_by_shapes  # noqa: E402
-
-from profilerkit.backend_kit.graph_traces import FOLLOWED  # noqa: E402
-from profilerkit.trace.bounds import Bounds  # noqa: E402
+from profilerkit.backend_kit.graph_traces import FOLLOWED
+from profilerkit.trace.bounds import Bounds
 
 # What runs --------------------------------------------------------------------------------------------------------
 

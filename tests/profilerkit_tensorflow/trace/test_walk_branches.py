@@ -6,15 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import tensorflow as tf
+from one_product import ONE, Function, W, X, walk_graph
+from small import ones
+from small import trace_by_shapes as trace
+from small import trace_complete_by_shapes as traced
 
-tf = pytest.importorskip("tensorflow")
-
-from one_product import ONE, Function, W, X, walk_graph  # noqa: E402 - TensorFlow comes first
-from small import ones  # noqa: E402
-from small import trace_by_shapes as trace  # noqa: E402
-from small import trace_complete_by_shapes as traced  # noqa: E402
-
-from profilerkit.trace.bounds import Bounds  # noqa: E402
+from profilerkit.trace.bounds import Bounds
 
 MAY_STOP = "a loop may stop before it reaches its limit; it is counted up to that"
 
@@ -290,7 +288,7 @@ def test_where_a_counter_ends_is_not_known_of_a_loop_that_may_stop() -> None:
 # Functions whose gradient was taken -------------------------------------------------------------------------------
 
 
-class Saved(tf.Module):  # type: ignore[misc, name-defined]
+class Saved(tf.Module):  # type: ignore[misc]
     """Calls of a product, a loop of three and a condition."""
 
     def __init__(self) -> None:

@@ -5,17 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-
-tf = pytest.importorskip("tensorflow")
-
-from one_product import ONE, W, X  # noqa: E402 - TensorFlow comes first
-from small import own_macs, trace_complete, trace_complete_step  # noqa: E402, or the tests are skipped
+import tensorflow as tf
+from one_product import ONE, W, X
+from small import own_macs, trace_complete, trace_complete_step
 
 
 def test_in_training_a_called_function_computes_the_gradients_that_are_used() -> None:
     """The input is no variable: its gradient, which the function's gradient has too, is for nobody."""
 
-    class Model(tf.Module):  # type: ignore[misc, name-defined]
+    class Model(tf.Module):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__()
             self.kernel = tf.Variable(W)
@@ -24,7 +22,7 @@ def test_in_training_a_called_function_computes_the_gradients_that_are_used() ->
         def __call__(self, x: Any) -> Any:
             return x @ self.kernel
 
-    class Twice(tf.Module):  # type: ignore[misc, name-defined]
+    class Twice(tf.Module):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__()
             self.first, self.second = Model(), Model()
@@ -43,7 +41,7 @@ def test_custom_gradients() -> None:
 
         return x @ kernel, gradient
 
-    class Model(tf.Module):  # type: ignore[misc, name-defined]
+    class Model(tf.Module):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__()
             self.kernel = tf.Variable(W)
@@ -55,7 +53,7 @@ def test_custom_gradients() -> None:
     assert trace_complete_step(Model(), X).macs == ONE + 3 * 2 * 3 + 3 * 3 * 3
 
 
-class Scaled(tf.Module):  # type: ignore[misc, name-defined]
+class Scaled(tf.Module):  # type: ignore[misc]
     """Multiplies with a matrix of its own."""
 
     def __init__(self) -> None:
@@ -66,7 +64,7 @@ class Scaled(tf.Module):  # type: ignore[misc, name-defined]
         return tf.tanh(x @ self.kernel)
 
 
-class Winding(tf.Module):  # type: ignore[misc, name-defined]
+class Winding(tf.Module):  # type: ignore[misc]
     """Calls its layers in a loop, and one of them in a branch."""
 
     def __init__(self) -> None:
@@ -94,7 +92,7 @@ def test_layers_own_their_gradients_in_loops_branches_and_functions(build: Any, 
     assert own_macs(trace_complete_step(build(), X)) == {path: 3 * macs for path, macs in forward.items()}
 
 
-class TwoCalls(tf.Module):  # type: ignore[misc, name-defined]
+class TwoCalls(tf.Module):  # type: ignore[misc]
     """Two layers whose call is a function each, one of them called twice."""
 
     def __init__(self) -> None:
@@ -110,7 +108,7 @@ def test_layers_inside_called_layers_own_their_gradients() -> None:
     assert found == {"a.a": 30 * ONE, "a.b": 24 * ONE, "b.a": 60 * ONE, "b.b": 48 * ONE}
 
 
-class Einsum(tf.Module):  # type: ignore[misc, name-defined]
+class Einsum(tf.Module):  # type: ignore[misc]
     """The tangent of an einsum of two weights, whose gradient needs the einsum; ``again`` wraps it."""
 
     def __init__(self, equation: str, *shapes: tuple[int, ...], again: Any = lambda function: function) -> None:

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import caching
 import numpy as np
 import pytest
-
-pytest.importorskip("tensorflow")
-import caching
 import tensorflow as tf
 from caching import KINDS
 

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from time_limits import join
 
-pytest.importorskip("tensorflow")
 pytest.importorskip("tf_keras")
 import keras
 import tensorflow as tf

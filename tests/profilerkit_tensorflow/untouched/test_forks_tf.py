@@ -11,7 +11,6 @@ import os
 import pytest
 from forking import answers_of_forks
 
-pytest.importorskip("tensorflow")
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 
 #: What is requested of the profiler, and in which call of the layer the process forks.

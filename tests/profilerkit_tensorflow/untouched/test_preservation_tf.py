@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from time_limits import join
 
-pytest.importorskip("tensorflow")
 pytest.importorskip("tf_keras")
 import tensorflow as tf
 from attack_cases import Case, find_differences, find_unexpected

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from time_limits import run_python
 
-pytest.importorskip("tensorflow")
 pytest.importorskip("tf_keras")
 import keras
 import tensorflow as tf

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import keras
 import pytest
+import tensorflow as tf
+from tensorflow.python.framework import config, ops
 
-tf = pytest.importorskip("tensorflow")
-import keras  # noqa: E402 - TensorFlow comes first
-from tensorflow.python.framework import config, ops  # noqa: E402
-
-from profilerkit import profile  # noqa: E402
-from profilerkit.backend_kit.settings import Setting  # noqa: E402
-from profilerkit_tensorflow import TFBackend  # noqa: E402
-from profilerkit_tensorflow.untouched.process_state import SETTINGS, put_graph_options  # noqa: E402
+from profilerkit import profile
+from profilerkit.backend_kit.settings import Setting
+from profilerkit_tensorflow import TFBackend
+from profilerkit_tensorflow.untouched.process_state import SETTINGS, put_graph_options
 
 
 def _put_determinism(on: bool) -> None:
