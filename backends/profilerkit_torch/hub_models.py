@@ -71,7 +71,7 @@ def _find_configuration(transformers: ModuleType, spec: str, name: str, trust: b
         nearest = ", ".join(by_likeness(name, transformers.CONFIG_MAPPING)[:5])
         raise InputError(
             f"{spec!r}: there is no folder {name!r}, no type of model of that name (the nearest are {nearest}), and no "
-            f"configuration of it can be had from the hub: {str(error).strip().splitlines()[0]}"
+            f"configuration of it can be had from the hub: {error_line(error)}"
         ) from error
 
 

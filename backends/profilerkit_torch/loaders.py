@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from profilerkit import InputError, LoadedModel, ModelInputs
+from profilerkit.error_text import error_line
 from profilerkit.hooks.infos import make_refusal
 from profilerkit.models.loaded_files import find_namespace
 from profilerkit.process.files import require_whole
@@ -100,7 +101,7 @@ def _load_pickle(spec: str, path: Path, trust: bool) -> Any:
     except MemoryError:
         raise
     except Exception as error:  # whatever is in the file
-        raise InputError(f"{spec} is no file of torch's: {type(error).__name__}: {error}") from error
+        raise InputError(f"{spec} is no file of torch's: {type(error).__name__}: {error_line(error)}") from error
 
 
 def read_file(spec: str, load: Callable[[], Any]) -> Any:
@@ -110,6 +111,4 @@ def read_file(spec: str, load: Callable[[], Any]) -> Any:
     except MemoryError:
         raise
     except Exception as error:  # whatever is in the file
-        raise InputError(
-            f"{spec} cannot be read: {type(error).__name__}: {str(error).strip().splitlines()[0]}"
-        ) from error
+        raise InputError(f"{spec} cannot be read: {type(error).__name__}: {error_line(error)}") from error

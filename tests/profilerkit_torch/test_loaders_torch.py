@@ -178,14 +178,15 @@ def test_the_type_of_a_model(transformers: Any, monkeypatch: pytest.MonkeyPatch)
     assert whisper == {"input_features": ((80, 3000), "float32"), "decoder_input_ids": ((128,), "int64")}
 
 
-def test_a_configuration_that_is_nowhere(transformers: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@pytest.mark.parametrize("message", ["the hub cannot be reached", ""])
+def test_a_configuration_that_is_nowhere(
+    transformers: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, message: str
+) -> None:
     def unreachable(name: str, **options: Any) -> Any:
-        raise OSError("the hub cannot be reached")
+        raise OSError(message)
 
     monkeypatch.setattr(transformers.AutoConfig, "from_pretrained", unreachable)
-    with pytest.raises(
-        InputError, match=r"no type of model of that name \(the nearest are bert.*the hub cannot be reached"
-    ):
+    with pytest.raises(InputError, match=rf"no type of model of that name \(the nearest are bert.*{message}"):
         load_model("hf:bertt")
     with pytest.raises(InputError, match=r"cannot be read: OSError"):
         load_model(f"hf:{tmp_path}")
