@@ -38,11 +38,7 @@ class RankLayers(TrainedLayers):
     def __init__(self, model: nn.Module) -> None:
         self.inventory: Inventory = Inventory(model)
         super().__init__(model, self.inventory)
-        #: The path of the first layer that has a parameter, by the ``id`` of the parameter.
-        self._owners: dict[int, str] = {}
-        for path, module in self.inventory.layers:
-            for parameter in read_parameters(module).values():
-                self._owners.setdefault(id(parameter), path)
+        self.note_owners(self.inventory.layers)
 
     # What the rank has of each layer ----------------------------------------------------------------------------------
 
@@ -92,17 +88,6 @@ class RankLayers(TrainedLayers):
             )
         return tuple(records)
 
-    # For which one it works -------------------------------------------------------------------------------------------
-
-    def find_owner(self, parameter: Any) -> str:
-        """Return the path of the layer that has a parameter; that of the model itself for one that is no layer's."""
-        return self._owners.get(id(parameter), "")
-
-    def find_maker(self, node: Any) -> tuple[str, int]:
-        """Return the path of the layer that made a node, and which call of it; the layer of a weight is its owner."""
-        weight = getattr(node, "variable", None)  # of a node that adds up a weight's gradient
-        return super().find_maker(node) if weight is None else (self.find_owner(weight), 0)
-
     @contextmanager
     def follow(self) -> Iterator[None]:
         """Follow the calls of the model's modules."""
@@ -112,16 +97,6 @@ class RankLayers(TrainedLayers):
                 stops.append(module.register_forward_pre_hook(self._enter, prepend=True).remove)
                 stops.append(module.register_forward_hook(self._leave, with_kwargs=True, always_call=True).remove)
             yield
-
-    @contextmanager
-    def work_for(self, path: str, call: int = 0) -> Iterator[None]:
-        """Count what runs inside for a layer, and one of its calls."""
-        outside = self.current, self.current_call
-        self.current, self.current_call = path, call
-        try:
-            yield
-        finally:
-            self.current, self.current_call = outside
 
 
 def _list_present(tensors: Mapping[str, torch.Tensor | None]) -> list[tuple[str, torch.Tensor]]:

@@ -109,7 +109,7 @@ class TrainingPass(InferencePass):
 
     def run(self, model: nn.Module, inputs: ModelInputs, recorder: Any) -> None:
         """Run the forward and the backward pass; errors of the model pass through."""
-        recorder.note_owners(list_layers(model))
+        recorder.layers.note_owners(list_layers(model))
         inputs = inputs.map(lambda leaf: _make_alias(leaf) if _needs_gradient(leaf) else leaf)
         kept = [parameter for parameter in list_parameters(model) if id(parameter) in self._user_parameters]
         with (

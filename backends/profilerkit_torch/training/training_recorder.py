@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -17,7 +17,6 @@ from profilerkit.trace.records import MemoryTimeline, OpRecord
 
 from ..compat.autograd import find_current_node, read_next_node_number
 from ..compat.modes import disable_dispatch_modes
-from ..compat.modules import read_parameters
 from ..compat.operators import find_operator
 from ..costs import Cost, is_plain, module_cost
 from ..costs.attention import without_mask
@@ -44,8 +43,6 @@ class TrainingRecorder(Recorder):
 
     def __init__(self, layers: Any, *, on_meta: bool, stands_in: bool = False) -> None:
         super().__init__(layers, on_meta=on_meta, stands_in=stands_in)
-        #: The path of the layer that each parameter belongs to, by the ``id`` of the parameter.
-        self._owners: dict[int, str] = {}
         #: The most bytes alive so far, -1 before the first operator, and what they were for.
         self._peak_bytes = -1
         self._peak_parts: dict[str, int] = {}
@@ -63,12 +60,6 @@ class TrainingRecorder(Recorder):
     def recomputes(self) -> bool:
         """Whether a layer runs in the backward pass: an activation checkpoint runs it again."""
         return self.phase == "backward" and not self.layers.is_idle
-
-    def note_owners(self, layers: Iterable[tuple[str, nn.Module]]) -> None:
-        """Note which layer each parameter belongs to: gradients that are added up there are its work."""
-        for path, module in layers:
-            for parameter in read_parameters(module).values():
-                self._owners.setdefault(id(parameter), path)
 
     @contextmanager
     def record_backward(self) -> Iterator[None]:
@@ -97,7 +88,7 @@ class TrainingRecorder(Recorder):
     def record_gradients(self, name: str, cost: Cost, arguments: Any, gradients: Any, bytes_inside: int) -> None:
         """Record an operator of the node of the backward pass that runs: a function of ours has made its gradients."""
         self.operator_macs += cost.macs
-        with self._in_owner(find_current_node()):
+        with self.layers.work_for(*self.layers.find_maker(find_current_node())):
             self.record(name, cost, arguments, gradients, bytes_inside=bytes_inside)
 
     def note_gradient(self, parameter: torch.Tensor) -> None:
@@ -130,21 +121,10 @@ class TrainingRecorder(Recorder):
         self._gradient_product = args if is_gradient_product(func, args, node) else None
         func = self._node_memory.begin_operator(node, func, args)
         try:
-            with self._in_owner(node):
+            with layers.work_for(*layers.find_maker(node)):
                 return super()._dispatch(func, args, kwargs)
         finally:
             self._gradient_product = None
-
-    @contextmanager
-    def _in_owner(self, node: Any) -> Iterator[None]:
-        """Record what is done inside as work of the layer that a node of the backward pass belongs to."""
-        layers = self.layers
-        outside = layers.current, layers.current_call
-        layers.current, layers.current_call = self._find_owner(node)
-        try:
-            yield
-        finally:
-            layers.current, layers.current_call = outside
 
     def _record_run(self, plan: Plan, result: Any, func: Any, args: Any, kwargs: Any, reads: tuple[int, ...]) -> None:
         operator = plan.operator
@@ -154,13 +134,6 @@ class TrainingRecorder(Recorder):
             cost = Cost(operator.macs, operator.flops)
             plan = _price_anew(plan, without_mask(operator.operator, cost, self._masked_scores))
         super()._record_run(plan, result, func, args, kwargs, reads)
-
-    def _find_owner(self, node: Any) -> tuple[str, int]:
-        """Return the path of the layer that a node of the backward pass belongs to, and which of its calls."""
-        weight = getattr(node, "variable", None)  # of a node that adds up a weight's gradient
-        if weight is None:
-            return self.layers.find_maker(node)
-        return self._owners.get(id(weight), ""), 0
 
     def _record(self, operator: OpRecord, reads: tuple[int, ...] = (), bytes_inside: int = 0) -> None:
         super()._record(operator, reads, bytes_inside)
