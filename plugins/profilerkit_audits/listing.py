@@ -17,7 +17,7 @@ import msgspec
 from profilerkit.errors import FailureCode, PlanError, ProfilerKitError, by_likeness, classify
 from profilerkit.hooks.infos import LoaderInfo
 from profilerkit.hooks.manager import find_offer, list_infos
-from profilerkit.isolation.forkserver import make_command
+from profilerkit.isolation.interpreters import make_command
 from profilerkit.models.python_loaders import is_in_file, is_in_module, list_definitions
 
 from .source_code import find_module

@@ -9,9 +9,10 @@ from enum import Enum
 from typing import NamedTuple
 
 from profilerkit.errors import FailureCode, ProfilerKitError
-from profilerkit.isolation.forkserver import start_server
+from profilerkit.isolation.interpreters import start_server
 from profilerkit.isolation.processes import cpu_seconds
-from profilerkit.isolation.run import IsolatedRun, pump
+from profilerkit.isolation.run import IsolatedRun
+from profilerkit.isolation.waiting import pump
 
 from .cases import Case
 from .engine import Engine, EngineOptions, Outcome, is_noisy, pick_quietest, read_outcome, without_run

@@ -15,9 +15,10 @@ from ..piping.function import ProfilerFunction
 from ..results.comparison import Comparison, side_by_side
 from ..results.report import Report
 from .limits import Limits
-from .run import IsolatedRun, pump
+from .run import IsolatedRun
 from .starting import StartMethod, require_possible
 from .turns import Turns
+from .waiting import pump
 
 __all__ = ["isolated", "isolated_comparison", "run_jobs"]
 

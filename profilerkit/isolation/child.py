@@ -24,21 +24,16 @@ from ..job import Job
 from ..piping.function import JointFunction, Need
 from ..piping.outcome import Completeness, Outcome
 from ..piping.status import Metric
-from ..process.collector import collector_paused
-from ..times.conditions import Watch
-from ..times.measurement import Measurement
-from ..times.run import Run
-from ..times.sampling import Sampling, sample_by
 from .channel import Channel
 from .job_file import read_job
-from .messages import Plan
+from .samples_in_turn import wait_for_turns
 
 if TYPE_CHECKING:
     from ..piping.registry import Binding, Registry
     from ..profiler import Profiler
     from ..results.report import Report, StatusRecord
 
-__all__ = ["NOT_REACHED", "group_by_function", "run_job", "serve", "wait_for_turns"]
+__all__ = ["NOT_REACHED", "group_by_function", "run_job", "serve"]
 
 #: The reason of a metric that is not computed yet, until the caller knows why it never was.
 NOT_REACHED = "not reached"
@@ -267,43 +262,3 @@ class Work:
         outcome = Outcome(None, Completeness.UNAVAILABLE, (NOT_REACHED,))
         keys = [self.registry[name].key for name in names]
         return {key.NAME: StatusRecord.of(key.with_outcome(outcome)) for key in keys if isinstance(key, Metric)}
-
-
-# Measuring in turn with other processes --------------------
-
-
-#: A call that takes less than this many seconds is made for so long before it is timed: between two turns the other
-#: process has had the caches.
-WARM_SECONDS = 0.002
-#: What a call is taken to last at the least: some clocks stand still for a while.
-_LEAST_SECONDS = 1e-7
-
-
-@contextmanager
-def wait_for_turns(channel: Channel) -> Iterator[None]:
-    """Make every measurement of this process wait for the caller's requests."""
-
-    def sample(run: Run, plan: Sampling) -> Measurement:
-        channel.send(ready={name: getattr(plan, name) for name in Plan.__struct_fields__})
-        watch = Watch()
-        with collector_paused():
-            last = WARM_SECONDS
-            while True:
-                message = channel.receive()
-                if "finish" in message:
-                    return Measurement(**message["finish"], conditions=watch.conditions())
-                with watch:
-                    last = _sample(run, plan, last)
-                channel.send(sample=last)
-
-    with sample_by(sample):
-        yield
-
-
-def _sample(run: Run, plan: Sampling, last: float) -> float:
-    """Return the seconds of a pass; one that was short the last time is run several times before."""
-    if last < WARM_SECONDS:
-        spent = 0.0
-        while spent < WARM_SECONDS:
-            spent += max(run.seconds(plan.clock), _LEAST_SECONDS)
-    return run.seconds(plan.clock)

@@ -1,8 +1,7 @@
-"""What a child says: its messages, checked strictly, because it runs the user's code, and what it prints."""
+"""What a child says: its messages, checked strictly, because it runs the user's code."""
 
 from __future__ import annotations
 
-import sys
 import warnings
 from dataclasses import dataclass, field
 from typing import Annotated, TypeAlias
@@ -12,14 +11,13 @@ import msgspec
 from .. import errors
 from ..errors import FailureCode, ModelFailedError, ProfilerKitWarning, UnknownStatusError
 from ..job import NoModelError
-from ..piping.quantity import format_bytes
 from ..process.user_lines import find_stack_level
 from ..results.report import Report
 from ..results.saving import parse, require_sealed
 from ..times.sampling import Sampling
 from .channel import REPORT, ChannelError
 
-__all__ = ["BoundedOutput", "Plan", "Progress"]
+__all__ = ["Plan", "Progress"]
 
 #: What errors call a report.
 _SOURCE = "what the process sent"
@@ -185,57 +183,3 @@ def _rebuild_error(error: _Error) -> Exception:
     if kind is None or issubclass(kind, Warning):
         return ModelFailedError(f"{name}: {text}" if text else name)
     return kind(text)
-
-
-# What it prints -------------------------------------------------------------------------------------------------------
-
-
-#: Bytes of each stream that are shown as they come, and that are kept of its end.
-HEAD, TAIL = 2**16, 2**16
-
-
-class BoundedOutput:
-    """Shows the first bytes of a stream at once; of longer output it keeps the last bytes and counts the others.
-
-    With ``quiet`` nothing is shown.
-    """
-
-    def __init__(self, name: str, head: int = HEAD, tail: int = TAIL, quiet: bool = False) -> None:
-        self.name = name
-        self.quiet = quiet
-        self.received: int = 0
-        #: The last bytes of the output, up to the number that is kept.
-        self.tail: bytes = b""
-        self._head, self._tail = head, tail
-
-    def add(self, piece: bytes) -> None:
-        """Process the next bytes."""
-        shown = piece[: max(0, self._head - self.received)]
-        self.received += len(piece)
-        self.tail = (self.tail + piece)[-self._tail :]
-        if shown and not self.quiet:
-            show(shown)
-
-    def finish(self) -> None:
-        """Show the last bytes of output beyond the limit, and the number of bytes that were left out."""
-        beyond = self.received - self._head
-        if beyond <= 0 or self.quiet:
-            return
-        last = self.tail[-min(beyond, self._tail) :]
-        dropped = beyond - len(last)
-        if dropped:
-            note = f"\n[profilerkit: {format_bytes(dropped)} of the model's {self.name} are left out here]\n"
-            show(note.encode())
-        show(last)
-
-
-def show(content: bytes) -> None:
-    """Write bytes of a child to standard error."""
-    stream = sys.stderr
-    if stream is None:  # a program without a console
-        return
-    try:
-        stream.write(content.decode("utf-8", "replace"))
-        stream.flush()
-    except (OSError, ValueError, UnicodeEncodeError):  # closed, or full: the results matter more
-        return

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import selectors
 import signal
-import socket
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
-from typing import IO, Any, NamedTuple
+from typing import Any
 
 from ..errors import FailureCode, ModelFailedError
 from ..job import Job
@@ -19,35 +17,23 @@ from ..results.report import Report
 from . import processes
 from .channel import MESSAGE, ChannelError, FrameReader, decode, frame
 from .limits import Limits
-from .messages import BoundedOutput, Progress
+from .messages import Progress
+from .outputs import BoundedOutput
 from .reasons import Reason, describe_limits, find_reason
 from .reports import add_limits, add_process, explain_missing, make_unreached_report
 from .starting import start
 from .supervisor import Ending
+from .waiting import Source, is_closed, pump, receive
 
-__all__ = ["IsolatedRun", "pump"]
+__all__ = ["IsolatedRun"]
 
 #: Seconds that a supervisor may take to end everything; then this process does it.
 PATIENCE = 8.0
 #: Seconds after its channel has closed at which a process that goes on is ended: a moment earlier it may be about to
 #: end by itself, and that says more.
 SECOND_SIGN = 0.5
-#: How many bytes are read at once.
-_PIECE = 2**18
 #: How many of the last bytes that a model printed on standard error may say why it ended.
 _STDERR_READ = 20_000
-
-
-class Source(NamedTuple):
-    """A socket or file to wait for.
-
-    Attributes:
-        end: The end of it that is here.
-        read: Reads a piece, and returns whether more may have come already.
-    """
-
-    end: socket.socket | IO[bytes]
-    read: Callable[[], bool]
 
 
 class _Clock:
@@ -132,11 +118,11 @@ class IsolatedRun:
             return []
         sources = [Source(self._ends.control, self._read_control), Source(self._ends.channel, self._read_channel)]
         for file, output in zip(self._ends.outputs, self._outputs, strict=True):
-            sources.append(Source(file, partial(_read_output, file, output)))
-        return [source for source in sources if not _is_closed(source.end)]
+            sources.append(Source(file, partial(output.read_from, file)))
+        return [source for source in sources if not is_closed(source.end)]
 
     def _read_control(self) -> bool:
-        piece = _receive(self._ends.control)
+        piece = receive(self._ends.control)
         if piece is None:
             return False
         is_open = bool(piece)
@@ -157,7 +143,7 @@ class IsolatedRun:
             self.ending = Ending(**message["ended"])
 
     def _read_channel(self) -> bool:
-        piece = _receive(self._ends.channel)
+        piece = receive(self._ends.channel)
         if piece is None:
             return False
         try:
@@ -311,47 +297,3 @@ class IsolatedRun:
             doing=self.progress.doing,
             stderr=stderr,
         )
-
-
-def _is_closed(end: socket.socket | IO[bytes]) -> bool:
-    return end.fileno() < 0 if isinstance(end, socket.socket) else end.closed
-
-
-def _receive(end: socket.socket | IO[bytes]) -> bytes | None:
-    """Return the bytes that arrived; empty if the other end is closed, None if nothing arrived yet."""
-    if _is_closed(end):
-        return None
-    try:
-        return os.read(end.fileno(), _PIECE)
-    except BlockingIOError:
-        return None
-    except OSError:
-        return b""
-
-
-def _read_output(file: IO[bytes], output: BoundedOutput) -> bool:
-    """Read what the model has printed; close the file at its end."""
-    piece = _receive(file)
-    if piece:
-        output.add(piece)
-    elif piece is not None:
-        file.close()
-    return bool(piece)
-
-
-def pump(runs: Iterable[IsolatedRun], until: Callable[[], bool]) -> None:
-    """Read the messages of processes and enforce their time limits, until a condition is true or all are over."""
-    all_runs = list(runs)
-    while not until():
-        with selectors.DefaultSelector() as selector:
-            for run in all_runs:
-                for source in run.list_sources():
-                    selector.register(source.end, selectors.EVENT_READ, source.read)
-            if not selector.get_map():
-                return
-            times_left = [run.seconds_left() for run in all_runs if not run.over]
-            timeout = min((seconds for seconds in times_left if seconds is not None), default=None)
-            for key, _ in selector.select(timeout):
-                key.data()
-        for run in all_runs:
-            run.on_time()

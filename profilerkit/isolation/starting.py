@@ -27,7 +27,7 @@ from ..process.clean_output import standard_descriptors
 from . import processes
 from .channel import ChildEnds, Started, open_ends, open_pairs
 from .forkable import require_forkable
-from .forkserver import make_command, request_copy
+from .interpreters import make_command, request_copy
 from .job_file import require_started, write_job
 from .limits import Limits
 from .supervisor import redirect, supervise

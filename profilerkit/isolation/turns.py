@@ -14,7 +14,8 @@ from collections.abc import Callable, Sequence
 from ..times.measurement import Measurement
 from ..times.run import Run
 from ..times.sampling import Sampling, measure_interleaved
-from .run import IsolatedRun, pump
+from .run import IsolatedRun
+from .waiting import pump
 
 __all__ = ["Turns"]
 

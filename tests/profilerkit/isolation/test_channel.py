@@ -16,7 +16,8 @@ from profilerkit import ArgumentWarning, InputError, ModelFailedError, Report, U
 from profilerkit.isolation import channel
 from profilerkit.isolation.channel import MESSAGE, REPORT, Channel, ChannelError, FrameReader, frame
 from profilerkit.isolation.child import error_message
-from profilerkit.isolation.messages import BoundedOutput, Progress
+from profilerkit.isolation.messages import Progress
+from profilerkit.isolation.outputs import BoundedOutput
 from profilerkit.job import NoModelError
 from profilerkit.results.saving import reseal, to_json
 

@@ -27,7 +27,8 @@ from profilerkit import (
 )
 from profilerkit.hooks.any_backend import register_for_any_backend
 from profilerkit.isolation.channel import REPORT, Channel, FrameReader, decode
-from profilerkit.isolation.child import NOT_REACHED, Work, group_by_function, serve, wait_for_turns
+from profilerkit.isolation.child import NOT_REACHED, Work, group_by_function, serve
+from profilerkit.isolation.samples_in_turn import wait_for_turns
 from profilerkit.job import Job
 from profilerkit.piping.function import Need
 from profilerkit.results.saving import parse

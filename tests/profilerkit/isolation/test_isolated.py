@@ -33,7 +33,7 @@ from profilerkit import (
     profile,
 )
 from profilerkit.cli import cli
-from profilerkit.isolation import forkserver, isolated_comparison, processes, starting
+from profilerkit.isolation import interpreters, isolated_comparison, processes, starting
 from profilerkit.isolation.forkable import NEVER_FORKED, require_forkable
 from profilerkit.isolation.job_file import require_started
 from profilerkit.isolation.limits import Limits
@@ -204,14 +204,14 @@ def test_a_fork_server_that_cannot_import_says_so() -> None:
 
 def test_a_fork_server_that_was_ended_is_started_again() -> None:
     first = isolated(planted.fine, metrics="macs", **QUICK)
-    server = forkserver._servers[("numpy",)]
-    assert forkserver.start_server(("numpy",)) is server
-    for process in forkserver._server_processes:
+    server = interpreters._servers[("numpy",)]
+    assert interpreters.start_server(("numpy",)) is server
+    for process in interpreters._server_processes:
         process.kill()
         process.wait()
     again = isolated(planted.fine, metrics="macs", **QUICK)
     assert again["macs"] == first["macs"]
-    assert forkserver.start_server(("numpy",)) is not server
+    assert interpreters.start_server(("numpy",)) is not server
 
 
 def test_a_memory_limit_is_refused_where_it_cannot_be_held(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,7 @@ import pytest
 from time_limits import run_python
 
 from profilerkit import FailureCode, InputError
-from profilerkit.isolation import forkserver, processes, run, supervisor
+from profilerkit.isolation import forkserver, interpreters, processes, run, supervisor, waiting
 from profilerkit.isolation.channel import Channel, ChannelError
 from profilerkit.isolation.limits import Limits
 from profilerkit.isolation.supervisor import Ending, Supervisor, limit_resources
@@ -289,13 +289,13 @@ def test_a_request_makes_a_supervisor_of_a_copy(monkeypatch: pytest.MonkeyPatch,
 def test_requests_of_several_threads_do_not_mix(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each is longer than the buffer of the socket, so that it is sent in pieces."""
     mine, theirs = socket.socketpair()
-    monkeypatch.setattr(forkserver, "_servers", {(): theirs})
+    monkeypatch.setattr(interpreters, "_servers", {(): theirs})
     served: list[Any] = []
     monkeypatch.setattr(os, "fork", lambda: 0)
     monkeypatch.setattr(forkserver, "_become_supervisor", lambda *arguments: served.append(arguments[1]["number"]))
 
     def request(number: int) -> None:
-        forkserver.request_copy((), {"number": number, "padding": "x" * 2**20}, files)
+        interpreters.request_copy((), {"number": number, "padding": "x" * 2**20}, files)
 
     with mine, theirs, Path(os.devnull).open("rb") as file, ThreadPoolExecutor(4) as threads:
         files = [file.fileno()] * 5
@@ -340,7 +340,7 @@ def test_a_hopeless_server_is_an_error_of_the_caller(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(Channel, "receive", gone)
     with pytest.raises(InputError, match="could not be started: it ended while it imported them"):
-        forkserver._start_new_server(("json",))
+        interpreters._start_new_server(("json",))
 
 
 LEAVES = """
@@ -363,7 +363,7 @@ def test_how_a_model_left_is_known_however_late_its_supervisor_says_so(
     model.write_text(LEAVES.format(go=str(go)))
     isolated_run = run.IsolatedRun(Job(f"{model}:build"), Limits())
     try:
-        run.pump([isolated_run], lambda: isolated_run.pid is not None)
+        waiting.pump([isolated_run], lambda: isolated_run.pid is not None)
         descriptor = isolated_run._pidfd
         assert descriptor is not None
         [supervisor] = re.findall(r"PPid:\s+(\d+)", Path(f"/proc/{isolated_run.pid}/status").read_text())
@@ -371,9 +371,9 @@ def test_how_a_model_left_is_known_however_late_its_supervisor_says_so(
         go.touch()
         assert select.select([descriptor], [], [], 60)[0], "the model has not left"
         channel = isolated_run._ends.channel
-        run.pump([isolated_run], lambda: channel.fileno() < 0 and isolated_run._end_at is None)
+        waiting.pump([isolated_run], lambda: channel.fileno() < 0 and isolated_run._end_at is None)
         os.kill(int(supervisor), signal.SIGCONT)
-        run.pump([isolated_run], lambda: isolated_run.over)
+        waiting.pump([isolated_run], lambda: isolated_run.over)
         assert isolated_run.failure is FailureCode.EXIT
     finally:
         isolated_run.close()

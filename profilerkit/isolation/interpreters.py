@@ -1,0 +1,123 @@
+"""Interpreters that this process starts: fresh ones, and fork servers, which are kept until this process ends."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import socket
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from ..errors import InputError
+from ..process.locks import Lock
+from .channel import MESSAGE, Channel, ChannelError, frame, open_ends
+
+__all__ = ["make_command", "request_copy", "start_server"]
+
+#: Run by a new interpreter. The last argument holds the folders of ``sys.path``: it is taken away before ``main`` reads
+#: its own.
+_BOOT = "import json, sys; sys.path[:] = json.loads(sys.argv.pop()); from {0} import main; main()"
+
+#: The socket that leads to each fork server, by the modules that it has imported.
+_servers: dict[tuple[str, ...], socket.socket] = {}
+_server_processes: list[subprocess.Popen[bytes]] = []
+_servers_lock = Lock()
+
+
+def make_command(main: str, *arguments: object) -> list[str]:
+    """Return the command line of an interpreter that calls the function ``main`` of a module, with these arguments.
+
+    It has the options of this interpreter, such as ``-O``, ``-W`` and ``-X``, and finds modules in the same folders.
+    """
+    flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
+    path = json.dumps([str(Path(folder).absolute()) for folder in sys.path])
+    return [sys.executable, *flags, "-c", _BOOT.format(main), *map(str, arguments), path]
+
+
+def request_copy(preload: tuple[str, ...], request: dict[str, Any], descriptors: list[int]) -> None:
+    """Have a fork server that has imported some modules fork a supervisor; raises `InputError` as `start_server` does.
+
+    The requests of several threads go through one socket, one after the other.
+    """
+    with _servers_lock.block():
+        try:
+            _send_request(start_server(preload), request, descriptors)
+        except OSError:  # it was ended meanwhile, so that another one is started
+            _send_request(start_server(preload), request, descriptors)
+
+
+def _send_request(server: socket.socket, request: dict[str, Any], descriptors: list[int]) -> None:
+    """Send a fork server a request and the descriptors that belong to it; close its socket where that fails.
+
+    It is one byte, with the descriptors, and then a message with the rest.
+    """
+    content = frame(MESSAGE, json.dumps(request).encode())
+    try:
+        socket.send_fds(server, [b"+"], descriptors)
+        server.sendall(content)
+    except BaseException:  # an interrupt too: the server would take the next request for the rest of this one
+        server.close()
+        raise
+
+
+def start_server(preload: tuple[str, ...]) -> socket.socket:
+    """Return the socket of a fork server that has imported some modules; start it if it does not run yet.
+
+    The socket is kept for later calls. Who fails to send by it closes it, and the next call starts another server.
+
+    Raises `InputError` if one of the modules cannot be imported, or must not be forked.
+    """
+    with _servers_lock.block():
+        server = _servers.get(preload)
+        if server is None or server.fileno() < 0:
+            server = _servers[preload] = _start_new_server(preload)
+        return server
+
+
+def _start_new_server(preload: tuple[str, ...]) -> socket.socket:
+    client, served = socket.socketpair()
+    open_ends.add(client)  # so that no forked child keeps it
+    with served:
+        process = subprocess.Popen(
+            make_command("profilerkit.isolation.forkserver", served.fileno(), json.dumps(preload)),
+            stdin=subprocess.DEVNULL,
+            stdout=2,  # what modules print while they are imported is no output of the caller
+            pass_fds=[served.fileno()],
+            start_new_session=True,  # Ctrl-C interrupts the caller alone, which then ends the server
+        )
+    try:
+        reply = Channel(client).receive()
+    except ChannelError:
+        reply = {"error": "it ended while it imported them"}
+    if "error" in reply:
+        client.close()
+        process.wait()  # it ends by itself
+        raise InputError(f"the fork server for preload={preload!r} could not be started: {reply['error']}")
+    _server_processes.append(process)
+    return client
+
+
+@atexit.register
+def _end_servers() -> None:
+    """End the fork servers with this process: they end when their socket is closed."""
+    for server in _servers.values():
+        server.close()
+    for process in _server_processes:
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(1)
+
+
+def _forget_servers() -> None:
+    """Leave the fork servers to the process that this one was forked from."""
+    _servers.clear()
+    for process in _server_processes:
+        process.returncode = 0  # not ours to wait for
+    _server_processes.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_servers)
