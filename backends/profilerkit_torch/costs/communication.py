@@ -1,7 +1,7 @@
-"""Between the devices of a group: moving costs nothing, and adding up costs each device its share of the additions.
+"""Communication in a group of devices: moving costs nothing, and a reduction costs each device its share of the sums.
 
-torch has two families of these operators, both as if the group had several devices: those of ``torch.distributed``
-write into tensors of the caller, those that compilers use return new ones.
+torch has two families of these operators: operators of ``torch.distributed`` write into the caller's tensors, operators
+that compilers use return new tensors.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Convolutions in one to three dimensions and their gradients: which operator goes to which formula.
 
 A weight is ``(out_channels, in_channels / groups, *kernel)``, or ``(in_channels, out_channels / groups, *kernel)`` if
-transposed. The filter of one output element (one input element, if transposed) is all of it but the first dimension.
+transposed. All dimensions but the first are the filter of one output element (of one input element, if transposed).
 
 Each function takes the arguments of its operators in the order of torch's schemas, tensors as shapes, and ``out`` by
-name. ``*_`` and ``**__`` take what the cost does not depend on.
+name. ``*_`` and ``**__`` take the arguments that do not affect the cost.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ for _names, _sized in _BY_SIZES.items():
     _register_by_sizes(_names, _sized)
 
 
-# What is solved: one matrix may be that of several right-hand sides, also of a batch of them --------------------------
+# The systems to solve: several right-hand sides, or a batch of them, may share one matrix -----------------------------
 
 
 @register_op_cost("aten::_linalg_solve_ex")

@@ -156,9 +156,9 @@ def schema_name(func: Any) -> str:
 
 @lru_cache(maxsize=4096)
 def _find_kind(func: Any, version: object) -> Kind:
-    """Return the kind of an operator by the first rule that holds: what is certain goes before what is inferred.
+    """Return the kind of an operator by the first rule that holds: certain rules come before inferences.
 
-    It is found once for a ``version`` of the formulas, in which a rule may find others.
+    The result is cached for a ``version`` of the formulas, because a rule looks for formulas.
 
     1. A question of torch's interpreter (``prim::device``), which never computes.
     2. What was registered, by the user or here: a formula, or that the operator is free.

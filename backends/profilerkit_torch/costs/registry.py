@@ -51,7 +51,7 @@ ShapedArguments: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]
 _free: set[str] = set()
 #: The ``id`` of each formula that takes arguments by name; those of users need not have a hash.
 _by_name: set[int] = set()
-#: What such formulas call an argument for which torch has several names, and these.
+#: The names that formulas use for arguments, and the other names that torch has for the same arguments.
 _SYNONYMS = {
     "x": "self input data X qx",
     "weight": "W qw w",
@@ -139,12 +139,12 @@ def scoped_costs() -> Iterator[None]:
 
 @contextmanager
 def override(formulas: Mapping[Any, Callable[..., Cost]]) -> Iterator[None]:
-    """Count by other formulas inside a ``with`` block, in this thread; at its end those that were there are again.
+    """Count by other formulas inside a ``with`` block, in this thread; the end of the block restores the earlier ones.
 
     Args:
-        formulas: A formula for each operator (what `register_op_cost` takes) or class of modules (what
-            `register_module_cost` takes). They stand before all others; of two blocks, one inside the other, the inner
-            one's stand first.
+        formulas: A formula for each operator (as `register_op_cost` takes it) or class of modules (as
+            `register_module_cost` takes it). They are used before all others; those of an inner block are used before
+            those of an outer one.
 
     Raises:
         TypeError: For a key that is neither, or a formula that cannot be called; then nothing is changed.
@@ -226,9 +226,9 @@ def is_free(name: str) -> bool:
 
 
 def find_formula(func: Any) -> Formula | None:
-    """Return the formula for an operator: that of the overload before that of them all.
+    """Return the formula for an operator: a formula for the overload comes before one for all overloads.
 
-    An operator of torch's own that writes in place, ``aten::mul_``, has that of ``aten::mul`` where it has none.
+    An in-place operator of torch without a formula, ``aten::mul_``, has the formula of ``aten::mul``.
     """
     name, overload_name = str(read_schema(func).name), read_schema(func).overload_name or "default"
     names = (name, name.removesuffix("_")) if name.startswith("aten::") else (name,)

@@ -30,19 +30,19 @@ _UNKNOWN_STORED = "the shape of a sparse tensor does not tell how many elements 
 
 
 class SparseShape(Shape):
-    """The shape of a sparse tensor: ``numel`` is that of the dense one, ``stored`` the elements that it keeps."""
+    """The shape of a sparse tensor: ``numel`` counts all elements, ``stored`` only the elements that it stores."""
 
     stored: int
 
 
 class BooleanShape(Shape):
-    """The shape of a tensor of booleans: it chooses among numbers, where another is computed with."""
+    """The shape of a tensor of booleans: such an argument selects numbers, it is no operand of the arithmetic."""
 
     __slots__ = ()
 
 
 class NestedShape(Shape):
-    """The shape of a nested tensor, each dimension as long as its longest; ``parts`` are those of its samples."""
+    """The shape of a nested tensor: each size is the longest of the samples; ``parts`` are the shapes of the samples."""
 
     parts: tuple[Shape, ...]
 
@@ -76,9 +76,9 @@ def _read_shape(tensor: torch.Tensor) -> Shape:
 
 
 def _unpack_pairs(tensor: torch.Tensor) -> Shape:
-    """Return the shape of a tensor with two numbers in each element: they lie side by side along one dimension.
+    """Return the shape of a tensor with two numbers in each element, which lie side by side along one dimension.
 
-    That is the one with a stride of 1; of several with it, the one with a single element, as in rows of one pair.
+    The stride of this dimension is 1. If several dimensions have it (rows of one pair), it is the one of size 1.
     """
     strides = tensor.stride()
     packed = min(range(tensor.dim()), key=lambda axis: (strides[axis], tensor.shape[axis], -axis), default=None)
@@ -173,7 +173,7 @@ class ShapedCall(NamedTuple):
 
 
 def split_samples(call: ShapedCall) -> Iterator[ShapedCall]:
-    """Yield a call; of one with nested tensors, a call for each sample, which is a batch of one."""
+    """Yield a call; if it has nested tensors, yield one call for each sample instead, as a batch of one."""
     values = (call.args, tuple(call.kwargs.values()), call.out)
     samples = max(map(len, _list_nested_parts(values))) if _has_nested(values) else 0
     if not samples:

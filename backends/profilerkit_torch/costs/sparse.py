@@ -1,7 +1,7 @@
-"""Products with sparse matrices: one multiply-accumulate for each element that is stored, and each column it meets.
+"""Products with sparse matrices: one multiply-accumulate for each stored element and each column of the other factor.
 
-What a sparse matrix leaves out is not computed, so it is not counted: a product costs in proportion to the stored
-elements, in every layout (COO, CSR, CSC; blocks of BSR and BSC in full). The number is known in a run on real tensors.
+The elements that a sparse matrix does not store are not computed and not counted: the cost is proportional to the
+stored elements, in every layout (COO, CSR, CSC; whole blocks of BSR and BSC). Their number is known in a real run.
 """
 
 from __future__ import annotations

@@ -64,8 +64,8 @@ def list_further_attributes(module: nn.Module, has_keras: bool = True) -> dict[s
 def list_reachable(values: Iterable[Any], depth: int = _DEPTH, visited: dict[int, int] | None = None) -> Iterator[Any]:
     """Yield the containers and tensors that values lead to, such as those of a module's attributes.
 
-    Of plain objects that is their ``__dict__``; one that has ``__slots__`` is yielded itself. ``visited`` has by ``id``
-    how far each value was followed: none is followed twice, also in several calls with one ``visited``.
+    For a plain object its ``__dict__`` is yielded; an object with ``__slots__`` is yielded itself. ``visited`` has by
+    ``id`` how far each value was followed: with one ``visited``, several calls follow no value twice.
     """
     visited = {} if visited is None else visited
     for value in values:
@@ -86,7 +86,7 @@ def list_reachable(values: Iterable[Any], depth: int = _DEPTH, visited: dict[int
 
 
 class _Opened(NamedTuple):
-    """What of a value may change, and what that leads to."""
+    """The part of a value that may change, and the values that it leads to."""
 
     holder: Any
     inside: Collection[Any]

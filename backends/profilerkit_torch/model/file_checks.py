@@ -43,7 +43,7 @@ def require_harmless_program(path: Path) -> None:
 
 
 def _list_members(path: Path) -> Iterator[tuple[str, Callable[[str], bytes]]]:
-    """Yield what is in the file by both of torch's ways to read it, which need not agree; with what reads a member."""
+    """Yield the members of a file by both of torch's readers, which need not agree, each with a function to read it."""
     try:
         reader = FileReader(str(path))
     except RuntimeError:
@@ -162,7 +162,7 @@ def require_operator(target: str) -> None:
 
 
 def _takes_no_file(namespace: str, name: str, overload: str | None) -> bool:
-    """Return whether an operator is one of tensors that gets no texts but those that choose how to compute."""
+    """Return whether an operator works on tensors, and gets no text except one that chooses how to compute."""
     overloads = schemas_by_name(f"{namespace}::{name}") if namespace in _NAMESPACES else []
     schemas = [schema for schema in overloads if overload in (None, schema.overload_name or "default")]
     texts = [argument.name for schema in schemas for argument in schema.arguments if "str" in str(argument.type)]

@@ -64,7 +64,7 @@ class Inventory:
 
     @classmethod
     def of(cls, model: nn.Module | Inventory) -> Inventory:
-        """Return the inventory of a model; one that is given already as it is."""
+        """Return the inventory of a model; an inventory is returned as it is."""
         return model if isinstance(model, Inventory) else cls(model)
 
     @cached_property

@@ -1,14 +1,14 @@
-"""What Keras' layers on torch hold, and where, and what a Keras model on torch needs to be called.
+"""Keras layers on torch: where their weights are, and how a Keras model on torch is called.
 
 Keras calls a layer as torch calls a module, so that hooks for all modules see it. But the layers of a functional model
-are in a list of Keras' own, and a weight is read from Keras' variable, not from the module's parameters.
+are in a list of Keras, and a weight is read from a Keras variable, not from the module's parameters.
 
-Of the values of a layer itself there are three lists. A batch norm has gamma and beta, which are trained, and the mean
+There are three lists of the values of a layer itself. A batch norm has gamma and beta, which are trained, and the mean
 and the variance, which it writes to::
 
-    list_trainable_values    gamma, beta                    what are parameters in torch
-    list_written_values      mean, variance                 what are buffers in torch
-    list_reported_weights    gamma, beta, mean, variance    what Keras calls weights, by the names in reports
+    list_trainable_values    gamma, beta                    parameters in the words of torch
+    list_written_values      mean, variance                 buffers in the words of torch
+    list_reported_weights    gamma, beta, mean, variance    weights in the words of Keras, by the names in reports
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def is_mirror(name: str, child: Any, module: nn.Module) -> bool:
 
 
 def list_variables(module: Any) -> Iterator[Any]:
-    """Yield all variables of a Keras layer itself, with values or without, for what puts others in their places."""
+    """Yield all variables of a Keras layer itself, with or without values, so that they can be replaced."""
     if is_keras(module):
         yield from list_own_variables(module)
 
@@ -176,7 +176,7 @@ def use_keras_device(model: nn.Module, device: torch.device) -> AbstractContextM
 def is_unbuilt(modules: Iterable[nn.Module]) -> bool:
     """Return whether a Keras layer among the modules lacks variables that its first call would make.
 
-    What is made of other layers has none to make once these have theirs.
+    A layer that is made of other layers makes no variables of its own.
     """
     return any(is_keras(module) and not direct_layers(module) and lacks_weights(module) for module in modules)
 

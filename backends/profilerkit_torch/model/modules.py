@@ -95,7 +95,7 @@ def list_parameters(model: nn.Module) -> list[torch.Tensor]:
 def list_direct_tensors(
     modules: Iterable[nn.Module], read: Callable[[Any], Mapping[str, torch.Tensor | None]]
 ) -> list[torch.Tensor]:
-    """Return the parameters that modules have themselves, each once; or the buffers, as ``read`` reads those of one."""
+    """Return the tensors that ``read`` returns for each module, its parameters or its buffers, each tensor once."""
     tensors = {id(tensor): tensor for module in modules for tensor in read(module).values() if tensor is not None}
     return list(tensors.values())
 

@@ -29,7 +29,7 @@ _PACKED_NAMES = (
     "B",  # Marlin
     "weight",  # BitNet
 )
-#: What such layers call the sizes of the matrix that they stand for.
+#: The attributes of such layers with the two sizes of the unpacked matrix.
 _SIZE_NAMES = (("in_features", "out_features"), ("infeatures", "outfeatures"))
 #: Where the parameters of bitsandbytes keep their scales: those of 4 bits; those of 8 bits, which have the weight too.
 _SCALES = ("quant_state", "CB", "SCB")

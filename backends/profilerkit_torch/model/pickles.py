@@ -47,9 +47,9 @@ def require_tensors(data: bytes) -> None:
 
 
 def join_imported_names(data: bytes) -> str:
-    """Return the functions and classes that what ``torch.save`` wrote imports, beyond those of tensors, as one text.
+    """Return in one text the functions and classes that a file of ``torch.save`` imports, without those of tensors.
 
-    The text is for messages alone: what is refused is torch's decision, in `require_tensors`.
+    The text is for messages only: torch decides in `require_tensors` whether a file is refused.
     """
     names = [name for pickle in _list_pickles(data) for name in _list_names(pickle)]
     return ", ".join(dict.fromkeys(name for name in names if not name.startswith(PICKLED_NAMES)))
@@ -64,7 +64,7 @@ def _list_pickles(data: bytes) -> list[bytes]:
 
 
 def _list_names(pickle: bytes) -> list[str]:
-    """Return the dotted names that a pickle imports; of one that is cut off, those before the cut."""
+    """Return the dotted names that a pickle imports; if the pickle is cut off, the names before the cut."""
     names: list[str] = []
     strings: list[str] = []  # those written out in the pickle; one that it takes from its memo is missed
     with suppress(Exception):  # not a pickle, or one that is cut off

@@ -120,7 +120,7 @@ def _runs_in_several(modules: Sequence[nn.Module]) -> bool:
 
 
 def _is_of_class(module: nn.Module, *names: str) -> bool:
-    """Return whether a module is of a class of one of these names, or of one derived from it."""
+    """Return whether the class of a module, or a class that it is derived from, has one of these names."""
     return any(base.__name__ in names for base in type(module).__mro__)
 
 

@@ -24,15 +24,16 @@ BYTES_OF["torch"] = read_bytes
 
 
 def read_structure(model: nn.Module, *, flags: bool = True) -> list[Any]:
-    """Return what changes when a model does, to be compared with ``==``.
+    """Return a value that changes whenever the model does; compare two of them with ``==``.
 
-    It has each module's identity and class, the tensors it owns (which, how large, how often written to), its hooks, a
-    ``forward`` of its own, and every other attribute: plain values and the contents of containers and of further
-    objects. Of each class it has the attributes too, and of functions what they close over and the global variables
-    that they name. It is one walk over the attributes, and reads the values of integers and single numbers alone.
+    It contains for each module: its identity and class, the tensors that it owns (which, how large, how often written
+    to), its hooks, a ``forward`` of its own, and every other attribute (plain values, and the contents of containers
+    and further objects). It contains the attributes of each class, and for functions their closures and the global
+    variables that they name. It is one walk over the attributes; the only values of tensors that it reads are integers
+    and single numbers.
 
-    The training flags are part of it with ``flags``. Without, they are where they differ: a pass for inference is made
-    without any of them, and one for training with all of them, unless only some are set.
+    With ``flags`` it contains all training flags. Without, it contains them only if they differ among modules: a pass
+    for inference sets all to False, and a pass for training all to True, unless the user has set only some.
     """
     contents = Contents(_add_special, reads_globals=True)
     training: list[Any] = []

@@ -37,7 +37,7 @@ __all__ = [
     "view_like",
 ]
 
-#: Of these classes a tensor is just its elements; what packs or wraps them has a class of its own.
+#: Classes of tensors that are just their elements; tensors that pack or wrap others have classes of their own.
 PLAIN_TYPES = (torch.Tensor, nn.Parameter)
 
 
@@ -96,9 +96,9 @@ def list_wrapped(tensor: torch.Tensor) -> list[torch.Tensor]:
 
 
 def may_be_data(tensor: torch.Tensor, alias: torch.Tensor) -> bool:
-    """Return whether an alias is a plain tensor of the same device, dtype and layout: nothing else is ever handed back.
+    """Return whether an alias is a plain tensor of the same device, dtype and layout, which may be put back.
 
-    What a mode or a subclass makes of it (a fake tensor, one on the meta device) would take the values away for good.
+    Any other alias (a fake tensor, a tensor on the meta device) would destroy the values.
     """
     if not (type(alias) is type(tensor) or (type(alias) is torch.Tensor and isinstance(tensor, nn.Parameter))):
         return False
@@ -151,7 +151,7 @@ def storage_key(tensor: torch.Tensor) -> int:
 
 
 def identify_elements(tensor: torch.Tensor) -> Any:
-    """Return what two tensors share exactly where they are the same elements of one storage; None without a storage."""
+    """Return a key that two tensors share if they are the same elements of one storage; None without a storage."""
     try:
         return storage_address(tensor.untyped_storage()), tensor.storage_offset(), tensor.shape, tensor.stride()
     except (NotImplementedError, RuntimeError):  # sparse tensors

@@ -1,4 +1,4 @@
-"""The weights of a layer as records: what is counted of them, what they take, and which are the same."""
+"""The weights of a layer as records: their numbers, their bytes, and which of them are the same."""
 
 from __future__ import annotations
 
@@ -130,9 +130,9 @@ def find_spans(tensor: torch.Tensor) -> tuple[tuple[int, int], ...]:
 
 
 def count_shared_bytes(identities: Iterable[Any]) -> dict[Any, int]:
-    """Return how many bytes of weights are in weights before them too, as of views of one another.
+    """Return how many bytes of each weight also belong to weights before it, of which it is a view.
 
-    A view with gaps, such as a column of a matrix, is in all of one of them, or counts in full.
+    A view with gaps, such as a column of a matrix, must lie entirely in one weight; otherwise it counts in full.
     """
     weights = [identity for identity in identities if isinstance(identity, Elements)]
     views = Counter(weight.storage for weight in weights)
@@ -150,7 +150,7 @@ def count_shared_bytes(identities: Iterable[Any]) -> dict[Any, int]:
 
 
 def _cover(runs: list[range], run: range) -> int:
-    """Add a run to others, joined with those that it touches; return how much of it was in one of them."""
+    """Add a run of bytes to other runs, joined with runs that it touches; return how much of it they contained."""
     touched = [other for other in runs if other.start <= run.stop and run.start <= other.stop]
     runs[:] = [other for other in runs if other not in touched]
     runs.append(range(min(part.start for part in (run, *touched)), max(part.stop for part in (run, *touched))))

@@ -53,7 +53,7 @@ def find_inner_model(model: nn.Module) -> nn.Module:
 
 
 def _list_nested(model: nn.Module) -> Iterator[nn.Module]:
-    """Yield a model and, where it is a wrapper, what is inside of it, from the outside inwards."""
+    """Yield a model and, if it is a wrapper, the models inside it, from the outside inwards."""
     yield model
     name = find_inner_name(model)
     inside = None if name is None else read_children(model)[name]

@@ -86,7 +86,7 @@ class DeviceQuestions:
         return {**kwargs, "device": self._redirect_device(kwargs["device"])}
 
     def _redirect_device(self, value: Any) -> Any:
-        """Return the meta device for the device of a run; another one, and what is no device, as it is."""
+        """Return the meta device in place of the device of a run; any other device or value as it is."""
         here = self._device
         if here is None or not isinstance(value, (str, torch.device)):
             return value
@@ -134,7 +134,7 @@ class DeviceQuestions:
         return call.func(*args, **self.redirect(call.kwargs))
 
     def _move_to_kind(self, call: Call) -> Any:
-        """Move a tensor by ``x.cpu()`` or ``x.cuda()``: one that is there in a run stays as it is."""
+        """Answer ``x.cpu()`` or ``x.cuda()``: a tensor that is on that device in a run is returned as it is."""
         here = self._device
         if here is None or not call.tensor.is_meta or len(call.args) > 1 or call.kwargs:
             return call.run()
@@ -144,7 +144,7 @@ class DeviceQuestions:
         return call.run()
 
     def _change_type(self, call: Call) -> Any:
-        """Convert a tensor to a type such as ``torch.FloatTensor``, or give the name of its own type."""
+        """Answer ``x.type(...)``: convert to a type such as ``torch.FloatTensor``, or return the name of the type."""
         kind = call.args[1] if len(call.args) > 1 else call.kwargs.get("dtype")
         if kind is None:
             return self._tell_device(call)

@@ -77,7 +77,7 @@ class Excerpt:
 
 
 def record_apart(record: PassRecord, call: Callable[[], Any]) -> tuple[Excerpt, Any]:
-    """Return what is recorded in a call, taken off the record, and what the call returns."""
+    """Call a function; return the excerpt that it added to the record, removed from the record, and its result."""
     start, base = len(record.operators), record.live.total
     uncounted, unsized, all_macs = record.uncounted.copy(), record.unsized.copy(), record.operator_macs
     first_choice, first_stretch = len(record.choices), len(record.stretches)
@@ -104,7 +104,7 @@ def record_apart(record: PassRecord, call: Callable[[], Any]) -> tuple[Excerpt, 
 
 
 def record_call(recorder: Recorder, function: Callable[..., Any], operands: Iterable[Any]) -> tuple[Excerpt, Any]:
-    """Return what a function does, recorded apart, and what it returns."""
+    """Call a function with the recorder on; return its excerpt, removed from the record, and its result."""
 
     def call() -> Any:
         with record_into(recorder):

@@ -66,9 +66,9 @@ class ExposedMemory:
         self._suspicions.append(suspicion)
 
     def is_foreign(self, address: int) -> bool:
-        """Return whether numbers at an address are no tensor's: outside this memory, or not written by an operator.
+        """Return whether numbers at an address belong to no tensor: outside this memory, or not written by an operator.
 
-        Storages may overlap, as those of two views of one array do: it is enough that one of them knows its content.
+        Storages may overlap, such as the storages of two views of one array: the content of one of them must be known.
         """
         return all(suspicion.is_changed() for suspicion in self._suspicions if suspicion.is_at(address))
 

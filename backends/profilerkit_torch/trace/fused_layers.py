@@ -1,10 +1,10 @@
-"""Layers of attention that torch runs as one kernel, while a trace runs their parts, and the bytes that it has alive.
+"""Attention layers that torch runs as one kernel, and the bytes alive in this kernel; a trace runs their parts instead.
 
-In inference ``nn.MultiheadAttention`` and ``nn.TransformerEncoderLayer`` take a "fast path", one operator each, which
-multiplies, normalizes and adds what the parts do, and holds other tensors meanwhile. The conditions here are those of
-their ``forward``, which gathers in ``why_not_fast_path`` what speaks against it. What such a kernel has alive only its
-C++ code says (``attention.cpp`` and ``transformer.cpp`` in ``aten/src/ATen/native/transformers``): what it makes lives
-until its last use there. On the CPU it makes all scores of the attention.
+In inference ``nn.MultiheadAttention`` and ``nn.TransformerEncoderLayer`` take a "fast path": one operator each, with
+the same arithmetic as the parts, but with other tensors alive. The conditions here are those of their ``forward``,
+which collects the reasons against the fast path in ``why_not_fast_path``. The bytes alive follow the C++ code of the
+kernel (``attention.cpp`` and ``transformer.cpp`` in ``aten/src/ATen/native/transformers``): each tensor lives until its
+last use there. On the CPU the kernel makes all scores of the attention.
 """
 
 from __future__ import annotations

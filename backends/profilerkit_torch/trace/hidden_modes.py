@@ -143,7 +143,7 @@ _ASKED: tuple[Any, ...] = (
     torch.overrides.has_torch_function_variadic,
 )
 _TO_DLPACK: Any = vars(torch.utils.dlpack)["to_dlpack"]
-#: What a name leads to in a pass, by the ``id`` of what it leads to outside of one.
+#: The objects that names refer to during a pass, by the ``id`` of the objects that they refer to otherwise.
 _ANSWERS: dict[int, Any] = {
     **{id(function): _ignore_pass_modes(function) for function in _ASKED},
     id(_TO_DLPACK): _ask_pass_modes(_TO_DLPACK),

@@ -129,7 +129,7 @@ def _run_condition(recorder: Recorder, func: HigherOrderOperator, args: Any, kwa
 
 
 def _count_branch(recorder: Recorder, excerpts: tuple[Excerpt, Excerpt], index: int) -> None:
-    """Put one of two branches back on the record, and note what the other one would have been."""
+    """Put one of two branches back on the record, and note how the other branch differs."""
     counted, other = excerpts[index], excerpts[1 - index]
     ends = counted.find_peaks(), other.find_peaks()
     peaks = Peaks(min(end.low for end in ends), max(end.high for end in ends))

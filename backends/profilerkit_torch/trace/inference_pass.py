@@ -46,7 +46,7 @@ GRAD_MODES: tuple[GradMode, ...] = (below_autograd, torch.no_grad, torch.enable_
 class InferencePass:
     """One forward pass; ``grad_mode`` makes the context that sets how gradients are computed."""
 
-    #: What follows the layers, and what records the operators.
+    #: The class that follows the layers; `recorder` makes the object that records the operators.
     layer_stack: ClassVar[type[LayerStack]] = LayerStack
     recorder: ClassVar[type[Recorder]] = Recorder
     #: Whether the tensors must tell their device: torch takes some functions apart in a way of each device.

@@ -30,7 +30,7 @@ class Originals:
     """
 
     def __init__(self) -> None:
-        #: By the ``id`` of a stand-in: itself and its original, for those whose values are still those of the original.
+        #: Stand-ins that still have the values of their originals, each with its original, by the stand-in's ``id``.
         self.by_id: dict[int, _Original] = {}
         #: The stand-ins by their storages, and by those of their originals.
         self._by_storage: dict[int, torch.Tensor] = {}

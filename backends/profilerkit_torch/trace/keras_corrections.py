@@ -30,7 +30,7 @@ _KERNELS = ("aten.scaled_dot_product_attention", "aten._scaled_dot_product")
 def take_off_masks(operators: list[OpRecord], module: Any, call: LayerCall, path: str, number: int) -> None:
     """Take the addition of a mask off each attention in the call of a layer that has just ended.
 
-    ``operators`` are all so far, ``path`` is that of the layer, and ``number`` that of the call among its calls.
+    ``operators`` are all operators so far, ``path`` is the path of the layer, ``number`` the number of its call.
     """
     heads = _HEADS.get(type(module).__name__)
     if heads is None or not is_shipped(module) or len(call.inputs) < 2:

@@ -44,7 +44,7 @@ def _lay_out(tensor: torch.Tensor, layout: torch.memory_format | None) -> torch.
 
 
 def _keep_layout(args: Any) -> torch.memory_format | None:
-    """Return the layout of a kernel that has two of them, and takes the one of its first tensor."""
+    """Return the output layout of a kernel that writes contiguous or channels-last, like its first tensor."""
     tensor = args[0]
     return None if tensor.is_contiguous() else _find_channels_last(tensor) or torch.contiguous_format
 

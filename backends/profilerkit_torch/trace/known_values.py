@@ -31,11 +31,11 @@ _MOST_BYTES = 2**20
 
 
 class KnownValues:
-    """What is known of the values of the tensors of one pass on the meta device.
+    """The known values of tensors of one pass on the meta device.
 
     Attributes:
         concrete: The concrete tensors of stand-ins.
-        originals: The tensors of the user's that others stand in for.
+        originals: The user's tensors that have stand-ins.
     """
 
     def __init__(self) -> None:
@@ -61,7 +61,7 @@ class KnownValues:
     # What is known ----------------------------------------------------------------------------------------------------
 
     def read_from(self, tensor: torch.Tensor, original: torch.Tensor) -> None:
-        """Let a tensor without values have those of the real one that it stands in for throughout, if integers."""
+        """Give a stand-in the values of its original for the whole pass, if these are integers."""
         if not (original.is_floating_point() or original.is_complex() or original.is_meta):
             self.originals.add(tensor, original)
 
@@ -82,10 +82,7 @@ class KnownValues:
         return bool(self._overwritten) and not self.stands_in(tensor) and storage_key(tensor) in self._overwritten
 
     def give(self, tensor: torch.Tensor, values: torch.Tensor) -> None:
-        """Give a stand-in a concrete tensor.
-
-        It loses the one that it has where the values are on a device that an operator names in a way of its own.
-        """
+        """Give a stand-in a concrete tensor; values that are not on the CPU take away the one that it has."""
         self.originals.remove(tensor)
         if values.device == _CPU:
             self.concrete.add(tensor, values)
@@ -167,7 +164,7 @@ class KnownValues:
             return None
 
     def _find_all(self, tensors: Iterable[torch.Tensor], with_large: bool) -> dict[int, torch.Tensor] | None:
-        """Return the values of tensors by their ``id``; None where those of one are unknown, or too many."""
+        """Return the values of tensors by their ``id``; None if the values of a tensor are unknown, or too many."""
         values: dict[int, torch.Tensor] = {}
         for tensor in tensors:
             content = self.find(tensor)

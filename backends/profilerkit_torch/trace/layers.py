@@ -1,6 +1,6 @@
-"""The model's modules as layers: which one is running, and what goes through it.
+"""The model's modules as layers: which layer is running, and the inputs and outputs of each call.
 
-`LayerStack` follows the calls by hooks of torch, and tells a `LayerListener` of each.
+`LayerStack` follows the calls by hooks of torch, and reports each call to a `LayerListener`.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ __all__ = ["EndedCall", "LayerListener", "LayerStack"]
 
 
 class EndedCall(NamedTuple):
-    """A call of a layer that ends.
+    """A call of a layer that has ended.
 
     Attributes:
-        record: What is recorded of it.
+        record: The record of the call.
         args: The positional arguments.
-        kwargs: The named ones; empty where the call raised, as torch does not tell them then.
-        output: What it returned; None where it raised.
+        kwargs: The named arguments; empty if the call raised, because torch does not pass them on then.
+        output: The result; None if the call raised.
         has_finished: Whether it returned; otherwise it raised.
     """
 

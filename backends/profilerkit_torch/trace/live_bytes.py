@@ -23,9 +23,9 @@ NOBODY = -2
 
 
 def list_viewed_bytes(tensors: Iterable[torch.Tensor]) -> Iterator[tuple[torch.Tensor, int]]:
-    """Yield a tensor of each storage, and the bytes that all of them show of it: equal elements once.
+    """Yield a tensor of each storage with the bytes of the storage that the tensors cover: equal elements once.
 
-    An expanded tensor shows what is there. Tensors that overlap in part count in full, up to the whole storage.
+    An expanded tensor covers only the stored elements. Tensors that overlap in part count in full.
     """
     shown: dict[Any, dict[Any, int]] = {}
     first: dict[Any, torch.Tensor] = {}
@@ -77,8 +77,8 @@ class LiveBytes:
 
     def __init__(self) -> None:
         self._total = 0
-        #: What the storages that are met first from now on are for, and the bytes alive of each such part; less than 0
-        #: of "weights" that are freed.
+        #: The part that new storages belong to from now on, and the bytes alive of each part; the bytes of "weights"
+        #: are less than 0 if weights were freed.
         self.part: Any = "inputs"
         self.parts: Counter[Any] = Counter()
         self._watched: dict[int, _Watched] = {}

@@ -38,10 +38,10 @@ def is_masked(func: Any, args: Any, kwargs: Any) -> bool:
 
 
 def count_macs_under_mask(func: Any, args: Any, kwargs: Any, macs: int, values: KnownValues) -> int | None:
-    """Return the multiply-accumulates of the scores that a mask leaves, by its values; None where they are unknown.
+    """Return the multiply-accumulates of the scores that a mask keeps, by its values; None if these are unknown.
 
-    A boolean mask leaves the scores where it is True, one of numbers those to which it does not add the least of its
-    dtype or minus infinity.
+    A boolean mask keeps the scores where it is True. A mask of numbers removes the scores to which it adds minus
+    infinity, or the least number of its dtype.
     """
     arguments = _name_arguments(func, args, kwargs)
     masks = _list_masks(arguments)

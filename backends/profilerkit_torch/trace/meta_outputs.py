@@ -93,7 +93,7 @@ def _fold(columns: torch.Tensor, *options: Any) -> torch.Tensor:
 
 
 def _make_alike(tensor: torch.Tensor) -> torch.Tensor:
-    """Return what ``torch.empty_like`` does, which is written in Python for such tensors, too."""
+    """Return the result of ``torch.empty_like``, whose implementation for meta tensors is slow Python code."""
     if type(tensor) is not torch.Tensor or 0 in tensor.stride():
         return torch.empty_like(tensor)
     strides = tensor.stride() if tensor.is_contiguous() else _order_strides(tensor)
@@ -152,9 +152,9 @@ def _fit_in_attention(query: torch.Tensor, key: torch.Tensor, value: torch.Tenso
 def _multiply_groups(
     a: torch.Tensor, b: torch.Tensor, offs: Any = None, bias: Any = None, out_dtype: Any = None
 ) -> torch.Tensor:
-    """Return the output of a product for each group, or of one with a matrix for each group of its rows.
+    """Return the output of one product for each group, or of a product with another matrix for each group of rows.
 
-    It is not run: torch's kernel for stand-ins takes bfloat16 alone, its others take what the model has.
+    The operator is not run: torch's meta kernel accepts only bfloat16, its other kernels accept other dtypes too.
     """
     groups: tuple[int, ...] = ()
     if a.dim() == b.dim() == 2:  # the groups lie along what is summed over

@@ -79,7 +79,7 @@ def find_nature(func: Any) -> ValueNature:
 
 @cache
 def may_return_arguments(func: Any) -> bool:
-    """Return whether what an operator returns may be its arguments, or views of them."""
+    """Return whether an operator may return its arguments, or views of them."""
     schema = read_schema(func)
     if any(argument.alias_info is not None for argument in (*schema.arguments, *schema.returns)):
         return True
@@ -87,9 +87,9 @@ def may_return_arguments(func: Any) -> bool:
 
 
 def reads_numbers(func: Any) -> bool:
-    """Return whether an operator reads the numbers of its tensors: not one that makes a view, or new memory, of them.
+    """Return whether an operator reads the numbers of its tensors; making a view or new memory reads none.
 
-    One that takes functions does not: the operators inside of it do.
+    A higher-order operator reads none: the operators inside it do.
     """
     if isinstance(func, HigherOrderOperator):
         return False
@@ -103,15 +103,15 @@ def reads_numbers(func: Any) -> bool:
 
 
 def is_question_of_dtype(func: Any) -> bool:
-    """Return whether torch asks what a sum with derivatives of zero would be, which it does not add up.
+    """Return whether torch runs an operator only to learn the dtype of a sum with derivatives that are zero.
 
-    It runs the sum on the meta device for that, whose kernel in Python is made of such primitives.
+    Torch runs this sum on the meta device, where its kernel is Python code that calls such primitives.
     """
     return is_forward_ad_active() and func.namespace == "prims"
 
 
 def is_error_of_stand_ins(func: Any, error: Exception) -> bool:
-    """Return whether a stand-in is what made an operator fail, and not the model."""
+    """Return whether an operator failed because of a stand-in, and not because of the model."""
     is_of_fake_tensors = type(error).__module__ == FAKE_MODULE
     if is_of_fake_tensors or isinstance(error, NotImplementedError) or " meta " in str(error):
         return True

@@ -1,4 +1,4 @@
-"""Work of a pass that no recorded operator does: it is seen by what comes back of it.
+"""Work of a pass that no recorded operator does: it is noticed by the tensors in which its results come back.
 
 - In another thread, ``pool.submit(torch.matmul, a, b).result()``: on stand-ins a tensor without values that no operator
   of this thread made; in a real run a tensor of unknown origin after another thread has run.
@@ -6,9 +6,9 @@
 - In a kernel that torch does not know, ``y = torch.empty(n); library.tanh(x.data_ptr(), y.data_ptr())``: memory that is
   read although no operator wrote to it; ``library.double(x.data_ptr())``: memory that changed without an operator.
 
-A constant that the model makes of numbers of its own, ``torch.tensor([0.5])``, is no such work; nor are numbers that
-only decide which way the model takes. Once numbers have left torch, nothing tells such a constant from what was
-computed of them.
+A constant that the model makes of its own numbers, ``torch.tensor([0.5])``, is no such work. Neither are numbers on
+which only the path of the model depends. Once numbers have left torch, a constant cannot be told from a result that was
+computed of these numbers.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Origins:
         #: Memory that has left torch, and was written to or has changed since the operator that runs began.
         self._rewritten: list[Suspicion] = []
 
-    # What leaves torch, and what is made empty ------------------------------------------------------------------------
+    # Numbers that leave torch, and memory that is made empty ----------------------------------------------------------
 
     def note_empty(self, tensor: torch.Tensor) -> None:
         """Note memory that nothing has written to."""

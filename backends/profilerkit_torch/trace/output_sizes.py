@@ -180,9 +180,10 @@ def _are_images(x: torch.Tensor, weight: torch.Tensor | None = None, bias: torch
 
 
 def _size_images(x: torch.Tensor, channels: int, count: Callable[..., int], *settings: Sequence[int]) -> _Size:
-    """Return the size of what is made of a batch of images, by what ``count`` returns for each of their dimensions.
+    """Return the size of the output for a batch of images; ``count`` returns the size of one image dimension.
 
-    It gets the size there, and what each of the settings has there: a single number is that of all dimensions.
+    It is called with the size of the input in that dimension, and with the value of each setting for that dimension: a
+    setting with a single number applies to all dimensions.
     """
     lengths = x.shape[2:]
     repeated = [tuple(setting) * len(lengths) if len(setting) == 1 else setting for setting in settings]

@@ -13,7 +13,7 @@ __all__ = ["LeftBehindError", "PassError", "Refusal", "UnansweredError"]
 class Refusal(Enum):
     """Why a kind of pass cannot do what the model does in a run, where the next may; its value is said."""
 
-    #: Autocast would not do what it does in the user's run: it passes meta tensors by.
+    #: Autocast ignores meta tensors: the pass would differ from the user's run.
     AUTOCAST = "autocast leaves meta tensors as they are, and keeps its casts by autograd"
     #: Without autograd gradients would be missing, or zero.
     GRADIENTS = "the model computes gradients in its forward pass, and this pass is without autograd"

@@ -30,7 +30,7 @@ NOTHING = Cost(0, 0)
 
 
 class _Treatment(NamedTuple):
-    """What is done with layers of one class: their own formula, and whether a run may take them as one kernel."""
+    """How layers of one class are counted: the class's own formula, and whether a run may use one fused kernel."""
 
     formula: Formula | None
     may_be_fused: bool
@@ -126,7 +126,7 @@ class PassRecord(OperatorRecord, LayerListener):
         self.unsized[name] += 1
 
     def miss_origin(self) -> None:
-        """Count work that was done elsewhere: what came back of it has reached the layer that runs."""
+        """Count work outside torch's operators, whose result has reached the running layer."""
         layer = f"layer {self.layers.current}" if self.layers.current else "the model itself"
         self.miss_unsized(f"work outside torch's operators in {layer}")
 
@@ -146,10 +146,11 @@ class PassRecord(OperatorRecord, LayerListener):
         is_masked: bool = False,
         bytes_inside: int = 0,
     ) -> None:
-        """Record an operator that was run without looking into it.
+        """Record an operator that was run without looking inside.
 
-        ``sources`` is what it was made from, if it moves other bytes than those of its arguments. ``missing`` is what
-        `miss` was told of it. ``is_masked`` says of attention that a mask takes scores away, nobody knows how many.
+        ``sources`` are the tensors that it was made from, if these are others than ``arguments``, whose bytes it reads.
+        ``missing`` is the name that `miss` was called with. ``is_masked`` marks attention with a mask that takes an
+        unknown number of scores away.
         """
         outputs, index = list(tensors_in(result)), len(self.operators)
         reads = self.live.list_makers(tensors_in(arguments if sources is None else sources), index)
@@ -161,7 +162,7 @@ class PassRecord(OperatorRecord, LayerListener):
         self._record(operator, reads, bytes_inside)
 
     def _record(self, operator: OpRecord, reads: tuple[int, ...] = (), bytes_inside: int = 0) -> None:
-        """Record an operator; of one in a layer with a formula of its own neither the cost nor what is beside it."""
+        """Record an operator; in a layer with its own formula, without a cost and without the facts about the cost."""
         operator = self.with_layer(operator, reads)
         if self._covered:
             operator = replace(
@@ -228,7 +229,7 @@ class PassRecord(OperatorRecord, LayerListener):
         return treatment
 
     def _count_by_formula(self, module: nn.Module, call: EndedCall, formula: Formula) -> None:
-        """Record what a layer costs by its own formula."""
+        """Record the cost of a layer by its own formula."""
         kind = type(module).__name__
         operator = name_layer_operator("module", kind)
         if not call.has_finished:  # there are no outputs to give to the formula

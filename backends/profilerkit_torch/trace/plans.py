@@ -1,11 +1,11 @@
-"""What is remembered of an operator by its call's signature: its cost, and on meta tensors how to make its outputs.
+"""Plans: the cost of an operator, and how to make its outputs on the meta device, remembered by the call's signature.
 
-Plans of torch's own operators are kept from one trace of a process to the next. Models share operators: one that is
-profiled again, one that it is compared with, the next of a family. A plan follows from its signature, from the device
-of the model, from the formulas and from the numbers of the convention.
+Plans of torch's own operators are kept from one trace of a process to the next, because models share operators: a model
+that is profiled again, the model that it is compared with, the next model of a family. A plan depends on its signature,
+the device of the model, the formulas and the constants of the convention.
 
-Two kinds of plans are of one trace alone. A formula of the user's may look at anything: where one is registered, no
-plan is kept. Another library may give its operators other kernels: only plans of torch's own operators are kept.
+Some plans are used in one trace alone. A user's formula may read anything: if one is registered, no plan is kept.
+Another library may give its operators other kernels: their plans are not kept either.
 """
 
 from __future__ import annotations
@@ -45,14 +45,15 @@ class Plan(Struct, frozen=True):
     """The record of an operator that was run once, and its outputs.
 
     Attributes:
-        operator: What is recorded of each call, without the layer that it is in and without what it reads.
-        rebuild: What makes each output, None for one that is None; None where the operator must run again.
+        operator: The record of each call, without its layer and without the operators whose results it reads.
+        rebuild: A function that makes each output, None for an output that is None; None if the operator must run
+            again.
         single: Whether it returns one tensor.
-        in_place: Whether that is its first argument.
+        in_place: Whether this tensor is its first argument.
         fresh: Whether its outputs are new tensors, none of its arguments.
-        has_values: Whether their values may be known although the first argument is no meta tensor that has any.
+        has_values: Whether the values of its outputs may be known although those of its first argument are not.
         bytes_inside: Bytes that are alive only while it runs.
-        unknown_inside: What it takes for itself where nobody tells how much.
+        unknown_inside: The memory that it needs of an unknown size, in words; empty if there is none.
     """
 
     operator: OpRecord
@@ -144,7 +145,7 @@ def _may_have_values(func: Any, args: Any, in_place: bool) -> bool:
 
 
 def _find_product_dtype(func: Any, args: Any, outputs: Sequence[torch.Tensor]) -> str | None:
-    """Return the dtype of what a product multiplies, if that is another one than what it writes; otherwise None."""
+    """Return the dtype of the factors of a product if it differs from the dtype of the result; otherwise None."""
     if not outputs:
         return None
     output = tensor_info(outputs[0]).dtype
@@ -163,7 +164,7 @@ def _find_product_dtype(func: Any, args: Any, outputs: Sequence[torch.Tensor]) -
 
 
 _ATTENTION = find_operator("aten.scaled_dot_product_attention.default")
-#: Of a tensor of another type nobody knows what its shape leaves out.
+#: Types of tensors whose shape, strides and dtype tell everything that a formula reads.
 _DENSE_TYPES = (torch.Tensor, nn.Parameter, FakeTensor)
 #: Types of what a key has of arguments that are no objects of the user's.
 _PLAIN = frozenset(
@@ -191,10 +192,10 @@ class Signature(NamedTuple):
 def signature(func: Any, args: Any, kwargs: Any, storages: Mapping[int, Any]) -> Signature:
     """Return the signature of an operator's call.
 
-    A formula gets shapes, and of tensors nothing else. Those of sparse and nested tensors have what they store, which
-    is for their values to say: an operator on such a tensor is never remembered. A quotient of integers has torch's
-    default dtype, which a model may change while it runs, as it may change the kernels of attention. ``storages`` are
-    those of known origin, see `LiveBytes.by_storage`.
+    A formula gets the shapes of tensors and nothing else. The shapes of sparse and nested tensors depend on values: an
+    operator on such a tensor is never remembered. A quotient of integers has torch's default dtype, which a model may
+    change while it runs, like the enabled kernels of attention. ``storages`` are the storages of known origin, see
+    `LiveBytes.by_storage`.
     """
     # Operators stay where they are, and their own hash is slow.
     facets: list[Any] = [id(func), torch.get_default_dtype()]

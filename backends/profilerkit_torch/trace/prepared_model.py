@@ -72,7 +72,7 @@ def count_alive(recorder: Recorder, prepared: PreparedModel) -> AliveBytes:
     add(weights)
     others = [tensor for tensor in inventory.attributes if id(tensor) not in inventory.of_training]
     storages = set(map(storage_key, weights)) if others else set()
-    add(tensor for tensor in others if storage_key(tensor) in storages)  # what stands in for both has memory for each
+    add(tensor for tensor in others if storage_key(tensor) in storages)  # a stand-in has its own memory
     of_model = add(others)
     user_ids = set(map(id, prepared.user_inputs.all_tensors))
     inputs = list_input_tensors(prepared.inputs)

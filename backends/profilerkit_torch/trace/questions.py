@@ -163,7 +163,7 @@ class Questions(PassMode):
     # What a pass without autograd cannot do: another kind of pass follows ---------------------------------------------
 
     def _refuse_view(self, call: Call) -> NoReturn:
-        """Refuse to tell whether a tensor is a view: in such a pass one that a transform makes is none."""
+        """Refuse to tell whether a tensor is a view: below autograd, a view that a transform makes is not one."""
         self._recorder.refuse(Refusal.VIEW)
 
     def _refuse_dual(self, call: Call) -> Any:
@@ -175,7 +175,7 @@ class Questions(PassMode):
     # Numbers ----------------------------------------------------------------------------------------------------------
 
     def _read(self, call: Call) -> Any:
-        """Give the numbers of a tensor: its own, or those that are known of a stand-in."""
+        """Give the numbers of a tensor, or the known values of a stand-in."""
         values = self._recorder.values.find(call.tensor)
         if values is None:
             return self._read_unknown(call)

@@ -101,7 +101,7 @@ class Recorder(WatchingMode, PassRecord):
         self._originals = self.values.originals
         self._onto_meta = OntoMeta(self.values.is_overwritten, self.live)
         self.origins: Origins = Origins(self.live, self.values.stands_in if self.stands_in else None, self.miss_origin)
-        #: Makes what is active while code of the model's runs, and answers what it asks of its stand-ins.
+        #: Makes the mode that is active while the model's code runs, and that answers its questions about stand-ins.
         self.questions: Callable[[], AbstractContextManager[Any]] = nullcontext
         self.casts: KeptCasts = KeptCasts(self.live, self.stands_in)
         #: What is remembered of operators, by their signatures.
@@ -119,7 +119,7 @@ class Recorder(WatchingMode, PassRecord):
     # The way of an operator -------------------------------------------------------------------------------------------
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Run or remember the operator, and record it; a wrapper makes others of it, which come here."""
+        """Run or replay an operator, and record it; a wrapper class turns it into other operators, which come here."""
         if types and any(map(is_wrapper_class, types)):
             return NotImplemented
         if is_function_mode_active():  # an operator that no function of torch's called: of a script, under vmap
@@ -158,10 +158,10 @@ class Recorder(WatchingMode, PassRecord):
         return self._run(func, args, kwargs, call.key, call.are_known)
 
     def _stays(self, tensor: torch.Tensor, device: Any, dtype: Any = None, **_: Any) -> bool:
-        """Return whether a tensor is moved to where it is in a run, as hooks of saved tensors do.
+        """Return whether a tensor is moved to the device where it already is in a run, as hooks of saved tensors do.
 
-        No mode of functions has seen what such a hook asks. From the meta device to itself goes a copy that the model
-        asks for.
+        No function mode has seen the call of such a hook. A copy from the meta device to itself is one that the model
+        requests.
         """
         target = torch.device(device)
         is_there = target == self.device or (target.type == "meta" and tensor.device == self.device)
@@ -201,7 +201,7 @@ class Recorder(WatchingMode, PassRecord):
             self.origins.renew()
 
     def _run_by_kind(self, func: Any, args: Any, kwargs: Any, key: Any) -> Any:
-        """Run an operator: one that takes functions, one made of others, a view, or any other."""
+        """Run an operator by its kind: higher-order, composed of other operators, a view, or any other."""
         if isinstance(func, HigherOrderOperator):
             return run_higher_order(self, func, args, kwargs)
         if func is _JAGGED_EXAMPLE or is_question_of_dtype(func):  # neither has values on any device
@@ -274,10 +274,10 @@ class Recorder(WatchingMode, PassRecord):
         return len(shared)
 
     def _run_operator(self, func: Any, kind: Kind, run_call: Any, model_call: Any, key: Any) -> Any:
-        """Run an operator, follow what it does to values that are known, and remember it by its signature.
+        """Run an operator, follow its effect on known values, and remember it by its signature.
 
-        A call is arguments and keyword arguments: as the operator runs with them, and as the model has them, where some
-        tensors may be real that have stand-ins on the meta device in the other.
+        A call is a pair of arguments and keyword arguments. ``model_call`` is the call of the model. In ``run_call``,
+        with which the operator runs, real tensors are replaced by stand-ins on the meta device.
         """
         (args, kwargs), (model_args, model_kwargs) = run_call, model_call
         runs_on_values = depends_on_values(func) and not self._lacks_values(args, kwargs)
@@ -371,7 +371,7 @@ class Recorder(WatchingMode, PassRecord):
     # Layers -----------------------------------------------------------------------------------------------------------
 
     def begin_layer(self, module: nn.Module, path: str, call: int) -> None:
-        """Refuse a pass under autocast where that would not do what it does in a run."""
+        """Refuse a pass under autocast if autocast would act otherwise than in a run."""
         super().begin_layer(module, path, call)  # first: torch ends the layer also where this refuses the pass
         if is_any_autocast_enabled() and (self.on_meta or self.below_autograd):
             self.refuse(Refusal.AUTOCAST)

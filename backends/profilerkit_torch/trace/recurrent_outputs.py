@@ -44,7 +44,7 @@ def _make_outputs(
         return None
     hidden, out = states[-1].shape[2], states[0].shape[2]
     shapes: list[tuple[int, ...]] = []
-    for features in (x.shape[2], *[out * directions] * (num_layers - 1)):  # a layer takes what the one before it makes
+    for features in (x.shape[2], *[out * directions] * (num_layers - 1)):  # the features that each layer gets
         shapes += _list_weight_shapes(recurrent.GATES[kind], features, hidden, out, has_biases) * directions
     if [weight.shape for weight in weights] != shapes or not _have_one_dtype(x, *states, *weights):
         return None

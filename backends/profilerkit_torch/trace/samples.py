@@ -62,9 +62,9 @@ def count_samples(model: nn.Module, inputs: ModelInputs, trace: ModelTrace | Non
 
 
 def _find_layouts(layers: Iterable[tuple[str, nn.Module]], has_parameters: bool) -> dict[str, InputLayout]:
-    """Return by path what the layers take that say what a sample is.
+    """Return by path the input layouts of the layers that show what a sample is.
 
-    Pooling and padding treat channels and samples alike: they decide only in a model that has learned nothing.
+    Pooling and padding treat channels and samples alike: they decide only in a model without parameters.
     """
     layouts: dict[str, InputLayout] = {}
     for path, module in layers:

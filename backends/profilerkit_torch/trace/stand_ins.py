@@ -88,7 +88,7 @@ def use_meta_tensors(*, keep_views: bool) -> StandIns:
         stand_in = make_meta_tensor(leaf)
         if type(leaf) in PLAIN_TYPES and stand_in is not leaf:
             _share_storage(stand_in, leaf, storages)
-        with unseen_by_subclasses():  # code of the leaf's class would see what is asked of it here
+        with unseen_by_subclasses():  # code of the leaf's class would notice our calls
             if keep_views and not has_own_function(leaf):
                 stand_in = view_like(stand_in, leaf)
             return stand_in.requires_grad_(leaf.requires_grad)
@@ -105,13 +105,13 @@ def _share_storage(stand_in: torch.Tensor, leaf: torch.Tensor, storages: Mutable
 
 
 def make_meta_tensor(tensor: torch.Tensor) -> torch.Tensor:
-    """Return a tensor on the meta device that is like another one.
+    """Return a tensor on the meta device that stands in for another tensor.
 
-    - For a parameter or buffer that has no size yet: another one without a size.
-    - For a tensor that is there already, a sparse or nested one: that itself. The recorder refuses the latter two.
-    - For one that wraps others: one of its class, around meta tensors.
-    - For one of a class that answers torch's functions itself: one of that class, which answers them too.
-    - For a parameter: a parameter. For any other: a plain tensor.
+    - For a parameter or buffer without a size yet: a parameter or buffer without a size.
+    - For a meta tensor, a sparse or a nested tensor: the tensor itself. The recorder refuses sparse and nested ones.
+    - For a wrapper of other tensors: a wrapper of the same class around meta tensors.
+    - For a tensor whose class answers torch's functions itself: a tensor of that class.
+    - For a parameter: a parameter. For any other tensor: a plain tensor.
     """
     if is_unsized(tensor):
         lazy: Any = UninitializedParameter if isinstance(tensor, nn.Parameter) else UninitializedBuffer
@@ -133,7 +133,7 @@ def make_meta_tensor(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _wrap_meta_tensors(wrapper: Any) -> torch.Tensor:
-    """Return a wrapper of the same class, around meta tensors that are like what the other one wraps."""
+    """Return a wrapper of the same class, around stand-ins for the tensors that it wraps."""
     names, context = wrapper.__tensor_flatten__()
     parts = {name: make_meta_tensor(getattr(wrapper, name)) for name in names}
     stand_in: torch.Tensor = wrapper.__tensor_unflatten__(parts, context, wrapper.size(), wrapper.stride())

@@ -50,9 +50,9 @@ _REMOVED = "the model keeps tensors of its pass outside itself ({holders}); thos
 
 
 def trace_pass(recorded: RecordedPass) -> ModelTrace:
-    """Return the trace of one pass, and take away what it leaves outside the model.
+    """Return the trace of one pass, and remove the tensors that it leaves outside the model.
 
-    Raises the error of the model, or `LeftBehindError` where tensors without values stay outside the model.
+    Raises the error of the model, or `LeftBehindError` if tensors without values stay outside the model.
     """
     stand_ins = recorded.stand_ins
     surroundings = Surroundings(recorded.inventory, recorded.inputs)
@@ -228,7 +228,7 @@ class RecordedPass:
         return recorder
 
     def _prepare_answers(self, recorder: Recorder, prepared: PreparedModel) -> None:
-        """Have the recorder know the values that stand-ins have, and answer what the model's code may ask of them."""
+        """Tell the recorder the known values of stand-ins, and have it answer questions of the model's code."""
         function = self.inputs.function
         if recorder.stands_in:
             share_values(recorder, prepared, self.inventory.buffers)
@@ -319,10 +319,10 @@ def _answer(questions: Questions, namespaces: Sequence[dict[str, Any]], mode: An
 
 
 def _require_answers(recorder: Recorder, inventory: Inventory) -> None:
-    """Raise an error if the model took a way of its own in this pass; warn of other threads in the model.
+    """Raise an error if the model took another path than in a run; warn of other threads in the model.
 
-    It did where it went on after the refusal of what the pass cannot do, or asked what stand-ins cannot answer. Text
-    that was made of stand-ins is an answer of this kind only where a real run, with the weights' values, can follow.
+    It may have taken another path if it continued after a refusal, or asked stand-ins for values that they do not have.
+    Text that it made of stand-ins counts as such a question only if a real run can follow.
     """
     if recorder.refusal is not None:
         raise PassError(recorder.refusal)

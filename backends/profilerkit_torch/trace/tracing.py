@@ -68,9 +68,10 @@ class _Failure:
 def trace_model(
     model: nn.Module, inputs: ModelInputs | None, kinds: Sequence[InferencePass] = _IN_INFERENCE
 ) -> ModelTrace:
-    """Return the trace of one pass, of the first kind that works: of one forward pass unless ``kinds`` has others.
+    """Return the trace of one pass, by the first of ``kinds`` that works; by default of a forward pass.
 
-    A model that raises leaves its layers, and the error as ``failure``. Of a wrapped model, that inside is traced.
+    For a model that raises, the trace has its layers, and the error as ``failure``. Wrappers around a model are removed
+    while it is traced.
     """
     inventory = Inventory(model)
     share, frozen = rank_share(inventory), frozen_weights(inventory.scripts)

@@ -85,7 +85,7 @@ class ThreadCalls:
         self._older_threads = {thread.ident for thread in threading.enumerate()}
 
     def note_call(self, module: nn.Module) -> None:
-        """Note that this thread, another one than that of the pass, calls a layer of the model's."""
+        """Note that this thread, which is not the thread of the pass, calls a layer of the model."""
         self.counts[f"{type(module).__name__} in another thread"] += 1
         if get_ident() in self._older_threads:
             self._calls_by_older_threads += 1

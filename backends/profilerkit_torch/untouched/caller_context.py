@@ -1,8 +1,8 @@
 """The modes that the caller has switched on around a profile, which would act on its tensors too.
 
-`apart` is entered by everything that profiles: it refuses where torch itself records what runs, and takes
-the caller's modes away, so that the model's tensors are noted, replaced and put back as plain ones. `as_caller` gives
-the caller's function modes back for as long as the user's own code runs: a default device is one of them.
+Everything that profiles enters `apart`: it raises an error if torch itself is recording operators, and takes the
+caller's modes away, so that the model's tensors are noted, replaced and put back as plain tensors. `as_caller` gives
+the caller's function modes, such as a default device, back while the user's own code runs.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def note_modes() -> Callable[[], None]:
 
 
 def modes_as_they_are() -> restored:
-    """Return a block that takes away what modes are left switched on inside, and puts the others back."""
+    """Return a block at whose end exactly the modes are on that were on before it."""
     return restored(note_modes(), in_child=False)
 
 

@@ -1,8 +1,8 @@
-"""What a forward pass leaves outside the model: tensors that a global, a closure or a cache still holds after it.
+"""Tensors that a forward pass leaves outside the model, in a global, a closure or a cache.
 
-In a pass on shapes alone these have no values, and code that finds them in a cache later fails. `remove_leftovers`
-removes those storages of the pass that are still alive, from what `Surroundings` has noted before the pass; where
-there are none, which is nearly always, it searches nothing.
+After a pass on shapes alone these tensors have no values, and code that later finds them in a cache fails.
+`remove_leftovers` removes the tensors of the pass that are still alive from the holders that `Surroundings` has noted
+before the pass. If none is alive, which is nearly always so, it searches nothing.
 """
 
 from __future__ import annotations
@@ -163,10 +163,10 @@ def forget_in_caches(tensors: list[torch.Tensor]) -> list[str]:
 
 
 def _search_holders(tensors: list[torch.Tensor]) -> tuple[list[Any], dict[int, Any]]:
-    """Return the containers that hold tensors, and what they hold of them: tensors and tuples around them, by id.
+    """Return the containers that hold tensors, each with the ids of these tensors, or of tuples around them.
 
-    The search goes from the tensors outward, and through tuples only. Caches of functions are emptied when they are
-    met: one level further out, the containers inside of the cache would be taken for the user's.
+    The search goes outward from the tensors, and only through tuples. Caches of functions are emptied as soon as they
+    are found: otherwise their internal containers would be taken for the user's.
     """
     unwanted: dict[int, Any] = {id(tensor): tensor for tensor in tensors}
     containers: dict[int, Any] = {}

@@ -67,9 +67,8 @@ def _take_gradients(inventory: Inventory) -> None:
 def _note_all(inventory: Inventory, tensor_values: bool) -> tuple[list[Step], Step]:
     """Note the model and the process as they are; return the steps that put both back, and the one for a forked child.
 
-    Their order matters. No mode of the model's may see the others. Values are written through aliases of the tensors
-    before these are tensors of the model again: they have their own shapes back only after that. Versions count every
-    write, so they come when nothing is written to any more.
+    Their order matters. The modes come first, so that no mode of the model sees the other steps. Values are written
+    through aliases, before the tensors themselves get their data back. Versions count every write, so they come last.
     """
     kept = [*filter(has_storage, list_with_values((*inventory.buffers, *inventory.attributes)))]
     of_model = _note_model(inventory, kept)

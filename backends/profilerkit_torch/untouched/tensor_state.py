@@ -145,7 +145,7 @@ def write_back_alone(values: Iterable[KeptValue]) -> None:
 
 
 def _copy_to(tensor: torch.Tensor, value: torch.Tensor) -> None:
-    """Copy values to a tensor; to one of those that ``expand`` has made of one in memory, which torch would refuse."""
+    """Copy values to a tensor; of an expanded tensor, which torch refuses to write, to the stored elements."""
     if tensor.layout is torch.strided and not tensor.is_nested:
         for dimension, (size, stride) in enumerate(zip(tensor.shape, tensor.stride(), strict=True)):
             if size > 1 and stride == 0:
@@ -166,7 +166,7 @@ def _is_equal(tensor: torch.Tensor, value: torch.Tensor) -> bool:
 
 
 def _has_equal_parts(tensor: torch.Tensor, value: torch.Tensor, parts: Iterable[str]) -> bool:
-    """Return whether what methods of these names return is equal for both."""
+    """Return whether methods of these names return equal tensors for both."""
     pairs = [(getattr(tensor, part)(), getattr(value, part)()) for part in parts]
     return tensor.shape == value.shape and all(torch.equal(one, other) for one, other in pairs)
 
@@ -264,7 +264,7 @@ def _restore(tensor: Any, attributes: dict[str, Any], hooks: Iterable[_Hooks]) -
 
 
 def _restore_hooks(tensor: Any, hooks: _Hooks) -> None:
-    """Give a tensor the mapping of hooks that it had, with what was in it, and empty one that took its place."""
+    """Give a tensor its mapping of hooks back, with its content; empty a mapping that took its place."""
     current = getattr(tensor, hooks.name)
     if current is not hooks.mapping:
         if current is not None:

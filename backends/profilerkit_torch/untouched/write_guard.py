@@ -1,4 +1,4 @@
-"""Notices what a model writes to while it runs, and keeps what was there."""
+"""Notices the tensors that a model writes to while it runs, and keeps their earlier values."""
 
 from __future__ import annotations
 
