@@ -139,11 +139,11 @@ def _measure_eager(x: torch.Tensor, shortest: _Shortest) -> HostSeconds:
 
 
 def split_gradient_seconds(view: float, passes: ChainSeconds, steps: ChainSeconds) -> GradientSeconds:
-    """Return what differentiation takes; raises `_DisturbedError` where the times leave nothing for it.
+    """Return the times of differentiation; raises `_DisturbedError` if the measured times leave none.
 
-    A link of a chain of products, forward and backward, takes what three products take (one forward, two for the
-    gradients), the view of a transposition, and twice what differentiation takes for an operator. What a step without
-    links would take, more than a pass without, is the start.
+    A link of a chain of products takes, forward and backward, three products (one forward, two for the gradients), the
+    view of a transposition, and the differentiation of two operators. The start is the time that a step without links
+    takes more than a pass without links.
 
     Args:
         view: Seconds of a view.

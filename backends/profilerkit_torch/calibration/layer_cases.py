@@ -45,7 +45,7 @@ _CONVOLUTIONS = (
     *((8, 64, 16, 64, 3, 1), (8, 128, 8, 128, 3, 1), (8, 16, 32, 16, 3, 1), (4, 64, 28, 128, 3, 2)),
     (8, 256, 7, 256, 1, 1),
 )
-#: The smallest tell what a call takes however little it does; many samples have many rows.
+#: The smallest convolutions show the constant time of a call; many samples have many rows.
 _MORE_CONVOLUTIONS = (
     *((2, 3, 4, 4, 3, 1), (2, 4, 4, 4, 1, 1), (1, 8, 16, 16, 3, 1), (4, 16, 16, 32, 1, 1), (2, 4, 4, 4, 3, 1)),
     *((16, 3, 32, 8, 3, 1), (16, 3, 64, 32, 3, 1), (16, 8, 32, 16, 3, 1), (16, 32, 32, 64, 3, 1)),

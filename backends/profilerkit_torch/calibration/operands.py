@@ -58,7 +58,7 @@ def indices(below: int, *sizes: int) -> Operand:
 
 
 def choose_maker(device: torch.device, dtype: torch.dtype) -> Callable[[Operands], tuple[torch.Tensor, ...]]:
-    """Return what makes the tensors of one operator."""
+    """Return a function that makes the tensors of one operator."""
     block = torch.randn(_BLOCK, device=device, dtype=dtype)
 
     def make_operand(operand: Operand) -> torch.Tensor:

@@ -47,7 +47,7 @@ class Busy:
         self._multiply(math.ceil(seconds / self._seconds))
 
     def time(self, work: Callable[[], object]) -> float:
-        """Return the device's seconds for what a function hands to it, when all of it is done."""
+        """Return the device's seconds for the work that a function gives to it; waits until the work is done."""
         start, end = (self.event(enable_timing=True) for _ in range(2))
         start.record()
         work()

@@ -42,7 +42,7 @@ class BooleanShape(Shape):
 
 
 class NestedShape(Shape):
-    """The shape of a nested tensor: each size is the longest of the samples; ``parts`` are the shapes of the samples."""
+    """The shape of a nested tensor: each size is the longest of the samples; ``parts`` are the samples' shapes."""
 
     parts: tuple[Shape, ...]
 

@@ -10,7 +10,7 @@ from ..operator_timing.operators import find_profiled_name
 
 __all__ = ["common_name", "find_common_name"]
 
-#: What the name of an operator says of the library or device that runs it, and not of what it computes.
+#: The parts of an operator's name that name the library or device that runs it.
 _LIBRARIES = re.compile(r"^_?(?:cudnn|miopen|mkldnn|native|fused|thnn)_|^_(?=convolution$|batch_norm_)")
 _VARIANTS = re.compile(r"_legit(?:_functional|_no_training)?$|_overrideable$|_with_update$|_no_update$")
 _ATTENTION = re.compile(r"^_scaled_dot_product_\w*attention\w*$")

@@ -48,11 +48,11 @@ _CONVOLUTIONS = frozenset(("aten::conv1d", "aten::conv2d", "aten::conv3d"))
 
 
 def follow_profile(trace: ModelTrace, frames: Sequence[Frame]) -> ModelTrace:
-    """Return the trace with operators that are named and joined as those of a profile, to find them there.
+    """Return the trace with its operators named and joined like the operators of a profile.
 
-    A layer that the profile runs as one operator is one operator of the trace, with all its products; but only if each
-    call of such a layer is one in the profile. A product that the profile does not have by its own name has the name
-    that compilers give it.
+    A layer that the profile runs as one operator becomes one operator of the trace, with all its products, if each call
+    of such a layer is one operator in the profile. A product whose name the profile does not have gets the name that
+    compilers use.
     """
     profiled = Counter(frame.event.name for frame in frames if frame.event.kind is EventKind.OPERATOR)
     operators: Sequence[OpRecord] = trace.operators
@@ -94,7 +94,7 @@ def _join_layers(
 
 
 def _join_calls(operators: Sequence[OpRecord], name: str, paths: set[str]) -> Iterator[OpRecord]:
-    """Yield the operators, those of each forward call of one of the layers as one of that name."""
+    """Yield the operators; all operators of a forward call of such a layer as one operator of that name."""
     layers = {operator.layer for operator in operators}
     whole_layers = {path: next((around for around in walk_outwards(path) if around in paths), None) for path in layers}
 

@@ -14,10 +14,10 @@ __all__ = ["assign_layers_by_modules"]
 
 
 def assign_layers_by_modules(frames: Sequence[Frame], trace: ModelTrace) -> int:
-    """Give frames of modules the paths of their layers, from the model inwards; return how many were left without.
+    """Give frames of modules the paths of their layers, from the model inwards; return how many got no path.
 
-    The frames are in order of time: a caller has its path before those that it calls. What was called outside of the
-    model is no layer, and is not among those left without.
+    The frames are in order of time: a caller gets its path before the frames that it calls. Frames outside of the model
+    are no layers, and are not among the returned number.
 
     Raises `ProfileFileError` if no module of the profile has the class of the model.
     """

@@ -72,11 +72,11 @@ def _assign_in_pass(frames: Sequence[Frame], operators: Sequence[OpRecord]) -> l
 
 
 def _list_outer_operators(frames: Sequence[Frame], names: Container[str]) -> list[Frame]:
-    """Return operators of the forward pass in order of time, none of which runs in another of them.
+    """Return operators of the forward pass in order of time, without operators that run inside a returned one.
 
-    Of those inside each other it is the outermost whose name the trace has. For example, of ``linear [ t, addmm ]``
-    these are ``linear`` if the trace has that name, ``t`` and ``addmm`` if it has ``addmm`` alone, and ``linear`` again
-    if it has none of the three.
+    Among nested operators the outermost one with a name in the trace is returned. For example, ``linear [ t, addmm ]``
+    is ``linear`` if the trace has that name, ``t`` and ``addmm`` if it has only ``addmm``, and ``linear`` again if it
+    has none of the three.
     """
     operators = [frame for frame in frames if frame.event.kind is EventKind.OPERATOR and not frame.is_backward]
     named = {frame for frame in operators if common_name(frame.event.name) in names}

@@ -41,7 +41,7 @@ def require_equal_shapes(matches: Iterable[Match]) -> None:
 
 
 def _find_output_shape(product: Event) -> tuple[int, ...] | None:
-    """Return the first sizes of what a product makes, by those of its two factors; None if they do not tell.
+    """Return the first sizes of the result of a product, by the sizes of its two factors; None if these do not tell.
 
     For example, ``mm`` of (8, 3) and (3, 5) makes (8, 5).
     """
@@ -81,7 +81,7 @@ def _find_image_size(convolution: Event, image: list[int], kernel: list[int]) ->
 
 
 def _read_numbers(text: object) -> list[int]:
-    """Return the numbers of a text such as ``[2, 2]``; none for another one, such as a padding of ``same``."""
+    """Return the numbers of a text such as ``[2, 2]``; none for any other text, such as a padding of ``same``."""
     if not isinstance(text, str) or not re.fullmatch(r"\[\d{1,9}(, \d{1,9})*\]", text, re.ASCII):
         return []
     return [int(number) for number in text[1:-1].split(",")]

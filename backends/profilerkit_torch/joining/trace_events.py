@@ -1,8 +1,8 @@
-"""The events of torch.profiler's Chrome JSON: what ran on the host, what ran on devices, and what started it.
+"""The events of torch.profiler's Chrome JSON: events of the host, events of devices, and which started which.
 
 As torch 1.8 to 2.13 write it: ``cpu_op`` are operators and nodes of the gradient's graph, ``user_annotation`` ranges,
-``python_function`` calls of functions and modules (with stacks), ``kernel`` and ``gpu_mem*`` what ran on a device. That
-has the ``correlation`` of the driver's call that started it. Nothing here needs torch.
+``python_function`` calls of functions and modules (with stacks), ``kernel`` and ``gpu_mem*`` events of a device. These
+have the ``correlation`` of the driver's call that started them. Nothing here needs torch.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a cache of a language model holds, whatever its form, and what it tells of attention: windows, heads, latents.
+"""The contents of a language model's cache in any form, and the windows, heads and latents of attention in it.
 
 A cache may be objects, dicts, lists, or states of state-space models.
 """

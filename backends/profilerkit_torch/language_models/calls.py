@@ -71,14 +71,14 @@ def prefill(model: Any, tokens: torch.Tensor, sound: torch.Tensor | None = None)
 
 
 def decode(model: Any, token: torch.Tensor, name: str, cache: Any, before: Mapping[str, Any]) -> Any:
-    """Return what the model makes of one more token of each sequence.
+    """Return the outputs of the model for one more token of each sequence.
 
     Args:
         model: The model.
         token: The token of each sequence.
         name: The name by which the model takes its cache.
         cache: The cache.
-        before: What the model returned for the prompt: of an encoder-decoder the states of the encoder are there.
+        before: The outputs of the model for the prompt, which have the encoder's states of an encoder-decoder.
     """
     options = {name: cache, "use_cache": True}
     if is_encoder_decoder(model.config):

@@ -98,9 +98,10 @@ def find_routing(config: Any) -> Routing | None:
 
 
 def find_most_attended(config: Any) -> int | None:
-    """Return how many keys a query attends to at least where an indexer chooses them among more; None for no indexer.
+    """Return the least number of keys that a query attends to if an indexer selects keys; None without an indexer.
 
-    Of blocks it is those that are whole with the query's own key, and of a budget what stands beside it is left out.
+    If it selects blocks, only blocks that are complete with the query's own key count. Keys beside a budget are not
+    counted.
     """
     text = find_text_configuration(config)
     blocks, size = find_number(text, "index_topk_blocks"), find_number(text, "index_block_size")

@@ -1,4 +1,4 @@
-"""The dtype of a language model: which one a configuration is built in, and which one a model has."""
+"""The dtype of a language model: the dtype in which a configuration is built, and the dtype of a model."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch
 def unify_dtype(config: Any, dtype: torch.dtype | None = None) -> tuple[Any, torch.dtype]:
     """Return a copy of a configuration whose parts all have one dtype, and that dtype.
 
-    It is the dtype that is asked for, else that of the configuration, else that of its text, else that of its first
-    part that names one, else float32. transformers loads all parts of a model in one dtype too; a part that names
-    another would be built in that. Raises `InputError` for a dtype that no model can be built in.
+    It is the requested dtype, else the dtype of the configuration, else of its text part, else of its first part that
+    names one, else float32. transformers loads all parts of a model in one dtype too, but would build a part that names
+    another dtype in that. Raises `InputError` for a dtype in which no model can be built.
     """
     config = copy.deepcopy(config)
     parts = list(_list_parts(config))
@@ -47,7 +47,7 @@ def _list_parts(config: Any) -> Iterator[Any]:
 
 
 def _read_dtype(value: Any) -> torch.dtype:
-    """Return the dtype that a configuration names; of one that has a dtype for each part, that of the whole."""
+    """Return the dtype that a configuration names; if it names one for each part, the dtype of the whole."""
     if isinstance(value, dict):
         value = value.get("", "float32")
     dtype = getattr(torch, value, None) if isinstance(value, str) else value

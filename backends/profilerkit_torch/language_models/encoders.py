@@ -1,4 +1,4 @@
-"""The encoders of images and sound in language models: what they make of one input, on shapes alone."""
+"""The encoders of images and sound in language models: their work for one input, on shapes alone."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ _FREE_SIZES = ("image_grid_thw", "image_sizes", "image_position_ids", "spatial_s
 def find_input_encoder(
     model: Any, kind: InputKind, dtype: str | None = None, image_size: ImageSize | None = None
 ) -> InputEncoder:
-    """Return what the encoder of a model makes of one image of a size, or of one clip.
+    """Return the work of a model's encoder for one image of a size, or for one clip.
 
-    Without a size an image has that which the configuration names. A clip is as long as the encoder takes at once, 30
-    seconds for those of Whisper. Raises `InputError` for a model that takes none, or whose size does not follow.
+    Without a size, an image has the size that the configuration names. A clip is as long as one input of the encoder,
+    30 seconds for Whisper. Raises `InputError` for a model without such an encoder, or with an unknown size.
     """
     language_model: Any = make_language_model(model, dtype)
     name = type(language_model).__name__
@@ -70,7 +70,7 @@ def _list_weight_parts(trace: ModelTrace, config: Any) -> tuple[WeightPart, ...]
 
 
 class _EncoderInput(NamedTuple):
-    """What an encoder is followed with, its size in words, and what a reader must know of it."""
+    """The inputs with which an encoder is followed, their size in words, and the notes for the reader."""
 
     inputs: ModelInputs
     size: str

@@ -30,7 +30,7 @@ __all__ = ["FollowedPrompt", "follow", "follow_prompt", "list_cache_contents"]
 _FEWEST = 4
 #: The tokens that recurrent layers are traced with: their reference code may run a loop over the tokens.
 _RECURRENT = 16
-#: Where it computes chunks of them, it is traced with one that is full: of so many tokens at most.
+#: A model that computes in chunks of tokens is traced with one full chunk, of at most so many tokens.
 _LARGEST_CHUNK = 1024
 #: A third length of a cache: so many times the first and one less, long enough to tell a stride of 128 tokens from
 #: others.
@@ -88,7 +88,7 @@ def _make_sound(model: Any, batch: int) -> Iterator[torch.Tensor]:
 
 
 def _explain(failure: Exception | None) -> str:
-    """Return why a model was not followed: what it raised itself, not what a pass makes of its inputs."""
+    """Return why a model was not followed: its own error, without the wrapping of a pass."""
     if failure is None:
         return "it made no cache"
     cause = failure.__cause__

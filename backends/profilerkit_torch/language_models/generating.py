@@ -1,4 +1,4 @@
-"""Which models and configurations of transformers generate text, and what is said of the others."""
+"""Which models and configurations of transformers generate text, and the errors for the others."""
 
 from __future__ import annotations
 

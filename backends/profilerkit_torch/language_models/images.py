@@ -36,11 +36,11 @@ class ProcessedImage(NamedTuple):
 
 
 def process_image(config: Any, size: ImageSize, name: str) -> ProcessedImage:
-    """Return what the image processor of a model makes of a black image.
+    """Return the inputs that the image processor of a model makes of a black image.
 
-    It is the one whose files lie beside the configuration, else that of transformers with its limits of pixels and the
-    patches that the configuration has. Raises `InputError` where the configuration does not tell these, and for a size
-    that the processor does not take.
+    The processor is the one whose files are beside the configuration, else the processor of transformers with its
+    default limits of pixels and the configuration's patches. Raises `InputError` if the configuration has no patches,
+    and for a size that the processor does not take.
     """
     folder = find_folder(config)
     has_files = folder is not None and any((folder / file).is_file() for file in _FILES)

@@ -31,7 +31,7 @@ def list_passes(traced: FollowedPrompt, latent: LatentAttention | None) -> Passe
 
 
 def count_passes(traced: FollowedPrompt, passes: Passes, has_laws: bool) -> TracedPasses:
-    """Return the work of both passes, and what makes traces of others; the latter by shapes only if these have laws."""
+    """Return the work of both passes, and a function for traces of other passes, if shapes follow laws."""
     trace, length = traced.trace, traced.length
     prefill, decode = split_phases(trace)[:2]
     after_prefill, after_step = traced.calls.contents[:2]

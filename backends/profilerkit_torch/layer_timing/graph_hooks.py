@@ -74,7 +74,7 @@ class GraphHooks:
             waiting += unvisited
 
     def _hook_node(self, node: Any, span: Span) -> Sequence[Any]:
-        """Hook a node, and return those that come after it on the way back; none of those made before the span."""
+        """Hook a node, and return the nodes after it in the backward pass, except nodes made before the span."""
         if _is_accumulation(node):
             self._hook_accumulation(node)
             return ()
@@ -148,7 +148,7 @@ def _find_owners(layers: Sequence[tuple[str, nn.Module]]) -> dict[int, tuple[str
 
 
 def list_graph_outputs(output: Any, modules: Iterable[nn.Module]) -> list[torch.Tensor]:
-    """Return the tensors with a graph that a call leaves: those it returned, and those in attributes of modules."""
+    """Return the tensors with a graph after a call: its results, and tensors in attributes of modules."""
     tensors = [value for value in list_reachable((output,)) if isinstance(value, torch.Tensor)]
     if torch.is_grad_enabled():
         for module in modules:

@@ -24,10 +24,9 @@ def measure_layer_times(
 ) -> list[LayerTime]:
     """Return the seconds of each layer's own work in each of several passes, forward and (with ``backward``) backward.
 
-    Forward is the model in inference mode, as `execution_time` has it, with and without ``backward``. Backward
-    are the gradients in a training step, those of the sum of the outputs by what needs a gradient; what the step takes
-    for its forward pass in training mode is left out. A model that is in training mode keeps the parts of it that are
-    in inference mode so.
+    Forward is the model in inference mode, as in `execution_time`, with or without ``backward``. Backward is the
+    gradient of the sum of the outputs in a training step, without the step's forward pass in training mode. If the
+    model is in training mode, modules in inference mode stay in it.
 
     Raises `WithoutValuesError` for a model whose weights have no values, `InputError` if ``passes`` is below
     1, and `ModelFailedError` where the model raises.

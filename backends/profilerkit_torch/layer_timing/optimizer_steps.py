@@ -27,8 +27,8 @@ class Stretch(NamedTuple):
 class OptimizerSteps:
     """The steps of an optimizer, or of all optimizers for None.
 
-    Of one that wraps another, as those of accelerate do, these are the steps of both; of one that is not torch's, and
-    wraps none of torch's, no step is seen.
+    For an optimizer that wraps another one, as in accelerate, these are the steps of both. Steps of an optimizer that
+    is not torch's and does not wrap one of torch's are not noticed.
     """
 
     def __init__(self, optimizer: Any) -> None:

@@ -59,7 +59,7 @@ def list_remarks(
 
 
 def _is_frozen(module: nn.Module) -> bool:
-    """Return whether a module has weights of its own, and none of them is trained."""
+    """Return whether a module has weights itself and trains none of these."""
     parameters = [parameter for parameter in read_parameters(module).values() if parameter is not None]
     return bool(parameters) and not any(parameter.requires_grad for parameter in parameters)
 

@@ -1,4 +1,4 @@
-"""What notes when the call of a module begins and ends, by a stand-in for what calls it."""
+"""Records when the call of a module begins and ends, by a replacement of the function that calls the module."""
 
 from __future__ import annotations
 

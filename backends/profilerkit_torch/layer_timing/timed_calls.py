@@ -77,17 +77,17 @@ class Elapsed:
 
 @dataclass(eq=False, slots=True)
 class Call:
-    """One call of a layer: its own seconds in both directions, and what measuring added to them.
+    """One call of a layer: its own seconds in both directions, and the time that the measurement added.
 
     Attributes:
-        path: The layer.
-        index: Which call of this layer in the pass.
-        order: Which call of all layers in the pass.
-        run: The pass.
-        outer: The call in which it was made; None if the user's own code made it.
-        first_node: The number that the next node of the graph had when it began.
-        forward: Its own seconds on the way forward.
-        backward: Its own seconds on the way back.
+        path: The path of the layer.
+        index: Its number among the calls of this layer in the pass.
+        order: Its number among the calls of all layers in the pass.
+        run: The number of the pass.
+        outer: The call of the layer around it; None if the user's code made the call.
+        first_node: The number of the next node of the graph when the call began.
+        forward: Its own seconds in the forward pass.
+        backward: Its own seconds in the backward pass.
         nodes: How many nodes of the graph were made in it.
     """
 

@@ -1,9 +1,9 @@
 """From moments noted while a model runs to the seconds of each call of its layers, forward and backward.
 
 A recorder notes an event where a layer's call begins or ends, and where a node of the gradient's graph begins. The time
-between one event and the next belongs to whoever runs after the first: forward to the innermost call, backward to the
-call in which the node was made. So nothing is counted twice, and what a layer takes is what its calls and those inside
-them take.
+between two events belongs to one call: in the forward pass to the innermost call, in the backward pass to the call in
+which the running node was made. So no time is counted twice, and the time of a layer is the time of its calls with all
+calls inside.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class Kind(IntEnum):
     FORGET = 6  #: backward passes that have begun have raised
 
 
-#: Kind, subject, moment and number. For calls the number is that of the next node of the graph, for the others that of
-#: the backward pass. It is a plain tuple, since one is made at each begin and end of a call while the clock runs.
+#: Kind, subject, moment and number: the number of the next node of the graph for calls, of the backward pass for nodes.
+#: A plain tuple, because one is made at the begin and end of each call while the clock runs.
 Event: TypeAlias = tuple[Kind, Any, Any, int]
 
 
@@ -54,7 +54,7 @@ class _BackwardFrame(_Frame):
 
     #: The number of the backward pass.
     task: int
-    #: Whether the last node has ended, so that what follows may be the time of another outermost call's nodes.
+    #: Whether the last node has ended: then the next time may belong to nodes of another outermost call.
     ended: bool = False
     #: The node that runs; None for one of no layer's, and for one that adds to the gradient of a parameter.
     node: Node | None = None

@@ -56,9 +56,9 @@ def layer_times(model: nn.Module, keep: int = 100) -> TorchLayerTimer:
 class TorchLayerTimer(LayerTimer):
     """Times the layers of a model inside a ``with`` block; see `layer_times`.
 
-    While it is active each module has in its own ``__dict__`` a stand-in for what calls it, and autograd's nodes have
-    hooks. Both are gone afterwards. What measuring adds is measured beforehand, on calls that do nothing, and taken
-    out; a clock of the caller's own can be given with what it adds.
+    While it is active, each module has in its ``__dict__`` a replacement of the function that calls it, and autograd's
+    nodes have hooks. Both are removed at the end. The time that the measurement adds is measured before, on calls that
+    do nothing, and subtracted; a caller's own clock can be given together with the time that it adds.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class TorchLayerTimer(LayerTimer):
         self._active: ExitStack | None = None
 
     def __enter__(self) -> TorchLayerTimer:
-        """Begin; times of an earlier block are kept, and those of this one are added."""
+        """Begin; the times of this block are added to the times of earlier blocks."""
         require_no_tracing()
         if self._active is not None:
             raise RuntimeError(
@@ -147,7 +147,7 @@ class TorchLayerTimer(LayerTimer):
             self._note(Kind.FORGET)
 
     def _hook_graph(self, output: Any) -> None:
-        """Hook the graph that leads to what came out, and to what the modules keep of it; nothing of this is timed."""
+        """Hook the graph behind the results and behind tensors that modules keep; this work is not timed."""
         outputs = list_graph_outputs(output, self._modules.values())
         if not outputs and len(self._recorder.events) < _MANY:
             return

@@ -16,9 +16,9 @@ from .shares import count_bytes
 
 __all__ = ["count_elements", "is_collective", "read_message"]
 
-# torch has two families of such operators: those of ``torch.distributed`` ("c10d::allreduce_") change tensors in place
-# and get the group of ranks as an object, those that compilers use ("_c10d_functional::all_reduce") return new tensors
-# and get the name of the group.
+# torch has two families of such operators. Operators of ``torch.distributed`` ("c10d::allreduce_") change tensors in
+# place and get the group of ranks as an object. Operators that compilers use ("_c10d_functional::all_reduce") return
+# new tensors and get the name of the group.
 
 #: The kind of a collective by the beginning of its operator's name, in both families. No beginning is that of another.
 _KINDS = {

@@ -41,7 +41,7 @@ def describe_partition(elements: int) -> WeightRecord:
 class GradientBucket(ABC):
     """Gradients that wait to be exchanged together, until the next does not fit or the backward pass ends.
 
-    One that is larger than the bucket waits alone, in its own tensor.
+    A gradient that is larger than the bucket waits alone, in its own tensor.
     """
 
     #: ``reduce_bucket_size``: the elements of the bucket, which is as large whatever the model.
@@ -75,7 +75,7 @@ class GradientBucket(ABC):
 
     @abstractmethod
     def add_up(self) -> None:
-        """Add what was kept in a pass to that of the passes before; the bucket is empty, and still there."""
+        """Add the gradients kept in a pass to those of earlier passes; the empty bucket stays allocated."""
 
     def take(self, parameter: torch.Tensor) -> None:
         """Take a gradient that has come, and exchange what waits when the backward pass ends."""

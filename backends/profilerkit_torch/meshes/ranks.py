@@ -66,10 +66,10 @@ def _make_mesh(model: RankModel) -> DeviceMesh:
 
 
 def _allocate(module: nn.Module) -> None:
-    """Give a module memory without values, in training mode; what parts of it share stays shared.
+    """Give a module memory without values, in training mode; shared tensors stay shared.
 
-    torch's ``to_empty`` makes a tensor for each place, so that tied weights would count twice, and fails for a layer
-    that stands in two places.
+    torch's ``to_empty`` makes one tensor for each place, so that tied weights would count twice, and fails for a layer
+    that is in two places.
     """
     places: dict[int, list[tuple[nn.Module, str]]] = {}
     for part in module.modules():
@@ -131,14 +131,14 @@ def _refuse_values() -> Iterator[None]:
 def _trace_step(
     rank: RankModel, model: nn.Module, inputs: ModelInputs, scheme: StepScheme, recorder: RankRecorder
 ) -> RankTrace:
-    """Return what the passes of a step show, forward and back; the first note says of which rank.
+    """Return the record of the passes of a step, forward and backward; the first note names the rank.
 
     Args:
-        rank: Of which rank it is.
+        rank: The rank.
         model: The model, which is spread and has no values.
-        inputs: What the rank gets.
-        scheme: What spreads the model does this in the step, beside what torch does.
-        recorder: Records it.
+        inputs: The inputs of the rank.
+        scheme: The work of the way of spreading in the step, beside torch's own.
+        recorder: Records the step.
     """
     note = rank.describe()
     weights = _count_weights(recorder, scheme)
@@ -210,7 +210,7 @@ def _make_timeline(recorder: RankRecorder, weight_bytes: int, input_bytes: int, 
 
 
 def _join_parts(peak: Mapping[Purpose, int]) -> dict[str, int]:
-    """Return the parts that every training step has; what a mesh adds is among the others."""
+    """Return the parts of memory that every training step has; a mesh adds to the others."""
     parts = dict.fromkeys(("inputs", "activations", "gradients", "other"), 0)
     for purpose, size in peak.items():
         parts[purpose.part if purpose.part in parts else "other"] += size

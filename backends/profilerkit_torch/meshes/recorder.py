@@ -1,7 +1,7 @@
 """The record of one rank's training step: its operators by layer, the bytes alive after each, and its collectives.
 
-`watch_step` tells it of every operator. What runs for another layer than the one that torch is in, and what tensors are
-for, is told by the schemes: by `RankRecorder.begin`, `work_apart`, `note_exchanged` and `note_gradients`.
+`watch_step` reports every operator to it. Schemes report work for another layer than the running one, and the purpose
+of tensors: by `RankRecorder.begin`, `work_apart`, `note_exchanged` and `note_gradients`.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class RankRecorder(OperatorRecord):
         self._phases[storage_address(tensor.untyped_storage())] = phase
 
     def start_with(self, inputs: Iterable[torch.Tensor]) -> int:
-        """Note what is alive before the step, and return the bytes of it."""
+        """Note the tensors alive before the step, and return their bytes."""
         for tensor in inputs:
             self.hold(tensor, Purpose("inputs", ""))
         self.peak, self._peak_bytes = self.list_alive(), self.live.total

@@ -67,7 +67,7 @@ def _partition_update(model: nn.Module, device_mesh: DeviceMesh, stage: int) -> 
 
 
 class _Scheme(NamedTuple):
-    """What spreads a model, the dimensions of the mesh that it uses, and the one that it needs."""
+    """A way of spreading a model, the mesh dimensions that it may use, and the dimension that it needs."""
 
     spread: Callable[[nn.Module, DeviceMesh], StepScheme]
     dimensions: tuple[str, ...]

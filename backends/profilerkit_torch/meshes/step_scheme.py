@@ -1,4 +1,4 @@
-"""What a way of spreading a model does in the step of a rank, beside what torch does by itself."""
+"""The work of a way of spreading a model in the step of a rank, beside torch's own work."""
 
 from __future__ import annotations
 
@@ -64,9 +64,8 @@ class StepScheme:
 def _run_pass(model: nn.Module, inputs: ModelInputs, recorder: RankRecorder, outputs: list[Any]) -> list[str]:
     """Run a model, and go back from the loss that it returns, or else from the sum of its outputs; return notes.
 
-    ``outputs`` gets what it returns in place of what the passes before have returned, as a variable of a training loop
-    does: that is alive until then. Layers that a checkpoint runs once more are no calls of their own: their calls are
-    kept apart.
+    ``outputs`` holds the results of the model until the next pass replaces them, like a variable of a training loop.
+    Calls of layers that a checkpoint runs again are kept apart: they are not further calls.
     """
     recorder.begin("forward")
     outputs[:] = [inputs.run(model)]

@@ -1,13 +1,13 @@
-"""ZeRO 1 and 2 by the rules and defaults of DeepSpeed: each rank updates its part of the weights, which all have whole.
+"""ZeRO 1 and 2 by the rules and defaults of DeepSpeed: all ranks have all weights, and each updates its part of them.
 
-The trained weights lie one after the other in a flat tensor, of which each rank has an equal part: a partition, with
-the optimizer's state for a copy of it in float32. What is in the bucket of gradients is reduced by all-reduces. A rank
-keeps the gradients of weights that have elements in its partition, whole. After the update the partitions are gathered.
+The trained weights lie one after the other in a flat tensor. Each rank has an equal part of it, its partition, with a
+copy in float32 and the optimizer's state for that copy. The gradients in the bucket are reduced by all-reduces. A rank
+keeps the whole gradients of weights that have elements in its partition. After the update the partitions are gathered.
 
 - Stage 1 adds up the gradients of all passes in the weights, and reduces them once, after the last backward pass.
-- Stage 2 reduces them during each backward pass, and adds what the rank keeps to that of the passes before.
+- Stage 2 reduces them during each backward pass, and adds the gradients that the rank keeps to those of earlier passes.
 
-Nothing runs beside that: neither stage has ``overlap_comm`` unless it is asked for.
+No exchange overlaps with computation: ``overlap_comm`` is off by default in both stages.
 Addresses: ``deepspeed/runtime/zero/stage_1_and_2.py`` and ``config.py`` at github.com/deepspeedai/DeepSpeed.
 """
 
@@ -38,7 +38,7 @@ _ALIGNMENT = 2
 
 
 class PartitionedUpdate(StepScheme):
-    """Reduces gradients in a bucket, keeps those of the rank's own partition, and gathers what each rank updates."""
+    """Reduces gradients in a bucket, keeps those of the rank's partition, and gathers the updated partitions."""
 
     #: How the weights are dealt out; there once `prepare` was called, as a step runs only then.
     _partitions: _Partitions

@@ -92,7 +92,7 @@ class PartitionedParameters(StepScheme):
 
 
 class _ScatteredBucket(GradientBucket):
-    """Scatters gradients; what a rank keeps of them has a place of its own, which stays as the bucket does."""
+    """Scatters gradients; the part that a rank keeps has its own buffer, which stays allocated like the bucket."""
 
     STAYS: ClassVar[bool] = True
 

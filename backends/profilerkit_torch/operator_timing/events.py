@@ -36,7 +36,7 @@ class EventKind(Enum):
     DRIVER = "a call of the device's driver"
 
 
-#: What takes no time of its own: that is of the event around it.
+#: Kinds of events without time of their own: it belongs to the event around.
 _RANGES = (EventKind.RANGE, EventKind.PASS)
 
 
@@ -51,10 +51,11 @@ class Event(NamedTuple):
     """One event of the host: where it began and ended in seconds.
 
     Attributes:
-        number: Of an operator what the graph's sequence had come to when it began, of a node its number; -1 for none.
-        forward_thread: Of a node the thread in which it was made.
-        kernels: What it started itself on a device.
-        args: What else a file tells of it.
+        number: For a node of the graph its sequence number, for an operator the next sequence number when it began; -1
+            for none.
+        forward_thread: For a node, the thread in which it was made.
+        kernels: The kernels that it started itself on a device.
+        args: Further facts in the file.
     """
 
     kind: EventKind
@@ -109,7 +110,7 @@ class Frame:
 
     @property
     def seconds(self) -> float:
-        """Its own seconds, without those of what it called."""
+        """Its own seconds, without the events that it called."""
         return max(self.event.end - self.event.start - self.inside, 0.0)
 
     @property

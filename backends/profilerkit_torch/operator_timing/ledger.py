@@ -18,9 +18,9 @@ class OperatorLedger:
     """Adds the events of one pass after another up to the seconds of each operator; no event is kept.
 
     Args:
-        phase: Whose operators are wanted: "forward" or "backward".
-        on_device: Whether an operator's seconds are those of its kernels on a device, not those of the host.
-        is_free: Says of an operator by its name whether it does no arithmetic.
+        phase: The phase whose operators are added: "forward" or "backward".
+        on_device: Whether the seconds of an operator are the seconds of its kernels on a device instead of the host's.
+        is_free: Returns by the name of an operator whether it does no arithmetic.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class OperatorLedger:
         self._layers: Counter[str] = Counter()
 
     def add(self, events: Sequence[Event]) -> None:
-        """Take the events of passes, each marked by an event around it; what lies outside of them is left out."""
+        """Take the events of passes, each marked by an event around it; events outside of passes are left out."""
         passes = [event for event in events if event.kind is EventKind.PASS]
         for window in sorted(passes, key=lambda event: event.start):
             inside = [event for event in events if window.start <= event.start < window.end and event is not window]
@@ -56,7 +56,7 @@ class OperatorLedger:
         for earlier_row in self._rows.values():
             earlier_row.forget_calls()
         frames = make_frames(events)
-        # In another thread nothing runs but the model; in this one what is in no layer is not of the model.
+        # In other threads only the model runs. In this thread, an event outside of all layers is not the model's.
         assign_layers(frames, outside=lambda thread: None if thread == window.thread else "")
         self._layers = Counter(frame.event.name for frame in frames if frame.event.kind is EventKind.LAYER)
         rows: dict[Frame, Row] = {}
@@ -111,9 +111,9 @@ class OperatorLedger:
 
 
 def _find_operator_around(frame: Frame) -> Frame | None:
-    """Return the operator that called an operator, or the engine's work around a node; None for an outermost one.
+    """Return the operator that called an operator, or the engine's work around a node; None for an outermost event.
 
-    What a node runs has rows of its own.
+    Operators that a node runs have rows of their own.
     """
     caller = frame.caller
     if caller is None:
@@ -147,7 +147,7 @@ class Row:
     called: list[OrderedCall] = field(default_factory=list)
 
     def charge(self, number: int, kernel: Kernel, *, is_call: bool) -> None:
-        """Add what a kernel took in a pass, or what the operator took itself; ``is_call`` unless it was counted."""
+        """Add the seconds of a kernel in a pass, or of the operator itself; ``is_call`` if its call is not counted yet."""
         self.seconds[number] += kernel.seconds
         self.kernels[kernel.name][number] += kernel.seconds
         self.kernel_calls[kernel.name] += is_call

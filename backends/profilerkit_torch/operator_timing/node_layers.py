@@ -17,11 +17,11 @@ __all__ = ["NodeMakers", "assign_layers"]
 
 
 def assign_layers(frames: Iterable[Frame], outside: Callable[[Hashable], str | None]) -> None:
-    """Give events the layer of what they run in, and nodes that of the operators which made them.
+    """Give each event the layer that it runs in, and each node the layer of the operator that made it.
 
     Args:
         frames: The events in order of time.
-        outside: Returns the layer of what runs in a thread outside of all layers.
+        outside: Returns the layer of events that run in a thread outside of all layers.
     """
     makers: defaultdict[Hashable, NodeMakers] = defaultdict(NodeMakers)
     last_nodes: dict[Hashable, str] = {}  # by thread, the layer of the last node

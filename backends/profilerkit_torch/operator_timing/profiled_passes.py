@@ -48,7 +48,7 @@ def _run_pass(call: Callable[[], object]) -> None:
 
 
 class Watched(NamedTuple):
-    """What the profiler is to watch, and whether it sees what operators do on the device."""
+    """The activities that the profiler records, and whether these show the kernels on the device."""
 
     activities: list[ProfilerActivity]
     on_device: bool

@@ -1,9 +1,9 @@
-"""Compiling a model for the time being: what ``torch.compile`` keeps of it is forgotten, what it kept before stays.
+"""Compiling a model temporarily: the results of ``torch.compile`` for it are removed, earlier results stay.
 
-``torch.compile`` keeps its results with the code of the functions that it compiles, and the code of a model's
-``forward`` is shared by all models of the class. So it is given a function with code of its own, which calls the model;
-only where it breaks that into parts is code of the model's compiled too. What is new is forgotten
-afterwards. ``torch._dynamo.reset()`` would forget the user's compiled models as well.
+``torch.compile`` keeps its results with the code objects of the functions that it compiles, and all models of a class
+share the code of ``forward``. So it gets a new function with its own code, which calls the model; it compiles code of
+the model itself only if it breaks the graph. New results are removed afterwards. ``torch._dynamo.reset()`` would remove
+the user's compiled models too.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Devices by torch's names: those that are here, what is known of each, and a model moved to one."""
+"""Devices by torch's names: the devices of this machine, the facts of each, and moving a model to one."""
 
 from __future__ import annotations
 

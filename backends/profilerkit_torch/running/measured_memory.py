@@ -26,11 +26,10 @@ __all__ = ["measure_accelerator_peak", "measure_cpu_peak", "measure_peak"]
 
 
 def measure_peak(model: nn.Module, inputs: ModelInputs, device: DeviceLike) -> MeasuredPeak:
-    """Return the most bytes given out at once in one pass, the inputs included, beyond what was there before it.
+    """Return the most bytes allocated at once in one pass, with the inputs, beyond the bytes allocated before it.
 
-    The pass is the model's third, so that what is kept from those before is there already: chosen kernels, and what is
-    compiled, which the first is not. On an accelerator the count of its peak, which belongs to the process, starts anew
-    with it.
+    The third pass of the model is measured: the earlier ones choose kernels and compile. On an accelerator the peak
+    counter, which belongs to the process, is reset.
     """
     with apart():
         target = resolve_device(model, device)

@@ -72,7 +72,7 @@ class Observation(WatchingMode):
         return self.observe(self, func, args, kwargs or {})
 
     def observe(self, mode: TorchDispatchMode, func: Any, args: Any, kwargs: Any) -> Any:
-        """Run an operator that a mode, this one or another, has been given, and add what it costs."""
+        """Run an operator that this mode or another one has received, and add its cost."""
         kind = self._find_kind(func)
         if kind in _WITHOUT_MACS:
             return func(*args, **kwargs)
@@ -117,14 +117,14 @@ def _decompose(mode: TorchDispatchMode, func: Any, args: Any, kwargs: Any) -> An
 
 
 class ObservingGuard(WriteGuard):
-    """A guard that adds up what the operators cost, besides noticing what they write to."""
+    """A guard that adds up the costs of operators, and notices the tensors that they write to."""
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self.observation: Observation = Observation()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Run the operator, keeping what it is about to overwrite, and add what it costs."""
+        """Run the operator, keep the values that it overwrites, and add its cost."""
         kwargs = kwargs or {}
         if not isinstance(func, HigherOrderOperator):
             self.watch(func, args, kwargs)

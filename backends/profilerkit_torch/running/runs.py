@@ -35,7 +35,7 @@ from .training_steps import prepare_training_step, set_training_flags
 
 __all__ = ["prepare_run"]
 
-#: What runs one pass: it takes what is called, the inputs and what makes the context of autocast.
+#: Runs one pass; its arguments are the callable, the inputs and a function that makes the context of autocast.
 Step: TypeAlias = Callable[..., Any]
 
 
@@ -171,7 +171,7 @@ class _FirstPass:
         self._inventory = inventory
         self._inputs = inputs
         self._autocast = autocast
-        #: What the inputs hold beside tensors, such as a cache.
+        #: The objects in the inputs beside tensors, such as a cache.
         self.objects: InputObjects = InputObjects(inputs)
         self._gradients = [weight.grad for weight in inventory.parameters if weight.grad is not None]
         self.guard: ObservingGuard = ObservingGuard(

@@ -51,9 +51,9 @@ class Pass(DevicePass):
 
     @contextmanager
     def observe(self) -> Iterator[None]:
-        """Add up what the operators of one pass multiply and add, as they were written.
+        """Count the work of the operators of one pass, as the model is written.
 
-        Layers that are fused stay so, as in the passes that are timed, unless they leave padding out.
+        Fused layers stay fused as in the timed passes, unless they leave padding out.
         """
         if self.observation is None:
             yield
@@ -105,7 +105,7 @@ def forward_pass_with_gradients(model: Callable[..., Any], inputs: ModelInputs, 
 
 
 def make_autocast(autocast: Any, device: torch.device) -> Autocast:
-    """Return what makes the context of one pass under autocast; each has one of its own, as in the user's code.
+    """Return a function that makes the context of one pass under autocast, a new one for each pass as in users' code.
 
     Raises `InputError` if ``autocast`` is not a dtype, or one that autocast does not support on the device.
     """

@@ -48,10 +48,11 @@ def set_training_flags(modules: Iterable[nn.Module]) -> None:
 
 @contextmanager
 def prepare_training_step(model: nn.Module) -> Iterator[Callable[..., None]]:
-    """Yield what runs one training step of the model, as `forward_pass` is called; and a call between its two parts.
+    """Yield a function that runs one training step of the model; it is called like `forward_pass`.
 
-    The gradients are left on the parameters: use inside `preserve`. What a parameter does once it has its gradient
-    (such as an optimizer's update) is left out, since it would change the model.
+    It also calls a function between forward and backward. The gradients stay on the parameters: use inside `preserve`.
+    Hooks that run when a parameter has its gradient (such as an optimizer's update) are left out: they would change the
+    model.
     """
     trained = [parameter for parameter in list_parameters(model) if parameter.requires_grad]
 

@@ -121,7 +121,7 @@ def _read_keras_weights(module: nn.Module, identities: dict[Any, int], trained: 
 
 
 def _read_configuration(module: nn.Module) -> str:
-    """Return the arguments of a torch layer as torch prints them, "3, 16, kernel_size=(3, 3)"; none of a user's class."""
+    """Return the arguments of a torch layer as torch prints them: "3, 16, kernel_size=(3, 3)"."""
     cls = type(module)
     if not cls.__module__.startswith("torch.nn.") or cls.extra_repr is nn.Module.extra_repr:
         return ""

@@ -1,4 +1,4 @@
-"""What an optimizer of torch's keeps for its weights: what it has, or what a step of a copy makes on meta tensors."""
+"""The state of a torch optimizer: its present state, or the state that a step of a copy makes on meta tensors."""
 
 from __future__ import annotations
 
@@ -162,10 +162,10 @@ _WITH_LISTS = ("cuda", "mtia", "xpu")
 
 
 def _choose_lists(group: dict[str, Any]) -> dict[str, bool]:
-    """Return the setting ``foreach`` that torch would choose by the device of a group's weights; nothing if it is set.
+    """Return the setting ``foreach`` that torch would choose for the device of a group's weights; nothing if it is set.
 
-    With a tensor as learning rate torch updates them one by one all the same, unless the step can be captured; and
-    so it does with weights that wrap others.
+    Torch updates weights one by one if the learning rate is a tensor and the step cannot be captured, or if weights
+    are wrappers of other tensors.
     """
     is_open = group.get("foreach", False) is None and not (group.get("fused") or group.get("differentiable"))
     takes_rate = group.get("capturable") or not isinstance(group.get("lr"), torch.Tensor)
@@ -187,7 +187,7 @@ def _make_stand_in(weight: torch.Tensor, is_fused: bool) -> torch.Tensor:
 
 
 def _move_state(value: Any) -> Any:
-    """Return a meta tensor for one of a state; a number, such as that of the steps, keeps its value."""
+    """Return a meta tensor for a tensor of a state; a single number, such as the count of steps, keeps its value."""
     if not isinstance(value, torch.Tensor):
         return value
     return value.clone() if value.dim() == 0 else torch.empty_like(value, device="meta")

@@ -1,8 +1,8 @@
 """Recurrent layers in a training step: two operators, forward and backward, by layer and direction.
 
-Torch takes such a layer apart into steps. On meta tensors it multiplies the input step by step too, where its kernel
-for the CPU multiplies all steps at once. Here the work is that of the formulas, and the memory that of the CPU's kernel
-(``aten/src/ATen/native/RNN.cpp``), whose tensors of all steps together are called sequences.
+Torch decomposes such a layer into time steps. On meta tensors it also multiplies the input step by step, while its CPU
+kernel multiplies all steps at once. Here the work is computed by the formulas, and the memory is that of the CPU kernel
+(``aten/src/ATen/native/RNN.cpp``). A tensor with all time steps is called a sequence.
 """
 
 from __future__ import annotations

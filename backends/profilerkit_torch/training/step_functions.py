@@ -1,6 +1,7 @@
-"""Functions of torch that a training step runs in a way of its own, so that it costs what it does on any device.
+"""Functions of torch that a traced training step replaces, so that its cost is the same as on a real device.
 
-On meta tensors torch spells attention out, and keeps every score for the backward pass; a fused kernel keeps none.
+On meta tensors torch composes attention of operators, and keeps all scores for the backward pass; a fused kernel keeps
+none.
 Conditions and loops give no gradients to weights that their functions find in the model: see `is_control_flow`. An LSTM
 on the CPU has a kernel of oneDNN's, whose backward pass makes gradients that the step does not need.
 """

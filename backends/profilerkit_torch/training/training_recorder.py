@@ -109,7 +109,7 @@ class TrainingRecorder(Recorder):
 
     def _dispatch(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Record the operator where it belongs."""
-        if func is _DETACH:  # what autograd does with what it saves: no work
+        if func is _DETACH:  # autograd detaches the tensors that it saves: no work
             return self._run_view(func, args, kwargs or {})
         layers = self.layers
         node = find_current_node() if self.phase == "backward" and layers.is_idle else None
