@@ -147,7 +147,7 @@ class Row:
     called: list[OrderedCall] = field(default_factory=list)
 
     def charge(self, number: int, kernel: Kernel, *, is_call: bool) -> None:
-        """Add the seconds of a kernel in a pass, or of the operator itself; ``is_call`` if its call is not counted yet."""
+        """Add the seconds of a kernel, or of the operator itself; ``is_call`` if the call is not counted yet."""
         self.seconds[number] += kernel.seconds
         self.kernels[kernel.name][number] += kernel.seconds
         self.kernel_calls[kernel.name] += is_call
