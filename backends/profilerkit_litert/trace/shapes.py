@@ -72,7 +72,36 @@ _REDUCTIONS: dict[str, Callable[..., Array]] = {
     "REDUCE_MAX": np.max,
     "REDUCE_MIN": np.min,
 }
-_RULES: dict[str, Rule] = {}
+#: Operators that make what has the shape of their first input.
+_KEEPING = """
+    ABS BUCKETIZE CEIL COMPLEX_ABS COS CUMSUM DEQUANTIZE DYNAMIC_UPDATE_SLICE ELU EXP FAKE_QUANT FLOOR GELU HARD_SWISH
+    IMAG L2_NORMALIZATION LEAKY_RELU LOCAL_RESPONSE_NORMALIZATION LOG LOGICAL_NOT LOGISTIC LOG_SOFTMAX MATRIX_SET_DIAG
+    NEG QUANTIZE REAL RELU RELU6 RELU_0_TO_1 RELU_N1_TO_1 REVERSE_SEQUENCE REVERSE_V2 ROUND RSQRT SIGN SIN SOFTMAX
+    SQRT SQUARE TANH ZEROS_LIKE
+"""
+#: The rules; those of more than one expression are added below.
+_RULES: dict[str, Rule] = {
+    **dict.fromkeys(_KEEPING.split(), lambda call: call.inputs[0]),
+    "BROADCAST_ARGS": lambda call: np.asarray(np.broadcast_shapes(call.list_numbers(0), call.list_numbers(1))),
+    "CAST": lambda call: call.array() if call.is_known(0) else call.inputs[0],
+    "EMBEDDING_LOOKUP": lambda call: (*call.inputs[0], *call.inputs[1][1:]),
+    "EXPAND_DIMS": lambda call: _move(call, lambda array: np.expand_dims(array, call.list_numbers(1)[0])),
+    "GATHER_ND": lambda call: (*call.inputs[1][:-1], *call.inputs[0][call.inputs[1][-1] :]),
+    "MATRIX_DIAG": lambda call: (*call.inputs[0], call.inputs[0][-1]),
+    "RANK": lambda call: np.asarray(len(call.inputs[0])),
+    "SCATTER_ND": lambda call: tuple(call.list_numbers(2)),
+    "SHAPE": lambda call: np.asarray(call.inputs[0], np.int64),
+    "TILE": lambda call: tuple(size * times for size, times in zip(call.inputs[0], call.list_numbers(1), strict=True)),
+    "TOPK_V2": lambda call: [(*call.inputs[0][:-1], call.list_numbers(1)[0])] * 2,
+    "TRANSPOSE": lambda call: _move(call, lambda array: np.transpose(array, call.list_numbers(1))),
+    **dict.fromkeys(("BROADCAST_TO", "SPARSE_TO_DENSE"), lambda call: tuple(call.list_numbers(1))),
+    **dict.fromkeys(("CONV_3D_TRANSPOSE", "TRANSPOSE_CONV"), lambda call: tuple(call.list_numbers(0))),
+    **dict.fromkeys(
+        ("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"),
+        lambda call: (call.inputs[0][0], *call.list_numbers(1), call.inputs[0][-1]),
+    ),
+    **dict.fromkeys(("RNN", "UNIDIRECTIONAL_SEQUENCE_RNN"), lambda call: (*call.inputs[0][:-1], call.inputs[1][0])),
+}
 
 
 def _register(names: str) -> Callable[[Rule], Rule]:
@@ -86,23 +115,6 @@ def _register(names: str) -> Callable[[Rule], Rule]:
 
 
 # Element by element ---------------------------------------------------------------------------------------------------
-
-
-@_register(
-    """
-    ABS BUCKETIZE CEIL COMPLEX_ABS COS CUMSUM DEQUANTIZE DYNAMIC_UPDATE_SLICE ELU EXP FAKE_QUANT FLOOR GELU HARD_SWISH
-    IMAG L2_NORMALIZATION LEAKY_RELU LOCAL_RESPONSE_NORMALIZATION LOG LOGICAL_NOT LOGISTIC LOG_SOFTMAX MATRIX_SET_DIAG
-    NEG QUANTIZE REAL RELU RELU6 RELU_0_TO_1 RELU_N1_TO_1 REVERSE_SEQUENCE REVERSE_V2 ROUND RSQRT SIGN SIN SOFTMAX
-    SQRT SQUARE TANH ZEROS_LIKE
-    """
-)
-def _keep_shape(call: LiteRTCall) -> Any:
-    return call.inputs[0]
-
-
-@_register("CAST")
-def _keep_values(call: LiteRTCall) -> Any:
-    return call.array() if call.is_known(0) else call.inputs[0]
 
 
 def _list_arrays(call: LiteRTCall) -> list[Array] | None:
@@ -168,11 +180,6 @@ def _pool(call: LiteRTCall) -> Any:
     return (batch, *_count_windows(call, sizes, kernel, strides, (1, 1)), channels)
 
 
-@_register("CONV_3D_TRANSPOSE TRANSPOSE_CONV")
-def _transpose_convolve(call: LiteRTCall) -> Any:
-    return tuple(call.list_numbers(0))
-
-
 @_register("FULLY_CONNECTED")
 def _connect(call: LiteRTCall) -> Any:
     units, features = call.inputs[1]
@@ -194,11 +201,6 @@ def _multiply(call: LiteRTCall) -> Any:
 
 
 # Recurrent layers -----------------------------------------------------------------------------------------------------
-
-
-@_register("RNN UNIDIRECTIONAL_SEQUENCE_RNN")
-def _recur(call: LiteRTCall) -> Any:
-    return (*call.inputs[0][:-1], call.inputs[1][0])
 
 
 @_register("UNIDIRECTIONAL_SEQUENCE_LSTM")
@@ -298,12 +300,6 @@ def _gather(call: LiteRTCall) -> Any:
     return (*values[:axis], *indices[batch:], *values[axis + 1 :])
 
 
-@_register("GATHER_ND")
-def _gather_nd(call: LiteRTCall) -> Any:
-    *leading, depth = call.inputs[1]
-    return (*leading, *call.inputs[0][depth:])
-
-
 @_register("MIRROR_PAD PAD PADV2")
 def _pad(call: LiteRTCall) -> Any:
     pads = call.read(1).reshape(-1, 2)
@@ -315,16 +311,6 @@ def _transform(call: LiteRTCall) -> Any:
     """Frequencies of real points, half of them in the last dimension."""
     height, width = call.list_numbers(1)
     return (*call.inputs[0][:-2], height, width // 2 + 1)
-
-
-@_register("SCATTER_ND")
-def _scatter(call: LiteRTCall) -> Any:
-    return tuple(call.list_numbers(2))
-
-
-@_register("TILE")
-def _tile(call: LiteRTCall) -> Any:
-    return tuple(size * times for size, times in zip(call.inputs[0], call.list_numbers(1), strict=True))
 
 
 @_register("SQUEEZE")
@@ -349,11 +335,6 @@ def _reduce(call: LiteRTCall) -> Any:
 def _pick(call: LiteRTCall) -> Any:
     axis = call.list_numbers(1)[0] % len(call.inputs[0])
     return tuple(size for index, size in enumerate(call.inputs[0]) if index != axis)
-
-
-@_register("RESIZE_BILINEAR RESIZE_NEAREST_NEIGHBOR")
-def _resize(call: LiteRTCall) -> Any:
-    return (call.inputs[0][0], *call.list_numbers(1), call.inputs[0][-1])
 
 
 @_register("DEPTH_TO_SPACE SPACE_TO_DEPTH")
@@ -392,55 +373,10 @@ def _one_hot(call: LiteRTCall) -> Any:
     return tuple(sizes)
 
 
-@_register("TOPK_V2")
-def _top(call: LiteRTCall) -> Any:
-    return [(*call.inputs[0][:-1], call.list_numbers(1)[0])] * 2
-
-
-@_register("TRANSPOSE")
-def _transpose(call: LiteRTCall) -> Any:
-    return _move(call, lambda array: np.transpose(array, call.list_numbers(1)))
-
-
-@_register("EXPAND_DIMS")
-def _expand(call: LiteRTCall) -> Any:
-    return _move(call, lambda array: np.expand_dims(array, call.list_numbers(1)[0]))
-
-
-@_register("BROADCAST_TO SPARSE_TO_DENSE")
-def _broadcast_to(call: LiteRTCall) -> Any:
-    return tuple(call.list_numbers(1))
-
-
-@_register("EMBEDDING_LOOKUP")
-def _look_up(call: LiteRTCall) -> Any:
-    return (*call.inputs[0], *call.inputs[1][1:])
-
-
-@_register("MATRIX_DIAG")
-def _make_diagonal(call: LiteRTCall) -> Any:
-    return (*call.inputs[0], call.inputs[0][-1])
-
-
 # Sizes as values ------------------------------------------------------------------------------------------------------
-
-
-@_register("SHAPE")
-def _read_shape(call: LiteRTCall) -> Any:
-    return np.asarray(call.inputs[0], np.int64)
-
-
-@_register("RANK")
-def _count_dimensions(call: LiteRTCall) -> Any:
-    return np.asarray(len(call.inputs[0]))
 
 
 @_register("RANGE")
 def _count_up(call: LiteRTCall) -> Any:
     begin, end, step = (call.read(index).item() for index in range(3))
     return np.arange(begin, end, step)
-
-
-@_register("BROADCAST_ARGS")
-def _broadcast_sizes(call: LiteRTCall) -> Any:
-    return np.asarray(np.broadcast_shapes(call.list_numbers(0), call.list_numbers(1)))
