@@ -119,9 +119,8 @@ def elementary() -> str:
 def complex_functions() -> str:
     """Return the table of the constants of complex numbers, each with the formula that it is a sum of."""
     rows = []
-    for name, operations in complex_numbers.OPERATIONS.items():
-        text = (operations.__doc__ or "").partition("\n\n")[0].replace("\n", " ")
-        rows.append((f"complex ``{name}``", str(operations()), name_parts(operations), text))
+    for name, (formula, count) in complex_numbers.OPERATIONS.items():
+        rows.append((f"complex ``{name}``", str(count()), name_parts(count), formula))
     return table(("name", "FLOPs", "made of", "formula"), rows)
 
 

@@ -66,8 +66,7 @@ class _Constants:
 
     def __getattr__(self, name: str) -> int:
         if complex_is_counted.get():
-            further = complex_numbers.FURTHER_OPERATIONS
-            return further[name]() if name in further else complex_numbers.OPERATIONS[name]()
+            return complex_numbers.count(name)
         if name in _ONE_FOR_REAL_NUMBERS:
             return 1
         value: int = getattr(convention, _SAME_FOR_REAL_NUMBERS.get(name, name))
