@@ -21,12 +21,12 @@ class ComplexFunction(NamedTuple):
     """A function of complex numbers: its formula in words, and what counts its real operations."""
 
     formula: str
-    count: Callable[[], int]
+    operations: Callable[[], int]
 
 
 def count(name: str) -> int:
     """Return the real operations of a constant of the convention, or of one of `FURTHER_OPERATIONS`."""
-    return (FURTHER_OPERATIONS.get(name) or OPERATIONS[name]).count()
+    return (FURTHER_OPERATIONS.get(name) or OPERATIONS[name]).operations()
 
 
 _F = ComplexFunction

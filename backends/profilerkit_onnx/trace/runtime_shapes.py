@@ -20,12 +20,25 @@ from profilerkit.costs import Shape
 from ..costs.matmul import turn
 from ..model.nodes import name_operator, read_attributes
 from ..model.types import tensor_type
-from .values import Array, Value
+from .values import Value
 
 __all__ = ["infer_for_runtime"]
 
 #: The operator set whose operators stand for the runtime's.
 _OPSET = 20
+
+
+def infer_for_runtime(node: NodeProto, inputs: Sequence[Value | None]) -> Types | None:
+    """Return the types of a node's outputs by the rules of this module; None for an operator that has none here."""
+    rule = _RULES.get(name_operator(node))
+    if rule is None:
+        return None
+    nothing: Types = [None] * len(node.output)
+    try:
+        types = rule(RuleNode(node, inputs))
+    except (UnknownError, IndexError, KeyError, TypeError, ValueError, ZeroDivisionError, RuntimeError):
+        return nothing  # a shape that is not known, or that does not fit: then the file's own word counts
+    return [*types, *nothing][: len(nothing)]
 
 
 class UnknownError(Exception):
@@ -39,30 +52,29 @@ class RuleNode:
         self.node, self.inputs = node, inputs
         self.attributes = read_attributes(node.attribute)
 
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return an attribute."""
+        return self.attributes.get(name, default)
+
+    def find(self, index: int) -> Value | None:
+        """Return an input; None for one that is left out."""
+        return self.inputs[index] if index < len(self.inputs) else None
+
+    def has(self, index: int) -> bool:
+        """Return whether an input is there."""
+        return self.find(index) is not None
+
     def shape(self, index: int) -> Shape:
         """Return the shape of an input; raise `UnknownError` if it is not known."""
-        value = self.inputs[index] if self.has(index) else None
+        value = self.find(index)
         if value is None or value.shape is None:
             raise UnknownError
         return value.shape
 
-    def has(self, index: int) -> bool:
-        """Return whether an input is there."""
-        return index < len(self.inputs) and self.inputs[index] is not None
-
     def element(self, index: int = 0) -> int:
         """Return the dtype of an input as onnx numbers it; 0 for one that is not there."""
-        value = self.inputs[index] if self.has(index) else None
+        value = self.find(index)
         return 0 if value is None else value.element
-
-    def read(self, index: int) -> Array | None:
-        """Return the elements of an input; None where they are not known before the model runs."""
-        value = self.inputs[index] if self.has(index) else None
-        return None if value is None else value.array
-
-    def get(self, name: str, default: Any = None) -> Any:
-        """Return an attribute."""
-        return self.attributes.get(name, default)
 
 
 #: The types of a node's outputs; None for one that is not known.
@@ -70,22 +82,17 @@ Types: TypeAlias = list[TypeProto | None]
 Rule: TypeAlias = Callable[[RuleNode], Types]
 
 
-def copy_types(*indices: int) -> Rule:
-    """Return the rule that each output has the type of one of the inputs."""
+def keep_shape(element: int = 0, otherwise: int = 0) -> Rule:
+    """Return the rule that the output has the shape of the first input and the dtype of an input.
 
-    def rule(node: RuleNode) -> Types:
-        return [tensor_type(node.element(index), node.shape(index)) for index in indices]
-
-    return rule
+    Where that input is left out, the dtype is ``otherwise``.
+    """
+    return lambda node: [tensor_type(node.element(element) or otherwise, node.shape(0))]
 
 
 def broadcast(*indices: int, element: int) -> Rule:
     """Return the rule that the output has the shape that inputs have when they are broadcast, and one's dtype."""
-
-    def rule(node: RuleNode) -> Types:
-        return [tensor_type(node.element(element), np.broadcast_shapes(*(node.shape(index) for index in indices)))]
-
-    return rule
+    return lambda node: [tensor_type(node.element(element), np.broadcast_shapes(*map(node.shape, indices)))]
 
 
 def follow_standard(op: str, *indices: int, element: int = 0) -> Rule:
@@ -135,22 +142,6 @@ def _infer_by_standard(op: str, node: NodeProto, shapes: Sequence[Shape]) -> Sha
     }
     made = infer_node_outputs(schema, copy, dict(types), opset_imports=[helper.make_opsetid("", _OPSET)])
     return Shape(dim.dim_value for dim in made["y"].tensor_type.shape.dim)
-
-
-_MICROSOFT, _BLOCKED = "com.microsoft::", "com.microsoft.nchwc::"
-
-
-def infer_for_runtime(node: NodeProto, inputs: Sequence[Value | None]) -> Types | None:
-    """Return the types of a node's outputs by the rules of this module; None for an operator that has none here."""
-    rule = _RULES.get(name_operator(node))
-    if rule is None:
-        return None
-    nothing: Types = [None] * len(node.output)
-    try:
-        types = rule(RuleNode(node, inputs))
-    except (UnknownError, IndexError, KeyError, TypeError, ValueError, ZeroDivisionError, RuntimeError):
-        return nothing  # a shape that is not known, or that does not fit: then the file's own word counts
-    return [*types, *nothing][: len(nothing)]
 
 
 def _multiply_packed(node: RuleNode) -> Types:
@@ -208,8 +199,10 @@ def _attend_grouped(node: RuleNode) -> Types:
     if node.has(past_keys):
         cache = node.shape(past_keys)
     # The cache may have room for later keys already: then it does not grow.
-    total = node.read(all_keys)
-    keys = cache[2] + query[1] if total is None else max(cache[2], int(total.item()))
+    total = node.find(all_keys)
+    keys = cache[2] + query[1]
+    if total is not None and total.array is not None:
+        keys = max(cache[2], int(total.array.item()))
     present = tensor_type(node.element(past_keys) or node.element(), (*cache[:2], keys, cache[3]))
     return [tensor_type(node.element(), (*query[:2], heads * width)), present, present]
 
@@ -231,7 +224,7 @@ def _run_recurrent(node: RuleNode) -> Types:
 
 def _normalize_sum(node: RuleNode) -> Types:
     """The normalized sum first, and the sum itself last."""
-    [like] = copy_types(0)(node)
+    [like] = keep_shape()(node)
     return [like, None, None, like]
 
 
@@ -262,37 +255,27 @@ def _concatenate(node: RuleNode) -> Types:
     return [tensor_type(node.element(2), tuple(joined))]
 
 
-def _dequantize(node: RuleNode) -> Types:
-    return [tensor_type(node.element(1), node.shape(0))]
-
-
-def _quantize(node: RuleNode) -> Types:
-    return [tensor_type(node.element(2) if node.has(2) else TensorProto.UINT8, node.shape(0))]
-
-
-def _make_floats(node: RuleNode) -> Types:
-    return [tensor_type(TensorProto.FLOAT, node.shape(0))]
-
-
-def _compare(node: RuleNode) -> Types:
-    return [tensor_type(TensorProto.BOOL, np.broadcast_shapes(node.shape(0), node.shape(1)))]
-
-
+_MICROSOFT, _BLOCKED = "com.microsoft::", "com.microsoft.nchwc::"
 #: Operators whose output is like their first input.
 _LIKE_THE_FIRST = """
     BiasAdd BiasGelu BiasSoftmax FastGelu Gelu QLinearLeakyRelu QLinearSigmoid QLinearSoftmax QuickGelu
     RotaryEmbedding GroupNorm
 """
 _RULES: dict[str, Rule] = {
-    **{_MICROSOFT + name: copy_types(0) for name in _LIKE_THE_FIRST.split()},
-    **{f"ai.onnx.ml::{name}": _make_floats for name in ("Normalizer", "Scaler")},
-    **{f"ai.onnx.ml::{name}": copy_types(0) for name in ("Binarizer", "Imputer")},
+    **{_MICROSOFT + name: keep_shape() for name in _LIKE_THE_FIRST.split()},
+    **dict.fromkeys(
+        ("ai.onnx.ml::Normalizer", "ai.onnx.ml::Scaler"), lambda node: [tensor_type(TensorProto.FLOAT, node.shape(0))]
+    ),
+    **{f"ai.onnx.ml::{name}": keep_shape() for name in ("Binarizer", "Imputer")},
     # The standard defines these by a body alone, in some versions.
-    **dict.fromkeys(("GreaterOrEqual", "LessOrEqual"), _compare),
-    **dict.fromkeys(("GroupNormalization", "MeanVarianceNormalization"), copy_types(0)),
-    "SimplifiedLayerNormalization": copy_types(0),
+    **dict.fromkeys(
+        ("GreaterOrEqual", "LessOrEqual"),
+        lambda node: [tensor_type(TensorProto.BOOL, np.broadcast_shapes(node.shape(0), node.shape(1)))],
+    ),
+    **dict.fromkeys(("GroupNormalization", "MeanVarianceNormalization"), keep_shape()),
+    "SimplifiedLayerNormalization": keep_shape(),
     _MICROSOFT + "Attention": _attend,
-    _MICROSOFT + "DequantizeLinear": _dequantize,
+    _MICROSOFT + "DequantizeLinear": keep_shape(element=1),
     _MICROSOFT + "DynamicQuantizeLSTM": _run_recurrent,
     _MICROSOFT + "DynamicQuantizeMatMul": multiply_matrices(0),
     _MICROSOFT + "EmbedLayerNormalization": _embed,
@@ -318,7 +301,7 @@ _RULES: dict[str, Rule] = {
     _MICROSOFT + "QLinearGlobalAveragePool": follow_standard("GlobalAveragePool", 0),
     _MICROSOFT + "QLinearMul": broadcast(0, 3, element=0),
     _MICROSOFT + "QLinearWhere": broadcast(0, 1, 4, element=1),
-    _MICROSOFT + "QuantizeLinear": _quantize,
+    _MICROSOFT + "QuantizeLinear": keep_shape(element=2, otherwise=TensorProto.UINT8),
     _MICROSOFT + "SkipLayerNormalization": _normalize_sum,
     _MICROSOFT + "SkipSimplifiedLayerNormalization": _normalize_sum,
     _BLOCKED + "AveragePool": follow_standard("AveragePool", 0),
