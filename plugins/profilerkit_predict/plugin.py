@@ -63,38 +63,34 @@ def profilerkit_protocols() -> Sequence[Capability]:
     return CAPABILITIES
 
 
+#: The commands: what each does, and an example of its arguments.
+_COMMANDS = {
+    "llm": (
+        "Predict the memory and time that serving a language model needs.",
+        "hf:llama --prompt 1024 --device h100,a100-80 --weights bf16,int4 --batch 1,8",
+    ),
+    "mesh": (
+        "Find the smallest mesh that fits a device, or write what its ranks do.",
+        "train.py:build --mesh dp_shard=?,tp=8 --parallelize train.py:shard --fits h100",
+    ),
+    "calibrate": ("Measure this machine, to predict times on it.", "here.toml --seconds 60"),
+    "join": (
+        "Match a profile from any machine with a model's layers.",
+        "profile.json.gz --model net.py:build --device h100",
+    ),
+    "trace-script": ("Print a script that records such a profile with torch alone.", "--output profile_model.py"),
+}
+
+
 @hookimpl
 def profilerkit_commands() -> list[CommandInfo]:
     """Return the commands of predictions."""
     return [
         CommandInfo(
-            "llm",
-            import_later("profilerkit_predict.commands.llm:command"),
-            "Predict the memory and time that serving a language model needs.",
-            ("profilerkit llm hf:llama --prompt 1024 --device h100,a100-80 --weights bf16,int4 --batch 1,8",),
-        ),
-        CommandInfo(
-            "mesh",
-            import_later("profilerkit_predict.commands.mesh:command"),
-            "Find the smallest mesh that fits a device, or write what its ranks do.",
-            ("profilerkit mesh train.py:build --mesh dp_shard=?,tp=8 --parallelize train.py:shard --fits h100",),
-        ),
-        CommandInfo(
-            "calibrate",
-            import_later("profilerkit_predict.commands.calibrate:command"),
-            "Measure this machine, to predict times on it.",
-            ("profilerkit calibrate here.toml --seconds 60",),
-        ),
-        CommandInfo(
-            "join",
-            import_later("profilerkit_predict.commands.join:command"),
-            "Match a profile from any machine with a model's layers.",
-            ("profilerkit join profile.json.gz --model net.py:build --device h100",),
-        ),
-        CommandInfo(
-            "trace-script",
-            import_later("profilerkit_predict.commands.trace_script:command"),
-            "Print a script that records such a profile with torch alone.",
-            ("profilerkit trace-script --output profile_model.py",),
-        ),
+            name,
+            import_later(f"profilerkit_predict.commands.{name.replace('-', '_')}:command"),
+            purpose,
+            (f"profilerkit {name} {example}",),
+        )
+        for name, (purpose, example) in _COMMANDS.items()
     ]

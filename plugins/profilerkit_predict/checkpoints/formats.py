@@ -62,13 +62,8 @@ class WeightFormat:
         >>> WeightFormat("int4", 4, 128).count_bytes(1024)
         528
         """
-        groups = _divide_up(elements, self.group) if self.group else 0
-        return _divide_up(elements * self.bits, 8) + _divide_up(groups * self.scale_bits, 8)
-
-
-def _divide_up(total: int, size: int) -> int:
-    """Return how many parts of a size hold the total, the last one perhaps in part."""
-    return -(-total // size)
+        groups = -(-elements // self.group) if self.group else 0  # rounded up, as both numbers of bytes are
+        return -(-elements * self.bits // 8) - (-groups * self.scale_bits // 8)
 
 
 @dataclass(frozen=True, slots=True)

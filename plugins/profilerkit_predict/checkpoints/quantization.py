@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -81,10 +82,16 @@ def _make_refusal(method: str, error: Exception) -> InputError:
     )
 
 
+#: What configurations call the layers whose weights are not converted.
+_NAMES_OF_KEPT = (
+    *("modules_to_not_convert", "ignored_layers", "ignore", "exclude", "exclude_modules", "skip_modules"),
+    "llm_int8_skip_modules",
+)
+
+
 def _list_kept(config: _Config) -> Iterator[_Rule]:
     """Yield the rules of layers whose weights keep their dtype."""
-    names = ("modules_to_not_convert", "ignored_layers", "ignore", "exclude", "exclude_modules", "skip_modules")
-    for name in (*names, "llm_int8_skip_modules"):
+    for name in _NAMES_OF_KEPT:
         for item in config.get(name) or ():
             yield _Rule(_compile(str(item)), None)
 
@@ -138,19 +145,18 @@ def _vary(config: _Config, change: _Config) -> WeightFormat | None:
     return None if int(changed.get("bits", 4)) >= _HALF else _read_integers(changed)
 
 
-def _list_bitsandbytes(config: _Config) -> Iterator[_Rule]:
+def _read_bitsandbytes(config: _Config) -> WeightFormat:
     if not (config.get("load_in_4bit") or config.get("quant_method") == "bitsandbytes_4bit"):
-        yield _Rule(None, _INT8)
-        return
+        return _INT8
     # Nested: the scales of 64 elements have 8 bits, and 256 of them share one of 32; that one is left out.
     scale_bits = 8 if config.get("bnb_4bit_use_double_quant") else 32
-    yield _Rule(None, WeightFormat(str(config.get("bnb_4bit_quant_type", "fp4")), 4, 64, scale_bits))
+    return WeightFormat(str(config.get("bnb_4bit_quant_type", "fp4")), 4, 64, scale_bits)
 
 
 def _list_blocks(config: _Config) -> Iterator[_Rule]:
     """Yield fp8 with a scale for each block, or for each matrix where no blocks are named; experts may have 4 bits."""
     if config.get("expert_dtype") == "fp4":
-        yield _Rule(None, WeightFormat("mxfp4", 4, 32, _MICRO, (WeightKind.EXPERTS,)))
+        yield _Rule(None, replace(_MXFP4, kinds=(WeightKind.EXPERTS,)))
     rows, columns = config.get("weight_block_size") or (0, 0)
     scale_bits = _MICRO if config.get("scale_fmt") == "ue8m0" else 32
     form = _make_grouped("fp8", 8, int(rows) * int(columns), scale_bits)
@@ -174,29 +180,27 @@ def _read_hqq(config: _Config) -> WeightFormat:
     return _make_grouped(f"int{bits}", bits, int(weights.get("group_size") or 64), 2 * _HALF)
 
 
-def _list_quanto(config: _Config) -> Iterator[_Rule]:
+def _read_quanto(config: _Config) -> WeightFormat:
     name = str(config.get("weights", "int8"))
     bits = {"float8": 8, "int8": 8, "int4": 4, "int2": 2}[name]
-    yield _Rule(None, _FP8 if name == "float8" else WeightFormat(f"int{bits}", bits, 0 if bits == 8 else 128))
+    return _FP8 if name == "float8" else WeightFormat(f"int{bits}", bits, 0 if bits == 8 else 128)
 
 
 def _list_compressed(config: _Config) -> Iterator[_Rule]:
-    """Yield the rules of compressed-tensors: groups for classes of layers, and for patterns of their paths."""
+    """Yield the rules of compressed-tensors: groups for patterns of the paths of layers, and for classes of them."""
     if (config.get("sparsity_config") or {}).get("format", "dense") != "dense":
         raise ValueError("sparse weights are stored with what tells where they are")
-    of_classes = []
+    of_classes = set()
     for group in config["config_groups"].values():
         form = _read_compressed(group["weights"]) if group.get("weights") else None
-        targets = [str(target) for target in group.get("targets") or ("Linear",)]
-        for target in targets:
+        for target in map(str, group.get("targets") or ("Linear",)):
             if target.startswith("re:") or "." in target:
                 yield _Rule(_compile(target), form)
             else:
-                of_classes.append(form)
-    if len(set(of_classes)) > 1:
-        raise ValueError(f"{len(set(of_classes))} formats for layers that only their class tells apart")
-    for form in set(of_classes):
-        yield _make_linear(form)
+                of_classes.add(form)
+    if len(of_classes) > 1:
+        raise ValueError(f"{len(of_classes)} formats for layers that only their class tells apart")
+    yield from map(_make_linear, of_classes)
 
 
 def _make_linear(form: WeightFormat | None) -> _Rule:
@@ -292,26 +296,26 @@ def _read_quark(weight: _Config | None) -> WeightFormat | None:
     return _make_grouped(f"int{bits}", bits, group if is_grouped else 0, _HALF + zero_point_bits)
 
 
-def _list_torchao(config: _Config) -> Iterator[_Rule]:
-    """Yield the rule of torchao, whose configuration names a class with its options."""
+def _read_torchao(config: _Config) -> WeightFormat:
+    """Return the format of torchao, whose configuration names a class with its options."""
     described = config["quant_type"]["default"]
     name, group = str(described["_type"]), int(described.get("_data", {}).get("group_size") or 128)
-    formats = {
-        "Int4WeightOnlyConfig": WeightFormat("int4", 4, group, 2 * _HALF),
+    if name == "Int4WeightOnlyConfig":
+        return WeightFormat("int4", 4, group, 2 * _HALF)
+    return {
         "Int8WeightOnlyConfig": _INT8,
         "Int8DynamicActivationInt8WeightConfig": _INT8,
         "Float8WeightOnlyConfig": _FP8,
         "Float8DynamicActivationFloat8WeightConfig": _FP8,
-    }
-    yield _Rule(None, formats[name])
+    }[name]
 
 
-def _list_small_floats(config: _Config) -> Iterator[_Rule]:
-    """Yield the rule of FP-Quant and Four Over Six, which store NVFP4 or MXFP4."""
+def _read_small_floats(config: _Config) -> WeightFormat:
+    """Return the format of FP-Quant and Four Over Six, which store NVFP4 or MXFP4."""
     if config.get("store_master_weights") or config.get("keep_master_weights") or config.get("module_config_overrides"):
         raise ValueError("weights are kept in another format too")
     dtype = config.get("weight_dtype") or config.get("dtype") or config.get("forward_dtype") or "nvfp4"
-    yield _Rule(None, {"nvfp4": _NVFP4, "mxfp4": _MXFP4}[str(dtype)])
+    return {"nvfp4": _NVFP4, "mxfp4": _MXFP4}[str(dtype)]
 
 
 def _list_gemma(config: _Config) -> Iterator[_Rule]:
@@ -324,52 +328,45 @@ def _list_gemma(config: _Config) -> Iterator[_Rule]:
     yield _Rule(None, WeightFormat(f"int{default}", default, kinds=kinds))
 
 
-def _list_higgs(config: _Config) -> Iterator[_Rule]:
-    """Yield the rule of HIGGS: a scale for each group."""
-    bits, group = int(config.get("bits", 4)), int(config.get("group_size", 256))
-    yield _Rule(None, _make_grouped("higgs", bits, group, _HALF))
+def _read_groups(config: _Config, name: str, group: int, scale_bits: int) -> WeightFormat:
+    """Return a format of 4 bits and groups of a size, unless its configuration names others."""
+    return _make_grouped(name, int(config.get("bits", 4)), int(config.get("group_size", group)), scale_bits)
 
 
-def _list_metal(config: _Config) -> Iterator[_Rule]:
-    """Yield the rule of Metal's: a scale and a bias for each group."""
-    bits, group = int(config.get("bits", 4)), int(config.get("group_size", 64))
-    yield _Rule(None, _make_grouped("affine", bits, group, 2 * _HALF))
+def _read_once(read: Callable[[_Config], WeightFormat]) -> Callable[[_Config], list[_Rule]]:
+    """Return what yields one rule for all layers, of the format that is read."""
+    return lambda config: [_Rule(None, read(config))]
 
 
-def _always(form: WeightFormat) -> Callable[[_Config], Iterator[_Rule]]:
+def _always(form: WeightFormat) -> Callable[[_Config], list[_Rule]]:
     """Return what yields one format for all layers."""
-    return lambda config: iter([_Rule(None, form)])
+    return lambda config: [_Rule(None, form)]
 
 
-_METHODS: dict[str, Callable[[_Config], Iterator[_Rule]]] = {
-    "auto-round": _list_integers,
-    "awq": _list_integers,
+_METHODS: dict[str, Callable[[_Config], Iterable[_Rule]]] = {
+    **dict.fromkeys(("auto-round", "awq", "gptq"), _list_integers),
+    **dict.fromkeys(("bitsandbytes", "bitsandbytes_4bit", "bitsandbytes_8bit"), _read_once(_read_bitsandbytes)),
+    **dict.fromkeys(("fouroversix", "fp_quant"), _read_once(_read_small_floats)),
     "bitnet": _always(WeightFormat("ternary", 2)),
-    "bitsandbytes": _list_bitsandbytes,
-    "bitsandbytes_4bit": _list_bitsandbytes,
-    "bitsandbytes_8bit": _list_bitsandbytes,
     "compressed-tensors": _list_compressed,
     "eetq": _always(_INT8),
     "fbgemm_fp8": _always(_FP8),
-    "fouroversix": _list_small_floats,
     "fp8": _list_blocks,
-    "fp_quant": _list_small_floats,
     "gemma": _list_gemma,
-    "gptq": _list_integers,
-    "higgs": _list_higgs,
+    "higgs": _read_once(partial(_read_groups, name="higgs", group=256, scale_bits=_HALF)),
     "hqq": _list_hqq,
-    "metal": _list_metal,
+    "metal": _read_once(partial(_read_groups, name="affine", group=64, scale_bits=2 * _HALF)),  # a scale and a bias
     "modelopt": _list_modelopt,
     # gpt-oss: the experts alone, in groups of 32.
-    "mxfp4": _always(WeightFormat("mxfp4", 4, 32, _MICRO, (WeightKind.EXPERTS,))),
+    "mxfp4": _always(replace(_MXFP4, kinds=(WeightKind.EXPERTS,))),
     "mxfp8": _always(_MXFP8),
     "nvfp4": _always(_NVFP4),
-    "quanto": _list_quanto,
+    "quanto": _read_once(_read_quanto),
     "quark": _list_quark,
-    "torchao": _list_torchao,
+    "torchao": _read_once(_read_torchao),
 }
 #: The methods of quantization whose bytes are known.
-READ_METHODS = tuple(_METHODS)
+READ_METHODS = tuple(sorted(_METHODS))
 #: Methods whose bytes do not follow from a configuration, with the reason.
 REFUSED_METHODS: Mapping[str, str] = {
     "aqlm": "each matrix has codebooks of its own, which the configuration does not size",

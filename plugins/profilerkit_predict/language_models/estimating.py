@@ -182,12 +182,8 @@ class Estimator:
 def average(estimates: Iterable[Estimate]) -> Estimate | None:
     """Return the mean of estimates of one tier; None for none, or if a lower end is not known."""
     every = list(estimates)
-    low = _average([estimate.low for estimate in every])
-    if low is None:
-        return None
-    value = _average([estimate.value for estimate in every])
-    high = _average([estimate.high for estimate in every])
-    return Estimate(value, low, high, every[0].tier)
+    value, low, high = (_average([getattr(one, name) for one in every]) for name in ("value", "low", "high"))
+    return None if low is None else Estimate(value, low, high, every[0].tier)
 
 
 def _average(numbers: Sequence[float | None]) -> float | None:

@@ -19,9 +19,15 @@ if TYPE_CHECKING:
 __all__ = ["write_report"]
 
 
+#: What is told of the contents of a cache, of an encoder, and of a step besides its fields.
+_OF_CACHES = ("context", "batch", "logical_bytes", "allocated_bytes")
+_OF_ENCODERS = ("kind", "size", "tokens", "macs")
+_OF_STEPS = ("bytes", "compute_seconds", "memory_seconds", "link_seconds", "seconds", "bound_by")
+
+
 def write_report(report: LanguageModelReport) -> dict[str, Any]:
     """Return all of a report as values that JSON can hold, in base units: counts, bytes, seconds."""
-    facts = report.facts
+    facts, cost = report.facts, report.cost
     return {
         "kind": "language model",
         "name": report.name,
@@ -34,59 +40,39 @@ def write_report(report: LanguageModelReport) -> dict[str, Any]:
         "new": report.new,
         "as_written": {
             "execution": asdict(facts.execution),
-            "prefill": None if facts.traced is None else _write_counts(facts.traced.prefill),
-            "decode": None if facts.traced is None else _write_counts(facts.traced.decode),
-            "cache": [
-                {
-                    "context": contents.context,
-                    "batch": contents.batch,
-                    "logical_bytes": contents.logical_bytes,
-                    "allocated_bytes": contents.allocated_bytes,
-                }
-                for contents in facts.cache.contents
-            ],
+            "prefill": facts.traced and _write_counts(facts.traced.prefill),
+            "decode": facts.traced and _write_counts(facts.traced.decode),
+            "cache": [{name: getattr(contents, name) for name in _OF_CACHES} for contents in facts.cache.contents],
         },
         "engine": {
-            "device": report.device.name if report.device else None,
-            "tier": report.device.tier if report.device else None,
-            "devices": report.cost.devices,
-            "layout": str(report.cost.layout),
-            "name": report.cost.engine.name,
-            "block_size": report.cost.block_size,
+            "device": report.device and report.device.name,
+            "tier": report.device and report.device.tier,
+            "devices": cost.devices,
+            "layout": str(cost.layout),
+            "name": cost.engine.name,
+            "block_size": cost.block_size,
             "rate": report.rate,
             "inputs": [
-                {
-                    "kind": encoder.kind,
-                    "count": number,
-                    "size": encoder.size,
-                    "tokens": encoder.tokens,
-                    "macs": encoder.macs,
-                    "notes": list(encoder.notes),
-                }
-                for encoder, number in report.cost.inputs
+                {name: getattr(encoder, name) for name in _OF_ENCODERS}
+                | {"count": number, "notes": list(encoder.notes)}
+                for encoder, number in cost.inputs
             ],
-            "shared_prefix": report.cost.shared_prefix,
-            "adapters": None
-            if report.cost.adapters is None
-            else asdict(report.cost.adapters) | {"parameters": report.cost.adapters.parameters},
-            "cache_dtype": report.cost.cache_format.name if report.cost.cache_format else report.facts.dtype,
-            "speculation": None if report.speculation is None else _write_speculation(report.speculation),
+            "shared_prefix": cost.shared_prefix,
+            "adapters": cost.adapters and asdict(cost.adapters) | {"parameters": cost.adapters.parameters},
+            "cache_dtype": cost.cache_format.name if cost.cache_format else facts.dtype,
+            "speculation": report.speculation and _write_speculation(report.speculation),
             "assumptions": list(general_notes([report])),
             "serving": [_write_serving(serving) for serving in report.serving],
             "estimates": report.reason_without_estimates or "by a calibration",
             "fits": [_write_fit(fit) for fit in report.fits],
         },
-        "measured": None if report.measured is None else _write_measured(report, report.measured),
+        "measured": report.measured and _write_measured(report, report.measured),
         "notes": list(report_notes(report)),
     }
 
 
 def _write_counts(counts: PassCounts) -> dict[str, Any]:
     return asdict(counts) | {"uncounted": dict(counts.uncounted)}
-
-
-#: What a step tells besides its fields.
-_OF_STEPS = ("bytes", "compute_seconds", "memory_seconds", "link_seconds", "seconds", "bound_by")
 
 
 def _write_serving(serving: Serving) -> dict[str, Any]:
@@ -105,15 +91,14 @@ def _write_fit(fit: Fit) -> dict[str, Any]:
 
 
 def _write_speculation(speculation: Speculation) -> dict[str, Any]:
-    drafter = speculation.drafter
-    return {
-        "draft_tokens": speculation.draft_tokens,
-        "acceptance": speculation.acceptance,
-        "tokens_per_step": speculation.tokens_per_step,
-        "drafter": None
-        if drafter is None
-        else {"name": drafter.facts.name, "parameters": drafter.facts.parameters, "count": speculation.drafters},
+    values: dict[str, Any] = {
+        name: getattr(speculation, name) for name in ("draft_tokens", "acceptance", "tokens_per_step")
     }
+    if speculation.drafter is None:
+        return values | {"drafter": None}
+    facts = speculation.drafter.facts
+    drafter = {"name": facts.name, "parameters": facts.parameters, "count": speculation.drafters}
+    return values | {"drafter": drafter}
 
 
 def _write_measured(report: LanguageModelReport, tokens: GeneratedTokens) -> dict[str, Any]:
