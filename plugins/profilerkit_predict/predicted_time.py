@@ -51,16 +51,7 @@ class PredictedTime(Seconds):
 
 
 class PredictedTrainingTime(Seconds):
-    """Seconds that one training step will take on a device, as `PredictedTime` for its trace; not measured.
-
-    >>> from torch import nn
-    >>> from profilerkit import DeviceInfo, profile
-    >>> from profilerkit.devices import Figure
-    >>> toy = DeviceInfo("toy", dense_peaks={"float32": Figure(640.0, "an example")})
-    >>> report = profile(nn.Linear(8, 2), input_shape=(8,), metrics=["predicted_training_time"], on=toy)
-    >>> report["predicted_training_time"]
-    0.1
-    """
+    """Seconds that one training step will take on a device, as `PredictedTime` for its trace; not measured."""
 
     NAME: str = "predicted_training_time"
     DERIVED_FROM: TracePart | None = TracePart.OPERATORS

@@ -90,13 +90,7 @@ _TARGETS = Check("names of matrices, such as 'q_proj,v_proj'", _read_targets)
 
 
 def read_adapters(facts: ModelFacts, rank: Any, count: Any, targets: Any) -> Adapters | None:
-    """Return the adapters of these arguments; None without a rank.
-
-    Args:
-        facts: The model.
-        rank: The rank.
-        count: How many; None for one.
-        targets: The names of the matrices that they change, such as "q_proj,v_proj"; None for all.
+    """Return so many adapters of a rank beside the matrices of these names, for None beside all; None without a rank.
 
     Raises `ArgumentError` for arguments without a rank, and for names that no matrix of the model has.
     """

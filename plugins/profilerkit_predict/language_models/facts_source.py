@@ -39,15 +39,9 @@ _MODULES_OF_FRAMEWORK = 300
 def open_facts_source(
     model: Any, dtype: str | None, backend: Backend | str | None, name: str | None = None, trust: bool = False
 ) -> FactsSource:
-    """Return where the facts of a model come from.
+    """Return where the facts of a model come from, with the ``dtype`` of its activations and its cache.
 
-    Args:
-        model: A model, a configuration, a text that a model loader takes, a folder with a configuration, or the path of
-            a GGUF file.
-        dtype: The dtype of activations and cache, such as "bfloat16"; None for the model's own.
-        backend: A backend or its name; None for that of the model's framework. A GGUF file needs none.
-        name: The name of the model in the report; None for its own.
-        trust: Whether files that may run code are loaded.
+    The arguments are those of `llm`; a GGUF file needs no backend.
     """
     if isinstance(model, (str, Path)) and str(model).endswith(".gguf"):
         if dtype is not None and dtype not in _CACHE_DTYPES:

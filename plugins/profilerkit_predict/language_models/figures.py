@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import cycle
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from profilerkit.errors import ArgumentError, by_likeness
@@ -49,12 +50,12 @@ def cache_memory(reports: Sequence[LanguageModelReport]) -> Any:
     figure, axis = _make_axes()
     longest = max(report.facts.sizes.longest_context or 8 * (report.prompt + report.new) for report in reports)
     lines = [_list_memory(report, longest) for report in reports]
-    unit, name = unit_for(max(max(line.sizes) for line in lines), "B", Scale.IEC)
+    unit, name = unit_for(max(max(line.values()) for line in lines), "B", Scale.IEC)
     for index, (report, line) in enumerate(zip(reports, lines, strict=True)):
         label = plain(f"{report.title}, batch {report.serving[-1].batch}", 44)
         style = ":" if line in lines[:index] else "-"  # one on another lets that be seen
-        sizes = [size / unit for size in line.sizes]
-        axis.plot(line.contexts, sizes, style, color=COLOURS[index % len(COLOURS)], label=label)
+        sizes = [size / unit for size in line.values()]
+        axis.plot([*line], sizes, style, color=COLOURS[index % len(COLOURS)], label=label)
     for device, roof in _list_capacities(reports).items():
         axis.axhline(roof / unit, color=GREY, linestyle="--", linewidth=1, label=plain(device))
     axis.xaxis.set_major_formatter("{x:,.10g}")
@@ -92,8 +93,8 @@ def _plot_speeds(
     axis: Any, report: LanguageModelReport, sizes: Sequence[int], speeds: Sequence[float], colour: str
 ) -> None:
     """Draw the speeds of a report by the size of the batch: a line where the cache fits, dots from there on."""
-    largest_batches = [fit.largest_batch for fit in report.fits if fit.largest_batch is not None]
-    inside = sum(size <= largest_batches[0] for size in sizes) if largest_batches else len(sizes)
+    largest = report.fits[0].largest_batch if report.fits else None
+    inside = len(sizes) if largest is None else sum(size <= largest for size in sizes)
     axis.plot(sizes[:inside], speeds[:inside], "o-", color=colour, label=plain(report.title))
     last_inside = max(inside - 1, 0)
     axis.plot(sizes[last_inside:], speeds[last_inside:], ":", color=colour)
@@ -108,9 +109,9 @@ def step_terms(reports: Sequence[LanguageModelReport]) -> Any:
     report, row = reports[0], reports[0].serving[-1]
     steps = {name.capitalize(): step for name, step in list_steps(report).items()}
     if any(step.seconds is None for step in steps.values()):
-        raise ValueError(f"step_terms of {report.title}: give a device with a peak for the dtype and a bandwidth")
+        raise _make_error("step_terms", report)
     names = dict.fromkeys(term.name for step in steps.values() for term in step.terms)
-    colours = {name: COLOURS[index % len(COLOURS)] for index, name in enumerate(names)}
+    colours = dict(zip(names, cycle(COLOURS), strict=False))
     figure = new_figure(7.5, 4.5)
     for axis, (title, step) in zip(figure.subplots(len(steps)), steps.items(), strict=True):
         _stack_terms(axis, step, colours)
@@ -145,33 +146,26 @@ LANGUAGE_MODEL_KINDS: dict[str, Callable[[Sequence[LanguageModelReport]], Any]] 
 }
 
 
-class _MemoryLine(NamedTuple):
-    """Tokens of context, and the bytes of weights and cache at each."""
-
-    contexts: list[int]
-    sizes: list[int]
-
-
-def _list_memory(report: LanguageModelReport, longest: int) -> _MemoryLine:
-    """Return what a device keeps of a report between steps, up to the longest context."""
+def _list_memory(report: LanguageModelReport, longest: int) -> dict[int, int]:
+    """Return the bytes that a device keeps of a report between steps, by tokens of context up to the longest."""
     most = min(report.facts.sizes.longest_context or longest, longest)
-    contexts = sorted({max(most * index // (_POINTS - 1), 1) for index in range(_POINTS)})
     batch, cost = report.serving[-1].batch, report.cost
-    sizes = [
-        count_memory(cost, batch, context, 1, 0.0, cost.layout, report.speculation).resident for context in contexts
-    ]
-    return _MemoryLine(contexts, sizes)
+    return {
+        context: count_memory(cost, batch, context, 1, 0.0, cost.layout, report.speculation).resident
+        for context in sorted({max(most * index // (_POINTS - 1), 1) for index in range(_POINTS)})
+    }
 
 
 def _list_capacities(reports: Sequence[LanguageModelReport]) -> dict[str, float]:
     """Return the memory of one device of each report, less the reserve, by the name of the device."""
-    capacities = {}
-    for report in reports:
-        for fit in report.fits[:1]:
-            memory = fit.memory
-            if memory.capacity is not None and report.device is not None:
-                capacities[f"1 x {report.device.name}"] = float(memory.capacity - memory.reserve)
-    return capacities
+    memories = {
+        f"1 x {report.device.name}": report.fits[0].memory for report in reports if report.device and report.fits
+    }
+    return {
+        name: float(memory.capacity - memory.reserve)
+        for name, memory in memories.items()
+        if memory.capacity is not None
+    }
 
 
 class _Rates(NamedTuple):
@@ -196,10 +190,12 @@ def _compute_rates(report: LanguageModelReport, batch: int) -> _Rates:
     products = sum(step.compute_seconds or 0.0 for step in steps)
     moved = sum(step.memory_seconds or 0.0 for step in steps)
     if not seconds or not products or not moved:
-        raise ValueError(
-            f"tokens_per_second of {report.title}: give a device with a peak for the dtype and a bandwidth"
-        )
+        raise _make_error("tokens_per_second", report)
     return _Rates(tokens / seconds, tokens / products, tokens / moved)
+
+
+def _make_error(kind: str, report: LanguageModelReport) -> ValueError:
+    return ValueError(f"{kind} of {report.title}: give a device with a peak for the dtype and a bandwidth")
 
 
 def _make_axes() -> tuple[Any, Any]:

@@ -91,7 +91,8 @@ def count_memory(
 ) -> Memory:
     """Return the bytes of one device of a layout: its share of weights and cache, and all activations of a pass.
 
-    What drafts tokens is on the same devices.
+    A pass has at most ``prefill_tokens``, and ``reserve`` is the share of the memory that is left free. What drafts
+    tokens is on the same devices.
     """
     facts = cost.facts
     capacity = None if cost.device is None or cost.device.memory is None else int(cost.device.memory)
@@ -121,16 +122,7 @@ def fit(
     reserve: float,
     speculation: Speculation | None = None,
 ) -> Fit:
-    """Return what fits on the devices of a step cost.
-
-    Args:
-        cost: The model on its devices.
-        batch: Sequences.
-        context: Tokens of each.
-        prefill_tokens: The most tokens in one pass.
-        reserve: The share of each device's memory that is left free.
-        speculation: What drafts tokens on the same devices; None for nothing.
-    """
+    """Return what fits on the devices of a step cost, as `count_memory` counts it."""
 
     def count(sequences: int, tokens: int, layout: Layout = cost.layout) -> Memory:
         return count_memory(cost, sequences, tokens, prefill_tokens, reserve, layout, speculation)

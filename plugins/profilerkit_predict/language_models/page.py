@@ -1,24 +1,24 @@
-"""The page of one report, or of several side by side: one HTML file that needs nothing else."""
+"""The page of one report, or of several side by side, with bars of each step: one HTML file that needs nothing else."""
 
 from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from profilerkit_pages import page_parts
 
 from .notes import general_notes, report_notes
-from .report_tables import list_tables
-from .step_bars import StepBars, list_step_bars
-from .text_table import TextTable
+from .report_tables import list_steps, list_tables
+from .text_table import TextTable, show_seconds
 
 if TYPE_CHECKING:
     from .report import LanguageModelReport
+    from .steps import Resource, Step
 
-__all__ = ["render_page"]
+__all__ = ["list_step_bars", "render_page"]
 
 #: The package whose folder ``page`` has the template, the style and the script.
 _PACKAGE = "profilerkit_predict"
@@ -35,7 +35,7 @@ class _Section:
     title: str
     tables: Sequence[TextTable]
     notes: Sequence[str] = ()
-    steps: Sequence[StepBars] = ()
+    steps: Sequence[_StepBars] = ()
 
 
 def render_page(reports: Sequence[LanguageModelReport], comparison: TextTable | None = None) -> str:
@@ -93,3 +93,73 @@ def _encode_png(figure: Any) -> str:
     figure.set_dpi(144)
     figure.canvas.print_png(buffer, metadata={"Software": None})
     return f"data:image/png;base64,{base64.b64encode(buffer.getvalue()).decode()}"
+
+
+# The bars of a step ---------------------------------------------------------------------------------------------------
+
+#: How many colours the style sheet has; further terms share the last.
+_COLOURS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class _Segment:
+    """A term in a bar."""
+
+    name: str
+    #: Its seconds, as a text.
+    seconds: str
+    #: The number of its colour in the style sheet, the same in all bars.
+    colour: int
+    #: Where it begins, in percent of the longest bar.
+    start: float
+    #: How wide it is, in percent of the longest bar.
+    width: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Bar:
+    """What a step takes of a resource: its seconds as a text, and the terms that they are made of."""
+
+    resource: Resource
+    seconds: str
+    is_longest: bool
+    segments: tuple[_Segment, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _StepBars:
+    """The bars of a step."""
+
+    title: str
+    bars: tuple[_Bar, ...]
+
+
+def list_step_bars(report: LanguageModelReport) -> list[_StepBars]:
+    """Return the bars of the steps of the largest batch; none where a time is not known."""
+    steps = list_steps(report)
+    if any(not step.seconds for step in steps.values()):
+        return []
+    names = dict.fromkeys(term.name for step in steps.values() for term in step.terms)
+    colours = {name: min(index, _COLOURS - 1) for index, name in enumerate(names)}
+    batch = report.serving[-1].batch
+    return [
+        _StepBars(f"{name.capitalize()}, batch {batch:,}", tuple(_list_bars(step, colours)))
+        for name, step in steps.items()
+    ]
+
+
+def _list_bars(step: Step, colours: Mapping[str, int]) -> Iterator[_Bar]:
+    """Yield a bar for each resource that the step takes any of."""
+    durations: dict[Resource, list[tuple[str, float]]] = {}
+    for term in step.terms:
+        if term.seconds:
+            durations.setdefault(term.resource, []).append((term.name, term.seconds))
+    totals = {resource: sum(seconds for _, seconds in terms) for resource, terms in durations.items()}
+    longest = max(totals.values())
+    for resource, terms in durations.items():
+        segments, before = [], 0.0
+        for name, seconds in terms:
+            start, width = 100 * before / longest, 100 * seconds / longest
+            segments.append(_Segment(name, show_seconds(seconds), colours[name], start, width))
+            before += seconds
+        yield _Bar(resource, show_seconds(totals[resource]), resource is step.bound_by, tuple(segments))

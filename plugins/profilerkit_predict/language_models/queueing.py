@@ -134,13 +134,8 @@ def predict_arrivals(
     The rest of the time decodes: with ``b`` sequences each of which gets ``new - 1`` later tokens, as many requests end
     as arrive if ``rate * (new - 1) * decode(b) = b * (1 - load)``.
 
-    Args:
-        rate: Requests in a second.
-        prefill: Seconds of the prefill of one prompt.
-        new: Tokens that each request gets.
-        decode: Returns the seconds of a later token of each of so many sequences of a replica; None if not known.
-        most_sequences: How many sequences fit in the memory of a replica.
-        replicas: Replicas, which share the requests evenly.
+    ``prefill`` are the seconds of a prompt, and ``decode`` returns those of a later token of each of so many sequences
+    of a replica, of which ``most_sequences`` fit; None if they are not known. Replicas share the requests evenly.
     """
     replica_rate = rate / replicas
     later = new - 1

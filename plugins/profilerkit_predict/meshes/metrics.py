@@ -131,12 +131,9 @@ def _show_state(state: OptimizerBytes | str, optimizer: Any) -> Any:
 
 
 def find_peak(step: RankTrace, update_bytes: int, states: Mapping[str, int]) -> Counter[Purpose]:
-    """Return what the bytes are for when most are alive.
+    """Return what the bytes of a step are for when most are alive, with the optimizer's ``states`` by layer.
 
-    Args:
-        step: The step.
-        update_bytes: The bytes that the update of the weights takes for a while.
-        states: The bytes of the optimizer's state by layer.
+    The update of the weights takes ``update_bytes`` for a while.
     """
     update = Counter(step.left) + Counter({Purpose("update", ""): update_bytes})
     most = max(Counter(step.peak), update, key=Counter.total)

@@ -14,9 +14,9 @@ from toy_language_model import DEVICE, EXPERTS, toy_facts
 from profilerkit_predict.language_models import LanguageModelComparison, LanguageModelReport, StepCost
 from profilerkit_predict.language_models.fitting import fit
 from profilerkit_predict.language_models.notes import ASSUMPTIONS
+from profilerkit_predict.language_models.page import list_step_bars
 from profilerkit_predict.language_models.report_tables import list_answers, list_term_rows
 from profilerkit_predict.language_models.serving import predict_serving
-from profilerkit_predict.language_models.step_bars import list_step_bars
 
 pytest.importorskip("jinja2")
 
