@@ -69,8 +69,9 @@ class ProfileFile:
     def list_timed(self) -> Iterator[Event]:
         """Yield the events that have a begin and a duration, both finite numbers, and a name."""
         for event in self.events:
-            times = (event.get("ts"), event.get("dur"))
-            if event.get("ph") == "X" and isinstance(event.get("name"), str) and all(map(_is_time, times)):
+            times: list[Any] = [event.get("ts"), event.get("dur")]
+            are_times = all(type(value) in (int, float) and abs(value) < float("inf") for value in times)
+            if event.get("ph") == "X" and isinstance(event.get("name"), str) and are_times:
                 yield event
 
 
@@ -108,10 +109,6 @@ def require_passes(passes: int, skip: int) -> None:
     """Raise `ProfileFileError` if a profile has no pass beside the first ones that are left out."""
     if skip >= passes:
         raise ProfileFileError(f"skip={skip}: the profile has {passes} passes; leave out fewer")
-
-
-def _is_time(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < float("inf")
 
 
 def _find_file(path: Path) -> Path:

@@ -33,7 +33,9 @@ def list_layers(trace: ModelTrace, recording: Recording, device: DeviceInfo | No
 
     Raises `UnknownPeakError` if the device's peak for a dtype of the products is not known.
     """
-    own_values = {layer.path: _start_row(device) for layer in trace.layers}
+    seconds = _MEASURED if device is None else (*_MEASURED, *_DEVICE_SECONDS)
+    nothing: dict[str, Any] = {**dict.fromkeys(seconds, 0.0), **dict.fromkeys(_COUNTS, 0)}
+    own_values = {layer.path: dict(nothing) for layer in trace.layers}
     _add_work(own_values, trace, device, dtype)
     _add_times(own_values, recording.kernels)
     binds: dict[str, str] = {}
@@ -62,12 +64,6 @@ def list_layers(trace: ModelTrace, recording: Recording, device: DeviceInfo | No
             for layer in trace.layers
         ]
     )
-
-
-def _start_row(device: DeviceInfo | None) -> dict[str, Any]:
-    """Return the sums of a layer in which nothing ran."""
-    seconds = _MEASURED if device is None else (*_MEASURED, *_DEVICE_SECONDS)
-    return {**dict.fromkeys(seconds, 0.0), **dict.fromkeys(_COUNTS, 0)}
 
 
 def _add_work(

@@ -96,8 +96,11 @@ def _compare_in_table(reports: Sequence[LanguageModelReport]) -> TextTable:
 def _list_columns(entries: list[_Entry], names_lengths: bool) -> list[Column]:
     """Return all columns; ``names_lengths`` says whether the names of models have the tokens of prompts with them."""
     has_experts = any(entry.report.facts.has_experts for entry in entries)
+    models = [entry.report.name for entry in entries]
+    if names_lengths:
+        models = [f"{one.name} ({one.prompt:,} + {one.new:,} tokens)" for one, *_ in entries]
     return [
-        Column("model", [_name_model(entry.report, names_lengths) for entry in entries]),
+        Column("model", models),
         Column("device", [entry.report.device.name if entry.report.device else "-" for entry in entries]),
         Column("weights, cache", [_name_formats(entry.report) for entry in entries]),
         *list_serving_columns([entry.serving for entry in entries], has_experts),
@@ -105,10 +108,6 @@ def _list_columns(entries: list[_Entry], names_lengths: bool) -> list[Column]:
         Column("total", ["-" if entry.fit is None else show_bytes(entry.fit.memory.total) for entry in entries]),
         Column("fits", ["-" if entry.fit is None else _say_fits(entry.fit) for entry in entries]),
     ]
-
-
-def _name_model(report: LanguageModelReport, names_lengths: bool) -> str:
-    return f"{report.name} ({report.prompt:,} + {report.new:,} tokens)" if names_lengths else report.name
 
 
 def _name_formats(report: LanguageModelReport) -> str:

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from .layout import Layout
-from .records import PassCounts
 from .speculation import Speculation
 from .step_cost import StepCost
 
@@ -98,20 +97,19 @@ def count_memory(
     capacity = None if cost.device is None or cost.device.memory is None else int(cost.device.memory)
     sequences = math.ceil(batch / layout.data)
     tokens = max(min(sequences * context, prefill_tokens), sequences)
+    activations = None
+    if facts.traced is not None:  # as many for each token as in the traced pass
+        traced = facts.traced.prefill
+        activations = math.ceil(traced.activation_bytes * tokens / (traced.batch * traced.new_tokens))
     return Memory(
         weights=cost.device_weight_bytes(layout),
         cache=cost.cache.count_bytes(context, batch, layout),
-        activations=None if facts.traced is None else _scale_activations(facts.traced.prefill, tokens),
+        activations=activations,
         reserve=0 if capacity is None else math.ceil(capacity * reserve),
         capacity=capacity,
         adapters=0 if cost.adapters is None else cost.adapters.count_device_bytes(layout, facts.sizes.layers),
         drafter=0 if speculation is None else speculation.count_device_bytes(context, batch, layout),
     )
-
-
-def _scale_activations(traced: PassCounts, tokens: int) -> int:
-    """Return the bytes of activations of a pass over so many tokens, from those of the traced pass."""
-    return math.ceil(traced.activation_bytes * tokens / (traced.batch * traced.new_tokens))
 
 
 def fit(

@@ -77,14 +77,12 @@ def list_tables(report: LanguageModelReport) -> Iterator[TextTable]:
 
 def _tabulate_serving(report: LanguageModelReport) -> TextTable:
     """Return the bounds for each batch size, and what binds the first and the last step."""
-    bounds = [
-        " / ".join(step.bound_by for step in (serving.prefill, serving.decode) if step.bound_by)
-        for serving in report.serving
-    ]
+    steps = [(serving.prefill, serving.decode) for serving in report.serving]
+    bounds = [" / ".join(step.bound_by for step in both if step.bound_by) or "-" for both in steps]
     columns = [
         *list_serving_columns(report.serving, report.facts.has_experts),
         Column("cache", [show_bytes(serving.cache_bytes) for serving in report.serving]),
-        Column("bound by", [bound or "-" for bound in bounds]),
+        Column("bound by", bounds),
     ]
     return join_columns("Engine", columns, _describe_engine(report))
 
@@ -141,29 +139,30 @@ def _write_interval(low: float | None, high: float | None, show: _Show) -> str:
 
 def _tabulate_memory(report: LanguageModelReport) -> TextTable:
     """Return the memory of a device, with a column for each use of it that any batch size has."""
-    uses = [name for name in _USES if any(getattr(fit.memory, name) != 0 for fit in report.fits)]
-    rows = [_write_memory_row(fit, uses) for fit in report.fits]
-    return TextTable("Memory of one device", ("batch", *uses, "total", "fits"), rows)
-
-
-def _write_memory_row(fit: Fit, uses: Iterable[str]) -> tuple[str, ...]:
-    sizes = (show_bytes(getattr(fit.memory, name)) for name in (*uses, "total"))
-    return (f"{fit.batch:,}", *sizes, "yes" if fit.memory.fits else "no")
+    uses = [*(name for name in _USES if any(getattr(fit.memory, name) != 0 for fit in report.fits)), "total"]
+    rows = [
+        (
+            f"{fit.batch:,}",
+            *(show_bytes(getattr(fit.memory, name)) for name in uses),
+            "yes" if fit.memory.fits else "no",
+        )
+        for fit in report.fits
+    ]
+    return TextTable("Memory of one device", ("batch", *uses, "fits"), rows)
 
 
 def _tabulate_fits(report: LanguageModelReport) -> TextTable:
     headings = ("batch", "longest context", "largest batch", "devices needed")
-    return TextTable("What fits", headings, list(map(_write_fit_row, report.fits)))
-
-
-def _write_fit_row(fit: Fit) -> tuple[str, ...]:
-    context = f"{fit.longest_context:,} (model)" if fit.is_models_maximum else show_most(fit.longest_context)
-    return (
-        f"{fit.batch:,}",
-        context,
-        show_most(fit.largest_batch),
-        "never" if fit.needed_devices is None else f"{fit.needed_devices:,}",
-    )
+    rows = [
+        (
+            f"{fit.batch:,}",
+            f"{fit.longest_context:,} (model)" if fit.is_models_maximum else show_most(fit.longest_context),
+            show_most(fit.largest_batch),
+            "never" if fit.needed_devices is None else f"{fit.needed_devices:,}",
+        )
+        for fit in report.fits
+    ]
+    return TextTable("What fits", headings, rows)
 
 
 # Requests ------------------------------------------------------------------------------------------------------------
@@ -192,14 +191,9 @@ def _list_arrival_rows(arrivals: Arrivals) -> Iterable[tuple[str, str]]:
     if arrivals.first_token is None or arrivals.sequences is None:
         yield "first token", "the queue grows without end"
         return
-    yield (
-        "first token",
-        f"at least {show_seconds(arrivals.first_token)}, of which a prompt waits {show_seconds(arrivals.wait)}",
-    )
-    yield (
-        "later tokens",
-        f"at least {show_seconds(arrivals.per_token)} each, of {arrivals.sequences:,} sequences at once",
-    )
+    first, wait, later = map(show_seconds, (arrivals.first_token, arrivals.wait, arrivals.per_token))
+    yield "first token", f"at least {first}, of which a prompt waits {wait}"
+    yield "later tokens", f"at least {later} each, of {arrivals.sequences:,} sequences at once"
 
 
 # The model -----------------------------------------------------------------------------------------------------------
@@ -275,13 +269,13 @@ def _tabulate_measured(report: LanguageModelReport, tokens: GeneratedTokens) -> 
     """Return the measured times beside what is predicted of the code as written, and the bounds of the engine."""
     predictions = report.as_written() if is_traced_pass(report) else None
     first, later = (None, None) if predictions is None else predictions
-    first_bound = later_bound = None
-    for serving in report.serving:
-        if serving.batch == tokens.batch:
-            first_bound, later_bound = serving.time_to_first_token, serving.time_per_output_token
+    servings = {serving.batch: serving for serving in report.serving}
+    bounds: tuple[float | None, float | None] = (None, None)
+    if tokens.batch in servings:
+        bounds = servings[tokens.batch].time_to_first_token, servings[tokens.batch].time_per_output_token
     rows = [
-        _write_measured_row("first token", tokens.time_to_first_token, first, first_bound),
-        _write_measured_row("per token", tokens.time_per_output_token, later, later_bound),
+        _write_measured_row("first token", tokens.time_to_first_token, first, bounds[0]),
+        _write_measured_row("per token", tokens.time_per_output_token, later, bounds[1]),
     ]
     headings = ("", "median", "interval", "as written, predicted", "between", "engine, at least")
     return TextTable("Measured", headings, rows)
@@ -310,26 +304,14 @@ def list_answers(report: LanguageModelReport) -> Iterable[tuple[str, str]]:
     fastest, most = report.serving[0], report.serving[-1]
     if fastest.time_to_first_token is None:
         return
-    yield "first token", _describe_first_token(fastest, most)
+    first = f"at least {show_seconds(fastest.time_to_first_token)}, batch {fastest.batch:,}"
+    of_all = f"; {show_seconds(most.time_to_first_token)} for all of {most.batch:,} prompts"
+    yield "first token", first if most == fastest else first + of_all
     if fastest.time_per_output_token and most.decode_tokens_per_second:
-        yield "later tokens", _describe_later_tokens(1 / fastest.time_per_output_token, fastest, most)
+        later = f"at most {show_rate(1 / fastest.time_per_output_token)} tokens/s a user, batch {fastest.batch:,}"
+        of_all = f"; {show_rate(most.decode_tokens_per_second)} for all of batch {most.batch:,}"
+        yield "later tokens", later if most == fastest else later + of_all
     yield "limited by", f"first token: {_name_limit(fastest.prefill)}; later: {_name_limit(fastest.decode)}"
-
-
-def _describe_first_token(fastest: Serving, most: Serving) -> str:
-    """Return the time until the first token of the smallest batch, and of the largest if that is another one."""
-    text = f"at least {show_seconds(fastest.time_to_first_token)}, batch {fastest.batch:,}"
-    if most == fastest:
-        return text
-    return f"{text}; {show_seconds(most.time_to_first_token)} for all of {most.batch:,} prompts"
-
-
-def _describe_later_tokens(rate: float, fastest: Serving, most: Serving) -> str:
-    """Return the tokens in a second: ``rate`` of a user in the smallest batch, and of all users in the largest."""
-    text = f"at most {show_rate(rate)} tokens/s a user, batch {fastest.batch:,}"
-    if most == fastest:
-        return text
-    return f"{text}; {show_rate(most.decode_tokens_per_second)} for all of batch {most.batch:,}"
 
 
 def _list_memory_answers(fit: Fit, device: DeviceInfo, devices: int) -> Iterable[tuple[str, str]]:

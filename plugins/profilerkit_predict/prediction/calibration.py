@@ -96,10 +96,13 @@ class Calibration:
                 f"{_FORMAT}; make it anew with 'profilerkit calibrate'"
             )
         try:
+            host, compiled = (
+                {key: float(value) for key, value in content.get(name, {}).items()} for name in ("host", "compiled")
+            )
             return cls(
                 tuple(map(_read_table, content["tables"])),
                 float(content["dispatch"]),
-                _read_host(content["host"], content.get("compiled")),
+                HostSeconds(**host, compiled=CompiledSeconds(**compiled) if compiled else None),
                 tuple(Network(**network) for network in content.get("networks", ())),
                 str(content.get("backend", "")),
             )
@@ -193,12 +196,6 @@ def _read_table(content: Mapping[str, Any]) -> EfficiencyTable:
     """Return a table from what `_write_point` makes of its points."""
     points = tuple(Point(tuple(row[:-4]), *row[-4:]) for row in content["points"])
     return EfficiencyTable(str(content["kind"]), str(content["dtype"]), points)
-
-
-def _read_host(content: Mapping[str, Any], compiled: Mapping[str, Any] | None) -> HostSeconds:
-    """Return what the host takes, from the tables of a file."""
-    of_graphs = None if compiled is None else CompiledSeconds(**{name: float(compiled[name]) for name in compiled})
-    return HostSeconds(**{name: float(content[name]) for name in content}, compiled=of_graphs)
 
 
 def write_toml(device: DeviceInfo) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from itertools import zip_longest
 from typing import NamedTuple, TypeVar
@@ -17,10 +17,10 @@ import msgspec
 from profilerkit.backend import Backend, RunOptions
 from profilerkit.devices.info import DeviceInfo
 from profilerkit.errors import InputError, ProfilerKitError
-from profilerkit.protocols import Trains, find_capability, require_capability
+from profilerkit.protocols import Trains, find_capability
 from profilerkit.times.run import Run
 from profilerkit.times.sampling import Sampling, measure
-from profilerkit.trace.records import ModelTrace, OpRecord
+from profilerkit.trace.records import OpRecord
 
 from .calibration import Network, name_phase
 from .cases import CalibrationCase, CalibrationNetwork, OperatorCall
@@ -71,7 +71,8 @@ def measure_tables(
     deadline = time.perf_counter() + seconds
     for index, case in enumerate(listed):
         left = deadline - time.perf_counter()
-        if left <= 0 and _has_both(points):
+        has_both = {len(members[0].sizes) > 1 for members in points.values()} == {True, False}  # products and traffic
+        if left <= 0 and has_both:  # with less there is no peak and no bandwidth
             break
         try:
             measured = _measure_case(backend, case, max(left, 0.0) / (len(listed) - index), clock)
@@ -99,11 +100,10 @@ def _measure_case(backend: Backend, case: CalibrationCase, seconds: float, clock
     if case.is_gradient:  # two products, by the weight and by the input
         name = f"{plain_name(operator.operator)}_backward"
         operator = msgspec.structs.replace(operator, operator=name, macs=2 * operator.macs, phase="backward")
-    if operator.macs:
-        point = Point(find_sizes(operator), 2.0 * operator.macs, taken.shortest, taken.spread, host_seconds)
-        return _TablePoint(find_kind(operator), dtype, point)
-    point = Point((moved,), moved, taken.shortest, taken.spread, host_seconds)
-    return _TablePoint(find_family(operator), dtype, point)
+    is_product = bool(operator.macs)
+    kind = find_kind(operator) if is_product else find_family(operator)
+    sizes, work = (find_sizes(operator), 2.0 * operator.macs) if is_product else ((moved,), moved)
+    return _TablePoint(kind, dtype, Point(sizes, work, taken.shortest, taken.spread, host_seconds))
 
 
 def _find_operator(backend: Backend, case: CalibrationCase, made: OperatorCall) -> OpRecord:
@@ -114,11 +114,6 @@ def _find_operator(backend: Backend, case: CalibrationCase, made: OperatorCall) 
         names = ", ".join(operator.operator for operator in operators) or f"none ({trace.failure})"
         raise InputError(f"the case {case.name!r} of a calibration is not one operator; it runs {names}")
     return operators[0]
-
-
-def _has_both(points: Mapping[tuple[str, str], Sequence[Point]]) -> bool:
-    """Return whether there are products and traffic: with less there is no peak and no bandwidth."""
-    return {len(members[0].sizes) > 1 for members in points.values()} == {True, False}
 
 
 def in_spread_order(cases: Iterable[T], group_of: Callable[[T], str]) -> list[T]:
@@ -201,7 +196,8 @@ def measure_networks(
         return ()
     # Without the networks of a calibration before: predictions would be corrected by their ratios already.
     uncorrected = replace(device, calibration={**(device.calibration or {}), "networks": []})
-    phases = ("forward",) if find_capability(backend, Trains) is None else ("forward", "training")
+    trainer = find_capability(backend, Trains)
+    phases = ("forward",) if trainer is None else ("forward", "training")
     runs = [(network, phase) for network in in_spread_order(listed, lambda item: item.family) for phase in phases]
     deadline = time.perf_counter() + seconds
     results: list[Network] = []
@@ -210,17 +206,11 @@ def measure_networks(
         if left <= 0 and index >= len(phases):  # one network in each phase is measured all the same
             break
         left = max(left, 1e-6)
-        trace = _trace(backend, network, phase)
-        predicted = predict_trace(trace, uncorrected, compiled=compiled)
+        trace = backend.trace if trainer is None or phase == "forward" else trainer.trace_training
+        predicted = predict_trace(trace(network.model, network.inputs), uncorrected, compiled=compiled)
         options = RunOptions(training=phase == "training", compile=compiled, num_threads=num_threads)
         with backend.run(network.model, network.inputs, options) as run:
             taken = measure(run, Sampling(max_seconds=left / (len(runs) - index), min_samples=3, clock=clock))
         ratio = taken.median / predicted.seconds
         results.append(Network(network.name, network.family, name_phase(phase, compiled), ratio))
     return tuple(results)
-
-
-def _trace(backend: Backend, network: CalibrationNetwork, phase: str) -> ModelTrace:
-    if phase == "forward":
-        return backend.trace(network.model, network.inputs)
-    return require_capability(backend, Trains).trace_training(network.model, network.inputs)

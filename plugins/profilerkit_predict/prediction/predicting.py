@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from profilerkit.arguments.checks import FLAG
@@ -142,49 +142,44 @@ def predict_trace(
     if not trace.operators:
         raise NothingToPredictError("the model computes nothing: its trace has no operators, so no time is predicted")
     calibration = Calibration.of(device)
-    phase = "training" if any(operator.phase == "backward" for operator in trace.operators) else "forward"
-    if calibration is None:
-        bound = compute_bound(trace, device, dtype)
-        return Prediction(
-            device,
-            bound,
-            low=bound.seconds,
-            binds=bound.binds,
-            layers=_describe_layers(trace, device, dtype),
-            phase=phase,
-            notes=write_notes(trace, bound, device, dtype),
-        )
-    return _estimate(trace, device, calibration, phase, dtype, compiled)
-
-
-def _estimate(
-    trace: ModelTrace, device: DeviceInfo, calibration: Calibration, phase: str, dtype: str | None, compiled: bool
-) -> Prediction:
-    """Return the prediction by a calibration."""
-    bound = compute_bound(trace, device, dtype, calibration.best_bandwidth(compulsory_bytes(trace)))
-    times = CalibratedTimes(calibration, device.name, dtype, compiled)
-    operators = tuple(join_recurrences(trace))
-    regions = [times.time_region(region) for region in find_regions(operators, fused=compiled)]
-    device_seconds = sum(region.seconds for region in regions)
-    host_seconds = times.find_host_seconds(trace, operators, phase)
-    if device.kind != "cpu" and not compiled:
-        host_seconds += sum(region.host_seconds for region in regions)
-    together = device_seconds + host_seconds if device.kind == "cpu" else max(device_seconds, host_seconds)
-    total = max(together, bound.seconds)  # networks are corrected by what they took, however the tables add up
-    middle, low, high = calibration.correction(name_phase(phase, compiled))
-    estimate = max(total * middle, bound.seconds)
-    return Prediction(
+    rate = None if calibration is None else calibration.best_bandwidth(compulsory_bytes(trace))
+    bound = compute_bound(trace, device, dtype, rate)
+    prediction = Prediction(
         device,
         bound,
+        low=bound.seconds,
+        binds=bound.binds,
+        layers=LayerTable([]),
+        phase="training" if any(operator.phase == "backward" for operator in trace.operators) else "forward",
+        notes=write_notes(trace, bound, device, dtype, calibration, compiled=compiled),
+    )
+    if calibration is None:
+        return replace(prediction, layers=_describe_layers(trace, device, dtype))
+    return _estimate(prediction, trace, CalibratedTimes(calibration, device.name, dtype, compiled))
+
+
+def _estimate(prediction: Prediction, trace: ModelTrace, times: CalibratedTimes) -> Prediction:
+    """Return a prediction with the estimate by a calibration, in the interval that it gives."""
+    device, bound, calibration = prediction.device, prediction.bound.seconds, times.calibration
+    operators = tuple(join_recurrences(trace))
+    regions = [times.time_region(region) for region in find_regions(operators, fused=times.compiled)]
+    device_seconds = sum(region.seconds for region in regions)
+    host_seconds = times.find_host_seconds(trace, operators, prediction.phase)
+    if device.kind != "cpu" and not times.compiled:
+        host_seconds += sum(region.host_seconds for region in regions)
+    together = device_seconds + host_seconds if device.kind == "cpu" else max(device_seconds, host_seconds)
+    total = max(together, bound)  # networks are corrected by what they took, however the tables add up
+    middle, low, high = calibration.correction(name_phase(prediction.phase, times.compiled))
+    estimate = max(total * middle, bound)
+    return replace(
+        prediction,
         estimate=estimate,
-        low=max(min(total * low, estimate), bound.seconds),
+        low=max(min(total * low, estimate), bound),
         high=None if trace.uncounted else estimate * high / middle,  # as wide where the bound is above the middle
         binds="dispatch" if host_seconds > device_seconds else _find_binding(regions),
         device_seconds=device_seconds,
         host_seconds=host_seconds,
-        layers=_describe_layers(trace, device, dtype, calibration, regions),
-        phase=phase,
-        notes=write_notes(trace, bound, device, dtype, calibration, compiled=compiled),
+        layers=_describe_layers(trace, device, times.dtype, calibration, regions),
     )
 
 
