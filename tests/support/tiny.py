@@ -15,13 +15,13 @@ BACKEND = TorchBackend()
 
 
 class Call(nn.Module):
-    """Runs a function of itself and its inputs, over the modules it is given by name."""
+    """Runs a function of itself and its inputs, over the modules, weights and other attributes it is given by name."""
 
-    def __init__(self, function: Callable[..., Any], **modules: nn.Module) -> None:
+    def __init__(self, function: Callable[..., Any], **attributes: Any) -> None:
         super().__init__()
         self.function = function
-        for name, module in modules.items():
-            setattr(self, name, module)
+        for name, value in attributes.items():
+            setattr(self, name, value)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         return self.function(self, *args, **kwargs)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tiny import BACKEND, ones, trace
+from tiny import BACKEND, Call, ones, trace
 from torch import nn
 
 from profilerkit import ModelChangedWarning, ModelInputs, profile
@@ -197,17 +197,12 @@ def test_running_statistics_of_a_training_model_do_not_move(run: Run) -> None:
 
 @pytest.mark.parametrize("run", [run_trace, run_timing])
 def test_batch_norm_that_a_model_puts_into_training_itself_has_its_statistics_back(run: Run) -> None:
-    class Thawing(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.bn = nn.BatchNorm1d(4)
+    def thaw(self: Any, x: torch.Tensor) -> Any:
+        float(x.sum())  # no meta tensor can answer: a real run
+        self.bn.train()
+        return self.bn(x)
 
-        def forward(self, x: torch.Tensor) -> Any:
-            float(x.sum())  # no meta tensor can answer: a real run
-            self.bn.train()
-            return self.bn(x)
-
-    model = Thawing().eval()
+    model = Call(thaw, bn=nn.BatchNorm1d(4)).eval()
     before = facts(model)
     run(model, torch.randn(2, 4))
     assert facts(model) == before
@@ -215,15 +210,10 @@ def test_batch_norm_that_a_model_puts_into_training_itself_has_its_statistics_ba
 
 @pytest.mark.parametrize("run", [run_trace, run_timing])
 def test_statistics_that_an_operator_updates_without_saying_so_come_back(run: Run) -> None:
-    class Updating(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.mean, self.variance = nn.Buffer(torch.zeros(4)), nn.Buffer(ones(4))
+    def update(self: Any, x: torch.Tensor) -> Any:  # has no kernel for shapes alone: a real run
+        return torch.batch_norm_update_stats(x, self.mean, self.variance, 0.5)
 
-        def forward(self, x: torch.Tensor) -> Any:  # has no kernel for shapes alone: a real run
-            return torch.batch_norm_update_stats(x, self.mean, self.variance, 0.5)
-
-    model = Updating()
+    model = Call(update, mean=nn.Buffer(torch.zeros(4)), variance=nn.Buffer(ones(4)))
     before = facts(model)
     run(model, torch.randn(2, 4) + 7)
     assert facts(model) == before
@@ -325,24 +315,13 @@ def test_a_tensor_comes_back_from_every_way_of_the_trace(holder: str, raising: i
     assert (tensor.tolist(), tensor._version) == ([0] * 4, 0)
 
 
-class Observer(nn.Module):
-    """Gives its buffers their sizes in its first call, as the observers of quantization do."""
-
-    scale: torch.Tensor
-    empty: torch.Tensor
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.layer = nn.Linear(4, 4)
-        self.register_buffer("scale", torch.ones(1))
-        self.register_buffer("empty", torch.empty(0))
-
-    def forward(self, x: torch.Tensor) -> Any:
-        if self.scale.numel() == 1:
-            self.scale.resize_(4).fill_(2)
-            self.empty.resize_(4).zero_()
-        float(self.scale.sum())
-        return self.layer(x) * self.scale
+def observe(self: Any, x: torch.Tensor) -> Any:
+    """Give the buffers their sizes in the first call, as the observers of quantization do."""
+    if self.scale.numel() == 1:
+        self.scale.resize_(4).fill_(2)
+        self.empty.resize_(4).zero_()
+    float(self.scale.sum())
+    return self.layer(x) * self.scale
 
 
 def _evaluate(model: nn.Module, x: torch.Tensor) -> None:
@@ -351,7 +330,8 @@ def _evaluate(model: nn.Module, x: torch.Tensor) -> None:
 
 @pytest.mark.parametrize("run", [run_trace, run_timing, run_profile, _evaluate])
 def test_buffers_that_a_model_makes_longer_come_back(run: Run) -> None:
-    model = Observer().eval()
+    buffers = {"scale": nn.Buffer(torch.ones(1)), "empty": nn.Buffer(torch.empty(0))}
+    model: Any = Call(observe, layer=nn.Linear(4, 4), **buffers).eval()
     run(model, ones(2, 4))
     for buffer, values in ((model.scale, [1]), (model.empty, [])):
         assert buffer.tolist() == values
@@ -363,7 +343,7 @@ def test_buffers_that_a_model_makes_longer_come_back(run: Run) -> None:
 def test_a_timed_run_leaves_no_tensors_outside_of_the_model(autocast: str | None) -> None:
     """Under autocast a cache would have tensors of another dtype than the caller's own calls expect."""
     _timed_cache.clear()
-    model = CachingOutside()
+    model = make_caching()
     profile(model, ones(2, 4), metrics=["execution_time"], autocast=autocast, num_iters=2, warmup=0)
     assert _timed_cache == {}
 
@@ -371,58 +351,43 @@ def test_a_timed_run_leaves_no_tensors_outside_of_the_model(autocast: str | None
 _timed_cache: dict[str, torch.Tensor] = {}
 
 
-class CachingOutside(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.layer = nn.Linear(4, 4)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return _timed_cache.setdefault("y", self.layer(x))
+def make_caching() -> Any:
+    """Return a model that keeps its output outside itself."""
+    return Call(lambda self, x: _timed_cache.setdefault("y", self.layer(x)), layer=nn.Linear(4, 4))
 
 
 def test_attributes_of_tensors_in_containers_come_back() -> None:
     """``torch.compile`` marks those of a model that it compiles."""
-    model = CachingOutside()
+    model = make_caching()
     kept = torch.ones(4)
-    model.deep = types.SimpleNamespace(tensors=[kept])  # type: ignore[assignment]
+    model.deep = types.SimpleNamespace(tensors=[kept])
     model.register_forward_pre_hook(lambda module, args: setattr(kept, "mark", 1))
     run_timing(model, ones(2, 4))
     assert vars(kept) == {}
 
 
 def test_every_part_of_a_storage_that_is_written_is_written_back() -> None:
-    class Halves(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            whole = torch.zeros(8)
-            self.first, self.second = nn.Parameter(whole[:4]), nn.Parameter(whole[4:])
+    def write(self: Any, x: torch.Tensor) -> torch.Tensor:
+        with torch.no_grad():
+            self.second.add_(1)
+            self.first.add_(1)
+        return x
 
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            with torch.no_grad():
-                self.second.add_(1)
-                self.first.add_(1)
-            return x
-
-    model = Halves()
+    whole = torch.zeros(8)
+    model: Any = Call(write, first=nn.Parameter(whole[:4]), second=nn.Parameter(whole[4:]))
     run_timing(model, ones(2, 4))
     assert (model.first.tolist(), model.second.tolist()) == ([0.0] * 4, [0.0] * 4)
 
 
 @pytest.mark.parametrize("run", [run_trace, run_timing, run_evaluation])
 def test_a_buffer_whose_elements_are_one_in_memory_is_written_back(run: Run) -> None:
-    class Expanded(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.layer = nn.Linear(4, 4)
-            self.register_buffer("rows", torch.zeros(2, 1).expand(2, 4))
+    def write(self: Any, x: torch.Tensor) -> Any:
+        self.rows[:, :1].numpy()[:] = 3
+        return self.layer(x)
 
-        def forward(self, x: torch.Tensor) -> Any:
-            self.rows[:, :1].numpy()[:] = 3  # type: ignore[index]
-            return self.layer(x)
-
-    model = Expanded()
+    model: Any = Call(write, layer=nn.Linear(4, 4), rows=nn.Buffer(torch.zeros(2, 1).expand(2, 4)))
     run(model, ones(2, 4))
-    assert model.rows.tolist() == [[0.0] * 4] * 2  # type: ignore[operator]
+    assert model.rows.tolist() == [[0.0] * 4] * 2
 
 
 def test_evaluation_warns_of_parameters_that_were_changed() -> None:
@@ -502,19 +467,12 @@ def test_a_mapping_that_refuses_to_be_changed_is_put_back_all_the_same() -> None
         def clear(self) -> None:
             raise TypeError("frozen")
 
-    class Model(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.layer = nn.Linear(4, 3)
-            self.config = Frozen(a=1)
-            self.named: OrderedDict[str, int] = OrderedDict(b=1, a=2)
+    def change(self: Any, x: torch.Tensor) -> Any:
+        self.config["b"] = 2
+        self.named.move_to_end("b")
+        return self.layer(x)
 
-        def forward(self, x: torch.Tensor) -> Any:
-            self.config["b"] = 2
-            self.named.move_to_end("b")
-            return self.layer(x)
-
-    model = Model()
+    model: Any = Call(change, layer=nn.Linear(4, 3), config=Frozen(a=1), named=OrderedDict(b=1, a=2))
     before = facts(model)
     run_profile(model, ones(2, 4))
     assert facts(model) == before
@@ -535,21 +493,14 @@ def test_a_container_that_answers_no_question_comes_back(kind: Any) -> None:
     content = {"a": 1} if issubclass(kind, dict) else ["a"]
     container = type("Refusing", (kind,), refusals)(content)
 
-    class Model(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.layer = nn.Linear(4, 4)
-            self.container = container
+    def change(self: Any, x: torch.Tensor) -> Any:
+        if issubclass(kind, dict):
+            kind.__setitem__(self.container, "b", 2)
+        elif hasattr(kind, "clear"):
+            kind.clear(self.container)
+        return self.layer(x)
 
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            if issubclass(kind, dict):
-                kind.__setitem__(self.container, "b", 2)
-            elif hasattr(kind, "clear"):
-                kind.clear(self.container)
-            result: torch.Tensor = self.layer(x)
-            return result
-
-    model = Model()
+    model: Any = Call(change, layer=nn.Linear(4, 4), container=container)
     for _ in range(2):  # the second profile compares the model with what it was
         report = profile(model, ones(2, 4), metrics=["macs", "training_macs", "memory_footprint"], strict=True)
         assert (report["macs"], report["training_macs"]) == (2 * 4 * 4, 2 * 2 * 4 * 4)
@@ -560,22 +511,11 @@ def test_a_container_that_answers_no_question_comes_back(kind: Any) -> None:
 
 @pytest.mark.parametrize("run", RUNS)
 def test_sparse_buffers(run: Run) -> None:
-    model = Graph()
+    edges = nn.Buffer(torch.eye(2).to_sparse())
+    model: Any = Call(lambda self, x: torch.sparse.mm(self.edges, self.layer(x)), layer=nn.Linear(4, 3), edges=edges)
     before = model.edges.to_dense().tolist()
     run(model, ones(2, 4))
     assert model.edges.to_dense().tolist() == before
-
-
-class Graph(nn.Module):
-    edges: torch.Tensor
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.layer = nn.Linear(4, 3)
-        self.register_buffer("edges", torch.eye(2).to_sparse())
-
-    def forward(self, x: torch.Tensor) -> Any:
-        return torch.sparse.mm(self.edges, self.layer(x))
 
 
 @pytest.mark.parametrize("run", RUNS)
@@ -587,31 +527,24 @@ def test_weights_made_in_inference_mode(run: Run) -> None:
     assert [(id(tensor), tensor.tolist()) for tensor in model.state_dict(keep_vars=True).values()] == before
 
 
-class HoldsBrokenView(nn.Module):
-    """Has a view that raises when it is asked for its graph, as FSDP's weights of several ranks do."""
-
-    part: torch.Tensor
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.fc = nn.Linear(2, 3)
-        whole = torch.zeros(4)
-        self.register_buffer("part", whole.split(2)[0])
-        whole.copy_(torch.ones(4, requires_grad=True))
-
-    def forward(self, x: torch.Tensor) -> Any:
-        return self.fc(x)
+def hold_broken_view() -> Any:
+    """Return a model with a view that raises when it is asked for its graph, as FSDP's weights of several ranks do."""
+    whole = torch.zeros(4)
+    model = Call(lambda self, x: self.fc(x), fc=nn.Linear(2, 3))
+    model.register_buffer("part", whole.split(2)[0])
+    whole.copy_(torch.ones(4, requires_grad=True))
+    return model
 
 
 def test_a_view_that_cannot_be_asked_for_its_graph_is_left_alone() -> None:
-    model = HoldsBrokenView()
+    model = hold_broken_view()
     with pytest.raises(RuntimeError, match="view"):
         assert model.part.is_leaf
     assert profile(model, torch.ones(1, 2), metrics=["macs"])["macs"] == 6
 
 
 def test_a_step_of_training_leaves_such_views_alone_too() -> None:
-    model = HoldsBrokenView()
-    model.fc.kept = [model.part]  # type: ignore[assignment]
+    model = hold_broken_view()
+    model.fc.kept = [model.part]
     times = BACKEND.layer_times(model, ModelInputs(torch.ones(1, 2)), passes=1)
     assert [(layer.path, len(layer.own_backward or ())) for layer in times] == [("", 1), ("fc", 1)]
