@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from tiny import ones, trace_complete
+from tiny import Call, ones, trace_complete
 from torch import nn
 from torch.ao import quantization
 
@@ -98,50 +98,33 @@ def test_a_program_of_pt2e_has_its_weights_of_each_channel_go_back_to_floats() -
     importlib.import_module("torch.ao.quantization.fx._decomposed")
     decomposed = torch.ops.quantized_decomposed
 
-    class Program(nn.Module):
-        weight: torch.Tensor
-        scales: torch.Tensor
-        zeros: torch.Tensor
+    def run(self: Any, x: torch.Tensor) -> torch.Tensor:
+        small = decomposed.quantize_per_tensor(x, 0.1, 0, 0, 255, torch.uint8)
+        x = decomposed.dequantize_per_tensor(small, 0.1, 0, 0, 255, torch.uint8)
+        weight = decomposed.dequantize_per_channel(self.weight, self.scales, self.zeros, 0, -128, 127, torch.int8)
+        return nn.functional.linear(x, weight)
 
-        def __init__(self) -> None:
-            super().__init__()
-            self.register_buffer("weight", torch.ones(5, 6, dtype=torch.int8))
-            self.register_buffer("scales", torch.ones(5))
-            self.register_buffer("zeros", torch.zeros(5, dtype=torch.int64))
-
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            small = decomposed.quantize_per_tensor(x, 0.1, 0, 0, 255, torch.uint8)
-            x = decomposed.dequantize_per_tensor(small, 0.1, 0, 0, 255, torch.uint8)
-            weight = decomposed.dequantize_per_channel(self.weight, self.scales, self.zeros, 0, -128, 127, torch.int8)
-            return nn.functional.linear(x, weight)
-
+    weight, zeros = nn.Buffer(torch.ones(5, 6, dtype=torch.int8)), nn.Buffer(torch.zeros(5, dtype=torch.int64))
+    program = Call(run, weight=weight, scales=nn.Buffer(torch.ones(5)), zeros=zeros)
     macs = 3 * 6 * 5
-    assert counts(Program(), ones(3, 6)) == (macs, 2 * macs + (4 + 2) * 3 * 6 + 2 * 5 * 6)
+    assert counts(program, ones(3, 6)) == (macs, 2 * macs + (4 + 2) * 3 * 6 + 2 * 5 * 6)
 
 
 def test_weights_of_one_byte_in_a_product() -> None:
-    class Packed(nn.Module):
-        weight: torch.Tensor
-        scales: torch.Tensor
-
-        def __init__(self) -> None:
-            super().__init__()
-            self.register_buffer("weight", torch.ones(48, 64, dtype=torch.int8))
-            self.register_buffer("scales", torch.ones(48, dtype=torch.bfloat16))
-
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return torch._weight_int8pack_mm(x, self.weight, self.scales)
-
-    assert counts(Packed(), ones(32, 64, dtype=torch.bfloat16)) == (32 * 64 * 48, 2 * 32 * 64 * 48)
+    weight, scales = torch.ones(48, 64, dtype=torch.int8), torch.ones(48, dtype=torch.bfloat16)
+    packed = Call(
+        lambda self, x: torch._weight_int8pack_mm(x, self.weight, self.scales),
+        weight=nn.Buffer(weight),
+        scales=nn.Buffer(scales),
+    )
+    assert counts(packed, ones(32, 64, dtype=torch.bfloat16)) == (32 * 64 * 48, 2 * 32 * 64 * 48)
 
 
 def test_onednn_layouts_count_as_plain_ones() -> None:
-    class Reordered(nn.Module):
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            weight = torch.ones(6, 4).to_mkldnn()
-            return nn.functional.linear(x.to_mkldnn(), weight).to_dense()
+    def run(self: Any, x: torch.Tensor) -> torch.Tensor:
+        return nn.functional.linear(x.to_mkldnn(), torch.ones(6, 4).to_mkldnn()).to_dense()
 
-    assert counts(Reordered(), ones(2, 4)) == (2 * 4 * 6, 2 * 2 * 4 * 6)
+    assert counts(Call(run), ones(2, 4)) == (2 * 4 * 6, 2 * 2 * 4 * 6)
 
 
 def test_products_of_libraries_with_packed_weights_count_as_those_of_floats() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 from structure_changes import StructureChanges
+from tiny import Call
 from torch import nn
 from torch.nn.utils import parametrize
 
@@ -218,21 +219,16 @@ def test_inputs_changed_in_place(change: str) -> None:
     assert counts(profiler)[0] == 100 * 8 * 2
 
 
-class Repeats(nn.Module):
-    """As many times through a layer of 64 MACs as its second input says, and the buffer besides."""
+def repeat(self: Any, x: torch.Tensor, times: Any) -> torch.Tensor:
+    """As many times through a layer of 64 MACs as the second input says, and the buffer besides."""
+    times = times[0]["deep"][0]["er"] if isinstance(times, list) else times
+    for _ in range(int(times) + int(self.more)):
+        x = self.layer(x)
+    return x
 
-    more: torch.Tensor
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.layer = nn.Linear(8, 8, bias=False)
-        self.register_buffer("more", torch.tensor(0))
-
-    def forward(self, x: torch.Tensor, times: Any) -> torch.Tensor:
-        times = times[0]["deep"][0]["er"] if isinstance(times, list) else times
-        for _ in range(int(times) + int(self.more)):
-            x = self.layer(x)
-        return x
+def make_repeating() -> Any:
+    return Call(repeat, layer=nn.Linear(8, 8, bias=False), more=nn.Buffer(torch.tensor(0)))
 
 
 #: A second input that says 2, and how to have it say 5 without a write that torch counts.
@@ -251,7 +247,7 @@ TIMES: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
 def test_values_of_inputs_that_torch_does_not_see_written(change: str) -> None:
     make, apply = TIMES[change]
     times = make()
-    profiler = profiler_of(Repeats(), [torch.zeros(1, 8), times])
+    profiler = profiler_of(make_repeating(), [torch.zeros(1, 8), times])
     assert counts(profiler)[0] == 2 * 64
     apply(times)
     assert counts(profiler)[0] == 5 * 64
@@ -259,7 +255,7 @@ def test_values_of_inputs_that_torch_does_not_see_written(change: str) -> None:
 
 @pytest.mark.parametrize("write", [lambda b: b.data.fill_(3), lambda b: b.numpy().fill(3)], ids=["data", "numpy"])
 def test_an_integer_of_the_model_that_torch_does_not_see_written(write: Callable[[Any], Any]) -> None:
-    model = Repeats()
+    model = make_repeating()
     profiler = profiler_of(model, [torch.zeros(1, 8), 2])
     assert counts(profiler)[0] == 2 * 64
     write(model.more)
@@ -267,19 +263,13 @@ def test_an_integer_of_the_model_that_torch_does_not_see_written(write: Callable
 
 
 def test_whether_an_input_has_a_gradient() -> None:
-    class Asks(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.layer = nn.Linear(8, 8, bias=False)
-
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            again = getattr(x, "again", 0) + x.requires_grad
-            result: torch.Tensor = self.layer(self.layer(x) if again else x)
-            return result
+    def run(self: Any, x: torch.Tensor) -> Any:
+        again = getattr(x, "again", 0) + x.requires_grad
+        return self.layer(self.layer(x) if again else x)
 
     for change in (lambda x: x.requires_grad_(), lambda x: setattr(x, "again", 1)):
         x = torch.zeros(1, 8)
-        profiler = profiler_of(Asks(), x)
+        profiler = profiler_of(Call(run, layer=nn.Linear(8, 8, bias=False)), x)
         assert counts(profiler)[0] == 64
         change(x)
         assert counts(profiler)[0] == 2 * 64

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 from fuzz_oracle import count_run
+from tiny import Call
 from torch import nn
 from torch.autograd import forward_ad
 from torch.nn import functional as F
@@ -133,19 +134,10 @@ GRADIENTS: dict[str, Callable[[torch.Tensor], Any]] = {
 }
 
 
-class Differentiating(nn.Module):
-    def __init__(self, gradient: Callable[[torch.Tensor], Any]) -> None:
-        super().__init__()
-        self.gradient = gradient
-
-    def forward(self, x: torch.Tensor) -> Any:
-        return self.gradient(x * 2)
-
-
 @pytest.mark.parametrize("name", GRADIENTS)
 def test_gradients_of_the_forward_pass_are_counted(name: str) -> None:
     """The product has 4 * 8 * 4 MACs, and each of its two factors a gradient of as many, or a tangent."""
-    model, x = Differentiating(GRADIENTS[name]).eval(), torch.randn(4, 8)
+    model, x = Call(lambda self, x: GRADIENTS[name](x * 2)).eval(), torch.randn(4, 8)
     real = count_run(model, (x,)).macs
     assert real in (3 * 128, 5 * 128, 7 * 128, 9 * 128)
     trace = TorchBackend().trace(model, ModelInputs(x))
@@ -163,50 +155,39 @@ def test_operators_come_whole_and_no_tensor_is_of_inference_mode() -> None:
     assert [operator.operator for operator in trace.operators] == ["aten.linear.default"]
 
 
-class AsksForViews(nn.Module):
+def attend(self: Any, x: torch.Tensor) -> torch.Tensor:
     """Attention, behind a question that a pass without autograd cannot answer."""
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        if x._is_view():
-            return x
-        return F.scaled_dot_product_attention(x, x, x)
+    return x if x._is_view() else F.scaled_dot_product_attention(x, x, x)
 
 
 def test_attention_needs_no_scores_in_a_pass_with_autograd_either() -> None:
     """In and out are 2 heads x 1,024 tokens x 8 numbers of 4 bytes, and a number a query; scores would be 8 MiB."""
     metrics = ["macs", "memory_footprint"]
     x = torch.zeros(1, 2, 1024, 8)
-    report = profile(AsksForViews(), x, metrics=metrics)
+    report = profile(Call(attend), x, metrics=metrics)
     assert report["macs"] == 2 * 2 * 1024 * 1024 * 8
     assert report["memory_footprint"] <= 2 * x.nbytes + 2 * 1024 * 4
 
 
-class DropsScores(AsksForViews):
-    """The same with a weight, and with dropout in attention."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(torch.ones(8))
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        keys = super().forward(x)
-        return F.scaled_dot_product_attention(x * self.weight, keys, x, dropout_p=0.5)
-
-
 def test_attention_that_drops_scores_makes_them_on_the_cpu_in_a_pass_with_autograd_too() -> None:
     """The CPU's kernel takes no dropout: 2 heads have scores of 1,024 x 1,024 tokens, of 4 bytes each."""
-    report = profile(DropsScores(), torch.zeros(1, 2, 1024, 8), metrics=["memory_footprint"])
+
+    def drop(self: Any, x: torch.Tensor) -> torch.Tensor:
+        return F.scaled_dot_product_attention(x * self.weight, attend(self, x), x, dropout_p=0.5)
+
+    report = profile(
+        Call(drop, weight=nn.Parameter(torch.ones(8))), torch.zeros(1, 2, 1024, 8), metrics=["memory_footprint"]
+    )
     assert report["memory_footprint"] >= 2 * 1024 * 1024 * 4
 
 
 def test_an_input_that_is_a_view_is_one_in_a_run_to_be_timed() -> None:
     asked: list[bool] = []
 
-    class Asks(nn.Module):
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            asked.append(x._base is not None)
-            return x + 1
+    def ask(self: Any, x: torch.Tensor) -> torch.Tensor:
+        asked.append(x._base is not None)
+        return x + 1
 
-    profile(Asks(), torch.zeros(4, 2).t(), metrics=["macs", "execution_time"], num_iters=2, warmup=1)
+    profile(Call(ask), torch.zeros(4, 2).t(), metrics=["macs", "execution_time"], num_iters=2, warmup=1)
     assert asked
     assert all(asked)

@@ -133,17 +133,12 @@ def test_a_checkpoint_costs_what_it_runs(reentrant: bool) -> None:
 
 
 def test_an_exported_program_costs_what_its_model_does() -> None:
-    class Frozen(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.layer = nn.Linear(4, 4)
+    def freeze(self: Any, x: torch.Tensor) -> Any:
+        with torch.no_grad():  # a wrapper of its own in the program
+            y = self.layer(x)
+        return y + x
 
-        def forward(self, x: torch.Tensor) -> Any:
-            with torch.no_grad():  # a wrapper of its own in the program
-                y = self.layer(x)
-            return y + x
-
-    program = torch.export.export(Frozen(), (ones(2, 4),)).module()
+    program = torch.export.export(Call(freeze, layer=nn.Linear(4, 4)), (ones(2, 4),)).module()
     assert trace_complete(program, ones(2, 4)).macs == ONE[0]
 
 
@@ -322,15 +317,10 @@ def test_the_operators_of_a_run_are_those_of_one_branch() -> None:
 def test_reports_show_the_upper_end_of_a_branch_that_is_not_counted() -> None:
     """``a`` runs twice, with 4 * 8 * 8 MACs each time; ``b`` once in the other branch, of which nothing is counted."""
 
-    class Net(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.a, self.b = nn.Linear(8, 8), nn.Linear(8, 8)
+    def run(self: Any, x: torch.Tensor) -> Any:
+        return torch.cond(x.sum() > 0, lambda x: self.a(self.a(x)), self.b, (x,))
 
-        def forward(self, x: torch.Tensor) -> Any:
-            return torch.cond(x.sum() > 0, lambda x: self.a(self.a(x)), self.b, (x,))
-
-    report = profile(Net(), torch.randn(4, 8), metrics=["macs", "flops"])
+    report = profile(Call(run, a=nn.Linear(8, 8), b=nn.Linear(8, 8)), torch.randn(4, 8), metrics=["macs", "flops"])
     drawn = tree.render(report)
     assert "≤ 512 MACs (100.0 %)" in drawn
     assert "≤ 256 MACs," in drawn, "a share of nothing stands beside no upper end"

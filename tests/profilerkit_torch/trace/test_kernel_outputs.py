@@ -142,17 +142,15 @@ OPERATORS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 }
 
 
-class Told(nn.Module):
-    """Notes how each output of an operator is laid out."""
+def tell(operator: Callable[[torch.Tensor], torch.Tensor]) -> Call:
+    """Return a model that notes how each output of an operator is laid out."""
 
-    def __init__(self, operator: Callable[[torch.Tensor], torch.Tensor]) -> None:
-        super().__init__()
-        self.operator = operator
-
-    def forward(self, x: torch.Tensor) -> Any:
+    def run(self: Any, x: torch.Tensor) -> Any:
         result = self.operator(x)
         TOLD.append(result.stride())
         return result
+
+    return Call(run, operator=operator)
 
 
 TOLD: list[tuple[int, ...]] = []
@@ -161,7 +159,7 @@ TOLD: list[tuple[int, ...]] = []
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("name", OPERATORS)
 def test_an_output_is_laid_out_as_in_a_run(name: str, layout: str) -> None:
-    model, x = Told(OPERATORS[name]).eval(), LAYOUTS[layout](torch.randn(2, 4, 9, 8))
+    model, x = tell(OPERATORS[name]).eval(), LAYOUTS[layout](torch.randn(2, 4, 9, 8))
     TOLD.clear()
     with torch.no_grad():
         model(x)
@@ -182,7 +180,7 @@ def test_an_output_is_laid_out_as_in_a_run(name: str, layout: str) -> None:
 def test_volumes_with_channels_last_keep_them(operator: nn.Module, shape: tuple[int, ...]) -> None:
     x = torch.randn(shape).to(memory_format=torch.channels_last_3d)
     TOLD.clear()
-    profile(Told(operator), x, metrics=["macs"])
+    profile(tell(operator), x, metrics=["macs"])
     assert TOLD[-1][1] == 1
 
 
@@ -191,27 +189,21 @@ def test_volumes_with_channels_last_keep_them(operator: nn.Module, shape: tuple[
 )
 def test_a_row_of_channels_is_made_contiguous(operator: nn.Module) -> None:
     TOLD.clear()
-    profile(Told(operator), torch.randn(2, 9, 4).transpose(1, 2), metrics=["macs"])
+    profile(tell(operator), torch.randn(2, 9, 4).transpose(1, 2), metrics=["macs"])
     assert TOLD[-1][-1] == 1
 
 
-class AsksForLayout(nn.Module):
-    """Once through a layer if its input is contiguous, three times if it is not."""
+def test_a_model_that_asks_for_the_layout_is_counted_as_it_runs() -> None:
+    """36 pixels: 4 * 8 MACs each for the first layer, 8 * 8 for each time through the other."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.first, self.layer = nn.Conv2d(4, 8, 1), nn.Conv2d(8, 8, 1, bias=False)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
+    def ask(self: Any, x: torch.Tensor) -> torch.Tensor:
         x = self.first(x)
         for _ in range(1 if x.is_contiguous() else 3):
             x = self.layer(x)
         return x
 
-
-def test_a_model_that_asks_for_the_layout_is_counted_as_it_runs() -> None:
-    """36 pixels: 4 * 8 MACs each for the first layer, 8 * 8 for each time through the other."""
+    model = Call(ask, first=nn.Conv2d(4, 8, 1), layer=nn.Conv2d(8, 8, 1, bias=False))
     x = torch.randn(1, 4, 6, 6)
-    assert profile(AsksForLayout(), x, metrics=["macs"])["macs"] == 36 * (32 + 64)
+    assert profile(model, x, metrics=["macs"])["macs"] == 36 * (32 + 64)
     last = x.to(memory_format=torch.channels_last)
-    assert profile(AsksForLayout(), last, metrics=["macs"])["macs"] == 36 * (32 + 3 * 64)
+    assert profile(model, last, metrics=["macs"])["macs"] == 36 * (32 + 3 * 64)

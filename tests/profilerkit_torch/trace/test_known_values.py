@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from tiny import BACKEND
+from tiny import BACKEND, Call
 from torch import nn
 
 from profilerkit import ModelInputs
@@ -28,18 +28,11 @@ MOVES: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
 }
 
 
-class _Masked(nn.Module):
+def run_masked(self: Any, x: torch.Tensor) -> Any:
     """Three products of a layer where its mask leaves nothing out, one otherwise."""
-
-    def __init__(self, move: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]) -> None:
-        super().__init__()
-        self.layer = nn.Linear(8, 8)
-        self.move = move
-
-    def forward(self, x: torch.Tensor) -> Any:
-        mask = self.move(torch.ones(4, 5, device=x.device), x).flatten(1)
-        x = self.layer(x)
-        return self.layer(self.layer(x)) if mask.all() else x
+    mask = self.move(torch.ones(4, 5, device=x.device), x).flatten(1)
+    x = self.layer(x)
+    return self.layer(self.layer(x)) if mask.all() else x
 
 
 def test_zeros_without_memory_get_some() -> None:
@@ -55,7 +48,8 @@ def test_zeros_without_memory_get_some() -> None:
 def test_a_mask_that_is_moved_keeps_its_values(move: str, device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """So that the pass on the meta device is enough, and none on fake tensors follows."""
     monkeypatch.setattr(FakeValues, "__init__", _refuse)
-    trace = BACKEND.trace(_Masked(MOVES[move]).to(device), ModelInputs(torch.zeros(2, 8, device=device)))
+    model = Call(run_masked, move=MOVES[move], layer=nn.Linear(8, 8)).to(device)
+    trace = BACKEND.trace(model, ModelInputs(torch.zeros(2, 8, device=device)))
     assert trace.macs == 3 * 2 * 8 * 8
     assert trace.notes == ()
 
@@ -64,32 +58,25 @@ def _refuse(self: Any) -> None:
     raise AssertionError("a second pass, on fake tensors")
 
 
-class _Overlapping(nn.Module):
-    """Two integer buffers of zeros, the second a view of the first or not; one is written to.
-
-    The layer runs once, and once more for each buffer that is not zero then.
-    """
-
-    def __init__(self, written: str, *, is_view: bool) -> None:
-        super().__init__()
-        self.layer = nn.Linear(8, 8)
-        self.written = written
-        whole = torch.zeros(4, dtype=torch.long)
-        self.register_buffer("whole", whole)
-        self.register_buffer("part", whole[:2] if is_view else whole[:2].clone())
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        self.get_buffer(self.written).data.add_(1)
-        x = self.layer(x)
-        for name in ("whole", "part"):
-            if self.get_buffer(name).sum() > 0:
-                x = self.layer(x)
-        return x
-
-
 @pytest.mark.parametrize("written", ["whole", "part"])
 @pytest.mark.parametrize(("is_view", "runs"), [(True, 3), (False, 2)])
 def test_a_write_changes_the_buffers_that_share_memory(written: str, is_view: bool, runs: int) -> None:
-    """A run of the layer on 2 samples of 8 features is 2 x 8 x 8 MACs."""
-    trace = BACKEND.trace(_Overlapping(written, is_view=is_view), ModelInputs(torch.zeros(2, 8)))
+    """Of two integer buffers of zeros one is written to; the layer runs once more for each that is not zero then.
+
+    A run of the layer on 2 samples of 8 features is 2 x 8 x 8 MACs.
+    """
+
+    def run(self: Any, x: torch.Tensor) -> torch.Tensor:
+        self.get_buffer(written).data.add_(1)
+        x = self.layer(x)
+        for buffer in (self.whole, self.part):
+            if buffer.sum() > 0:
+                x = self.layer(x)
+        return x
+
+    whole = torch.zeros(4, dtype=torch.long)
+    model = Call(run, layer=nn.Linear(8, 8))
+    model.register_buffer("whole", whole)
+    model.register_buffer("part", whole[:2] if is_view else whole[:2].clone())
+    trace = BACKEND.trace(model, ModelInputs(torch.zeros(2, 8)))
     assert trace.macs == runs * 2 * 8 * 8

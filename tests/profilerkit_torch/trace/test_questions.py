@@ -12,6 +12,7 @@ import pytest
 import torch
 from fuzz_oracle import count_run
 from slow_ones import slow_ones
+from tiny import Call
 from torch import nn
 
 from profilerkit import ModelFailedError, ModelInputs, ModelTrace, profile
@@ -264,24 +265,23 @@ def test_fake_tensors_answer_as_a_run_does_too(name: str, way: str) -> None:
     assert trace.method == {"meta tensors": "fake tensors"}.get(method, method)
 
 
+def go_round(self: Any, x: torch.Tensor) -> torch.Tensor:
+    """Once more through a layer than an integer buffer says, which is one larger then."""
+    self.rounds += 1
+    for _ in range(int(self.rounds)):
+        x = self.layer(x)
+    return x
+
+
 @pytest.mark.usefixtures("only_fake_tensors")
 def test_integers_of_inputs_and_buffers_are_known_on_fake_tensors() -> None:
-    class Rounds(nn.Module):
-        rounds: torch.Tensor
+    def run(self: Any, x: torch.Tensor, mask: torch.Tensor) -> Any:
+        x = go_round(self, x)
+        mask[0] = 0
+        return self.layer(x[mask.bool()])
 
-        def __init__(self) -> None:
-            super().__init__()
-            self.layer = nn.Linear(8, 8)
-            self.register_buffer("rounds", torch.tensor(2))
-
-        def forward(self, x: torch.Tensor, mask: torch.Tensor) -> Any:
-            self.rounds += 1
-            for _ in range(int(self.rounds)):
-                x = self.layer(x)
-            mask[0] = 0
-            return self.layer(x[mask.bool()])
-
-    model, mask = Rounds(), torch.tensor([1, 0, 1, 1])
+    model: Any = Call(run, layer=nn.Linear(8, 8), rounds=nn.Buffer(torch.tensor(2)))
+    mask = torch.tensor([1, 0, 1, 1])
     trace = TorchBackend().trace(model, ModelInputs(torch.randn(4, 8), mask))
     assert (_macs(trace), trace.method) == (3 * 4 * 8 * 8 + 2 * 8 * 8, "fake tensors")
     assert (int(model.rounds), mask.tolist()) == (2, [1, 0, 1, 1])
@@ -343,21 +343,7 @@ def test_a_model_on_the_meta_device_answers_as_one_on_the_cpu(name: str) -> None
 
 
 def test_integer_buffers_keep_their_values_and_the_users_are_not_written_to() -> None:
-    class Counting(nn.Module):
-        rounds: torch.Tensor
-
-        def __init__(self) -> None:
-            super().__init__()
-            self.layer = nn.Linear(8, 8)
-            self.register_buffer("rounds", torch.tensor(2))
-
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            self.rounds += 1
-            for _ in range(int(self.rounds)):
-                x = self.layer(x)
-            return x
-
-    model = Counting()
+    model: Any = Call(go_round, layer=nn.Linear(8, 8), rounds=nn.Buffer(torch.tensor(2)))
     trace = TorchBackend().trace(model, ModelInputs(torch.randn(4, 8)))
     assert (_macs(trace), trace.method) == (3 * 4 * 8 * 8, "meta tensors")
     assert int(model.rounds) == 2
