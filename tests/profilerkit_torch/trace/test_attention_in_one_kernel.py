@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from tiny import Call
 from torch import nn
 from torch_threads import one_thread
 
@@ -57,16 +58,10 @@ def derived_attention() -> Attention:
     return model
 
 
-class Product(nn.Module):
-    """A linear layer of the user's: weights, and no other attribute of torch's layer."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(torch.randn(4 * WIDTH, WIDTH))
-        self.bias = nn.Parameter(torch.zeros(4 * WIDTH))
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return nn.functional.linear(x, self.weight, self.bias)
+def make_product() -> Call:
+    """Return a linear layer of the user's: weights, and no other attribute of torch's layer."""
+    weight, bias = nn.Parameter(torch.randn(4 * WIDTH, WIDTH)), nn.Parameter(torch.zeros(4 * WIDTH))
+    return Call(lambda self, x: nn.functional.linear(x, self.weight, self.bias), weight=weight, bias=bias)
 
 
 def with_linear(layer: nn.Module) -> Encoder:
@@ -98,7 +93,7 @@ FAST: dict[str, Callable[[], nn.Module]] = {
     "encoder, norms first, with both": lambda: Encoder(mask=True, padding=True, norm_first=True),
     "encoder with GELU, norms first": lambda: Encoder(norm_first=True, activation="gelu"),
     "narrow encoder": lambda: Encoder(dim_feedforward=8),
-    "encoder with a linear layer of the user's": lambda: with_linear(Product()),
+    "encoder with a linear layer of the user's": lambda: with_linear(make_product()),
     "encoder in double": lambda: Encoder().to(torch.float64),
 }
 #: What keeps torch from the one kernel, each by itself.

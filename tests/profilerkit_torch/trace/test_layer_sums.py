@@ -8,7 +8,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tiny import ones, trace_complete
+from tiny import Call, ones, trace_complete
 from torch import nn
 
 from profilerkit import profile
@@ -45,7 +45,7 @@ class Block(nn.Module):
             return made
         if step == "raise":
             try:
-                Refusing(self.own)(x)
+                Call(refuse, held=[self.own])(x)
             except ValueError:
                 return x
         layer: nn.Module = {"own": self.own, "shared": self.shared, "other": self.others[0]}[step]
@@ -53,28 +53,16 @@ class Block(nn.Module):
         return result
 
 
-class Refusing(nn.Module):
-    """Calls a layer that is not its own, and raises."""
-
-    def __init__(self, layer: nn.Module) -> None:
-        super().__init__()
-        self.held = [layer]
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        self.held[0](x)
-        raise ValueError("not today")
+def refuse(self: Any, x: torch.Tensor) -> None:
+    """Call a layer that is not the module's own, and raise."""
+    self.held[0](x)
+    raise ValueError("not today")
 
 
-class Net(nn.Module):
-    def __init__(self, plan: list[Any]) -> None:
-        super().__init__()
-        self.elsewhere = nn.Linear(8, 8, bias=False)
-        self.idle = nn.Linear(8, 8, bias=False)
-        self.top = Block(plan, nn.Linear(8, 8, bias=False), [self.elsewhere])
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        result: torch.Tensor = self.top(x).relu()
-        return result
+def make_net(plan: list[Any]) -> Call:
+    elsewhere, idle, shared = (nn.Linear(8, 8, bias=False) for _ in range(3))
+    top = Block(plan, shared, [elsewhere])
+    return Call(lambda self, x: self.top(x).relu(), elsewhere=elsewhere, idle=idle, top=top)
 
 
 def products(plan: list[Any]) -> int:
@@ -89,7 +77,7 @@ PLANS = st.recursive(st.lists(STEPS, max_size=4), lambda inner: st.lists(inner |
 @settings(max_examples=60)
 @given(plan=PLANS, rows=st.integers(1, 3))
 def test_own_work_adds_up_however_modules_are_nested_shared_and_called(plan: list[Any], rows: int) -> None:
-    model = Net(plan)
+    model = make_net(plan)
     found = trace_complete(model, ones(rows, 8))
     expected = products(plan) * rows * 8 * 8
     assert found.macs == expected
@@ -112,7 +100,7 @@ def test_own_work_adds_up_however_modules_are_nested_shared_and_called(plan: lis
 def test_leaving_layers_out_leaves_the_sum_of_the_others(plan: list[Any], left: str) -> None:
     from profilerkit.trace.ignoring import without_layers
 
-    found = trace_complete(Net([*plan, ["own"]]), ones(ROWS, 8))
+    found = trace_complete(make_net([*plan, ["own"]]), ones(ROWS, 8))
     rest = without_layers(found, [left])
     kept = {layer.path for layer in rest.layers}
     assert 0 < len(kept) < len(found.layers)
@@ -123,18 +111,12 @@ def test_leaving_layers_out_leaves_the_sum_of_the_others(plan: list[Any], left: 
 
 
 def test_a_layer_that_calls_itself_has_its_calls_in_order() -> None:
-    class Halving(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.linear = nn.Linear(8, 8, bias=False)
+    def halve(self: Any, x: torch.Tensor) -> Any:
+        if len(x) > 1:
+            self(x[: len(x) // 2])
+        return self.linear(x)
 
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            if len(x) > 1:
-                self(x[: len(x) // 2])
-            result: torch.Tensor = self.linear(x)
-            return result
-
-    found = trace_complete(Halving(), ones(4, 8))
+    found = trace_complete(Call(halve, linear=nn.Linear(8, 8, bias=False)), ones(4, 8))
     assert [call.inputs[0].shape for call in found.layers[0].calls] == [(4, 8), (2, 8), (1, 8)]
     assert [call.caller for call in found.layers[0].calls] == [None, ("", 0), ("", 1)]
     rows = [(row["call"], row["macs"], row["own_macs"]) for row in found.call_table if row["path"] == ""]

@@ -36,16 +36,9 @@ def own_macs(found: ModelTrace) -> dict[str, int]:
 
 
 def test_work_belongs_to_the_innermost_layer_around_it() -> None:
-    class Block(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.inner = linear()
-            self.weight = nn.Parameter(ones(8, 8))
-
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return torch.matmul(self.inner(x), self.weight)
-
-    model = Call(lambda self, x: F.linear(self.block(x), ones(4, 8)), block=Block())
+    weight = nn.Parameter(ones(8, 8))
+    block = Call(lambda self, x: torch.matmul(self.inner(x), self.weight), inner=linear(), weight=weight)
+    model = Call(lambda self, x: F.linear(self.block(x), ones(4, 8)), block=block)
     found = trace_complete(model, x())
     assert own_macs(found) == {"": 2 * 8 * 4, "block": LINEAR, "block.inner": LINEAR}
     assert found.table[""]["macs"] == found.macs == 2 * LINEAR + 64
@@ -72,18 +65,9 @@ def test_a_shared_layer_is_found_under_the_parent_that_calls_it() -> None:
 
 
 def test_a_shared_stack_of_layers_is_found_under_the_parent_that_calls_it() -> None:
-    class Stack(nn.Module):
-        def __init__(self, layers: nn.ModuleList) -> None:
-            super().__init__()
-            self.layers = layers
-
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            for layer in self.layers:
-                x = layer(x)
-            return x
-
     layers = nn.ModuleList([linear(), linear()])
-    found = trace_complete(nn.Sequential(OrderedDict(encoder=Stack(layers), decoder=Stack(layers))), x())
+    encoder, decoder = (Call(lambda self, x: self.layers[1](self.layers[0](x)), layers=layers) for _ in range(2))
+    found = trace_complete(nn.Sequential(OrderedDict(encoder=encoder, decoder=decoder)), x())
     assert found.table["encoder"]["macs"] == found.table["decoder"]["macs"] == 2 * LINEAR
     assert found.total_params == 2 * 64
 

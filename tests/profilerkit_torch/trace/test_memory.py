@@ -139,22 +139,15 @@ def test_attention_that_cannot_be_is_refused_as_ever() -> None:
         assert BACKEND.trace(run, ModelInputs(ones(2, 4, 5, 8), key)).failure is not None
 
 
-class Cast(nn.Module):
-    """Works in a narrower type inside, whatever its weights are."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.layer = nn.Sequential(linear(), nn.ReLU())
-
-    def forward(self, x: torch.Tensor) -> Any:
-        with torch.autocast("cpu", torch.bfloat16):
-            return self.layer(x)
-
-
 @pytest.mark.parametrize("device", ["cpu", "meta"])
 def test_autocast_is_seen_and_keeps_the_weights_it_casts(device: str) -> None:
     """The input, its cast, the cast weight (kept to the end), the product, and relu's output, all of two bytes."""
-    found = trace_complete(Cast().to(device), x())
+
+    def cast(self: Any, x: torch.Tensor) -> Any:
+        with torch.autocast("cpu", torch.bfloat16):
+            return self.layer(x)
+
+    found = trace_complete(Call(cast, layer=nn.Sequential(linear(), nn.ReLU())).to(device), x())
     assert found.macs == LINEAR
     assert found.table["layer.1"]["output_shapes"] == ((2, 8),)
     assert {info.dtype for op in found.operators for info in op.outputs} == {"bfloat16"}

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from tiny import Call
 from torch import nn
 
 from profilerkit import Comparison, Report, profile
@@ -21,25 +22,22 @@ ATTENTION = {width: 3 * width * 3 * width + 2 * 3 * 3 * width + 3 * width * widt
 LINEAR = {width: 3 * width * 2 for width in WIDTHS}
 
 
-class Net(nn.Module):
-    """Attention of one head between two linear layers."""
+def make_net(width: int) -> Call:
+    """Return attention of one head between two linear layers."""
 
-    def __init__(self, width: int) -> None:
-        super().__init__()
-        self.stem = nn.Linear(2, width)
-        self.attention = nn.MultiheadAttention(width, 1, batch_first=True)
-        self.head = nn.Linear(width, 2)
-
-    def forward(self, x: Any) -> Any:
+    def run(self: Any, x: Any) -> Any:
         x = self.stem(x)
         return self.head(self.attention(x, x, x, need_weights=False)[0])
+
+    attention = nn.MultiheadAttention(width, 1, batch_first=True)
+    return Call(run, stem=nn.Linear(2, width), attention=attention, head=nn.Linear(width, 2))
 
 
 @pytest.fixture(scope="module")
 def reports() -> tuple[Report, Report]:
     """Return the reports of a narrow and a wide network."""
     narrow, wide = (
-        profile(Net(width), torch.ones(1, 3, 2), metrics=["macs", "total_params"], name=f"net {width}")
+        profile(make_net(width), torch.ones(1, 3, 2), metrics=["macs", "total_params"], name=f"net {width}")
         for width in WIDTHS
     )
     return narrow, wide

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 import torch
 from time_limits import join
+from tiny import Call
 from torch import nn
 
 from profilerkit import ModelChangedWarning, ModelInputs, ModelTrace
@@ -304,12 +305,6 @@ def short_table(length: int) -> torch.Tensor:
     return torch.ones(length, length) @ torch.ones(length)
 
 
-class _Tables(nn.Module):
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        out: torch.Tensor = x * endless_table(4) * short_table(4)
-        return out
-
-
 def run_in_bfloat16(model: nn.Module) -> None:
     with BACKEND.run(model, ModelInputs(X), RunOptions(autocast="bfloat16")) as run:
         run()
@@ -318,13 +313,14 @@ def run_in_bfloat16(model: nn.Module) -> None:
 @pytest.mark.parametrize("call", [trace_model, run_in_bfloat16])
 def test_a_function_remembers_what_it_did_before_and_no_result_of_ours(call: Callable[[nn.Module], Any]) -> None:
     """A cache without a limit keeps its own results; one of limited length was empty, and is so again."""
+    model = Call(lambda self, x: x * endless_table(4) * short_table(4))
     endless_table.cache_clear()
     short_table.cache_clear()
     before = endless_table(3)
-    call(_Tables())
+    call(model)
     assert (endless_table.cache_info().currsize, short_table.cache_info().currsize) == (1, 0)
     assert endless_table(3) is before
-    assert _Tables()(X).tolist() == [[16.0] * 4] * 2  # in float32, and with values: 1 x 4 x 4
+    assert model(X).tolist() == [[16.0] * 4] * 2  # in float32, and with values: 1 x 4 x 4
 
 
 def make_counting(is_own: bool) -> tuple[nn.Module, Callable[[], int]]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tiny import Call
 from torch import nn
 
 from profilerkit import profile
@@ -35,24 +36,16 @@ PARTS: dict[str, Callable[[Any, torch.Tensor], torch.Tensor]] = {
 }
 
 
-class Writing(nn.Module):
-    """A layer, a buffer, and a plain attribute; writes to one of them, or to its input."""
-
-    def __init__(self, way: str, part: str) -> None:
-        super().__init__()
-        self.fc = nn.Linear(8, 8)
-        self.register_buffer("table", torch.zeros(4, 8))
-        self.cache = torch.zeros(4, 8)
-        self.way, self.part = way, part
-
-    def forward(self, x: torch.Tensor) -> Any:
-        WAYS[self.way](PARTS[self.part](self, x))
-        return self.fc(x) + self.table + self.cache
-
-
 def require_all_back(way: str, part: str, metric: str, **arguments: Any) -> None:
     """Require that a profile of a model that writes somewhere leaves all values as they were."""
-    model, x = Writing(way, part), torch.ones(4, 8)
+
+    def write(self: Any, x: torch.Tensor) -> Any:
+        WAYS[way](PARTS[part](self, x))
+        return self.fc(x) + self.table + self.cache
+
+    table, cache = nn.Buffer(torch.zeros(4, 8)), torch.zeros(4, 8)
+    x = torch.ones(4, 8)
+    model: Any = Call(write, fc=nn.Linear(8, 8), table=table, cache=cache)
     before = {name: value.clone() for name, value in model.state_dict().items()}
     assert profile(model, x, metrics=[metric], **arguments).status(metric).value is not None
     for name, value in model.state_dict().items():
@@ -83,13 +76,12 @@ def test_what_timed_passes_write_beside_the_weights_comes_back(way: str, part: s
 def test_what_a_pass_writes_to_a_nested_input_comes_back(metric: str) -> None:
     """It has no shape to compare or to copy by: its samples have."""
 
-    class WritesToSamples(nn.Module):
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            for sample in x.unbind():
-                np.add(sample.numpy(), 1, out=sample.numpy())
-            return x + x
+    def write(self: Any, x: torch.Tensor) -> torch.Tensor:
+        for sample in x.unbind():
+            np.add(sample.numpy(), 1, out=sample.numpy())
+        return x + x
 
     samples = torch.nested.nested_tensor([torch.ones(3, 4), torch.ones(5, 4)])
-    report = profile(WritesToSamples(), samples, metrics=[metric])
+    report = profile(Call(write), samples, metrics=[metric])
     assert report.status(metric).value is not None
     assert [float(sample.sum()) for sample in samples.unbind()] == [12, 20]

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from tiny import Call
 from torch import backends, nn
 
 from profilerkit import profile
@@ -197,15 +198,12 @@ def test_an_einsum_of_three_depends_on_the_search_for_an_order() -> None:
     if not backends.opt_einsum.is_available():
         pytest.skip("opt_einsum is not installed")
 
-    class Products(nn.Module):
-        def forward(self, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> torch.Tensor:
-            return torch.einsum("ij,jk,kl->il", a, b, c)
-
+    products = Call(lambda self, *matrices: torch.einsum("ij,jk,kl->il", *matrices))
     inputs = torch.zeros(50, 2), torch.zeros(2, 50), torch.zeros(50, 2)
-    assert profile(Products(), inputs, metrics=["macs"])["macs"] == 400
+    assert profile(products, inputs, metrics=["macs"])["macs"] == 400
     setattr(backends.opt_einsum, "enabled", False)  # noqa: B010 - torch gives it no type
     try:
-        report = profile(Products(), inputs, metrics=["macs"])
+        report = profile(products, inputs, metrics=["macs"])
     finally:
         setattr(backends.opt_einsum, "enabled", True)  # noqa: B010
     assert report["macs"] == 10_000
@@ -229,12 +227,11 @@ def test_what_a_model_switches_in_torchs_own_code_is_put_back(name: str) -> None
     before = read()
     other = _another(before)
 
-    class Switching(nn.Module):
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            write(other)
-            return x * 2
+    def switch(self: Any, x: torch.Tensor) -> torch.Tensor:
+        write(other)
+        return x * 2
 
-    profile(Switching(), torch.zeros(2), metrics=["macs", "execution_time"], num_iters=2, warmup=0)
+    profile(Call(switch), torch.zeros(2), metrics=["macs", "execution_time"], num_iters=2, warmup=0)
     after = read()
     write(before)
     assert after == before

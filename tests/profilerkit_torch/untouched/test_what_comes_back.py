@@ -10,6 +10,7 @@ import pytest
 import torch
 from source_tree import ROOT
 from time_limits import join, run_python
+from tiny import Call
 from torch import nn
 
 from profilerkit import ModelChangedWarning, ModelInputs, profile
@@ -202,20 +203,15 @@ def test_a_bigger_recursion_limit_is_taken_back_when_the_model_raises() -> None:
 def test_memory_that_the_model_frees_is_not_read(freed_before: bool) -> None:
     """FSDP frees gathered weights so; to compare or copy what was there would end the process."""
 
-    class Freeing(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.gathered = torch.ones(1 << 20)
+    def free(self: Any, x: torch.Tensor) -> Any:
+        storage = self.gathered.untyped_storage()
+        storage.resize_(4 << 20)
+        self.gathered.fill_(2)
+        y = x * self.gathered[0]
+        storage.resize_(0)
+        return y
 
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            storage = self.gathered.untyped_storage()
-            storage.resize_(4 << 20)
-            self.gathered.fill_(2)
-            y = x * self.gathered[0]
-            storage.resize_(0)
-            return y
-
-    model = Freeing()
+    model: Any = Call(free, gathered=torch.ones(1 << 20))
     if freed_before:
         model.gathered.untyped_storage().resize_(0)
     report = profile(model, torch.ones(2, 3), metrics=["execution_time"], num_iters=2, warmup=1)
@@ -227,17 +223,12 @@ def test_marks_of_tensors_inside_a_wrapper_tensor_come_back() -> None:
     """`torch.compile` marks the tensors that a wrapper tensor is made of; so does this model."""
     from torch.testing._internal.two_tensor import TwoTensor
 
-    class Marks(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.weight: Any = nn.Parameter(TwoTensor(torch.ones(2, 2), torch.ones(2, 2)))
+    def mark(self: Any, x: torch.Tensor) -> torch.Tensor:
+        if isinstance(self.weight, TwoTensor):
+            self.weight.a.mark = "left"
+        return x * 2
 
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            if isinstance(self.weight, TwoTensor):
-                self.weight.a.mark = "left"
-            return x * 2
-
-    model = Marks()
+    model: Any = Call(mark, weight=nn.Parameter(TwoTensor(torch.ones(2, 2), torch.ones(2, 2))))
     profile(model, torch.ones(2, 2), metrics=["macs", "execution_time"], num_iters=1)
     assert not hasattr(model.weight.a, "mark")
 
