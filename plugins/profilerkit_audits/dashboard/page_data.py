@@ -63,11 +63,16 @@ def make_page_data(
 
 def _list_columns(rows: Sequence[Row], context: _Context) -> dict[str, Any]:
     """Return what the table shows beside the metrics, column by column."""
-    differing = find_differing_settings(rows)
-    settings = [{name: row.settings[name] for name in differing if name in row.settings} for row in rows]
+    by_spec: dict[str, list[Row]] = {}
+    for row in rows:
+        by_spec.setdefault(row.spec, []).append(row)
+    of_model = {spec: find_differing_settings(several) for spec, several in by_spec.items()}
+    of_all = find_differing_settings(rows)
     return {
         **{name: pack([read(row) for row in rows]) for name, read in context.readers().items()},
-        "differing": pack([context.text(_describe_settings(chosen)) for chosen in settings]),
+        "differing": pack([context.text(_describe_settings(row.settings, of_all)) for row in rows]),
+        # Those that tell the rows of one model apart.
+        "apart": pack([context.text(_describe_settings(row.settings, of_model[row.spec])) for row in rows]),
         "seconds": [row.seconds for row in rows],
         "peak_bytes": [row.peak_bytes for row in rows],
         "busy": [row.conditions.get("busy") for row in rows],
@@ -98,7 +103,7 @@ class _Context:
             "failure": lambda row: row.failure or "",
             "reason": lambda row: text(row.reason),
             "flags": lambda row: text("; ".join(row.flags)),
-            "settings": lambda row: text(_describe_settings(row.settings)),
+            "settings": lambda row: text(_describe_settings(row.settings, row.settings)),
             "model_type": lambda row: text(row.model_type),
             "commit": lambda row: text(shorten_commit(row.commit)),
             "created": lambda row: shorten_moment(row.created),
@@ -124,14 +129,15 @@ class _Context:
         }
 
 
-def _describe_settings(settings: Mapping[str, Any]) -> str:
-    """Return the point of a matrix in a line.
+def _describe_settings(settings: Mapping[str, Any], names: Iterable[str]) -> str:
+    """Return some settings in a line.
 
-    >>> _describe_settings({"batch_size": 8, "input_shape": [3, 4], "autocast": True})
-    'batch_size 8, input_shape [3, 4], autocast true'
+    >>> _describe_settings({"batch_size": 8, "input_shape": [3, 4], "autocast": True}, ["input_shape", "autocast"])
+    'input_shape [3, 4], autocast true'
     """
+    shown = {name: settings[name] for name in names if name in settings}
     return ", ".join(
-        f"{name} {value if isinstance(value, str) else json.dumps(value)}" for name, value in settings.items()
+        f"{name} {value if isinstance(value, str) else json.dumps(value)}" for name, value in shown.items()
     )
 
 

@@ -55,6 +55,9 @@ function percent(share) {
 const grouped = (number) => number.toLocaleString("en-US");
 const counted = (number, word) => `${grouped(number)} ${word}${number === 1 ? "" : "s"}`;
 
+/** A text as long as a label may be. */
+const cut = (text, longest = 34) => (text.length > longest ? `${text.slice(0, longest - 1)}…` : text);
+
 const SVG = "http://www.w3.org/2000/svg";
 
 function fill(node, attributes, children) {

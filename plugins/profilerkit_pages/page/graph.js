@@ -1,8 +1,6 @@
 // The graph of a model: what runs in a layer, and what reads what. Each box has a picture of its own inside, so that
 // opening one moves no other around.
 
-const LONGEST_LABEL = 34;
-
 class Graph {
   constructor(place, tools, operators, layers, inputs) {
     this.layers = layers;
@@ -121,8 +119,6 @@ class Graph {
     for (const box of this.boxes) box.node.classList.toggle("picked", marked.has(box));
   }
 }
-
-const cut = (text) => (text.length > LONGEST_LABEL ? `${text.slice(0, LONGEST_LABEL - 1)}…` : text);
 
 /** A line from box to box, through the gaps that were left for it. */
 function pathOf(points, left, top) {

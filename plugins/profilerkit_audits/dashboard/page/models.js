@@ -24,7 +24,8 @@ function columnFor(key) {
   const metric = metrics.get(key);
   const values = metric ? metric.values : texts[key];
   const [unit, scale] = metric ? [metric.unit, metric.scale] : (NUMBERS[key] ?? []);
-  const isShown = (narrow() ? PHONE.includes(key) : !MORE.includes(key)) && !(metric && repeatsAnother(metric));
+  const isOneForAll = key === "backend" && new Set(values.filter((value) => value !== "unknown")).size < 2;
+  const isShown = !isOneForAll && (narrow() ? PHONE.includes(key) : !MORE.includes(key)) && !(metric && repeatsAnother(metric));
   return { key, metric, numeric: Boolean(metric || NUMBERS[key]), values, unit, scale, title: metric?.title ?? TITLES[key], incomplete: metric?.incomplete, signed: metric?.signed, isFirst: ["differing", "status"].includes(key), width: key === "status" ? 92 : 0, shown: isShown && values.some((value) => value !== null && value !== "") };
 }
 
@@ -39,8 +40,8 @@ function commonStart(names) {
 }
 const START = commonStart(texts.spec);
 const shortName = (row) => texts.spec[row].slice(START.length) || texts.spec[row];
-/** The name beside a point: with the settings where there are several models of it. */
-const pointName = (row) => [shortName(row), texts.differing[row]].filter(Boolean).join(", ");
+/** The name beside a point: with the settings that tell it from others of its model. */
+const pointName = (row) => [shortName(row), texts.apart[row]].filter(Boolean).join(", ");
 
 /** How a model is called in a sentence: its spec, and its settings that not all models have. */
 const labelOf = (row) => (texts.differing[row] ? `${texts.spec[row]} (${texts.differing[row]})` : texts.spec[row]);

@@ -116,7 +116,7 @@ class Scatter {
     const isFree = ([left, top, right, bottom]) => !taken.some((one) => one[0] < right && one[2] > left && one[1] < bottom && one[3] > top);
     const named = [...new Set([...picked, ...this.best, ...(points.length <= MOST_LABELS ? points : [])])];
     for (const { row, across, up } of named.slice(0, MOST_LABELS)) {
-      const text = pointName(row).slice(0, 32);
+      const text = cut(pointName(row));
       const wide = textWidth(text, 11);
       const places = [[across + 9, up], [across - 9 - wide, up], [across - wide / 2, up - 13], [across - wide / 2, up + 13]].map(([left, middle]) => [left, middle - 6, left + wide, middle + 6]);
       const place = places.find((one) => one[0] > MARGIN.left && one[2] < this.dots.place.clientWidth && isFree(one));
