@@ -81,7 +81,7 @@ class JaxBackend(
     """Profiles functions, jitted ones, `JaxModel`, modules of Flax's nnx and linen and of Equinox, and Keras on JAX.
 
     Models are counted along their jaxpr. They run as one function that ``jax.jit`` compiles. Single layers and
-    operators are not timed: XLA fuses them across layers, and a profile of JAX's own says what it made of them.
+    operators are not timed, because XLA fuses operators across layers: `join` a profile of JAX instead.
     """
 
     name: ClassVar[str] = "jax"
@@ -152,11 +152,11 @@ class JaxBackend(
         return read_recording(profile, model, inputs, trace, skip)
 
     def list_rank_variables(self, ranks: int) -> Mapping[str, str]:
-        """Return what makes JAX see one device for each rank, all of them this machine's CPU."""
+        """Return the environment variables by which JAX has one device for each rank, all on this machine's CPU."""
         return devices.list_host_devices(ranks)
 
     def trace_rank(self, model: RankModel, inputs: ModelInputs) -> RankTrace:
-        """Return a training step of one rank of a mesh, of the program that XLA makes for each of them."""
+        """Return a training step of one rank of a mesh, from the program that XLA makes for each rank."""
         from .meshes.ranks import trace_rank
 
         return trace_rank(model, inputs.map(data.as_tensor))

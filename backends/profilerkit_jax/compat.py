@@ -1,8 +1,8 @@
 """The private names of JAX, and the releases that the tests are run with; importing this does not import it.
 
-No other file of this backend has such names. Each has a line on what it is for and what happens without it. The
-structure of jaxprs (``eqns``, ``invars``, ``aval``) is documented by JAX; the parameters of their primitives are not,
-and `PARAMETERS` lists those that are read.
+No other file of this backend has such names. A comment says what each name is for and what happens without it. JAX
+documents the structure of jaxprs (``eqns``, ``invars``, ``aval``), but not the parameters of their primitives:
+`PARAMETERS` lists the parameters that are read.
 """
 
 from __future__ import annotations

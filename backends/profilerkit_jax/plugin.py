@@ -17,7 +17,7 @@ def load() -> Backend:
 
     from .compat import MINIMUM
 
-    import_module("jax")  # what is imported tells its version, also where pip knows of another
+    import_module("jax")  # the imported module tells its version, even if pip knows another version
     require_version("jax", find_version("jax"), MINIMUM)
     from .backend import JaxBackend
 

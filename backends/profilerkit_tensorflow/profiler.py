@@ -23,10 +23,10 @@ def watch(model: Any, optimizer: Any = None, at_step: Any = 5, inputs: Any = Non
 
     Args:
         model: The model that the loop trains.
-        optimizer: The name of what updates it, such as "adam", for `training_memory`; the one that a Keras model was
-            compiled with unless given.
+        optimizer: The name of the optimizer, such as "adam", for `training_memory`; by default the optimizer that a
+            Keras model was compiled with.
         at_step: The number of a step, counted from 0, or several; None to use ``start()`` and ``stop()``.
-        inputs: What the model is counted with, such as a batch; what a Keras model declares unless given.
+        inputs: The inputs for the counts, such as a batch; by default the inputs that a Keras model declares.
 
     >>> import keras
     >>> from profilerkit_tensorflow import watch

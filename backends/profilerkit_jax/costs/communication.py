@@ -14,7 +14,7 @@ _FORMS = ("", "_start")
 _REDUCED = ("psum", "psum_invariant", "unreduced_psum", "pmax", "pmin", "unreduced_pmax", "unreduced_pmin")
 _SCATTERED = ("reduce_scatter", "unreduced_reduce_scatter")
 
-#: What is sent, and the ends of what was started.
+#: Primitives that send data, and primitives that end an exchange that was started before.
 _SENT = """
     all_gather all_gather_done all_gather_invariant all_gather_reduced all_gather_reduced_start all_gather_start
     all_to_all all_to_all_done all_to_all_start axis_index pbroadcast pbroadcast_done pbroadcast_dynamic
@@ -22,7 +22,7 @@ _SENT = """
     reduce_scatter_done reduced_vary_cast reduced_vary_cast_p vary_unreduced_cast vary_unreduced_cast_p
 """
 OPERATORS.register_free(*_SENT.split())
-#: Those of what is sent that exchange something by themselves.
+#: The primitives that send data and exchange something by themselves.
 _EXCHANGED = """
     all_gather all_gather_invariant all_gather_reduced all_to_all pbroadcast ppermute precv psend ragged_all_to_all
 """

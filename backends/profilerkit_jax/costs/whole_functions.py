@@ -21,9 +21,9 @@ class _Function(NamedTuple):
     """A function of JAX.
 
     Attributes:
-        file: Where it is written; another function of such a name is the user's.
+        file: The file of JAX that has it; a function of this name in another file is the user's.
         formula: Its cost for a number of elements.
-        inputs: How many arrays it takes at most; what JAX makes of it for a gradient takes more, or truth values.
+        inputs: The most arrays that it takes; JAX's version of it for a gradient takes more arrays, or booleans.
     """
 
     file: str

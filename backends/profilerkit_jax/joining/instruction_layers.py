@@ -31,8 +31,8 @@ class InstructionLayers(NamedTuple):
 def find_layers(instructions: Mapping[str, Instruction], paths: Container[str]) -> InstructionLayers:
     """Return the layers that instructions work for; ``instructions`` are in the order of the program's text.
 
-    A fusion is of the layer of its product, if it has one, otherwise of that of most of its instructions. What XLA has
-    added, such as a copy in another layout, is of the layer that reads it.
+    A fusion belongs to the layer of its product, if it has one, otherwise to the layer of most of its instructions. An
+    instruction that XLA has added, such as a copy in another layout, belongs to the layer that reads its result.
     """
     layers: dict[str, str] = {}
     for name, instruction in instructions.items():

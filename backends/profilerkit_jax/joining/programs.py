@@ -1,4 +1,4 @@
-"""Programs that XLA compiles: that of a model as text, and the instructions in such a text."""
+"""Programs that XLA compiles: the program of a model as text, and the instructions in such a text."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ class Instruction:
     """An instruction of a compiled program.
 
     Attributes:
-        opcode: What it does: "dot", "fusion".
+        opcode: Its kind: "dot", "fusion".
         scopes: The scopes that it was traced in, as one text: "jit(f)/block/dot_general"; empty if XLA has added it.
         operands: The names of the instructions that it reads, and of the computations that it calls.
-        computation: The computation that it stands in.
+        computation: The computation that contains it.
         fused: The computation that a fusion stands for; empty for others.
         type: The dtype and shape of its result: ``f32[4,128]{1,0}``; of several results in brackets.
         attributes: Its operands and attributes as text, without the metadata: "%x, %w), lhs_contracting_dims={1}, ".

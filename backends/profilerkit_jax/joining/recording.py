@@ -92,7 +92,7 @@ def _compile_model(model: Any, inputs: ModelInputs | None, trace: ModelTrace) ->
 
 
 def _find_program(ran: Iterable[RanInstruction], layers: Mapping[str, str]) -> str:
-    """Return the program of the model: the one whose instructions take most of the time among those that are known."""
+    """Return the program of the model: the known program whose instructions take the most time."""
     whole: defaultdict[str, float] = defaultdict(float)
     in_layers: defaultdict[str, float] = defaultdict(float)
     for instruction in ran:
@@ -189,7 +189,7 @@ def _sum_up(works: Iterable[_Work]) -> KernelTimes:
 
 
 def _explain_fusions(layers: Mapping[str, str | None], fused: Mapping[str, set[str]]) -> dict[str, str]:
-    """Return what must be known of layers that have the time of others: XLA has fused their instructions.
+    """Return remarks on layers that contain the time of other layers, because XLA has fused their instructions.
 
     Args:
         layers: The layer of each instruction that ran.

@@ -38,7 +38,7 @@ class RanInstruction:
 
     @property
     def seconds(self) -> float:
-        """Its seconds without those of what ran inside it."""
+        """Its seconds without the seconds of the instructions inside it."""
         return max(self.end - self.start - self.inside, 0.0)
 
     @property
@@ -91,9 +91,9 @@ def _read_instruction(event: dict[str, Any]) -> RanInstruction:
 
 
 def _put_inside(instruction: RanInstruction, running: list[RanInstruction]) -> None:
-    """Put an instruction on the stack of those that still run in its thread, and note that it ran inside the last one.
+    """Put an instruction on the stack of running instructions of its thread, and note that it ran inside the last one.
 
-    An instruction may be noted twice, by what it does and by what it belongs to: the inner one has the time.
+    A profile may have an instruction twice, one entry inside the other: the inner entry has the time.
     """
     while running and running[-1].end <= instruction.start:
         running.pop()

@@ -137,8 +137,8 @@ class _Text:
 
     Attributes:
         instructions: The instructions by name.
-        chains: The numbers of the equation that each was made of.
-        readers: The names of those that read what each returns.
+        chains: For each instruction, the numbers of the equation that it was made of.
+        readers: For each instruction, the names of the instructions that read its result.
     """
 
     def __init__(self, text: str) -> None:
@@ -207,10 +207,10 @@ class _Text:
         return prod(_list_arrays(readers[0].type)[0].shape)
 
     def _find_reading_equation(self, name: str) -> Chain:
-        """Return the numbers of the equation that an instruction gathers something for.
+        """Return the numbers of the equation for which an instruction gathers data.
 
-        They are its own, or those of an equation inside that reads what it returns: from jaxlib 0.12 on, what gathers a
-        weight has the scope of the weight, or of the loop or checkpoint around.
+        They are its own numbers, or the numbers of an inner equation that reads its result: from jaxlib 0.12 on, an
+        instruction that gathers a weight has the scope of the weight, or of the loop or checkpoint around.
         """
         around, waiting, visited = self.chains[name], [name], {name}
         while waiting:

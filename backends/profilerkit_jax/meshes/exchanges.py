@@ -18,8 +18,8 @@ from .numbered import Chain
 
 __all__ = ["RankExchange", "find_group", "list_exchanges"]
 
-#: The kinds that run after the equation whose results they add up. All others run before the equation that reads what
-#: they bring: an all-gather brings it whole weights.
+#: The kinds that run after the equation whose results they add up. All other kinds run before the equation that reads
+#: their result: an all-gather gives it whole weights.
 _REDUCTIONS = ("all-reduce", "reduce-scatter")
 
 

@@ -1,6 +1,6 @@
-"""One training step of one rank of a mesh: XLA divides the program of all, and this reads what one of them does.
+"""One training step of one rank of a mesh, read from the program that XLA divides for the ranks.
 
-The process belongs to this: it has as many devices as the mesh, all of them parts of one CPU. Nothing runs on them.
+The process is used for nothing else: it has as many devices as the mesh, all on one CPU. Nothing runs on them.
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ def _require_function(model: RankModel) -> None:
 def _divide(traced: Traced, subject: Subject, shardings: Sequence[NamedSharding]) -> DeviceProgram:
     """Return the program of one device.
 
-    The gradients are spread as the weights are, and XLA spreads all else. ``shardings`` are those of the weights, then
-    those of the inputs.
+    The gradients are spread like the weights, and XLA spreads everything else. ``shardings`` has first the shardings of
+    the weights, then those of the inputs.
     """
     jaxpr = traced.jaxpr.jaxpr
     weights_first = zip(subject.leaves, shardings, strict=False)
@@ -167,10 +167,10 @@ def _list_uncounted(walk: ShareWalk) -> list[str]:
 
 
 def _is_of_weight(exchange: RankExchange, spot: Spot, share: _Share) -> bool:
-    """Return whether an exchange gathers a weight, or reduces the gradient of one: XLA moves these beside other work.
+    """Return whether an exchange gathers a weight, or reduces its gradient: XLA runs these beside other work.
 
-    A gradient is what is reduced after an equation of the backward pass that reads no weight and makes an array of the
-    shape of a weight, whichever dimension comes first, or of one layer of a stack of them.
+    An exchange reduces a gradient if it comes after an equation of the backward pass that reads no weight, and whose
+    result has the shape of a weight (in any order of dimensions), or of one layer of stacked weights.
     """
     if exchange.message.kind == "all-gather":
         return exchange.instruction.shape in spot.weights
@@ -182,7 +182,7 @@ def _is_of_weight(exchange: RankExchange, spot: Spot, share: _Share) -> bool:
 
 
 def _list_shapes(leaves: Iterable[Leaf]) -> set[tuple[int, ...]]:
-    """Return the sizes of weights, and of one layer of stacks of them, each in order."""
+    """Return the sorted sizes of weights, and of one layer of stacked weights."""
     shapes = [tuple(leaf.value.shape) for leaf in leaves if leaf.is_parameter]
     return {_sort(shape) for whole in shapes for shape in (whole, whole[1:])}
 

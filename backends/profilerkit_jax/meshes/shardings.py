@@ -22,13 +22,13 @@ _NOWHERE = PartitionSpec()
 
 @dataclass(frozen=True, eq=False)
 class Shardings:
-    """How a model is spread over a mesh: what a function for ``parallelize=`` returns.
+    """How a model is spread over a mesh: the result of a function for ``parallelize=``.
 
     Args:
-        params: A ``PartitionSpec`` for all parameters; or a tree of such specs like the parameters, or like the outer
-            part of them, as for ``in_shardings`` of ``jax.jit``. What has none is on every device as a whole.
-        inputs: A spec for all inputs; or specs of positional ones in a tuple, or of keywords in a mapping.
-        model: The model in place of the one that was built, such as one with a ``shard_map`` over the mesh.
+        params: A ``PartitionSpec`` for all parameters; or a tree of specs like the tree of parameters, or like its
+            outer part, as for ``in_shardings`` of ``jax.jit``. A parameter without a spec is whole on every device.
+        inputs: A spec for all inputs; or a tuple of specs for positional inputs, or a mapping for keyword inputs.
+        model: A model that replaces the given one, such as a model with a ``shard_map`` over the mesh.
     """
 
     params: Any = _NOWHERE
@@ -85,9 +85,9 @@ def _count_shards(names: Any, sizes: Mapping[str, int]) -> int:
 
 
 def _choose_specs(specs: Any, paths: Sequence[tuple[str, ...]], what: str) -> list[PartitionSpec]:
-    """Return the spec of each path: of the specs that lead to it, the one with the longest path of its own.
+    """Return the spec of each path: among the specs whose path is a beginning of it, the one with the longest path.
 
-    Raises `InputError` for a spec that leads to no path, unless it stands for all of them.
+    Raises `InputError` for a spec that applies to no path, except a spec for all parameters.
     """
     by_path = dict(_list_specs(specs, what))
     chosen: list[PartitionSpec] = []

@@ -1,8 +1,8 @@
 """The walk over the equations of a step as one device of a mesh runs them: all values have the shapes of its share.
 
-It goes over the jaxpr of the whole step, whose equations have numbers. By these it finds in the program that XLA has
-divided what one device makes and multiplies of each equation, and what is exchanged for it: before it runs, of what it
-reads, or after that, of what it has made.
+It walks over the jaxpr of the whole step, whose equations have numbers. By these it finds in XLA's divided program the
+part of each equation that one device computes, and the exchanges for it: of its inputs before it runs, or of its
+outputs after it.
 """
 
 from __future__ import annotations
@@ -75,14 +75,14 @@ class _Current:
 
 @dataclass
 class ShareWalk(Walk):
-    """Goes over jaxprs whose equations have numbers.
+    """Walks over jaxprs whose equations have numbers.
 
     Attributes:
-        program: What XLA made of them for one device.
-        waiting: What is exchanged for equations that the walk has not met yet, by their numbers.
-        exchanged: What is exchanged for those that it has met.
-        spots: Where each equation stands, by its numbers, and by the innermost of them.
-        unknown: The names of primitives with work whose share nothing tells: they count as on one device alone.
+        program: XLA's program for one device.
+        waiting: The exchanges for equations that the walk has not met yet, by their numbers.
+        exchanged: The exchanges for equations that the walk has met.
+        spots: The position of each equation, by its numbers, and by the innermost of them.
+        unknown: The names of primitives whose share of work is unknown: they count as on a single device.
     """
 
     program: DeviceProgram = field(default_factory=DeviceProgram)
@@ -139,8 +139,8 @@ class ShareWalk(Walk):
             outputs, ran = self._walk_inside(equation, inputs, context, current)
             self.exchanged.extend(Exchanged(ran[-1], exchange, spot) for exchange in exchanges)
             return outputs
-        # What it reads is exchanged before it runs, and what it made is reduced after that. Of an equation with jaxprs
-        # inside, all counts as exchanged after it.
+        # The inputs of an equation are exchanged before it runs, and its results are reduced after it. All exchanges of
+        # an equation with jaxprs inside count as exchanged after it.
         before = [exchange for exchange in exchanges if not (current.has_body or exchange.is_reduction)]
         after = [exchange for exchange in exchanges if current.has_body or exchange.is_reduction]
         for exchange in before:
@@ -181,7 +181,7 @@ class ShareWalk(Walk):
         context: Context,
         spot: Spot,
     ) -> None:
-        """Note an exchange as an operator: what the rank adds up, as often as it runs."""
+        """Note an exchange as an operator: the sums of this rank, for all its runs."""
         times = context.times
         if exchange.instruction.is_in_body:  # in a loop, and of none of the equations in its body
             loop = exchange.instruction.chain

@@ -24,14 +24,14 @@ _SOURCE = (
 
 
 class StepBytes(NamedTuple):
-    """What the bytes are for that XLA reserves, by the names that reports have for it.
+    """The bytes that XLA reserves for a step, by purpose, with the names of reports.
 
     Attributes:
-        weights: Those of the weights.
-        inputs: Those of the inputs.
-        gradients: Those of the gradients, which the step returns.
-        outputs: Those of all else that it returns.
-        temporaries: Those of what is made and dropped within the step.
+        weights: Bytes of the weights.
+        inputs: Bytes of the inputs.
+        gradients: Bytes of the gradients, which the step returns.
+        outputs: Bytes of everything else that it returns.
+        temporaries: Bytes of the arrays that are created and freed within the step.
     """
 
     weights: int

@@ -68,7 +68,7 @@ def is_trained(leaf: Leaf) -> bool:
 def make_step(subject: Subject, call: Function) -> Callable[[Any, Any], tuple[list[Any], Any]]:
     """Return a function that gives the outputs of a pass, and with them the changed state and the gradients.
 
-    The gradients of the sum of the outputs are those for a gradient of one at each output element.
+    These are the gradients of the sum of the outputs: the incoming gradient of each output element is one.
     """
     trained = [index for index, leaf in enumerate(subject.leaves) if is_trained(leaf)]
     forward = make_forward(call)

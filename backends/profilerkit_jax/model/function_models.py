@@ -53,7 +53,7 @@ def _is_module(value: Any) -> bool:
 
 
 def _wrap_modules(model: JaxModel, modules: Sequence[Any], subjects: Sequence[Subject]) -> Subject:
-    """Return the subject of a function around modules: theirs are the arrays, and it runs with copies of them."""
+    """Return the subject of a function around modules: its arrays are those of the modules; it runs with copies."""
     name_of_function = _find_name(model.function) if _is_named(model.function) else ""
     name = model.name or name_of_function or subjects[0].name
     parts = list(map(_Part, modules, subjects))
@@ -84,10 +84,10 @@ class _Part(NamedTuple):
 def _run_with_copies(
     function: Any, parts: Sequence[_Part], values: Sequence[Any], how: Pass, run: Callable[[Any], Any]
 ) -> tuple[Any, list[Any]]:
-    """Return what a function gives with copies of modules that hold these values, and what that changed of their state.
+    """Call a function with copies of modules that hold these values; return its result and the changed state.
 
-    A subject makes a copy of its module only for a function that it calls with it. So these calls are nested: inside
-    the call of the first module, the others are copied in the same way; the innermost call runs the function.
+    A subject makes a copy of its module only for a function that it calls with the copy. So these calls are nested:
+    inside the call for the first module the other modules are copied likewise; the innermost call runs the function.
     """
     if not parts:
         return run(function), []

@@ -19,7 +19,7 @@ __all__ = ["linen_subject"]
 
 
 def linen_subject(model: JaxModel) -> Subject:
-    """Return the subject of a module with its variables: those of "params" are parameters, all others buffers."""
+    """Return the subject of a module with its variables: the collection "params" are parameters, all others buffers."""
     variables = ArrayTree(dict(model.params))
     changing = [name for name in model.params if name != "params"]
 

@@ -79,11 +79,11 @@ def _may_have_one_sample(subject: Subject, shapes: Collection[tuple[int, ...]]) 
 
 
 def _find_layout(layer: LayerRecord) -> InputLayout | None:
-    """Return what a layer takes; None for a layer that says nothing about samples.
+    """Return the input layout of a layer; None for a layer that shows nothing about samples.
 
-    The weight of a convolution has two dimensions for channels where a sample has one; that of a product has two where
-    a sample has only its features, and what goes into a product may have any number of dimensions in front of these.
-    The weight of a normalization has the dimensions that it normalizes over: those of a sample, where no others are.
+    The weight of a convolution has one dimension more than a sample, two for channels instead of one. The weight of a
+    product has two dimensions; a sample has at least its features, with any number of dimensions in front of them. The
+    weight of a normalization has the dimensions that it normalizes over, which are at most those of a sample.
     """
     weight_rank = max((len(weight.shape) for weight in layer.parameters), default=0)
     if layer.type == _ATTENTION:

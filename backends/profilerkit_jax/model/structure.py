@@ -47,7 +47,7 @@ def read_structure(model: Any, values: bool = True) -> list[Any]:
     modules: dict[int, Any] = {}
 
     def add_special(value: Any, contents: Contents) -> bool:
-        """Write down what has a form of its own in JAX, modules when their turn comes; say whether a value has one."""
+        """Write down a value that has its own form in JAX (modules later, in turn); return whether it has one."""
         kind = "leaf" if id(value) in of_leaves else _find_kind(type(value))
         if kind == "jitted" and not hasattr(value, "__wrapped__"):  # JAX's arrays are of the same package
             return False
@@ -91,7 +91,7 @@ def _add_modules(contents: Contents, modules: Mapping[int, Any]) -> None:
 
 
 def _describe(leaf: Leaf, values: bool) -> tuple[Any, ...]:
-    """Return what an array of the model is, and with ``values`` which one, unless it is not saved with the model."""
+    """Describe an array of the model; with ``values`` also by its identity, if it is saved with the model."""
     value = leaf.value
     facts = (leaf.path, tuple(value.shape), str(value.dtype), leaf.is_parameter, leaf.trainable)
     if not (values and leaf.persistent):
@@ -115,7 +115,7 @@ def _add_model(model: JaxModel, contents: Contents, of_leaves: Container[int]) -
 
 
 def _list_stored(variable: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the attributes that a variable itself has; those of its array seem to be its own too."""
+    """Yield the attributes of a variable itself, without those of its array, which the variable hands through."""
     for name in ("__dict__", *(slot.__name__ for slot in list_slots(type(variable)))):
         try:
             value = object.__getattribute__(variable, name)

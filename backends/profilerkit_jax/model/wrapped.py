@@ -113,7 +113,7 @@ def _take_partial_apart(partial: functools.partial[Any]) -> _Parts:
 
 
 def _take_wrapper_apart(wrapper: Any) -> _Parts:
-    """Return what a wrapper of a library leads to: one that compiles leads to what it compiles."""
+    """Return the objects that a wrapper of a library leads to, such as the function that a jitted one compiles."""
     if not is_equinox_wrapper(wrapper):
         return _Parts([wrapper.__wrapped__], lambda parts: parts[0])
     attributes = vars(wrapper)
@@ -156,7 +156,7 @@ def _take_function_apart(function: FunctionType) -> _Parts:
 
 
 def _copy_function(function: FunctionType, replaced: Mapping[str, Any]) -> FunctionType:
-    """Return a function with these values of variables; it shares the others, so that both see what is written."""
+    """Return a function with these values of closure variables; it shares all other variables with the original."""
     free = function.__code__.co_freevars
     cells = zip(free, function.__closure__ or (), strict=True)
     closure = tuple(CellType(replaced[name]) if name in replaced else cell for name, cell in cells)

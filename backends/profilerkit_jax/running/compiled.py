@@ -41,7 +41,7 @@ class CompiledAnalysis:
 
 
 def compiled_analysis(model: Any, *inputs: Any, **keywords: Any) -> CompiledAnalysis:
-    """Compile one forward pass and return what XLA says of it; shapes are enough, and nothing is run.
+    """Compile one forward pass and return XLA's analysis of it; shapes are enough, and nothing is run.
 
     Raises `ModelFailedError` if the model cannot be traced or compiled.
 

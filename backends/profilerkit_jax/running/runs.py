@@ -98,10 +98,10 @@ class CompiledCall:
 
 
 def _find_common_device(weights: Sequence[Any], inputs: Sequence[Any]) -> Any:
-    """Return the one device that the weights are bound to, or else the inputs; None if these are several, or none.
+    """Return the one device that the weights are bound to, or else the inputs; None for several devices or none.
 
-    An array that is put on None stays where it is: one that is spread over devices stays so, and ``jax.jit`` takes one
-    that is bound to no device to those that the model runs on, as a ``shard_map`` in it may say.
+    An array that is put on None stays where it is. An array that is spread over devices stays so, and ``jax.jit`` moves
+    an array that is bound to no device to the devices of the model, such as those of a ``shard_map`` in it.
     """
     for arrays in (weights, inputs):
         bound = find_bound_devices(arrays)

@@ -23,8 +23,8 @@ __all__ = ["HANDLERS"]
 
 # Branches: of which the given inputs do not tell the one that runs, the dearest is counted ----------------------------
 
-# The walk goes over each branch apart. What the others do instead is kept with the work of the one that is counted: the
-# two ends of every count, and of the bytes alive, follow from it.
+# The walk goes over each branch apart. The work of the other branches is kept with the counted branch: it gives the two
+# ends of every count and of the bytes alive.
 
 _DEAREST = "which of {} branches of a cond runs is known only while it runs; the dearest is counted"
 
@@ -86,7 +86,7 @@ class _Scan(NamedTuple):
     def read(cls, equation: Any, inputs: Sequence[Value]) -> _Scan:
         """Return the loop of an equation that gets these inputs.
 
-        Its outputs are what it carries, and behind them what each turn makes a slice of.
+        Its outputs are the carried values, and after them the stacked values of which each turn makes a slice.
         """
         params = parameters(equation)
         inner = open_jaxpr(params["jaxpr"])
@@ -136,9 +136,9 @@ def _stack(walk: Walk, pieces: Sequence[Value], outside: Sequence[Any], context:
 
 
 def _count_stacked(outside: Sequence[Any], inside: Sequence[Any]) -> int:
-    """Return how many values have one dimension more around a body than in it: a turn gets, or gives, a slice of them.
+    """Return how many values are stacked: a turn gets or gives a slice of them along the first dimension.
 
-    They come last, behind those that the body closes over and those that it carries.
+    They come last, after the constants of the body and the carried values.
     """
     return sum(
         len(whole.aval.shape) > len(piece.aval.shape)
@@ -148,9 +148,9 @@ def _count_stacked(outside: Sequence[Any], inside: Sequence[Any]) -> int:
 
 
 def _make_state(body: Any, consts: int, initial: Sequence[Value]) -> list[Value]:
-    """Return what any turn gets of the values that a body carries: nothing is known of the elements that change.
+    """Return the carried values as any turn gets them: their elements are unknown if they change.
 
-    One that the body hands on as it is has the same elements in every turn.
+    A value that the body returns unchanged has the same elements in every turn.
     """
     state = [value.forget() for value in initial]
     for value, before, variable, result in zip(state, initial, body.invars[consts:], body.outvars, strict=False):

@@ -143,7 +143,7 @@ class Frames:
     def _is_of_library(self, name: str) -> bool:
         """Return whether a library opens such a scope: ``jnp.einsum`` by its equation, Equinox and Flax by a class.
 
-        The scope of a single equation, which is ours, and that of what is computed again are no layers either.
+        The scope of a single equation, which is ours, and the scope of recomputed work are no layers either.
         """
         if "->" in name or name.startswith(("eqx.nn.", EQUATION, _RECOMPUTED)):
             return True

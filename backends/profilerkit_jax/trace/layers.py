@@ -69,13 +69,13 @@ def _set_times(calls: Sequence[LayerCall], turns: Sequence[int]) -> list[LayerCa
 def order_types(subject: Subject, called_types: Mapping[str, str], user_scopes: Sequence[str]) -> dict[str, str]:
     """Return the type of each layer by its path, the model first; every layer around a layer is among them.
 
-    They stand in the order of their first calls, those that are not called last: Flax sorts attributes by name where it
-    makes a module of shapes. Those of Keras stand in its own order, as on other frameworks.
+    They are in the order of their first calls, then the layers that are not called: Flax sorts attributes by name when
+    it makes a module of shapes. Layers of Keras are in Keras' own order, as on other frameworks.
 
     Args:
         subject: The model.
         called_types: The types of the layers that were called, in the order of their first calls.
-        user_scopes: The paths of the scopes of the user's.
+        user_scopes: The paths of the user's scopes.
     """
     all_types = {**subject.types, **dict.fromkeys(user_scopes, NAMED_SCOPE), **called_types}
     keeps_own_order = subject.kind == "keras"

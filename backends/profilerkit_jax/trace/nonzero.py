@@ -1,8 +1,8 @@
-"""The work on nonzero weights alone: the walk over the jaxpr, with the values of weights looked at where they are used.
+"""The work on nonzero weights: a walk over the jaxpr that reads the values of weights where they are used.
 
-An operator's multiply-accumulates count in the proportion of the nonzero elements among its weights. A weight is what
-follows from the arrays that the model or the program holds alone, as it reaches the operator: masked, cast or turned.
-What a ``scan`` takes of a stack of weights counts in each turn by the slice of that turn.
+The multiply-accumulates of an operator count in proportion to the nonzero elements of its weights. A weight is a value
+that is computed only from arrays of the model or the program, in the form in which it reaches the operator: masked,
+cast or transposed. If a ``scan`` slices stacked weights, each turn counts by its own slice.
 """
 
 from __future__ import annotations
@@ -103,9 +103,9 @@ def _count_elements(origin: Origin) -> _Elements:
 class _NonzeroWalk(Walk):
     """A walk that takes the work on zeros from each operator's.
 
-    It gives values their ``origin`` as it makes them: that of an array of the model or of the program is the array, and
-    that of an equation's output follows from those of its inputs. Inputs of the call have none, nor has what follows
-    from them: those are activations.
+    It gives values their ``origin`` as it makes them: the origin of an array of the model or of the program is the
+    array, and the origin of an equation's output follows from the origins of its inputs. Inputs of the call, and all
+    values that depend on them, are activations and have no origin.
     """
 
     counter: _NonzeroCounter
@@ -143,11 +143,11 @@ class _NonzeroWalk(Walk):
         return super().note(operator, inputs, outputs, context, cost, **facts)
 
     def _count_nonzero_macs(self, operator: str, inputs: Sequence[Value], macs: int) -> int:
-        """Return the multiply-accumulates in the proportion of the nonzero elements; all where nothing is a weight.
+        """Return the multiply-accumulates in proportion to the nonzero elements of weights; all if there is no weight.
 
-        Where both factors are weights, a loop may take slices of one alone, and read the other again in each turn. In a
-        scan of 3 turns one weight has 4 elements, one of them not zero. The other is a stack of 3 times 4 elements, 6
-        of the 12 not zero: the proportion is (3 * 1 + 6) of (3 * 4 + 12).
+        If both factors are weights, a loop may slice one of them and read the other again in each turn. Example: a scan
+        of 3 turns reads a weight of 4 elements, 1 of them nonzero, and slices a stack of 3 times 4 elements, 6 of these
+        12 nonzero: the proportion is (3 * 1 + 6) / (3 * 4 + 12).
         """
         weights = _list_weights(operator, inputs)
         loops = frozenset[Loop]().union(*(weight.loops for weight in weights))

@@ -137,7 +137,7 @@ def _list_lacking(walk: Walk, traced: Traced) -> list[str]:
 
 
 def _make_record(op: Executed, reads: tuple[int, ...]) -> OpRecord:
-    """Return what reports say of one equation."""
+    """Return the record of one equation."""
     return make_record(op, op.chain[-1], reads, phase="backward" if op.is_backward else "forward")
 
 

@@ -20,14 +20,14 @@ _MOST_TURNS = 1 << 20
 
 
 class WhileLoop(NamedTuple):
-    """A ``while`` equation: two jaxprs, what each of them closes over, and the values that they carry.
+    """A ``while`` equation: two jaxprs, the constants of each, and the carried values.
 
     Attributes:
-        condition: The closed jaxpr that says whether the loop goes on.
+        condition: The closed jaxpr that decides whether the loop goes on.
         body: The closed jaxpr of one turn.
-        condition_consts: What the condition closes over.
-        body_consts: What the body closes over.
-        initial: What the first turn gets of the values that are carried from turn to turn.
+        condition_consts: The constants of the condition.
+        body_consts: The constants of the body.
+        initial: The carried values before the first turn.
     """
 
     condition: Any
@@ -114,7 +114,7 @@ def count_turns(walk: Walk, loop: WhileLoop) -> int | None:
 
 
 def _compute_all(walk: Walk, values: Sequence[Value]) -> list[Any] | None:
-    """Return the elements of values; None if those of one of them are not known."""
+    """Return the elements of values; None if the elements of any value are not known."""
     arrays = [walk.compute_elements(value) for value in values]
     return None if any(array is None for array in arrays) else arrays
 

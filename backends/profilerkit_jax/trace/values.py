@@ -1,4 +1,4 @@
-"""What flows through a jaxpr and what runs in it: values, equations in their order, and branches that values decide."""
+"""The values of a jaxpr, its equations in the order of execution, and the branches that depend on values."""
 
 from __future__ import annotations
 
@@ -77,17 +77,17 @@ class Value:
 
 @dataclass(eq=False)
 class Executed:
-    """One equation that the walk came by, in the order of execution.
+    """One equation of a jaxpr, in the order of execution.
 
     Attributes:
         operator: The name of its primitive: "dot_general".
-        chain: The calls of layers that it is in, the model's own first.
+        chain: The calls of layers around it, the model's own first.
         inputs: The values that it reads.
         outputs: The values that it makes.
         times: How often it runs.
         macs: Multiply-accumulates of all its runs together.
         flops: Floating-point operations of all its runs together.
-        missing: What is not counted of it, in words; empty where all is.
+        missing: The work that is not counted, in words; empty if all is counted.
         is_backward: Whether it belongs to the backward pass.
         sources: The values whose buffers the outputs share, by the outputs' numbers.
     """

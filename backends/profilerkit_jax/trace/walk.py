@@ -50,21 +50,21 @@ Handler: TypeAlias = "Callable[[Walk, Any, Sequence[Value], Context], list[Value
 
 @dataclass
 class Walk:
-    """Goes over jaxprs, and notes what runs.
+    """Walks over jaxprs, and notes the equations that run.
 
-    `nonzero` and `meshes.share_walk` derive from it: they make values with more known of them, or of another shape, and
-    note equations otherwise. ``notes`` and ``lacking`` are sets in the order in which they are filled.
+    `nonzero` and `meshes.share_walk` derive from it: their values have further facts or other shapes, and they note
+    equations in another way. ``notes`` and ``lacking`` are used as ordered sets.
 
     Attributes:
         frames: Finds the layers of each equation.
-        handlers: What goes over the equations that hold jaxprs, by their primitives; any other has a formula.
-        work: What runs.
-        notes: What a reader of the numbers must know besides.
+        handlers: Walk over the equations that hold jaxprs, by primitive; every other equation has a formula.
+        work: The equations that run.
+        notes: Notes for the reader of the numbers.
         folded: How many equations work on single numbers that are known before the function runs.
         arrays: The constant arrays of the program, by their ids.
-        lacking: What this release of JAX does not tell, in words: the counts are partial.
-        value_ids: What new values are known by: their `Value.number`.
-        walk_ids: What walks over jaxprs are known by: their `Context.instance`.
+        lacking: Facts that this release of JAX does not show, in words: the counts are partial.
+        value_ids: Counts the numbers of new values: their `Value.number`.
+        walk_ids: Counts the numbers of walks over jaxprs: their `Context.instance`.
     """
 
     frames: Frames
@@ -108,7 +108,7 @@ class Walk:
         return self.make_value(aval, constant=stacked.constant, scalar=stacked.scalar)
 
     def make_stack(self, aval: Any, piece: Value) -> Value:
-        """Return what all turns of a loop make together, each a slice like this one along the first dimension."""
+        """Return the stacked value of all turns of a loop, of which each turn makes a slice like this one."""
         return self.make_value(aval)
 
     def make_input(self, aval: Any, value: Any) -> Value:
@@ -238,11 +238,11 @@ def _count_summands(name: str, equation: Any, inputs: Sequence[Value]) -> int:
     return inputs[0].summands if name in _PASSING and inputs else 0
 
 
-# What an equation costs: the formula of its primitive, called with what the walk knows of it --------------------------
+# The cost of an equation: the formula of its primitive, called with the facts that the walk knows ---------------------
 
 
 def _price(equation: Any, inputs: Sequence[Value], outputs: Sequence[Value], context: Context) -> tuple[Cost, str]:
-    """Return the cost of one run of an equation, and what is not counted of it, in words; nothing where all is."""
+    """Return the cost of one run of an equation, and the work that is not counted, in words; "" if all is counted."""
     call = PrimitiveCall(
         equation.primitive.name,
         inputs=Shapes([value.shape for value in inputs]),

@@ -54,5 +54,5 @@ def identify_tensor(tensor: Any) -> int:
 
 
 def shows_departures(tensor: Any) -> bool:
-    """Return whether this release shows, of tensors such as this one, all that leaves TensorFlow or runs in threads."""
+    """Return whether this release shows, for tensors like this one, all values that leave TensorFlow or its thread."""
     return EXECUTORS == _KINDS and hasattr(EAGER_TENSOR, GIVE_VALUES) and read_number(tensor) > 0

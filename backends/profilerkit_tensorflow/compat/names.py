@@ -1,4 +1,4 @@
-"""How a private name of TensorFlow is looked for, and what happens in a release that has none of that name."""
+"""Looking for a private name of TensorFlow, and what happens in a release without it."""
 
 from __future__ import annotations
 

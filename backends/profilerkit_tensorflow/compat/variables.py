@@ -16,7 +16,7 @@ from .names import find_first, make_refusal
 
 #: A variable without memory. Without it a model that is not built is built with values.
 _UninitializedVariable: Any = find("tensorflow.python.ops.resource_variable_ops.UninitializedVariable")
-#: The class of variables with a value of their own. Without it all are asked, also those that wrap such a variable.
+#: The class of variables with a value of their own. Without it, variables that wrap other variables are asked too.
 ResourceVariable: Any = find_first(
     "tensorflow.python.ops.resource_variable_ops.BaseResourceVariable", instead=tf.Variable
 )
@@ -49,7 +49,7 @@ def set_unallocated(variable: Any) -> None:
 
 
 def find_whole_variable(variable: Any) -> Any:
-    """Return the mirrored variable that a copy on one device belongs to; a variable of its own as it is."""
+    """Return the mirrored variable that a copy on one device belongs to; any other variable as it is."""
     container = getattr(getattr(variable, _HANDLE, None), _CONTAINER, None)
     whole = None if container is None else container()
     return variable if whole is None else whole

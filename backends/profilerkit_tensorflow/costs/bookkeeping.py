@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from .registry import register_free
 
-#: Patterns of names, those of one kind in a paragraph.
+#: Patterns of names, one paragraph for each kind.
 _PATTERNS = r"""
     Variable\w* ReadVariable\w+ Assign(Variable\w+)? Var(Handle|IsInitialized)Op IsVariableInitialized
     DestroyTemporaryVariable DestroyResourceOp TemporaryVariable DisableCopyOnRead (Resource)?CountUpTo \w*Mutex\w+

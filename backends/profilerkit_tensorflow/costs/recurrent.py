@@ -61,10 +61,10 @@ def cudnn_rnn(call: OpCall) -> Cost:
 
 
 def _count_cudnn_matrix_elements(call: OpCall, state: _CudnnState, gates: int) -> int:
-    """Return the elements of the matrices of all layers and directions, those of projections included.
+    """Return the elements of the matrices of all layers and directions, with projections.
 
-    Each gate has a matrix for what its cell reads and one for what the cell returned in the step before. The first
-    layer reads the input of the call, any other what both directions of the layer below return.
+    Each gate has a matrix for the input of the cell and a matrix for the output of the cell in the step before. The
+    first layer reads the input of the call, any other layer the outputs of both directions of the layer below.
     """
     directions = 2 if call.attribute("direction") == "bidirectional" else 1
     layers = state.cells // directions

@@ -80,7 +80,7 @@ class OpCall(OperatorCall):
 
     Attributes:
         type: The operator's type: ``"Conv2D"``.
-        inputs: Shapes of its inputs; a call whose formula reads an unknown one is reported as not counted.
+        inputs: Shapes of its inputs; a call whose formula reads an unknown shape is reported as not counted.
         outputs: Shapes of its outputs.
         input_dtypes: Names of the inputs' dtypes: ``"float32"``.
         output_dtypes: Names of the outputs' dtypes.
@@ -88,10 +88,10 @@ class OpCall(OperatorCall):
             ``str``, never ``bytes``); ``None`` for an attribute that the operator lacks.
         value: Returns the value of an input by its index, as a numpy array, if it is known before the model runs, else
             ``None``.
-        is_given: Returns whether the value of an input, by its index, is that of this run alone: what is given to the
-            model, what it computes, and the value of a variable.
-        is_gradient_of_einsum: Whether it is an einsum that computes the gradient of another one by one of its two
-            terms: it counts as `profilerkit.costs.matmul.einsum_gradient` says.
+        is_given: Returns whether the value of an input, by its index, belongs to this run: an input of the model, a
+            computed value, or the value of a variable.
+        is_gradient_of_einsum: Whether it is an einsum that computes the gradient of another einsum by one of its two
+            terms: `profilerkit.costs.matmul.einsum_gradient` is its formula.
     """
 
     attribute: Callable[[str], Any] = field(default=lambda name: None, compare=False)  # each call has its own function
@@ -118,9 +118,9 @@ def register_layer_cost(layer_type: Any, formula: LayerF | None = None, *, overr
 
     Args:
         layer_type: The class (subclasses do not inherit the formula), or the name of a class that Keras ships:
-            ``"BatchNormalization"`` is that of Keras 3 and that of ``tf_keras``.
-        formula: Called with the layer, the shapes of its input tensors, those of its outputs, and ``training``;
-            returns a `Cost`, or None if the operators of the layer are to be counted instead.
+            ``"BatchNormalization"`` means the class of Keras 3 and the class of ``tf_keras``.
+        formula: Called with the layer, the shapes of its inputs, the shapes of its outputs, and ``training``; returns
+            a `Cost`, or None if the operators of the layer are to be counted instead.
         override: Replace an existing formula, or count a layer that comes with Keras by a formula and not
             by its operators; without it either raises `RegistrationConflictError`.
     """

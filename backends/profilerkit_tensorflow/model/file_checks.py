@@ -41,7 +41,7 @@ _MODEL_PACKAGES = frozenset(
         *("legacy", "legacy_tf_layers"),
     ]
 )
-#: What stands between ``keras`` and the name of such a package, in one version or another: ``keras.src.layers``.
+#: The levels that some versions have between ``keras`` and the name of such a package: ``keras.src.layers``.
 _LEVELS_BETWEEN = ("src", "api", "_tf_keras")
 
 
@@ -73,7 +73,7 @@ def _read_configurations(path: Path) -> list[Any]:
 
 
 def _list_parts(configurations: list[Any]) -> Iterator[dict[str, Any]]:
-    """Yield each dict in configurations: those of layers and functions, and those inside of them."""
+    """Yield each dict in configurations, at any depth: the dicts of layers, of functions, and of their parts."""
     left = [*configurations]
     while left:
         part = left.pop()
@@ -98,10 +98,10 @@ def _describe_code(part: dict[str, Any]) -> str:
 
 
 def _is_of_keras(module: str, called: str) -> bool:
-    """Return whether what a part names is of a module of Keras that holds nothing but what models are made of.
+    """Return whether a part names a class or function of a Keras module that has only parts of models.
 
-    Of functions of its own, such as "relu", Keras writes the name alone, with Python's ``builtins`` as their module.
-    Some of its versions look any name up there, ``eval`` too, so no name of Python's may be one.
+    For its own functions, such as "relu", Keras writes only the name, with Python's ``builtins`` as the module. Some
+    versions look any name up there, even ``eval``, so a name of Python's builtins is refused.
     """
     if module == "builtins":
         return not hasattr(builtins, called)

@@ -1,4 +1,4 @@
-"""The inputs of models: what one declares, what none can take, and the layout that one takes."""
+"""The inputs of models: the inputs that a model declares, inputs that no model can take, and the layout of inputs."""
 
 from __future__ import annotations
 

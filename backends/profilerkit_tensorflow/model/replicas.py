@@ -37,9 +37,9 @@ def _list_variables(layers: Iterable[tuple[str, Any]]) -> Iterator[Any]:
 
 
 def as_one_replica(strategy: Any) -> AbstractContextManager[Any]:
-    """Return a context in which a model runs as the strategy's first replica does; without a strategy as it is.
+    """Return a context in which a model runs like the strategy's first replica; without a strategy it does nothing.
 
-    Outside of it a variable that is summed up when it is read, such as a moving mean, is read on every device.
+    Outside of it, a variable that is aggregated when it is read, such as a moving mean, is read on every device.
     """
     in_replica = strategy is not None and not tf.distribute.in_cross_replica_context()
     if strategy is None or (in_replica and tf.distribute.get_strategy() is strategy):

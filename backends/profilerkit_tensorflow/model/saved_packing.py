@@ -47,13 +47,13 @@ def _list_recorded(model: Any) -> Iterator[tuple[int, int]]:
 
 
 class SavedPacking:
-    """Tells from the shapes of scales how many numbers the integers among variables stand for.
+    """Finds from the shapes of scales how many numbers the integer variables stand for.
 
-    Per output channel of a kernel there is a scale, so that a kernel of 5 columns beside 10 scales, or 9, has two
-    numbers in a byte. Embeddings have a scale for each row; where groups of their columns have scales of their own,
-    ``g_idx`` has a number for each column. Without it nothing tells: an odd number of columns is padded.
+    A kernel has a scale for each output channel, so a kernel of 5 columns with 10 or 9 scales has two numbers in a
+    byte. Embeddings have a scale for each row. If groups of their columns have scales too, ``g_idx`` has a number for
+    each column; otherwise the number of columns is unknown, because an odd number is padded.
 
-    ``recorded`` is what Keras' own layers record of theirs.
+    ``recorded`` are the numbers that Keras' own layers record.
     """
 
     def __init__(self, variables: Iterable[Any], recorded: Mapping[int, int]) -> None:

@@ -77,7 +77,7 @@ class ModelParts(HeldState):
     """The outermost Keras layers of a model, and the variables beside them.
 
     Attributes:
-        layers: The layers; what is inside of them is not followed.
+        layers: The layers; the layers inside them are not followed.
         variables_beside: The variables that no layer holds.
         without_weights: The metrics, optimizers and generators, whose variables are no parameters.
     """
@@ -92,7 +92,7 @@ class ModelParts(HeldState):
         super().__init__(*(declared if declared is not None else (model,)))  # which walks, and calls `find_visit`
 
     def find_visit(self, kind: type) -> Visit | None:
-        """Return how objects of a class are visited: layers, variables and what has none of its own are noted."""
+        """Return how objects of a class are visited: layers, variables and objects without own variables are noted."""
         if issubclass(kind, self._no_parameters):
             return self._note_in(self.without_weights)
         if is_layer_class(kind):
@@ -138,7 +138,7 @@ def count_bytes(variable: Any) -> int:
 def identify(variable: Any) -> int:
     """Return a number that is equal for a variable, the Keras variable around it, and its copy on each device.
 
-    A mirrored variable (``tf.distribute.MirroredStrategy``) has a copy on each device, and those are what graphs know.
+    A mirrored variable (``tf.distribute.MirroredStrategy``) has a copy on each device, and graphs refer to the copies.
     """
     return id(find_whole_variable(find_stored_variable(variable)))
 
@@ -180,7 +180,7 @@ def describe_unmade_weights(model: Any) -> str:
 
 
 def _keras_layers(model: Any) -> list[Any]:
-    """Return the Keras layers of a model: itself, those inside a module, or those that a function names."""
+    """Return the Keras layers of a model: the model itself, layers inside a module, or layers that a function names."""
     if is_any_keras(model):
         return [model]
     if is_function(model):

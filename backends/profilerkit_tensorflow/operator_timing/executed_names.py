@@ -95,12 +95,12 @@ _MOST_FUSED = 8
 
 
 def find_fused(operation: tf.Operation, executed_type: str, ran: Container[str] = ()) -> list[tf.Operation]:
-    """Return the operators that a node which ran stands for: from the one whose name it has back to its main one.
+    """Return the operators that an executed node stands for: from the operator with its name back to the main one.
 
-    That is the given one alone unless the kernel is a fused one, which spends its time in the main one: for
-    ``_FusedConv2D`` under the name of a ReLU it is the convolution that feeds it, the nearest operator of type
-    ``Conv2D`` on the way back. ``ran`` has the original names of what ran on its own, which is no part of a fused
-    kernel; it decides where a sum has two convolutions before it. If there is none, the given operator is returned.
+    For a kernel that is not fused this is only the given operator. A fused kernel spends its time in the main operator:
+    for ``_FusedConv2D`` with the name of a ReLU this is the nearest operator of type ``Conv2D`` before the ReLU.
+    ``ran`` has the original names of nodes that ran by themselves, which are no part of a fused kernel; they decide if
+    a sum has two convolutions before it. If there is no main operator, the given operator is returned.
     """
     fused = _FUSED.fullmatch(executed_type)
     if fused is None:

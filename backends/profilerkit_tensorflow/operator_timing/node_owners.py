@@ -25,8 +25,8 @@ __all__ = ["NodeOwners", "NodePlace", "XlaCall", "count_graph_runs"]
 class NodePlace:
     """Where a node belongs: its layer call, the body that it ran in, and whether it computes gradients.
 
-    ``merged`` are the other layers whose operators its kernel runs too, ``parts`` the types of those of its own layer.
-    ``type`` is the traced operator's, or what ran.
+    ``merged`` are the other layers whose operators its kernel also runs, ``parts`` the types of the operators of its
+    own layer. ``type`` is the type of the traced operator, or else of the executed node.
     """
 
     owner: Owner

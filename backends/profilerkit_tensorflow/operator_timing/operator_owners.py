@@ -33,8 +33,8 @@ class OperatorOwners:
 
     def __init__(self, ownership: Ownership) -> None:
         self._ownership = ownership
-        #: The owners of the forward operators right inside each name scope, by body: those of one graph that runs in
-        #: two places differ.
+        #: The owners of the forward operators directly inside each name scope, by body: if one graph runs in two
+        #: places, its operators have different owners there.
         self._scopes: dict[Body, dict[str, list[Owner]]] = {}
         #: The owners of the operators of gradients, by body and name; one that leads to no layer is missing.
         self._gradients: dict[Body, dict[str, Owner]] = {}

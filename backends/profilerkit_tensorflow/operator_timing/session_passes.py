@@ -105,8 +105,7 @@ def time_model(
             if device is None and earlier is not None and earlier.fits(model, fed):
                 program = earlier
             else:
-                # Kept apart from the training step, whose trace would otherwise find in the model's caches what this
-                # one has put there: tensors of another graph.
+                # Kept apart from the training step: its trace would find tensors of this graph in the model's caches.
                 program = trace_program(model, fed, apart=True)
             forward = run(program, NodeOwners(program))
         if backward and any(tensor.dtype.is_floating for tensor in program.graph.outputs):

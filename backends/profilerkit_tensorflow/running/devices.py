@@ -1,4 +1,4 @@
-"""Devices by TensorFlow's names: the one that a model is on, and those of this machine."""
+"""Devices by TensorFlow's names: the device of a model, and the devices of this machine."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Work that no callback of TensorFlow shows: on values that leave it for numpy, and in threads of the model's own.
+"""Work that no callback of TensorFlow shows: on values that leave it for numpy, and in threads of the model.
 
-Such a count is a lower bound, and the name of what is not counted says where the values leave.
+Such a count is a lower bound; the name of the uncounted work says where the values leave TensorFlow.
 """
 
 from __future__ import annotations

@@ -191,7 +191,7 @@ class _EagerPatterns:
         self._corrections: list[Callable[[], None]] = []
 
     def note(self, latest: Executed, call: EagerCall) -> None:
-        """Note what an operator that has just run does with the outputs of those before it."""
+        """Note how an operator that has just run uses the outputs of operators before it."""
         makers = [self._makers.get(identify_tensor(tensor)) for tensor in call.inputs]
         first = makers[0] if makers else None
         if latest.type == "Mul" and any(maker is not None and maker.type in GATHERS for maker in makers):
@@ -212,6 +212,6 @@ class _EagerPatterns:
                 self._corrections.append(partial(first.scale, Fraction(left, padded)))
 
     def apply(self) -> None:
-        """Count what was found as the products that it stands for, once each operator has its own cost."""
+        """Count the found patterns as the products that they stand for, after each operator has its own cost."""
         for correct in self._corrections:
             correct()

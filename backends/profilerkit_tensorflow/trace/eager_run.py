@@ -1,7 +1,7 @@
 """One eager forward pass, watched operator by operator: for models that cannot be traced.
 
-Such a model decides by values what it does, so its costs are those of these inputs alone. The bytes alive are those of
-eager execution: each tensor lives until the last Python reference to it is gone.
+The operators of such a model depend on values, so its costs are valid only for these inputs. The bytes alive are those
+of eager execution: each tensor lives until the last Python reference to it is gone.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ __all__ = ["EagerRun", "run_eagerly"]
 def run_eagerly(
     model: Any, inputs: ModelInputs, followed: list[LayerCalls] | None = None, *, is_traceable: bool = False
 ) -> EagerRun:
-    """Run the model once, as it is, and return what was seen; an unbuilt model is built by a call before.
+    """Run the model once, as it is, and return the recorded operators; an unbuilt model is built by a call before.
 
     Args:
         model: The model.
         inputs: Its inputs.
         followed: Gets the calls of layers, also those before an error.
-        is_traceable: Whether a graph of the model exists. Such a model hands no values to numpy: what no operator has
-            made is a constant.
+        is_traceable: Whether a graph of the model exists. Such a model hands no values to numpy: a tensor that no
+            operator has made is a constant.
 
     Raises `NotOfferedError` where TensorFlow does not show the operators; errors of the model pass through.
     """
@@ -76,7 +76,7 @@ class EagerRun(EagerOperators):
         self._live = EagerLiveBytes()
         self._live.hold(leaf for leaf in inputs.leaves() if tf.is_tensor(leaf))
         self.input_bytes: int = self._live.total
-        #: TensorFlow numbers tensors as it makes them: that of the last one before, and those of operators' since.
+        #: TensorFlow numbers tensors as it makes them: the number of the last tensor before the run.
         self._last_before = read_number(tf.constant(0))
         self._made_by_operators: set[int] = set()
         self._departures = Departures(lambda: self.calls.owner.path)

@@ -1,12 +1,12 @@
-"""What TensorFlow's CPU kernels do with memory: which outputs share an input's buffer, what is copied inside.
+"""The memory of TensorFlow's CPU kernels: which outputs share the buffer of an input, and what kernels copy.
 
 Each rule was observed in the allocations of TensorFlow 2.21 (oneDNN on, as is the default on x86), one operator at a
-time. What grappler fuses needs no rule: a bias, an addition or an activation after a convolution or a product works
-in the buffer of the operator before it, fused or not. The one exception is a batch normalization, which does so only
-where it is fused into the convolution before it.
+time. Fusion by grappler needs no rules: a bias, an addition or an activation after a convolution or a product works in
+the buffer of the operator before it, fused or not. The one exception is batch normalization, which does so only if it
+is fused into the convolution before it.
 
-The functions ask about one operator: about its type, the tensors that it reads (None for one that is held elsewhere)
-and those that it makes. Sizes are lower bounds where a shape is not known: such a tensor counts nothing.
+The arguments of the functions are the type of one operator, the tensors that it reads (None for a tensor that is held
+elsewhere) and the tensors that it makes. A tensor of unknown shape counts 0 bytes, so sizes are lower bounds.
 """
 
 from __future__ import annotations

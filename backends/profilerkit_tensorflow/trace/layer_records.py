@@ -88,7 +88,7 @@ class _WeightRecorder:
         self._identities: dict[int, int] = {}
 
     def record(self, name: str, variable: Any) -> WeightRecord:
-        """Return what reports say of one variable."""
+        """Return the record of one variable."""
         key = identify(variable)
         return WeightRecord(
             name=name,

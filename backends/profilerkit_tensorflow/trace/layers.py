@@ -62,7 +62,7 @@ class LayerCalls(CallStack):
             yield
 
     def _follow(self, original: Any, layer: Any, args: Any, kwargs: Any) -> Any:
-        """Call a layer, and note the call: what it was given, what it returned, and which operators it has made."""
+        """Call a layer, and note the call: its inputs, its outputs, and the operators that it has made."""
         call = convert_callable(original.__get__(layer, type(layer)))
         if threading.get_ident() != self._thread or self.is_innermost(layer):
             return call(*args, **kwargs)

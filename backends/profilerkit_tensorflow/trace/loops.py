@@ -101,10 +101,10 @@ def _read_loop(walk: Walk, operator: Any, scope: Scope) -> _Loop:
 
 
 def _walk_any_turn(walk: Walk, loop: _Loop) -> list[Value]:
-    """Walk the body with what is known in every turn; return the values that a turn makes of the loop's variables.
+    """Walk the body with the facts that hold in every turn; return the values of the loop's variables after a turn.
 
-    The walk is tried with what the first turn gets: say y of shape (2, 3). If a turn makes (2, 6) of it, the next try
-    is with (2, None), which is what two turns have in common. A try counts once its results tell nothing else.
+    The walk is first tried with the values of the first turn: say y of shape (2, 3). If a turn makes (2, 6) of it, the
+    next try is with (2, None), the common part of both shapes. A try is final if its results do not contradict it.
     """
     carried = list(loop.begins)
     while True:
@@ -156,13 +156,13 @@ def _count_turns_or_none(work: Work, loop: _Loop, results: Sequence[Value]) -> W
 
 
 def _hand_out(walk: Walk, loop: _Loop, index: int, result: Value) -> Value:
-    """Return the value that a variable has after the loop, where each turn makes ``result`` of it.
+    """Return the value of a variable after the loop, if each turn makes ``result`` of it.
 
-    - One that never changes is what it was.
-    - Where the number of turns is certain, a counter has its last number: 10 after 10 turns from 0 by 1.
-    - Where it is not, a number that each turn makes is known only if the loop began with the same one: there may be no
-      turn at all.
-    - Anything else is the result of the last turn.
+    - A variable that never changes keeps its value.
+    - If the number of turns is certain, a counter has its last number: 10 after 10 turns from 0 by 1.
+    - If the number of turns is uncertain, a number that each turn makes is known only if the loop began with the same
+      number: there may be no turn at all.
+    - Any other value is the result of the last turn.
     """
     before, step = loop.begins[index], loop.steps[index]
     if step == 0:

@@ -27,12 +27,12 @@ def write_steps(operators: Iterable[Executed], inputs: Iterable[Tensor] = ()) ->
 
 @dataclass(frozen=True)
 class _ValueFacts:
-    """What is known about a value.
+    """The known facts about a value.
 
     Attributes:
         tensor: Its number, shape and dtype.
-        origin: The first value in its buffer; what goes into a loop, or comes out of it, stands for itself.
-        maker: The type of the operator that made it; empty for the caller's.
+        origin: The first value in its buffer; for a value that goes into a loop, or comes out of it, the value itself.
+        maker: The type of the operator that made it; empty for a value of the caller.
         runs: How often the step ran that made its buffer.
         is_carried: Whether it goes into a loop, or comes out of it.
         list_bytes: The bytes of all items, if it is a list.
@@ -47,7 +47,7 @@ class _ValueFacts:
 
 
 class _StepWriter:
-    """Turns operators into steps, one after the other, and keeps what is known about each value."""
+    """Turns operators into steps, one after the other, and keeps the known facts about each value."""
 
     def __init__(self, inputs: Iterable[Tensor]) -> None:
         self._facts = {tensor.number: _ValueFacts(tensor, origin=tensor.number) for tensor in inputs}
@@ -94,7 +94,7 @@ class _StepWriter:
     def _count_bytes(
         self, operator: Executed, sources: Sequence[_ValueFacts | None], output: Tensor, source: _ValueFacts | None
     ) -> int:
-        """Return the bytes of an output: of a tensor its own, of a list (a variant) those of its items."""
+        """Return the bytes of an output; for a list (a variant), the bytes of its items."""
         if output.dtype != "variant":
             return output.bytes
         if operator.type in LIST_WRITES:
@@ -127,9 +127,9 @@ def count_constant_bytes(operators: Iterable[Executed]) -> int:
 
 
 def find_unsized_tensors(operators: Iterable[Executed], inputs: Iterable[Tensor] = ()) -> dict[str, int]:
-    """Return the operators that make tensors of unknown size, with their calls; those of the caller are ``input``.
+    """Return the operators that make tensors of unknown size, with their calls; ``input`` for tensors of the caller.
 
-    What shares an input's buffer takes none of its own.
+    A tensor that shares the buffer of an input needs no memory and is not among them.
     """
     tensors = {tensor.number: tensor for tensor in inputs}
     unsized = Counter("input" for tensor in tensors.values() if tensor.is_unsized)

@@ -19,9 +19,9 @@ _SYMBOLIC_VALUE_MESSAGES = ("ymbolic", "in a graph", "as a Python bool")
 
 
 def explain_failed_pass(model: Any, error: Exception, inputs: ModelInputs) -> ProfilerKitError:
-    """Return the error that is reported for a pass that raised: the model's, or this package's where it is at fault.
+    """Return the error to report for a pass that raised: the model's error, or an error of this package's code.
 
-    Where a model declares the rank of its inputs and got another one, the message names both.
+    If the inputs have another rank than the model declares, the message names both ranks.
     """
     hints = list(wrong_ranks(model, inputs))[:1]
     return explain_failure(error, inputs, "tensorflow", __package__, *hints)

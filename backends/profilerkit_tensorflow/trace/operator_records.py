@@ -1,4 +1,4 @@
-"""What reports say of the operators that ran, and which of them reports show."""
+"""The records of executed operators, and which operators reports show."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def select_shown(executed: Sequence[Executed], live_bytes: Sequence[int], inputs
 
 
 def _record(op: Executed, reads: tuple[int, ...]) -> OpRecord:
-    """Return what reports say of one operator."""
+    """Return the record of one operator."""
     outputs = tuple(TensorInfo(_write_sizes(output.shape), output.dtype) for output in op.outputs)
     return OpRecord(
         operator=op.type,

@@ -125,7 +125,7 @@ class Ownership:
         return self._claims[graph]
 
     def _find_traced(self, graph: Any) -> Any:
-        """Return the graph in which layers were called: this one, unless it is a copy of one that was traced.
+        """Return the graph in which layers were called: this graph, or the traced graph that it is a copy of.
 
         TensorFlow copies the body of a loop or a branch to give it further outputs, which its gradient needs. The copy
         has the name of the traced graph with a suffix, and the names of its operators.
@@ -149,12 +149,12 @@ class Ownership:
 _OF_TAPE = re.compile(r"(?:.*/)?gradient_tape/(.+)")
 _OF_FUNCTION = re.compile(r"(?:.*/)?gradients/(.+)")
 _GRADIENT_PART = re.compile(r"_grad(?:_\d+)?$")
-#: What TensorFlow adds to the name of a branch's or a loop's body to have it give what the gradient needs.
+#: The suffix of copies of a branch or loop body that TensorFlow makes to give the gradient further outputs.
 _REWRITTEN = "_rewritten"
 
 
 def _find_traced_name(graph: Any) -> str:
-    """Return the name of a function's graph as it was traced, without what a gradient's copy of it adds."""
+    """Return the name of a function's graph as it was traced, without the suffix of a copy for the gradient."""
     return str(graph.name).removesuffix(_REWRITTEN)
 
 

@@ -65,10 +65,10 @@ _Labels: TypeAlias = tuple[str, frozenset[str]]
 
 
 class _EinsumGradients:
-    """Keeps the equations of a walk's einsums, and knows by them which later one is a gradient of one of them.
+    """Keeps the equations of a walk's einsums, and recognizes by them a later einsum that is a gradient of an earlier.
 
-    The gradient of ``A,B->R`` by A is ``R,B->A``. What a gradient's function computes again of the forward pass has a
-    gradient's name too, and not such an equation.
+    The gradient of ``A,B->R`` by A is ``R,B->A``. A gradient's function may compute an einsum of the forward pass
+    again: its name is that of a gradient, but not its equation.
     """
 
     def __init__(self) -> None:

@@ -107,11 +107,11 @@ def trace_program(
 
     Args:
         model: The model.
-        inputs: What it is called with.
+        inputs: Its inputs.
         training: Trace a training step: it returns the sum of the outputs, and its gradients by trainable variables.
         compiled: Make it a program for XLA.
-        apart: Hand the model back right after the trace: one that is traced again would find in its caches what this
-            trace has put there. A model that this builds is not: it would be without variables again.
+        apart: Restore the model right after the trace: otherwise a second trace would find tensors of this trace in the
+            model's caches. A model that is built by this trace is not restored: it would lose its variables.
         followed: Gets the calls of layers, also those before an error.
     """
     start = time.perf_counter()

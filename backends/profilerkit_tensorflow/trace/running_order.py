@@ -21,7 +21,7 @@ def list_running_operators(graph: Any, outputs: Sequence[Any] | None = None) -> 
 
 
 def _sort_by_sources(sources: dict[int, set[int]]) -> Iterator[int]:
-    """Yield the operators so that each comes after its sources; of those that can come next, the one made first."""
+    """Yield the operators so that each comes after its sources; if several can come next, in the order of creation."""
     missing = {index: len(before) for index, before in sources.items()}
     followers: dict[int, list[int]] = {}
     for index, before in sources.items():

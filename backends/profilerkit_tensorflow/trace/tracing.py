@@ -34,9 +34,9 @@ __all__ = ["conditions", "trace_model"]
 
 
 def trace_model(model: Any, inputs: ModelInputs | None, *, training: bool = False) -> ModelTrace:
-    """Return the trace of one forward pass, or of one training step; of a model that raises it has the layers alone.
+    """Return the trace of one forward pass, or of one training step; for a model that raises, only its layers.
 
-    Its conditions tell what the caller has switched on that changes the numbers.
+    The conditions of the trace name the caller's settings that change the numbers.
     """
     if inputs is None:
         return trace_layers_alone(model)

@@ -1,7 +1,7 @@
-"""How often a loop runs, where that follows from its condition before the model runs.
+"""The number of turns of a loop, if it follows from the loop's condition before the model runs.
 
-A loop runs while ``counter < limit`` is true, where the counter starts at a known number, every turn adds a known
-number to it, its step, and the limit is known. Of several such comparisons, the one that ends the loop first counts::
+A loop runs while ``counter < limit`` is true. The counter starts at a known number, every turn adds a known step to it,
+and the limit is known. If there are several such comparisons, the one that ends the loop first counts::
 
     i = 0
     while i < 10 and i != 8:    ``i < 10`` is true in 5 turns, ``i != 8`` in 4: the loop runs 4 times

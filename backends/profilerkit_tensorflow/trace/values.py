@@ -39,10 +39,10 @@ PartialShape: TypeAlias = "tuple[int | None, ...] | None"
 
 
 class Tensor(NamedTuple):
-    """What is known of one tensor that an operator reads or makes.
+    """The known facts about one tensor that an operator reads or makes.
 
     Attributes:
-        number: What it is known by among all tensors of a run.
+        number: Its number among all tensors of a run.
         shape: Its shape, as far as it is known.
         dtype: The name of its dtype.
     """
@@ -139,11 +139,11 @@ class Value:
         return Shape(self.shape)  # type: ignore[arg-type]
 
     def describe(self) -> Tensor:
-        """Return what the rules about memory are to know of it."""
+        """Return the facts about it that the rules about memory need."""
         return Tensor(self.number, self.shape, self.dtype)
 
     def common(self, other: Value) -> Value:
-        """Return what both of two values have in common: what is known about a variable that has one of them."""
+        """Return the common facts of two values: those that are known about a variable that has one of the values."""
         shape = common_shape(self.shape, other.shape)
         elements = common_shape(self.elements, other.elements)
         length = self.length if self.length == other.length else None
@@ -196,7 +196,7 @@ class Scope:
         return {index for index, tensor in enumerate(operator.outputs) if tensor.name in self.used}
 
     def find_around(self, graph: Any) -> Scope | None:
-        """Return the innermost scope of a graph, which may be this one; None where none around it is one of it."""
+        """Return the innermost scope of a graph among this scope and the scopes around it; None if there is none."""
         scope: Scope | None = self
         while scope is not None and scope.graph is not graph:
             scope = scope.outer
@@ -205,7 +205,7 @@ class Scope:
 
 @dataclass(eq=False, slots=True)
 class Executed:
-    """One operator that the walk came by, in the order of execution.
+    """One operator of a graph, in the order of execution.
 
     Attributes:
         type: The name of its kind: "Conv2D".
@@ -216,12 +216,12 @@ class Executed:
         owner: The layer that it belongs to.
         macs: Multiply-accumulates of all its runs together.
         flops: Floating-point operations of all its runs together.
-        missing: What is not counted of it, in words; empty where all is.
+        missing: The work that is not counted, in words; empty if all is counted.
         input_bytes: The bytes of its inputs, in one run.
-        equation: That of an ``Einsum``.
-        silent: Whether it is no operator of the model's: it hands a value into a loop or out of it.
-        is_backward: Whether it is of the gradients in a training step.
-        input_dtypes: Those of its first two inputs.
+        equation: The equation of an ``Einsum``.
+        silent: Whether it is no operator of the model, but hands a value into a loop or out of it.
+        is_backward: Whether it belongs to the gradients of a training step.
+        input_dtypes: The dtypes of its first two inputs.
     """
 
     type: str
@@ -241,7 +241,7 @@ class Executed:
 
     @classmethod
     def of_handing_on(cls, value: Value, result: Tensor, owner: Owner) -> Executed:
-        """Return what hands a value on as another one, in the same buffer."""
+        """Return an operator that hands a value on as another value, in the same buffer."""
         return cls("Identity", "", (value.number,), (result,), 1, owner, silent=True)
 
     def scale(self, share: Fraction) -> None:

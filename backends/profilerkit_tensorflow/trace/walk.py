@@ -89,7 +89,7 @@ class Walk:
             self._specialize_if_better_known(scope, tensor, value)
         outputs = [tensor for index, tensor in enumerate(scope.graph.outputs) if scope.needs(index)]
         running = list(list_running_operators(scope.graph, outputs))
-        # Known before any operator is walked, as what runs a body inside asks which of its own outputs are used.
+        # Set before any operator is walked: an operator with a body asks which of its outputs are used.
         scope.used = {tensor.name for tensor in outputs}
         scope.used.update(tensor.name for operator in running for tensor in operator.inputs)
         for operator in running:

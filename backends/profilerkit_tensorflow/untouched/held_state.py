@@ -77,9 +77,10 @@ class Visit(NamedTuple):
     """How objects of a class are visited.
 
     Attributes:
-        follow: Notes what one holds, and returns what it leads to.
-        is_part_of_model: Whether it is of a framework: what it leads to is then followed at any depth.
-        notes_classes: Whether the attributes of the class, and of those that it is derived from, are noted too.
+        follow: Notes the contents of an object, and returns the objects that it leads to.
+        is_part_of_model: Whether the class belongs to a framework: then the objects that it leads to are followed at
+            any depth.
+        notes_classes: Whether the attributes of the class and of its base classes are noted too.
     """
 
     follow: Callable[[Any], Iterable[Any]]

@@ -1,7 +1,7 @@
 """Restoring the user's model and the process to exactly their earlier state, without copying the model.
 
-`preserve` records what every layer, module, tracker, metric and optimizer holds, and the state of the process, and
-restores what changed.
+`preserve` records the contents of every layer, module, tracker, metric and optimizer, and the state of the process, and
+restores everything that changed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["preserve", "require_plain_context"]
 
 #: Variables of at most so many elements that are not trained are counters and states of random generators.
 _SMALL_ELEMENTS = 16
-#: Held while a model is profiled: its state, and that of the process, would be mixed with those of another profile.
+#: Held while a model is profiled: two profiles at once would mix the states of their models and of the process.
 _one_at_a_time = Lock()
 
 

@@ -36,7 +36,7 @@ _HOOKS = ((sys, "excepthook"), (sys, "unraisablehook"), (threading, "excepthook"
 
 
 class _RecordedProcess(NamedTuple):
-    """What is done to the process while a model is profiled, and what undoes it.
+    """The changes to the process while a model is profiled, and the steps that undo them.
 
     Attributes:
         change: Sets another seed.
@@ -65,11 +65,11 @@ def record_process() -> _RecordedProcess:
 
 
 def _record_seed() -> tuple[Step, Step]:
-    """Return what sets another global seed of TensorFlow's, and what restores the present one.
+    """Return a function that sets another global seed of TensorFlow, and a function that restores the present one.
 
     The kernel of a random operator is cached by its two seeds and counts its calls, and nothing can reset that count:
-    under another seed the user's kernels are not used. Clearing the cache instead would restart them. The other seed is
-    a function of the one that the user has set.
+    under another seed the user's kernels are not used. Clearing the cache instead would restart them. The other seed
+    depends only on the user's seed.
     """
     before = read_seeds()
     if before is None:
@@ -92,7 +92,7 @@ def _record_seed() -> tuple[Step, Step]:
 
 
 class _Switch(NamedTuple):
-    """A setting: what reads it, and what sets it to what was read."""
+    """A setting: a function that reads it, and a function that sets it to the value read."""
 
     read: Callable[[], Any]
     put: Callable[[Any], Any]

@@ -50,7 +50,7 @@ class Names(NamedTuple):
 
 @once_for_each
 def read_names(code: types.CodeType) -> Names:
-    """Return the names in code, and in that of the functions inside of it."""
+    """Return the names in code, with the code of the functions inside it."""
     read: set[str] = set()
     written: set[str] = set()
     attributes: set[str] = set()
