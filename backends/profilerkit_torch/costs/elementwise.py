@@ -11,7 +11,7 @@ from typing import Any
 
 from profilerkit.costs import constants, elementwise, reduction
 
-from .registry import Cost, Shape, register_existing, register_op_cost, register_op_costs
+from .registry import Cost, Shape, register_existing, register_op_cost, register_op_costs, register_per_element
 
 #: Operators, by the constant of the convention that each of them is; one in place, and one over a list, is the same.
 _FUNCTIONS = {
@@ -96,29 +96,16 @@ for _name, _count in _LISTS_OF_SEVERAL.items():
 # Single operators -----------------------------------------------------------------------------------------------------
 
 
-@register_op_costs("aten::addcmul", "aten::addcmul_")
-def addcmul(x: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
-    """``x + value * a * b``."""
-    return elementwise.multiply_and_add(out.numel)
-
-
-@register_op_costs("aten::addcdiv", "aten::addcdiv_")
-def addcdiv(x: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
-    """``x + value * a / b``."""
-    return elementwise.multiply_and_add(out.numel, divides=True)
-
-
-@register_op_costs("aten::lerp", "aten::lerp_")
-def lerp(x: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
-    """``start + weight * (end - start)``."""
-    return elementwise.interpolate(out.numel)
-
-
-@register_op_costs("aten::polar")
-def polar(x: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
-    """``size * cos(angle)`` and ``size * sin(angle)``."""
-    return elementwise.polar(out.numel)
-
+register_per_element(
+    {
+        "addcmul": elementwise.multiply_and_add,
+        "addcdiv": partial(elementwise.multiply_and_add, divides=True),
+        "lerp": elementwise.interpolate,
+        "polar": elementwise.polar,
+        "linalg_cross": elementwise.cross,
+    },
+    argument=None,
+)
 
 #: Elementary functions that torch does not tag.
 _UNTAGGED = """
@@ -144,12 +131,6 @@ def add_and_relu(x: Shape, y: Any, alpha: float = 1, *, out: Shape) -> Cost:
     """``max(x + alpha * y, 0)``; of a number y the product is free."""
     scaled = out.numel if alpha != 1 and isinstance(y, Shape) else 0
     return Cost(0, out.numel * (constants.ADD + constants.COMPARE) + scaled * constants.MULTIPLY)
-
-
-@register_op_costs("aten::linalg_cross")
-def cross(a: Shape, b: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
-    """``a * b - c * d`` for each output element."""
-    return elementwise.cross(out.numel)
 
 
 @register_op_costs("aten::normal.Tensor_float", "aten::normal.float_Tensor", "aten::normal.Tensor_Tensor")

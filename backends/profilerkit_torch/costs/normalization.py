@@ -10,7 +10,7 @@ from typing import Any
 
 from profilerkit.costs import normalization
 
-from .registry import Cost, Shape, register_by_name, register_op_cost, register_op_costs
+from .registry import Cost, Shape, register_by_name, register_op_cost, register_op_costs, register_per_element
 
 
 def _normalize(x: Shape, weight: Shape | None, bias: Shape | None) -> Cost:
@@ -26,13 +26,26 @@ def batch_norm(*, x: Shape, weight: Shape | None, bias: Shape | None, training: 
     return _normalize(x, weight, bias) if training else normalization.normalize_with_known_statistics(x.numel)
 
 
-@register_op_costs(
-    "aten::_native_batch_norm_legit_no_training aten::_batch_norm_no_update aten::batch_norm_elemt",
-    "aten::quantized_batch_norm",
+register_per_element(
+    {
+        **dict.fromkeys(
+            (
+                "_native_batch_norm_legit_no_training",
+                "_batch_norm_no_update",
+                "batch_norm_elemt",
+                "quantized_batch_norm",
+            ),
+            normalization.normalize_with_known_statistics,
+        ),
+        # Mean and variance: what is done for each channel is left out.
+        **dict.fromkeys(("batch_norm_stats", "batch_norm_update_stats"), normalization.statistics),
+        # All three gradients: these kernels run in training alone, and compute them always.
+        **dict.fromkeys(("cudnn_batch_norm_backward", "miopen_batch_norm_backward"), normalization.batch_norm_gradient),
+    }
 )
-def batch_norm_no_training(x: Shape, *_: Any, out: Any, **__: Any) -> Cost:
-    """Return the cost with known statistics."""
-    return normalization.normalize_with_known_statistics(x.numel)
+# Of a batch norm over several devices: the sums of gradients that these exchange, and what each computes of the sums.
+register_per_element({"batch_norm_backward_reduce": normalization.batch_norm_gradient_sums}, argument=1)
+register_per_element({"batch_norm_backward_elemt": normalization.batch_norm_gradient_rest}, argument=1)
 
 
 @register_op_costs(
@@ -41,12 +54,6 @@ def batch_norm_no_training(x: Shape, *_: Any, out: Any, **__: Any) -> Cost:
 def batch_norm_of_batch(x: Shape, weight: Shape | None, bias: Shape | None, *_: Any, out: Any, **__: Any) -> Cost:
     """Return the cost with the batch's own statistics."""
     return _normalize(x, weight, bias)
-
-
-@register_op_costs("aten::batch_norm_stats", "aten::batch_norm_update_stats")
-def batch_norm_stats(x: Shape, *_: Any, out: Any, **__: Any) -> Cost:
-    """Return the cost of mean and variance; what is done for each channel is left out."""
-    return normalization.statistics(x.numel)
 
 
 @register_op_costs("aten::batch_norm_gather_stats", "aten::batch_norm_gather_stats_with_counts")
@@ -98,24 +105,6 @@ def batch_norm_gradient(
 ) -> Cost:
     """Return the cost of the gradients in ``output_mask``; one of the two calls ``train`` ``update``."""
     return normalization.batch_norm_gradient(x.numel, bool(train and update), *output_mask)
-
-
-@register_op_costs("aten::cudnn_batch_norm_backward", "aten::miopen_batch_norm_backward")
-def batch_norm_gradient_in_training(x: Shape, *_: Any, out: Any) -> Cost:
-    """Return the cost of all three gradients: these kernels run in training alone, and compute them always."""
-    return normalization.batch_norm_gradient(x.numel)
-
-
-@register_op_cost("aten::batch_norm_backward_reduce")
-def batch_norm_gradient_sums(dy: Shape, x: Shape, *_: Any, out: Any) -> Cost:
-    """Return the cost of the sums of gradients that the devices of a batch norm over several exchange."""
-    return normalization.batch_norm_gradient_sums(x.numel)
-
-
-@register_op_cost("aten::batch_norm_backward_elemt")
-def batch_norm_gradient_rest(dy: Shape, x: Shape, *_: Any, out: Any) -> Cost:
-    """Return the cost of what each device computes of these sums."""
-    return normalization.batch_norm_gradient_rest(x.numel)
 
 
 @register_by_name("aten::native_group_norm_backward")
