@@ -14,7 +14,8 @@ Sums and products begin with their input in the dtype that they add up in (``mak
 ``aten/src/ATen/native/ReduceOpsUtils.h``): int64 for integers and booleans.
 
 Losses of logits, margins and Huber are made of several tensors of the input's size (``aten/src/ATen/native/Loss.cpp``),
-as are logarithms of sums (``ReduceOps.cpp``). Distances are a product of longer points (``Distance.cpp``).
+as are logarithms of sums (``ReduceOps.cpp``). Distances are a product of longer points (``Distance.cpp``). Pooling by
+the largest element finds where these are, too (``Pooling.cpp``).
 
 What other kernels take besides differs between devices, and no trace has it. Of recurrent layers on CUDA it can be
 more than all the rest, and kernels in Python make tensors as any function: `find_unknown_inside` names them.
@@ -28,6 +29,7 @@ from typing import Any
 
 import torch
 
+from ..compat.modes import disable_dispatch_modes
 from ..compat.operators import find_operator, has_python_kernel, read_schema
 from ..model.tensors import count_stored_bytes
 from .attention_kernels import count_spelled_out_bytes
@@ -127,6 +129,19 @@ def _count_in_distances(device: torch.device | None, a: torch.Tensor, b: torch.T
     return rows * (a.shape[-1] + 2) * a.element_size()
 
 
+def _make_pooling_rule(find_largest: Any) -> Callable[..., int]:
+    """Return a rule for the indices of the largest elements, which torch makes and frees where nobody asks for them."""
+
+    def count(device: torch.device | None, x: torch.Tensor, *settings: Any) -> int:
+        if x.is_quantized or x.is_mkldnn:
+            return 0
+        with disable_dispatch_modes():
+            _, indices = find_largest(torch.empty(x.shape, device="meta"), *settings)
+        return int(indices.nbytes)
+
+    return count
+
+
 def _count_in_sum(device: torch.device | None, x: torch.Tensor, *dimensions: Any, dtype: Any = None, **_: Any) -> int:
     """Return the bytes of a sum's input in the dtype that is added up, or of its buffer over rows on CUDA."""
     if _is_cuda(device) and dimensions and _is_sum_over_rows(x, dimensions[0]):
@@ -163,6 +178,8 @@ _RULES_BY_NAME: dict[str, Callable[..., int]] = {
     "huber_loss.default": _count_in_huber,
     "logsumexp.default": _count_in_log_sum,
     "_euclidean_dist.default": _count_in_distances,
+    "max_pool2d.default": _make_pooling_rule(torch.ops.aten.max_pool2d_with_indices),
+    "max_pool3d.default": _make_pooling_rule(torch.ops.aten.max_pool3d_with_indices),
     "sum.dim_IntList": _count_in_sum,
     **dict.fromkeys(("mean.default", "mean.dim"), _count_in_mean),
     **dict.fromkeys(("sum.default", "prod.default", "prod.dim_int"), _count_in_reduction),

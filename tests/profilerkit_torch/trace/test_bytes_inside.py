@@ -298,6 +298,10 @@ def test_a_loss_of_logits_has_its_weights_less_one_beside_two_tensors(weights: i
         (lambda x: x.logsumexp(-1), [(50, 200)], 4 * (10_000 + 50 + 10_000 + 50)),
         (lambda x: x.logsumexp((0, 1), keepdim=True), [(50, 200)], 4 * (10_000 + 1 + 10_000 + 1)),
         (lambda x: x.to(torch.int32).logsumexp(0), [(50, 200)], 4 * (2 * 10_000 + 2 * 10_000 + 200 + 200)),
+        # Indices of 8 bytes beside each output.
+        (lambda x: F.max_pool2d(x, 2), [(2, 3, 20, 20)], 2400 * 4 + 600 * (4 + 8)),
+        (lambda x: F.max_pool2d(x, 3, 2, padding=1, ceil_mode=True), [(3, 20, 20)], 1200 * 4 + 3 * 11 * 11 * (4 + 8)),
+        (lambda x: F.max_pool3d(x, 2), [(2, 3, 10, 10, 10)], 6000 * 4 + 750 * (4 + 8)),
         # More than 25 points: 40 and 30 of 8 coordinates, which become 10.
         (torch.cdist, [(3, 40, 8), (3, 30, 8)], 4 * 3 * (70 * 8 + 70 * 10 + 40 * 30)),
     ],
