@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from os import PathLike
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import torch
 
@@ -62,6 +61,7 @@ from .model.scripts import type_name
 from .model.structure import read_structure
 from .model.wrapped import find_inner_model
 from .operator_timing.passes import measure_operator_times
+from .predictions import Predictions
 from .running import ceilings, devices, zeros
 from .running.measured_memory import measure_peak
 from .running.nonzero_trace import trace_nonzero
@@ -75,24 +75,13 @@ from .untouched.caller_context import apart, as_caller, require_no_tracing
 from .untouched.preservation import preserve
 from .untouched.settings import SETTINGS
 
-if TYPE_CHECKING:
-    from profilerkit_predict.joining.reading import ProfileFile
-    from profilerkit_predict.joining.records import Recording
-    from profilerkit_predict.language_models.model_cache import CacheContents
-    from profilerkit_predict.language_models.prompts import ImageSize, InputEncoder, InputKind
-    from profilerkit_predict.language_models.records import GeneratedTokens, ModelFacts
-    from profilerkit_predict.meshes.layout import RankModel
-    from profilerkit_predict.meshes.records import RankTrace
-    from profilerkit_predict.prediction.cases import CalibrationCase, CalibrationNetwork, HostSeconds
-
 __all__ = ["TorchBackend"]
 
 T = TypeVar("T")
-#: Where a device is asked for without a model: the CPU, if none is named.
-_NO_MODEL = torch.nn.Module()
 
 
 class TorchBackend(
+    Predictions,
     Backend,
     CastsModels,
     CountsNonzero,
@@ -181,7 +170,7 @@ class TorchBackend(
 
     def device_info(self, device: DeviceLike = None) -> DeviceInfo:
         """Return what is known of a device of this machine; of the CPU for None."""
-        return devices.device_info(devices.resolve_device(_NO_MODEL, device))
+        return devices.device_info(devices.resolve_device(torch.nn.Module(), device))
 
     def use_threads(self, num_threads: int | None) -> AbstractContextManager[int]:
         """Return a context with so many threads of torch."""
@@ -326,101 +315,6 @@ class TorchBackend(
     def preserve(self, model: torch.nn.Module) -> AbstractContextManager[None]:
         """Hand the model and the process back as they came."""
         return preserve(model)
-
-    # For `profilerkit_predict`, whose ``capabilities.py`` has the protocols: language models --------------------------
-
-    def with_language_head(self, model: Any) -> Any:
-        """Return a model of transformers with the head for language that it lacks; any other as it is."""
-        from .language_models.models import add_head
-
-        return add_head(model)
-
-    def longest_context(self, model: Any) -> int | None:
-        """Return the most tokens that a model or configuration of transformers takes, if it says so."""
-        from .language_models.configurations import find_longest_context, is_configuration
-
-        return find_longest_context(model if is_configuration(model) else getattr(model, "config", None))
-
-    def find_prompt_length(self, model: Any) -> int | None:
-        """Return the positions of the encoder of a model of sound, such as Whisper; None for others."""
-        from .language_models.configurations import is_configuration
-        from .language_models.generating import find_sound_positions
-
-        config = model if is_configuration(model) else getattr(model, "config", None)
-        return find_sound_positions(config) if is_configuration(config) else None
-
-    def language_model(self, model: Any, prompt: int, dtype: str | None = None, name: str | None = None) -> ModelFacts:
-        """Return what a pass over a prompt and one token after it show of a model of transformers."""
-        from .language_models.facts import find_facts
-
-        with apart():
-            return find_facts(model, prompt, dtype, name)
-
-    def find_input_encoder(
-        self, model: Any, kind: InputKind, dtype: str | None = None, image_size: ImageSize | None = None
-    ) -> InputEncoder:
-        """Return what the encoder of a model of transformers makes of one image, or of one clip of sound."""
-        from .language_models.encoders import find_input_encoder
-
-        with apart():
-            return find_input_encoder(model, kind, dtype, image_size)
-
-    def language_model_cache(
-        self, model: Any, context: int, batch: int, dtype: str | None = None
-    ) -> tuple[CacheContents, CacheContents]:
-        """Return what the cache that a model returns holds after so many tokens, and after one more."""
-        from .language_models.following import list_cache_contents
-
-        with apart():
-            return list_cache_contents(model, context, batch, dtype)
-
-    def generate(self, model: Any, prompt: int, new: int, batch: int, repetitions: int) -> GeneratedTokens:
-        """Generate tokens with a model of transformers, where it is, and return the time of each."""
-        from .language_models.generation import generate
-
-        return generate(model, prompt, new, batch, repetitions)
-
-    # For `profilerkit_predict`: calibration, profiles of real runs, meshes --------------------------------------------
-
-    def calibration_cases(self, device: DeviceLike, dtype: str) -> Iterable[CalibrationCase]:
-        """Yield torch's operators over many shapes."""
-        from .calibration.cases import make_cases
-
-        return make_cases(devices.resolve_device(_NO_MODEL, device), dtype)
-
-    def calibration_networks(self, device: DeviceLike) -> Iterable[CalibrationNetwork]:
-        """Yield small networks of torch's layers."""
-        from .calibration.networks import make_networks
-
-        return make_networks(devices.resolve_device(_NO_MODEL, device))
-
-    def host_seconds(self, device: DeviceLike, compiled: bool, seconds: float) -> HostSeconds:
-        """Return what Python and torch take besides operators."""
-        from .calibration.host import measure_host
-
-        return measure_host(devices.resolve_device(_NO_MODEL, device), compiled, seconds)
-
-    def read_recording(
-        self, profile: ProfileFile, model: torch.nn.Module, inputs: ModelInputs | None, trace: ModelTrace, skip: int = 0
-    ) -> Recording:
-        """Return the passes in a profile of torch.profiler's, with the layer that each kernel worked for."""
-        from .joining.recording import read_recording
-
-        return read_recording(profile, trace, skip)
-
-    def profile_script(self) -> str:
-        """Return a script that makes such a profile with torch alone."""
-        return Path(__file__).with_name("joining").joinpath("script.py").read_text(encoding="utf-8")
-
-    def list_rank_variables(self, ranks: int) -> Mapping[str, str]:
-        """Return none: the process of a rank needs nothing."""
-        return {}
-
-    def trace_rank(self, model: RankModel, inputs: ModelInputs) -> RankTrace:
-        """Return a training step of one rank of a mesh, without the others; the process belongs to it."""
-        from .meshes.ranks import trace_rank
-
-        return trace_rank(model, inputs.map(data.as_tensor))
 
 
 def _register(op: Any, formula: Callable[..., Any]) -> None:
