@@ -51,6 +51,29 @@ def score_batches(
         yield _run_batches(model, reader, target_device)
 
 
+_functions = EvaluationFunctions(score_batches)
+get_accuracy: ScoreFunction = _functions.get_accuracy
+get_missclass: ScoreFunction = _functions.get_missclass
+get_topk: GetTopk = _functions.get_topk
+
+
+class EvalLossFunction(LossEvaluation):
+    """Evaluates a loss: the mean over samples of what ``loss_fn(output, target)`` returns for each batch.
+
+    A loss of several values counts as their mean, a dict of parts as their sum.
+    """
+
+    batches: Batches = staticmethod(score_batches)
+
+    @staticmethod
+    def mean(value: Any) -> float:
+        """Return the mean of what a loss returned."""
+        return float(torch.as_tensor(value, dtype=torch.float64).mean())
+
+
+# The batches ----------------------------------------------------------------------------------------------------------
+
+
 def _wrap_loader(loader: Any) -> DataLoader:
     return TorchDataLoader(loader, TorchForwardPass(model_input_pattern=(0, "_")))
 
@@ -111,6 +134,9 @@ def _make_array(tensor: torch.Tensor) -> Any:
     return (on_cpu.float() if on_cpu.dtype is torch.bfloat16 else on_cpu).numpy()
 
 
+# What the scores of a model are ---------------------------------------------------------------------------------------
+
+
 def _gives_probabilities(model: Any) -> bool | None:
     """Return whether the scores of a model are probabilities, by its last layer; None where that leaves it open.
 
@@ -133,23 +159,3 @@ def _runs_as(layer: Any, kind: type[nn.Module]) -> bool:
     has_that_forward = forward is kind.forward and "forward" not in vars(layer)
     _, hooks = call_hooks(layer)
     return has_that_forward and type(layer).__call__ is nn.Module.__call__ and not hooks
-
-
-_functions = EvaluationFunctions(score_batches)
-get_accuracy: ScoreFunction = _functions.get_accuracy
-get_missclass: ScoreFunction = _functions.get_missclass
-get_topk: GetTopk = _functions.get_topk
-
-
-class EvalLossFunction(LossEvaluation):
-    """Evaluates a loss: the mean over samples of what ``loss_fn(output, target)`` returns for each batch.
-
-    A loss of several values counts as their mean, a dict of parts as their sum.
-    """
-
-    batches: Batches = staticmethod(score_batches)
-
-    @staticmethod
-    def mean(value: Any) -> float:
-        """Return the mean of what a loss returned."""
-        return float(torch.as_tensor(value, dtype=torch.float64).mean())

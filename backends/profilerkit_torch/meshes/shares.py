@@ -1,4 +1,4 @@
-"""The share of a tensor that one rank has, of one that is spread over several."""
+"""What one rank has of weights that are spread over several, and the bytes of that."""
 
 from __future__ import annotations
 
@@ -6,18 +6,13 @@ from collections.abc import Iterable
 
 import torch
 
-__all__ = ["count_bytes", "find_gradient", "find_share", "take_share"]
+__all__ = ["count_bytes", "find_gradient", "find_share"]
 
 
 def find_share(tensor: torch.Tensor) -> torch.Tensor:
     """Return the part of a tensor that this rank has, without its graph: all of one that is not spread."""
     with torch.no_grad():
         return tensor.to_local() if hasattr(tensor, "to_local") else tensor.detach()
-
-
-def take_share(tensor: torch.Tensor) -> torch.Tensor:
-    """Return the part of a tensor that this rank has, from which gradients go back to the tensor."""
-    return tensor.to_local() if hasattr(tensor, "to_local") else tensor
 
 
 def find_gradient(parameter: torch.Tensor) -> torch.Tensor | None:

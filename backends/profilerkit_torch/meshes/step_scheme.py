@@ -17,7 +17,7 @@ from ..running.training_steps import list_differentiated
 from ..trace.live_bytes import LiveBytes
 from ..training.differentiation import NO_BACKWARD_PASS, follow_gradients, make_loss
 from .recorder import RankRecorder
-from .shares import find_share, take_share
+from .shares import find_share
 
 __all__ = ["StepScheme", "rehearse"]
 
@@ -70,7 +70,7 @@ def _run_pass(model: nn.Module, inputs: ModelInputs, recorder: RankRecorder, out
     recorder.begin("forward")
     outputs[:] = [inputs.run(model)]
     recorder.begin("backward")
-    differentiated = [take_share(tensor) for tensor in list_differentiated(outputs[0])]
+    differentiated = _list_differentiated(outputs[0])
     if not differentiated:
         return [NO_BACKWARD_PASS]
     loss, start = make_loss(differentiated, recorder.live)
@@ -81,7 +81,12 @@ def _run_pass(model: nn.Module, inputs: ModelInputs, recorder: RankRecorder, out
 
 def rehearse(model: nn.Module, inputs: ModelInputs) -> None:
     """Run a step that nobody records."""
-    differentiated = [take_share(tensor) for tensor in list_differentiated(inputs.run(model))]
+    differentiated = _list_differentiated(inputs.run(model))
     if differentiated:
         loss, start = make_loss(differentiated, LiveBytes())
         loss.backward(start)
+
+
+def _list_differentiated(outputs: Any) -> list[torch.Tensor]:
+    """Return this rank's part of each output to go back from, with the graph that leads to it."""
+    return [tensor.to_local() if hasattr(tensor, "to_local") else tensor for tensor in list_differentiated(outputs)]
