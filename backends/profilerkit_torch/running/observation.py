@@ -6,14 +6,8 @@ so the multiply-accumulates are compared, which by the formulas are the same eit
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import partial
 from typing import Any
 
-import torch
-
-from profilerkit.process.restoring import restored
 from profilerkit.trace.observed_runs import ObservedRun
 
 from ..compat.modes import TorchDispatchMode, WatchingMode
@@ -22,24 +16,17 @@ from ..costs import Kind, are_as_shipped, classify, op_cost
 from ..trace.operator_facts import tensors_in
 from ..untouched.write_guard import WriteGuard
 
-__all__ = ["Observation", "ObservingGuard", "without_fused_layers"]
+__all__ = ["Observation", "ObservingGuard"]
 
 #: Operators of these kinds multiply and add nothing.
 _WITHOUT_MACS = frozenset((Kind.VIEW, Kind.FREE, Kind.POINTWISE, Kind.REDUCTION))
 
-#: Attention and encoder layers that torch runs as one operator where it may; their formulas need shapes.
+
+#: Attention and encoder layers that torch runs as one operator where it may.
 _FUSED_LAYERS = (
     find_operator("aten._transformer_encoder_layer_fwd.default"),
     find_operator("aten._native_multi_head_attention.default"),
 )
-
-
-@contextmanager
-def without_fused_layers() -> Iterator[None]:
-    """Have attention and encoder layers call their operators one by one, as in the static pass."""
-    with restored(partial(torch.backends.mha.set_fastpath_enabled, torch.backends.mha.get_fastpath_enabled())):
-        torch.backends.mha.set_fastpath_enabled(False)
-        yield
 
 
 class Observation(WatchingMode):
@@ -54,8 +41,6 @@ class Observation(WatchingMode):
     def __init__(self) -> None:
         super().__init__()
         self.macs: int | None = 0
-        #: Whether a fused layer was called on nested tensors, which leave padding out and have no shape to count by.
-        self.has_padding_left_out: bool = False
         self._is_comparable = are_as_shipped()
         self._kinds: dict[int, Kind] = {}
 
@@ -82,8 +67,6 @@ class Observation(WatchingMode):
                 return result
             kind = Kind.UNKNOWN
         result = func(*args, **kwargs)
-        if not self.has_padding_left_out and func in _FUSED_LAYERS:
-            self.has_padding_left_out = any(tensor.is_nested for tensor in tensors_in(args))
         if self.macs is not None:
             macs = None if kind is Kind.UNKNOWN else _count_macs(func, kind, args, kwargs, result)
             self.macs = None if macs is None else self.macs + macs
@@ -98,7 +81,9 @@ class Observation(WatchingMode):
 
 
 def _count_macs(func: Any, kind: Kind, args: Any, kwargs: Any, result: Any) -> int | None:
-    """Return what a call multiplies and adds; None where that is unknown."""
+    """Return what a call multiplies and adds; None where that is unknown, as of layers that leave padding out."""
+    if func in _FUSED_LAYERS and any(tensor.is_nested for tensor in tensors_in(args)):
+        return None
     try:
         cost = op_cost(func, kind, args, kwargs, result)
     except MemoryError:

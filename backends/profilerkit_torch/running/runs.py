@@ -29,7 +29,7 @@ from ..untouched.preservation import preserve, substitute, watch_parameters
 from ..untouched.temporary_settings import deepen_recursion, disable_compiling
 from .compiling import use_compiled
 from .devices import move_model, require_values, resolve_device
-from .observation import ObservingGuard, without_fused_layers
+from .observation import ObservingGuard
 from .timed_passes import Autocast, EventTimedPass, Pass, forward_pass, forward_pass_with_gradients, make_autocast
 from .training_steps import prepare_training_step, set_training_flags
 
@@ -207,17 +207,11 @@ class _FirstPass:
         """Run once; raise `ModelFailedError` where the model does, `BackendFailedError` for our own errors.
 
         Compiled code runs as it was written: under a mode torch would refuse to compile it, and remember that for ever.
-        Where fused layers leave padding out, nothing can be counted, and it runs once more without fused layers.
         """
-        observation = self.guard.observation
+        self.guard.observation.begin()
         try:
-            for layers in (nullcontext(), without_fused_layers()):
-                observation.begin()
-                with disable_compiling(), layers, self.guard, as_caller():
-                    step(self._inventory.model, self._inputs, self._autocast)
-                if not observation.has_padding_left_out:
-                    break
-                self.objects.restore()
+            with disable_compiling(), self.guard, as_caller():
+                step(self._inventory.model, self._inputs, self._autocast)
         except InputError:
             raise
         except Exception as error:  # whatever the model raises

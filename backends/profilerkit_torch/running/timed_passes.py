@@ -16,7 +16,7 @@ from profilerkit.backend_kit.passes import DevicePass
 
 from ..compat.names import VERSION
 from ..untouched.temporary_settings import disable_compiling
-from .observation import Observation, without_fused_layers
+from .observation import Observation
 
 __all__ = [
     "EventTimedPass",
@@ -51,16 +51,12 @@ class Pass(DevicePass):
 
     @contextmanager
     def observe(self) -> Iterator[None]:
-        """Count the work of the operators of one pass, as the model is written.
-
-        Fused layers stay fused as in the timed passes, unless they leave padding out.
-        """
+        """Count the work of the operators of one pass, as the model is written."""
         if self.observation is None:
             yield
             return
-        layers = without_fused_layers() if self.observation.has_padding_left_out else nullcontext()
         self.observation.begin()
-        with disable_compiling(), layers, self.observation:
+        with disable_compiling(), self.observation:
             yield
         self.runs.append(self.observation.run("a later run"))
 
