@@ -59,7 +59,7 @@ hypothesis.settings.load_profile("patient")
 
 _TESTS_OF_THE_CORE = Path(__file__).parent / "profilerkit"
 #: Folders whose tests all need a framework, which their files import at the top.
-_FRAMEWORK_OF_FOLDER = {"profilerkit_tensorflow": "tensorflow"}
+_FRAMEWORK_OF_FOLDER = {"profilerkit_jax": "jax", "profilerkit_tensorflow": "tensorflow"}
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -13,7 +13,6 @@ from absent_names import require_outcomes
 from source_tree import SUPPORT
 from time_limits import run_program
 
-pytest.importorskip("jax")
 pytest.importorskip("flax")
 pytest.importorskip("equinox")
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 
-jax = pytest.importorskip("jax")
-
-from profilerkit import profile  # noqa: E402
-from profilerkit.backend_kit.settings import Setting  # noqa: E402
-from profilerkit_jax.backend import JaxBackend  # noqa: E402
-from profilerkit_jax.untouched.settings import SETTINGS  # noqa: E402
+from profilerkit import profile
+from profilerkit.backend_kit.settings import Setting
+from profilerkit_jax.backend import JaxBackend
+from profilerkit_jax.untouched.settings import SETTINGS
 
 #: Other values than the default, of those that are no switch.
 OTHERS = {

@@ -5,8 +5,6 @@ from __future__ import annotations
 import pytest
 from time_limits import run_python
 
-pytest.importorskip("jax")
-
 ALONE = """
 import sys
 for name in ("flax", "equinox", "optax"):

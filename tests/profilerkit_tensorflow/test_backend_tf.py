@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -199,23 +198,6 @@ def test_a_path_without_a_model_is_said(tmp_path: Path) -> None:
         TFProfiler("nowhere.keras")
     with pytest.raises(InputError, match="exists, but holds no such model"):
         TFProfiler(tmp_path)
-
-
-@pytest.mark.skipif(not hasattr(keras.layers.Dense, "_int4_build"), reason="Keras 3.11")
-def test_packed_weights_count_their_numbers() -> None:
-    """A kernel of 64 x 7 in 4 bits: 448 numbers, two to a byte of rows of 4 bytes; scales and biases beside it."""
-    model = keras.Sequential([keras.Input((64,)), keras.layers.Dense(7)])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        model.quantize("int4")
-    report = profile(model, tf.ones((1, 64)), metrics=["total_params", "model_size", "macs"])
-    kernel = next(weight for weight in model.weights if tuple(weight.shape) == (64, 4))
-    others = [weight for weight in model.weights if weight is not kernel]
-    assert report["total_params"] == 64 * 7 + 7  # the kernel and the bias; scales are no parameters
-    sizes = sum(int(np.prod(weight.shape)) * tf.as_dtype(weight.dtype).size for weight in others)
-    assert report["model_size"] == 64 * 4 + sizes
-    assert report["macs"] == 64 * 7
-    assert any("quantised to 4 bits" in note for note in report.notes)
 
 
 @pytest.mark.parametrize("package", ["keras", "tf_keras"])

@@ -111,10 +111,10 @@ class _NonzeroWalk(Walk):
     counter: _NonzeroCounter
 
     def make_weight(self, aval: Any, value: Any) -> Value:
-        return _give_origin(super().make_weight(aval, value), Stored.of(value))
+        return _give_origin(super().make_weight(aval, value), Stored(value))
 
     def make_constant(self, aval: Any, value: Any) -> Value:
-        return _give_origin(super().make_constant(aval, value), Stored.of(value))
+        return _give_origin(super().make_constant(aval, value), Stored(value))
 
     def make_slice(self, aval: Any, stacked: Value, loop: Loop) -> Value:
         return _give_origin(super().make_slice(aval, stacked, loop), Slice.of(stacked.origin, loop))

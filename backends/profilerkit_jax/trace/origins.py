@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import jax
@@ -51,9 +51,9 @@ class Origin(ABC):
             and numbers alone.
     """
 
-    inputs: tuple[Origin, ...]
-    loops: frozenset[Loop]
-    is_stored: bool
+    inputs: tuple[Origin, ...] = field(default=(), kw_only=True)
+    loops: frozenset[Loop] = field(default=frozenset(), kw_only=True)
+    is_stored: bool = field(default=False, kw_only=True)
 
     @abstractmethod
     def array(self, inputs: Sequence[Any], turns: Turns) -> Any:
@@ -66,11 +66,6 @@ class Number(Origin):
 
     value: Value
 
-    @classmethod
-    def of(cls, value: Value) -> Number:
-        """Return the origin of a value whose number is known."""
-        return cls((), frozenset(), False, value)
-
     def array(self, inputs: Sequence[Any], turns: Turns) -> Any:
         return jnp.full(tuple(self.value.shape), self.value.scalar, self.value.dtype)
 
@@ -80,11 +75,7 @@ class Stored(Origin):
     """An array that the model or the program holds."""
 
     stored: Any
-
-    @classmethod
-    def of(cls, stored: Any) -> Stored:
-        """Return the origin of an array."""
-        return cls((), frozenset(), True, stored)
+    is_stored: bool = field(default=True, kw_only=True)
 
     def array(self, inputs: Sequence[Any], turns: Turns) -> Any:
         return jnp.asarray(self.stored)
@@ -99,7 +90,9 @@ class Slice(Origin):
     @classmethod
     def of(cls, whole: Origin | None, loop: Loop) -> Slice | None:
         """Return the origin of a slice; None if that of the whole is not known."""
-        return None if whole is None else cls((whole,), whole.loops | {loop}, whole.is_stored, loop)
+        if whole is None:
+            return None
+        return cls(loop, inputs=(whole,), loops=whole.loops | {loop}, is_stored=whole.is_stored)
 
     def array(self, inputs: Sequence[Any], turns: Turns) -> Any:
         return inputs[0][turns[self.loop]]
@@ -131,14 +124,15 @@ def make_origin(equation: Any, inputs: Sequence[Value], origins: Sequence[Origin
     None if an input has none, and for an equation that has an effect or makes random numbers.
     """
     sources = [
-        Number.of(value) if origin is None and value.scalar is not None else origin
+        Number(value) if origin is None and value.scalar is not None else origin
         for value, origin in zip(inputs, origins, strict=True)
     ]
     complete = [source for source in sources if source is not None]
     if len(complete) < len(sources) or equation.effects or equation.primitive.name.startswith(_RANDOM):
         return None
     loops = frozenset[Loop]().union(*(source.loops for source in complete))
-    return Made(tuple(complete), loops, any(source.is_stored for source in complete), equation, index)
+    is_stored = any(source.is_stored for source in complete)
+    return Made(equation, index, inputs=tuple(complete), loops=loops, is_stored=is_stored)
 
 
 def compute(origin: Origin, turns: Turns) -> Any:

@@ -87,7 +87,7 @@ class Walk:
         """Return the value of an array that the program holds."""
         if getattr(value, "shape", ()) != ():
             self.arrays[id(value)] = value
-            origin = Stored.of(value) if math.prod(value.shape) <= _LARGEST_STORED else None
+            origin = Stored(value) if math.prod(value.shape) <= _LARGEST_STORED else None
             return self.make_value(aval, constant=True, input_origin=origin)
         # A random key has a dtype of JAX's own.
         is_number = isinstance(getattr(value, "dtype", None), np.dtype) or np.isscalar(value)
@@ -113,7 +113,7 @@ class Walk:
 
     def make_input(self, aval: Any, value: Any) -> Value:
         """Return the value of an input; ``value`` is its array if that was given, else None."""
-        return self.make_value(aval, input_origin=None if value is None else Stored.of(value))
+        return self.make_value(aval, input_origin=None if value is None else Stored(value))
 
     def note_origins(self, equation: Any, inputs: Sequence[Value], outputs: Sequence[Value]) -> None:
         """Note which outputs of an equation follow from the inputs that were given."""
@@ -125,7 +125,7 @@ class Walk:
     def compute_elements(self, value: Value) -> Any:
         """Return the elements of a value that follows from the given inputs and the program alone; None for others."""
         if value.scalar is not None:
-            return compute(Number.of(value), {})
+            return compute(Number(value), {})
         if value.input_origin is None or value.input_origin.loops:
             return None
         try:

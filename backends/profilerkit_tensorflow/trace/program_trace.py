@@ -19,14 +19,14 @@ from ..model.kinds import is_variable
 from ..model.replicas import describe_replicas, find_strategy
 from ..model.saved_packing import SavedPacking, read_packing
 from ..model.weights import count_bytes, identify
-from .arguments import Argument, list_arguments
 from .control_flow import HANDLERS
+from .folding import Folding
 from .layer_records import layer_records
 from .memory import count_constant_bytes, find_unsized_tensors, write_steps
 from .observation import sum_macs
 from .operator_records import count_operator_macs, select_shown
-from .program import Program
-from .values import Executed, Tensor, Value
+from .program import Program, ProgramInput
+from .values import Executed, Tensor, Value, count_tensor_bytes, static_shape
 from .walk import Walk
 
 __all__ = ["count_program_macs", "observe_run", "trace_of_program"]
@@ -37,7 +37,7 @@ _AS_A_GRAPH = "of the model run as a graph; run eagerly, more stays alive"
 def trace_of_program(program: Program) -> ModelTrace:
     """Walk over a traced program, of a pass or of a training step, and return its trace."""
     with Walk(program.calls.ownership, HANDLERS, program.calls.forward_end) as walk:
-        arguments = list_arguments(program, walk.folding)
+        arguments = _list_arguments(program, walk.folding)
         call = _CallMemory(arguments, walk.run(program.graph, [argument.value for argument in arguments]))
         work, executed = walk.work, walk.work.operators
         memory = measure_memory(work.parts, call.list_live_bytes, call.input_bytes)
@@ -75,10 +75,57 @@ def count_program_macs(program: Program) -> int | None:
     """Return the multiply-accumulates of a program's operators; None where they are not all known."""
     with Walk(program.calls.ownership, HANDLERS) as walk:
         try:
-            walk.run(program.graph, [argument.value for argument in list_arguments(program, walk.folding)])
+            walk.run(program.graph, [argument.value for argument in _list_arguments(program, walk.folding)])
         except CostFormulaError:  # the trace has said it
             return None
         return None if sum_macs(walk) is None else count_operator_macs(walk.work.operators)
+
+
+# What a call gets -----------------------------------------------------------------------------------------------------
+
+
+#: The most bytes of a captured tensor whose numbers are read: a larger one limits no loop.
+_MOST_BYTES_READ = 64
+
+
+class _Argument(NamedTuple):
+    """What one input of a program's graph gets.
+
+    Attributes:
+        value: Its value, of the shape that it has in the call. Each part of a sparse or ragged tensor is an argument:
+            a sparse one of 1000 x 1000 that stores 5 values has values of shape (5,) and indices of shape (5, 2).
+        bytes: The bytes of the value.
+        is_captured: Whether the function holds it, and the caller does not give it.
+    """
+
+    value: Value
+    bytes: int
+    is_captured: bool
+
+
+def _list_arguments(program: Program, folding: Folding) -> list[_Argument]:
+    """Return the arguments of a call of a program, in the order of its graph's inputs; ``folding`` makes the values."""
+    arguments = []
+    captures = {placeholder.name: tensor for tensor, placeholder in program.graph.captures}
+    inputs = iter(program.inputs)  # in the order of the placeholders
+    for placeholder in program.graph.inputs:
+        is_captured = placeholder.name in captures
+        source = _describe_captured(captures[placeholder.name], placeholder) if is_captured else next(inputs)
+        value = folding.new_value(source.shape, placeholder.dtype.name, placeholder)
+        if is_captured:
+            value.constant = source.numbers  # the same in each call
+        else:  # what they decide holds for this call alone
+            folding.give_input(value, source.numbers)
+        arguments.append(_Argument(value, count_tensor_bytes(value.shape, value.dtype), is_captured))
+    return arguments
+
+
+def _describe_captured(tensor: Any, placeholder: Any) -> ProgramInput:
+    """Return shape and numbers of a tensor that a function holds: a small one may limit a loop."""
+    shape = static_shape(placeholder)
+    size = count_tensor_bytes(shape, placeholder.dtype.name)  # 0 where it is not known
+    is_readable = 0 < size <= _MOST_BYTES_READ and hasattr(tensor, "numpy")  # a tensor of an outer graph has no numbers
+    return ProgramInput(shape, tensor.numpy() if is_readable else None)
 
 
 # Memory ---------------------------------------------------------------------------------------------------------------
@@ -87,7 +134,7 @@ def count_program_macs(program: Program) -> int | None:
 class _CallMemory(NamedTuple):
     """What a call of a program gets and returns, for the bytes that are alive in it."""
 
-    arguments: Sequence[Argument]
+    arguments: Sequence[_Argument]
     results: Sequence[Value]
 
     @property

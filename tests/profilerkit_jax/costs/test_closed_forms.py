@@ -10,11 +10,9 @@ from collections.abc import Callable
 from math import log2, prod
 from typing import Any, NamedTuple
 
-import pytest
-
-pytest.importorskip("jax")
 import jax
 import jax.numpy as jnp
+import pytest
 from jax import lax
 
 from profilerkit import ModelInputs, ModelTrace

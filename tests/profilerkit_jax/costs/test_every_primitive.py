@@ -7,12 +7,10 @@ import pkgutil
 from collections.abc import Sequence
 from typing import Any
 
-import pytest
-
-pytest.importorskip("jax")
 import jax
 import jax._src
 import jax.numpy as jnp
+import pytest
 from jax.extend.core import Primitive
 
 from profilerkit import ModelInputs

@@ -12,7 +12,6 @@ import pytest
 from source_tree import ROOT
 from time_limits import run_program
 
-pytest.importorskip("jax")
 pytest.importorskip("flax")
 
 import jax

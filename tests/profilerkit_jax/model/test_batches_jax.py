@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
-pytest.importorskip("jax")
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from profilerkit import InputError, TensorSpec, profile
 from profilerkit_jax.backend import JaxBackend

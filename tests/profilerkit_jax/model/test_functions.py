@@ -8,12 +8,10 @@ from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-import pytest
-
-pytest.importorskip("jax")
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from profilerkit import ArgumentError, BackendNotFoundError, InputError, ModelInputs, WithoutValuesError, profile
 from profilerkit_jax import JaxModel, register_op_cost

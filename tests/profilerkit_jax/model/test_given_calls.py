@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("jax")
 pytest.importorskip("flax")
 import jax
 import jax.numpy as jnp

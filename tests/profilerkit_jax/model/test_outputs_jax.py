@@ -12,14 +12,12 @@ from functools import partial
 from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
-import pytest
-from time_limits import join
-
-pytest.importorskip("jax")
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from jax.experimental import io_callback
+from time_limits import join
 
 from profilerkit import InputError, ModelInputs, ModelTrace, profile
 from profilerkit_jax import JaxModel

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("jax")
 pytest.importorskip("flax")
 pytest.importorskip("equinox")
 import equinox as eqx

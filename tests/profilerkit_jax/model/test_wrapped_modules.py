@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("jax")
 pytest.importorskip("equinox")
 pytest.importorskip("flax")
 import equinox

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
-pytest.importorskip("jax")
 import jax
 import jax.numpy as jnp
+import pytest
 from jax import lax
 
 from profilerkit import ModelInputs

@@ -8,12 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
-pytest.importorskip("jax")
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from jax import lax
 from slow_ones import slow_ones
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+import jax
+import jax.numpy as jnp
 import pytest
 
-jax = pytest.importorskip("jax")
-
-import jax.numpy as jnp  # noqa: E402
-
-from profilerkit import profile  # noqa: E402
-from profilerkit_jax import JaxModel  # noqa: E402
+from profilerkit import profile
+from profilerkit_jax import JaxModel
 
 
 @pytest.mark.parametrize(

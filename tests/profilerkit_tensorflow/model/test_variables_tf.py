@@ -174,14 +174,6 @@ def test_a_kernel_packed_into_four_bits_counts_its_numbers_and_its_bytes(
     assert [(w.dtype, w.count, w.bytes, w.trainable) for w in packed] == [("int8", numbers, stored, False)]
 
 
-@pytest.mark.filterwarnings("ignore:Layer InputLayer does not have", "ignore:__array__ implementation")
-def test_a_layer_quantised_to_float8_keeps_its_kernel() -> None:
-    model = keras.Sequential([keras.Input((6,)), keras.layers.Dense(5)])
-    model.quantize("float8")
-    kernel, bias = list_weights(model)[:2]
-    assert (count_elements(kernel), count_bytes(kernel), count_elements(bias)) == (30, 120, 5)
-
-
 @pytest.mark.parametrize("package", [keras, tf_keras], ids=["keras", "tf_keras"])
 def test_the_fingerprint_changes_with_values_flags_and_variables_alone(package: Any) -> None:
     model = network(package)

@@ -173,31 +173,3 @@ def test_it_agrees_about_convolutions_and_dense_layers() -> None:
     x = ones(2, 12, 12, 3)
     places = (100 * 4 * 27, 25 * 6 * 36, 9 * 6 * 9, 9 * 6 * 5)
     assert float_operations(model, x) == 2 * trace_complete(model, x).macs == 2 * 2 * sum(places)
-
-
-@tf.function  # type: ignore[untyped-decorator]
-def product(x: Any) -> Any:
-    return x @ W
-
-
-#: What it does not see: a function of X, and the multiply-accumulates that there are.
-UNSEEN: dict[str, tuple[Function, int]] = {
-    "einsum": (lambda x: tf.einsum("ab,bc->ac", x, W), ONE),
-    "called function": (lambda x: product(x) + 0.0, ONE),
-    "loop": (lambda x: tf.while_loop(lambda i, y: i < 4, lambda i, y: (i + 1, y @ W), (0, x))[1], 4 * ONE),
-    "branch": (lambda x: tf.cond(tf.reduce_sum(x) > 0, lambda: x @ W, lambda: x), ONE),
-}
-
-
-@pytest.mark.parametrize("name", UNSEEN)
-def test_it_does_not_see(name: str) -> None:
-    function, expected = UNSEEN[name]
-    assert macs(function) == expected
-    assert float_operations(function, X) < 2 * expected
-
-
-def test_it_does_not_see_recurrent_layers() -> None:
-    model = keras.Sequential([keras.Input((5, 3)), layers.LSTM(4)])
-    macs_of_all_steps = 2 * 5 * 4 * 4 * (3 + 4)
-    assert trace_complete(model, ones(2, 5, 3)).macs == macs_of_all_steps
-    assert float_operations(model, ones(2, 5, 3)) < 2 * macs_of_all_steps
