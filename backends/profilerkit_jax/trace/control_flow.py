@@ -209,22 +209,31 @@ def _walk_call(walk: Walk, equation: Any, inputs: Sequence[Value], context: Cont
     jaxpr = _find_called(equation, len(inputs))
     if jaxpr is None:
         return walk.note_uncounted(equation, inputs, context)
-    name = str(parameters(equation)["name"]) if equation.primitive.name in ("jit", "pjit") else ""
     start = len(walk.work.parts)
     outputs = walk.enter(jaxpr, inputs, context)
     if len(outputs) != len(equation.outvars):
         return walk.note_uncounted(equation, inputs, context)
-    source = find_source(open_jaxpr(jaxpr))
-    if is_whole_function(name) and not source:
-        walk.lacking.setdefault(f"this release of JAX does not tell where {name} is written: perhaps it is JAX's own")
-    equations = list_counted(walk.work.parts[start:])
-    if outputs and equations and not equations[-1].is_backward:
-        cost = find_function_cost(name, source, [value.dtype for value in inputs], outputs[0].shape)
-        # With further outputs it also computes what its gradient needs: its equations count if they are more.
-        spelled_out = 0 if len(outputs) == 1 else sum(equation.flops for equation in equations)
-        if cost is not None and cost.flops * equations[-1].times > spelled_out:
-            give_to_last(equations, name, cost)
+    name = str(parameters(equation)["name"]) if equation.primitive.name in ("jit", "pjit") else ""
+    if is_whole_function(name):
+        source = find_source(open_jaxpr(jaxpr))
+        if not source:
+            missing = f"this release of JAX does not tell where {name} is written: perhaps it is JAX's own"
+            walk.lacking.setdefault(missing)
+        ran = list_counted(walk.work.parts[start:])
+        if outputs and ran and not ran[-1].is_backward:
+            cost = find_function_cost(name, source, [value.dtype for value in inputs], outputs[0].shape)
+            _count_as_whole(ran, name, cost, outputs)
     return outputs
+
+
+def _count_as_whole(ran: Sequence[Executed], name: str, cost: Cost | None, outputs: Sequence[Value]) -> None:
+    """Count the equations of a function together, by its formula.
+
+    With further outputs it also computes what its gradient needs: then its equations count if they are more.
+    """
+    spelled_out = 0 if len(outputs) == 1 else sum(equation.flops for equation in ran)
+    if cost is not None and cost.flops * ran[-1].times > spelled_out:
+        give_to_last(ran, name, cost)
 
 
 def _find_called(equation: Any, inputs: int) -> Any:
@@ -271,26 +280,24 @@ def _walk_shard_map(walk: Walk, equation: Any, inputs: Sequence[Value], context:
 
 def _walk_reduce(walk: Walk, equation: Any, inputs: Sequence[Value], context: Context) -> list[Value]:
     """Run the function of a reduction once for each input element, or for each element of each window."""
-    params, times = parameters(equation), inputs[0].shape.numel
+    times = inputs[0].shape.numel
     if equation.primitive.name == "reduce_window":
-        times = Shape(equation.outvars[0].aval.shape).numel * Shape(params["window_dimensions"]).numel
-    return _walk_elements(walk, equation, inputs, context, params["jaxpr"], times)
+        times = Shape(equation.outvars[0].aval.shape).numel * Shape(parameters(equation)["window_dimensions"]).numel
+    return _walk_elements(walk, equation, inputs, context, times)
 
 
 def _walk_scatter(walk: Walk, equation: Any, inputs: Sequence[Value], context: Context) -> list[Value]:
     """Run the function of ``x.at[...].apply(function)`` once for each element of the updates; a plain one has none."""
-    jaxpr = parameters(equation)["update_jaxpr"]
-    if jaxpr is None:
+    if parameters(equation)["update_jaxpr"] is None:
         outputs = [walk.make_value(equation.outvars[0].aval)]
         walk.note("scatter", inputs, outputs, context)
         return outputs
-    return _walk_elements(walk, equation, inputs, context, jaxpr, inputs[2].shape.numel)
+    return _walk_elements(walk, equation, inputs, context, inputs[2].shape.numel)
 
 
-def _walk_elements(
-    walk: Walk, equation: Any, inputs: Sequence[Value], context: Context, jaxpr: Any, times: int
-) -> list[Value]:
+def _walk_elements(walk: Walk, equation: Any, inputs: Sequence[Value], context: Context, times: int) -> list[Value]:
     """Note an equation with the work of a function of single numbers that runs ``times`` times in each run of it."""
+    jaxpr = parameters(equation)["update_jaxpr" if equation.primitive.name == "scatter" else "jaxpr"]
     inner, turns = open_jaxpr(jaxpr), context.repeat(times)
     scalars = [walk.make_value(variable.aval) for variable in inner.invars]
     with note_apart(walk) as work:

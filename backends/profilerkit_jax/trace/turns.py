@@ -84,14 +84,18 @@ def count_turns(walk: Walk, loop: WhileLoop) -> int | None:
     of_condition = [loop.condition_consts[index] for index in turn.condition.consts]
     of_body = [loop.body_consts[index] for index in turn.body.consts]
     initial = [loop.initial[index] for index in turn.carried]
-    if sum(value.shape.numel for value in (*of_condition, *of_body, *initial)) > _LARGEST:
+    values = [*of_condition, *of_body, *initial]
+    if sum(value.shape.numel for value in values) > _LARGEST:
         return None
-    condition_consts, body_consts = _compute_all(walk, of_condition), _compute_all(walk, of_body)
-    start = _compute_all(walk, initial)
-    if condition_consts is None or body_consts is None or start is None:
+    known = [walk.compute_elements(value) for value in values]
+    if any(elements is None for elements in known):
         return None
+    after_condition, after_body = len(of_condition), len(of_condition) + len(of_body)
+    return _run(turn, known[:after_condition], known[after_condition:after_body], known[after_body:])
 
-    # The loop with these parts alone, and a count of its turns.
+
+def _run(turn: _NeededTurn, condition_consts: list[Any], body_consts: list[Any], start: list[Any]) -> int | None:
+    """Return how many turns a loop of these parts alone makes; None where it cannot be run, or does not end."""
 
     def goes_on(state: tuple[Any, dict[int, Any]]) -> Any:
         count, carried = state
@@ -111,12 +115,6 @@ def count_turns(walk: Walk, loop: WhileLoop) -> int | None:
     except Exception:  # a primitive that cannot be run by itself
         return None
     return None if int(turns) == _MOST_TURNS else int(turns)
-
-
-def _compute_all(walk: Walk, values: Sequence[Value]) -> list[Any] | None:
-    """Return the elements of values; None if the elements of any value are not known."""
-    arrays = [walk.compute_elements(value) for value in values]
-    return None if any(array is None for array in arrays) else arrays
 
 
 def _find_needed_turn(loop: WhileLoop) -> _NeededTurn | None:

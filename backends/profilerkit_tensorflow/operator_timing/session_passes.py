@@ -95,38 +95,29 @@ def time_model(
     require_values(model, inputs)
     target = resolve_device(model, device)
     placed = tf.device(target) if device is not None else nullcontext()
-    gradients = None
     with preserve(model, variable_values=True), placed:
         fed = copy_tensors(inputs)
-        run = functools.partial(
-            time_passes, inputs=fed, passes=passes, synchronized=not target.startswith("/CPU"), export=export
-        )
+        options: dict[str, Any] = {"passes": passes, "synchronized": not target.startswith("/CPU"), "export": export}
         with explain_failures(lambda error: explain_failed_pass(model, error, inputs)):
-            if device is None and earlier is not None and earlier.fits(model, fed):
-                program = earlier
-            else:
-                # Kept apart from the training step: its trace would find tensors of this graph in the model's caches.
-                program = trace_program(model, fed, apart=True)
-            forward = run(program, NodeOwners(program))
+            is_traced = device is None and earlier is not None and earlier.fits(model, fed)
+            # Kept apart from the training step: its trace would find tensors of this graph in the model's caches.
+            program = earlier if is_traced and earlier else trace_program(model, fed, apart=True)
+            forward = time_passes(program, fed, **options)
+        gradients = None
         if backward and any(tensor.dtype.is_floating for tensor in program.graph.outputs):
             with explain_failures(explain_failed_step):
-                step = trace_program(model, fed, training=True)
-                gradients = run(step, NodeOwners(step))
+                gradients = time_passes(trace_program(model, fed, training=True), fed, **options)
     return TimedModel(program, forward, gradients)
 
 
 def time_passes(
-    program: Program,
-    owners: NodeOwners,
-    inputs: ModelInputs,
-    passes: int,
-    synchronized: bool,
-    export: str | os.PathLike[str] | None,
+    program: Program, inputs: ModelInputs, passes: int, synchronized: bool, export: str | os.PathLike[str] | None
 ) -> TimedPasses:
     """Run a program in as many profiler sessions as its passes need.
 
     ``synchronized`` says whether a pass is over only when the device is done, as on a GPU.
     """
+    owners = NodeOwners(program)
     call = _make_fresh_call(program, inputs, synchronized)
     timed: list[PassTimes] = []
     while len(timed) < passes:
