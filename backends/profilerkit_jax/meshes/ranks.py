@@ -114,8 +114,10 @@ def _read_step(share: _Share, program: DeviceProgram, model: RankModel) -> RankT
     passed = walk_pass(share.subject, share.traced, partial(ShareWalk, program=program, waiting=waiting))
     walk = cast(ShareWalk, passed.walk)
     trace = make_trace(share.subject, share.traced, passed, training=True)
-    exchanged = tuple(_list_exchanged(walk, share, model.mesh, len(trace.operators)))
-    unknown.update(f"{kind} of a branch that is not counted" for kind in _list_uncounted(walk))
+    positions = {id(executed): index for index, executed in enumerate(walk.work.operators)}
+    exchanged = tuple(_list_exchanged(walk, share, model.mesh, positions))
+    only_branches = [one.exchange.message.kind for one in walk.exchanged if id(one.by) not in positions]
+    unknown.update(f"{kind} of a branch that is not counted" for kind in only_branches)
     step_bytes = StepBytes.read(share.subject.leaves, share.traced.inputs, program.memory)
     missing = {f"the share of {name}, which is counted as a whole": 1 for name in walk.unknown}
     idle = note_idle(model.mesh, (placed.collective for placed in exchanged))
@@ -137,13 +139,12 @@ def _read_step(share: _Share, program: DeviceProgram, model: RankModel) -> RankT
 
 
 def _list_exchanged(
-    walk: ShareWalk, share: _Share, mesh: Mapping[str, int], operators: int
+    walk: ShareWalk, share: _Share, mesh: Mapping[str, int], positions: Mapping[int, int]
 ) -> Iterator[PlacedCollective]:
-    """Yield what a rank exchanges in a step of so many operators.
+    """Yield what a rank exchanges in a step, whose counted operators have these positions by their ``id``.
 
     What no equation of the jaxpr asks for comes last, and is of no layer.
     """
-    positions = _find_positions(walk)
     counted = [exchanged for exchanged in walk.exchanged if id(exchanged.by) in positions]
     for executed, exchange, spot in sorted(counted, key=lambda exchanged: positions[id(exchanged.by)]):
         phase = "backward" if executed.is_backward else "forward"
@@ -152,18 +153,7 @@ def _list_exchanged(
         yield from [PlacedCollective(positions[id(executed)], collective)] * executed.times
     for exchange in chain.from_iterable(walk.waiting.values()):
         phase = "backward" if "transpose(" in exchange.instruction.scopes else "forward"
-        yield PlacedCollective(operators, make_collective(exchange.message, "", phase, False, mesh))
-
-
-def _find_positions(walk: ShareWalk) -> dict[int, int]:
-    """Return the positions of the operators that are counted, by their ``id``."""
-    return {id(executed): index for index, executed in enumerate(walk.work.operators)}
-
-
-def _list_uncounted(walk: ShareWalk) -> list[str]:
-    """Return the kinds of what only branches exchange that are not counted."""
-    positions = _find_positions(walk)
-    return [exchanged.exchange.message.kind for exchanged in walk.exchanged if id(exchanged.by) not in positions]
+        yield PlacedCollective(len(positions), make_collective(exchange.message, "", phase, False, mesh))
 
 
 def _is_of_weight(exchange: RankExchange, spot: Spot, share: _Share) -> bool:

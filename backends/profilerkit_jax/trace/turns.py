@@ -87,11 +87,11 @@ def count_turns(walk: Walk, loop: WhileLoop) -> int | None:
     values = [*of_condition, *of_body, *initial]
     if sum(value.shape.numel for value in values) > _LARGEST:
         return None
-    known = [walk.compute_elements(value) for value in values]
-    if any(elements is None for elements in known):
+    arrays = [walk.compute_elements(value) for value in values]
+    if any(array is None for array in arrays):
         return None
     after_condition, after_body = len(of_condition), len(of_condition) + len(of_body)
-    return _run(turn, known[:after_condition], known[after_condition:after_body], known[after_body:])
+    return _run(turn, arrays[:after_condition], arrays[after_condition:after_body], arrays[after_body:])
 
 
 def _run(turn: _NeededTurn, condition_consts: list[Any], body_consts: list[Any], start: list[Any]) -> int | None:
