@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
 from typing import Any, ClassVar
 
 from profilerkit import Noted, Partial, ProfilerFunction
@@ -65,21 +65,18 @@ class ComputeAttendedMacs(ProfilerFunction):
         return Noted(count, "; ".join(describe_modes(trace)))
 
 
-def describe_modes(trace: ModelTrace) -> Iterator[str]:
-    """Yield how many operators of attention count in which way."""
+#: How attention counts by whether it has a mask, and whether it is known what it attends to.
+_MODES = {
+    (False, True): "causal attention of {}: what it attends to",
+    (True, True): "attention of {} under masks of known values, such as windows: what they leave",
+    (True, False): "attention of {} under a mask of unknown values: in full",
+    (False, False): "attention of {} without a mask: in full",
+}
+
+
+def describe_modes(trace: ModelTrace) -> list[str]:
+    """Return in words how many operators of attention count in which way."""
     attention = [op for op in trace.operators if op.macs and "attention" in op.operator.lower()]
-    causal = sum(op.attended_macs is not None and not op.is_masked for op in attention)
-    windowed = sum(op.attended_macs is not None and op.is_masked for op in attention)
-    masked = sum(op.is_masked for op in attention) - windowed
-    if causal:
-        yield f"causal attention of {format_count(causal, 'operator')}: what it attends to"
-    if windowed:
-        operators = format_count(windowed, "operator")
-        yield f"attention of {operators} under masks of known values, such as windows: what they leave"
-    if masked:
-        yield f"attention of {format_count(masked, 'operator')} under a mask of unknown values: in full"
-    unmasked = len(attention) - causal - windowed - masked
-    if unmasked:
-        yield f"attention of {format_count(unmasked, 'operator')} without a mask: in full"
-    if not attention:
-        yield "no operator is attention; where it is written as products, it counts in full"
+    numbers = Counter((op.is_masked, op.attended_macs is not None) for op in attention)
+    texts = [text.format(format_count(numbers[mode], "operator")) for mode, text in _MODES.items() if numbers[mode]]
+    return texts or ["no operator is attention; where it is written as products, it counts in full"]

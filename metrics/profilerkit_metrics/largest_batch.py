@@ -211,15 +211,19 @@ def _find_largest(
     if find_bytes(_MOST) <= usable:
         return Unavailable("the memory does not grow with the batch: the first dimension of the inputs is no batch")
     fitting = _search(lambda batch: find_bytes(batch) <= usable)
-    taken = scale_value(find_bytes(max(fitting, 1)), "B", Scale.IEC)
-    note = (
-        f"a batch of {max(fitting, 1):,} takes {taken} of {scale_value(room, 'B', Scale.IEC)}, of which 10 % stay free"
-    )
-    lacking = (*missing, *find_gaps(last, TracePart.MEMORY).missing)
+    shown = max(fitting, 1)
+    taken, whole = (scale_value(size, "B", Scale.IEC) for size in (find_bytes(shown), room))
+    note = f"a batch of {shown:,} takes {taken} of {whole}, of which 10 % stay free"
+    return Noted(_qualify_batch(fitting, last, missing), note)
+
+
+def _qualify_batch(fitting: int, trace: ModelTrace, missing: tuple[str, ...]) -> Any:
+    """Return the largest batch: an upper bound where bytes are not known, and no bound where other things are not."""
+    lacking = (*missing, *find_gaps(trace, TracePart.MEMORY).missing)
     if not lacking:
-        return Noted(fitting, note)
-    is_upper = len(lacking) == len(missing) + len(last.memory.missing)  # only that some bytes are not known
-    return Noted(Partial(fitting, lacking, Bounds(0, fitting) if is_upper else UNKNOWN_ENDS), note)
+        return fitting
+    is_upper = len(lacking) == len(missing) + len(trace.memory.missing)  # only that some bytes are not known
+    return Partial(fitting, lacking, Bounds(0, fitting) if is_upper else UNKNOWN_ENDS)
 
 
 def _search(fits: Callable[[int], bool]) -> int:

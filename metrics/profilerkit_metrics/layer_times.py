@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from time import perf_counter
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, TypeVar
 
 from profilerkit import ProfilerFunction, Unavailable
 from profilerkit.arguments.checks import FLAG, Check, at_least
@@ -20,6 +20,8 @@ from profilerkit.trace.observed_runs import ObservedRun, TimedLayers, Witnessed
 from .kinds import LayerRows
 
 __all__ = ["ComputeLayerTimes", "LayerTimes"]
+
+T = TypeVar("T")
 
 
 class LayerTimes(LayerRows):
@@ -85,33 +87,31 @@ class ComputeLayerTimes(ProfilerFunction):
             return timer.layer_times(model, model_inputs, device, count, backward)
 
         if max_seconds is None:
-            times, note = _TimedPasses(measure(passes))
+            times, note = measure(passes), ""
         else:
             times, note = _measure_within(max_seconds, passes, measure)
-        table = layer_time_table(times)
         missing = tuple(time.missing for time in times if time.missing and not time.path)
-        calls = {time.path: time.calls for time in times}
-        is_seen = any(time.each_call for time in times)  # else the backend has the calls from its own static pass
-        runs = [ObservedRun("the last timed pass", calls=calls)] if is_seen else []
-        if isinstance(times, TimedLayers):
-            runs += times.runs
-        return Witnessed(qualify(table, missing, [note]), tuple(runs))
+        return Witnessed(qualify(layer_time_table(times), missing, [note]), tuple(_list_runs(times)))
 
 
-class _TimedPasses(NamedTuple):
-    """The times of layers in several passes, and a note if those are fewer than requested."""
+def _measure_within(max_seconds: float, passes: int, measure: Callable[[int], T]) -> tuple[T, str]:
+    """Return the times of as many passes as fit, and a note if those are fewer than requested.
 
-    times: Sequence[LayerTime]
-    note: str = ""
-
-
-def _measure_within(max_seconds: float, passes: int, measure: Callable[[int], Sequence[LayerTime]]) -> _TimedPasses:
-    """Return the times of as many passes as fit. A first pass tells how many; it counts only if no more than it fit."""
+    A first pass tells how many fit; it counts only if no more than it do.
+    """
     begin = perf_counter()
     first = measure(1)
     fitting = count_fitting_passes(perf_counter() - begin, max_seconds, passes)
     note = f"{fitting} of {passes} passes fit into max_seconds={max_seconds:g}" if fitting < passes else ""
-    return _TimedPasses(measure(fitting) if fitting > 1 else first, note)
+    return measure(fitting) if fitting > 1 else first, note
+
+
+def _list_runs(times: Sequence[LayerTime]) -> Iterator[ObservedRun]:
+    """Yield the passes that were seen: not those of a backend that has the calls from its own static pass."""
+    if any(time.each_call for time in times):
+        yield ObservedRun("the last timed pass", calls={time.path: time.calls for time in times})
+    if isinstance(times, TimedLayers):
+        yield from times.runs
 
 
 def count_fitting_passes(seconds: float, max_seconds: float, requested: int) -> int:

@@ -90,18 +90,18 @@ class ComputeOperatorTable(ProfilerFunction):
         )
         traces: dict[str, ModelTrace | str] = {"forward": trace}
         if "backward" in times.whole:
-            try:
-                step = require_capability(backend, Trains).trace_training(model, model_inputs)
-                traces["backward"] = without_layers(step, ignore)
-            except NotOfferedError as error:
-                traces["backward"] = f"not counted: {error}"
+            traces["backward"] = _trace_step(backend, model, model_inputs, ignore)
         table = operator_table(times, traces)
-        outside = [
-            f"{scale_value(seconds, 's', Scale.TIME)} {phase}" for phase, seconds in table.outside_seconds.items()
-        ]
-        note = "; ".join(
-            (f"outside operators, a pass under the profiler takes {' and '.join(outside)}", *times.remarks)
-        )
-        difference = explain_contradiction(trace, times.runs)
-        missing = (*times.notes, *([difference] if difference else ()))
-        return Witnessed(qualify(table, missing, [note]), times.runs)
+        outside = [f"{scale_value(time, 's', Scale.TIME)} {phase}" for phase, time in table.outside_seconds.items()]
+        notes = [f"outside operators, a pass under the profiler takes {' and '.join(outside)}", *times.remarks]
+        missing = [*times.notes, explain_contradiction(trace, times.runs)]
+        return Witnessed(qualify(table, tuple(filter(None, missing)), ["; ".join(notes)]), times.runs)
+
+
+def _trace_step(backend: Backend, model: Any, inputs: ModelInputs, ignore: Ignored) -> ModelTrace | str:
+    """Return the trace of a training step, or why there is none."""
+    try:
+        step = require_capability(backend, Trains).trace_training(model, inputs)
+    except NotOfferedError as error:
+        return f"not counted: {error}"
+    return without_layers(step, ignore)

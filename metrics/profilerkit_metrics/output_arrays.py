@@ -128,9 +128,13 @@ def _measure(reference: Array, other: Array) -> Difference:
             "for is not known; compare models that give numbers of one kind"
         )
     first, second = _widen(reference), _widen(other)
-    is_same = (first == second) | (np.isnan(first) & np.isnan(second))
+    are_integers = reference.dtype.kind in "iu"
+    is_same = reference == other if are_integers else (first == second) | (np.isnan(first) & np.isnan(second))
     with np.errstate(invalid="ignore"):
         gaps = np.where(is_same, 0.0, np.abs(first - second))
+    if are_integers:  # floats do not tell large ones apart
+        differing = zip(reference[~is_same].tolist(), other[~is_same].tolist(), strict=True)
+        gaps[~is_same] = [abs(mine - theirs) for mine, theirs in differing]
     absolute = float(np.where(np.isnan(gaps), np.inf, gaps).max(initial=0.0))
     largest = float(np.abs(first[np.isfinite(first)]).max(initial=0.0))
     if not absolute:
@@ -156,16 +160,14 @@ def _match(reference: Sequence[Array], other: Sequence[Array]) -> list[_Pair]:
     """Return pairs of outputs: in their order, or else each of the model with fewer and the only one of its shape."""
     if len(reference) == len(other) and all(map(_is_fitting, reference, other)):
         return list(map(_Pair, reference, other))
-    few, many = (reference, other) if len(reference) <= len(other) else (other, reference)
-    matches = [[array for array in many if _is_fitting(array, one)] for one in few]
-    taken = {id(array) for match in matches for array in match}
-    if any(len(match) != 1 for match in matches) or len(taken) < len(few):
+    pairs = [_Pair(mine, theirs) for mine in reference for theirs in other if _is_fitting(mine, theirs)]
+    distinct = [len({id(array) for array in side}) for side in zip(*pairs, strict=True)]
+    if set(distinct) != {len(pairs)} or len(pairs) < min(len(reference), len(other)):
         raise InputError(
             f"the reference gives {_write_shapes(reference)}, and this model {_write_shapes(other)}: which outputs are "
             "the same is not known; compare models that give the same ones"
         )
-    partners = [match[0] for match in matches]
-    return list(map(_Pair, few, partners) if few is reference else map(_Pair, partners, few))
+    return pairs
 
 
 def _is_fitting(one: Array, other: Array) -> bool:

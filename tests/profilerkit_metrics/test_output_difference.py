@@ -146,6 +146,16 @@ def test_numbers_that_are_none_are_the_same_only_in_both() -> None:
     assert compare_outputs([np.zeros((0, 3))], [np.zeros((0, 3))]) == (0.0, 0.0)
 
 
+@pytest.mark.parametrize("shape", [(), (2,), (0,)])
+@pytest.mark.parametrize("kinds", [("int64", "int64"), ("int64", "uint64"), ("uint8", "int16")])
+def test_large_integers_are_told_apart_where_floats_do_not(shape: tuple[int, ...], kinds: tuple[str, str]) -> None:
+    """As hashes or positions are: of 2 ** 62 and 3 more, float64 says they are equal."""
+    large = 200 if "uint8" in kinds else 2**62
+    first, second = (np.full(shape, large + more, kind) for kind, more in zip(kinds, (0, 3), strict=True))
+    expected = (3.0, 3 / large) if first.size else (0.0, 0.0)
+    assert compare_outputs([first], [second]) == pytest.approx(expected)
+
+
 def test_channels_first_and_last_are_the_same_output() -> None:
     first = np.arange(24.0).reshape(1, 2, 3, 4)
     last = np.moveaxis(first, 1, -1)
