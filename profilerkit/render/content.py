@@ -82,19 +82,26 @@ class Selection:
 
     def draw_pair(self, reference: Report, other: Report, sides: Table) -> Grid:
         """Return the grid of the layers of two models, which ``sides`` has side by side."""
-        rows = within_depth(sides, self.depth)
-        title = f"Layers of {reference.name} and {other.name}"
+        rows = self._select_pairs(within_depth(sides, self.depth))
+        names = (reference.name, other.name)
+        title = f"Layers of {' and '.join(names)}"
+        if self.changes:
+            verb = "may differ" if any(row["change"] == "unknown" for row in rows) else "differ"
+            title = f"{'Layers that' if rows else 'No layers'} {verb} between {' and '.join(names)}"
+        return difference_grid(rows, title, names, nested=self.has_whole_models)
+
+    def _select_pairs(self, rows: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+        """Return the layers of two models to show; a few of them are layers beside each other, none inside another."""
         if self.changes:
             rows = [row for row in rows if row["change"] != "same"]
-            verb = "may differ" if any(row["change"] == "unknown" for row in rows) else "differ"
-            title = f"{'Layers that' if rows else 'No layers'} {verb} between {reference.name} and {other.name}"
-        if self.top is not None:  # layers beside each other, never one inside another
-            if self.depth is None:
-                rows = [row for row in rows if _is_innermost(row)]
-            else:
-                rows = [row for row in rows if row["depth"] == self.depth]
-            rows = sorted(rows, key=measure_change, reverse=True)[: self.top]
-        return difference_grid(rows, title, (reference.name, other.name), nested=self.has_whole_models)
+        if self.top is None:
+            return rows
+        if self.depth is None or self.depth < 0:
+            rows = [row for row in rows if _is_innermost(row)]
+        else:
+            reached = min(self.depth, max((row["depth"] for row in rows), default=0))
+            rows = [row for row in rows if row["depth"] == reached]
+        return sorted(rows, key=measure_change, reverse=True)[: self.top]
 
 
 def parts(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -61,9 +62,22 @@ class Costs:
     def draw(self) -> Grid:
         """Return a grid of the parts, with all columns that have any value."""
         depths_and_parts = list(self.model.walk())
-        parts = [part for _, part in depths_and_parts]
+        labels = [_write_label(part, "" if depth else self.model.label) for depth, part in depths_and_parts]
+        columns = {"Layer": labels, **self._write_columns([part for _, part in depths_and_parts])}
+        columns = {title: cells for title, cells in columns.items() if not {"-", ""}.issuperset(cells)}
+        return Grid(
+            f"Where it goes, by {Column.of(self.by).in_a_sentence}",
+            tuple(columns),
+            tuple(zip(*columns.values(), strict=True)),
+            frozenset(index for index, title in enumerate(columns) if title not in _TEXTS),
+            tuple(depth for depth, _ in depths_and_parts),
+            kind="costs",
+            least_needed=_LEAST_NEEDED,
+        )
+
+    def _write_columns(self, parts: Sequence[Part]) -> dict[str, list[str]]:
+        """Return the cells of each column but the first, by its title."""
         columns = {
-            "Layer": [_write_label(part, "" if depth else self.model.label) for depth, part in depths_and_parts],
             "Type": list(map(_write_type, parts)),
             "Output": list(map(_write_shape, parts)),
             "Params": [_write_count(part, "params") for part in parts],
@@ -72,20 +86,10 @@ class Costs:
         cost = Column.of(self.by)
         if self.by.endswith(("_seconds", PEAK)):  # counts have a column already
             columns[cost.title.removesuffix(" time")] = [cost.show(part.sum(self.by)) or "-" for part in parts]
-        columns["Share"] = list(map(self._write_share, parts))
-        columns[""] = list(map(self._draw_bar, parts))
+        columns |= {"Share": list(map(self._write_share, parts)), "": list(map(self._draw_bar, parts))}
         if self.by == PEAK:
             columns["Most of it"] = list(map(_find_most, parts))
-        columns = {title: cells for title, cells in columns.items() if not {"-", ""}.issuperset(cells)}
-        return Grid(
-            f"Where it goes, by {cost.in_a_sentence}",
-            tuple(columns),
-            tuple(zip(*columns.values(), strict=True)),
-            frozenset(index for index, title in enumerate(columns) if title not in _TEXTS),
-            tuple(depth for depth, _ in depths_and_parts),
-            kind="costs",
-            least_needed=_LEAST_NEEDED,
-        )
+        return columns
 
     def _write_share(self, part: Part) -> str:
         """Return the share of a part; of equal layers the share of each, or a range if their times are far apart.

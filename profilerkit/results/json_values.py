@@ -54,41 +54,26 @@ class _SweepRow(TypedDict):
 
 
 def to_plain(value: Any) -> Any:
-    """Return a value in a form that JSON can hold; any other value as its text."""
+    """Return a value as JSON can hold it; what has no such form as its text."""
     if type(value) in _AS_THEY_ARE:  # nearly all cells of a table are
         return value
     if type(value) is float:
         return value if math.isfinite(value) else {"type": "float", "value": str(value)}
-    if isinstance(value, Measurement):
-        return _write_measurement(value)
-    # Of tables those of a class with more than rows come first.
-    if isinstance(value, BatchSweep):
-        return {"type": "batch_sweep", "rows": [to_plain(dict(row)) for row in value]}
-    if isinstance(value, LayerTimeTable):
-        return {**_write_rows("layer_times", value), "times": list(map(_write_layer_time, value.times))}
-    if isinstance(value, Table):
-        return _write_rows("layers" if isinstance(value, LayerTable) else "table", value)
-    if isinstance(value, Mapping):
-        items = _write_items(value)
-        return {"type": "mapping", "items": items} if "type" in items else items
-    if isinstance(value, tuple):
-        return {"type": "tuple", "items": [to_plain(item) for item in value]}
-    if isinstance(value, list):
-        return [to_plain(item) for item in value]
-    return _write_scalar(value)
+    return next((write for kind, write in _WRITERS if isinstance(value, kind)), _write_scalar)(value)
 
 
-def _write_items(value: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return the items of a mapping by texts; of keys that read alike, those that are no text say their type.
+def _write_mapping(value: Mapping[Any, Any]) -> dict[str, Any]:
+    """Return a mapping with texts as keys; of keys that read alike, 1 and "1", those that are no text say their type.
 
-    >>> _write_items({1: "a", "1": "b", 2: "c"})
+    >>> _write_mapping({1: "a", "1": "b", 2: "c"})
     {'1 (int)': 'a', '1': 'b', '2': 'c'}
     """
     texts = Counter(map(str, value))
-    return {
+    items = {
         str(key) if isinstance(key, str) or texts[str(key)] == 1 else f"{key} ({type(key).__name__})": to_plain(item)
         for key, item in value.items()
     }
+    return {"type": "mapping", "items": items} if "type" in items else items
 
 
 def _write_scalar(value: Any) -> Any:
@@ -122,8 +107,22 @@ def _write_measurement(value: Measurement) -> dict[str, Any]:
     return {"type": "measurement", **to_plain({**value.to_dict(), "precision": value.precision, "session": session})}
 
 
-def _write_layer_time(time: LayerTime) -> dict[str, Any]:
-    return write_fields(time, each_call=[list(astuple(call)) for call in time.each_call])
+def _write_layer_times(value: LayerTimeTable) -> dict[str, Any]:
+    times = [write_fields(time, each_call=[list(astuple(call)) for call in time.each_call]) for time in value.times]
+    return {**_write_rows("layer_times", value), "times": times}
+
+
+#: How values are written, by their type; a class stands before its base.
+_WRITERS: tuple[tuple[type, Callable[[Any], Any]], ...] = (
+    (Measurement, _write_measurement),
+    (BatchSweep, lambda sweep: {"type": "batch_sweep", "rows": [to_plain(dict(row)) for row in sweep]}),
+    (LayerTimeTable, _write_layer_times),
+    (LayerTable, partial(_write_rows, "layers")),
+    (Table, partial(_write_rows, "table")),
+    (Mapping, _write_mapping),
+    (tuple, lambda value: {"type": "tuple", "items": list(map(to_plain, value))}),
+    (list, lambda value: list(map(to_plain, value))),
+)
 
 
 def write_fields(source: Any, **plain: Any) -> dict[str, Any]:

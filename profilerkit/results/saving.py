@@ -231,6 +231,12 @@ def read_report(body: Any, where: str = "") -> Report:
         "memory": _read_timeline(fields.get("memory"), f"{where}memory"),
     }
     report = convert({**fields, **parts}, Report, where.removesuffix("."))
+    _require_whole(report, where)
+    return report
+
+
+def _require_whole(report: Report, where: str) -> None:
+    """Raise `ValueError`, naming the field, where a part of a report lacks something or does not fit another."""
     if report.layers is not None:
         require_tree(report.layers, f"{where}layers")
     if report.operators is not None:
@@ -239,7 +245,6 @@ def read_report(body: Any, where: str = "") -> Report:
         actual, expected = len(report.memory.live_bytes), len(report.operators)
         if actual != expected:
             raise ValueError(f"{where}memory.live_bytes has {actual} values for {expected} operators")
-    return report
 
 
 def _read_timeline(plain: Any, where: str) -> MemoryTimeline | None:

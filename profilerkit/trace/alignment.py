@@ -17,6 +17,8 @@ __all__ = ["VALUES", "HasLayers", "align", "in_one_table", "is_foreign", "name_c
 VALUES = ("params", *WORK, "own_macs", "own_flops")
 
 Row = Mapping[str, Any]
+#: How the columns of the reference and of the other model begin.
+_SIDES = ("", "other_")
 
 
 class HasLayers(Protocol):
@@ -59,15 +61,10 @@ def align(reference: HasLayers, other: HasLayers, columns: Sequence[str] = VALUE
 
     Raises `ValueError` where one of the reports holds no layers.
     """
-    lines = _list_lines([reference, other])
-    ends, other_ends = (_list_ends(report, columns) for report in (reference, other))
+    ends = _list_ends([reference, other], columns)
     return Table(
-        {
-            **_compare(line, columns),
-            **{name: line.read(0, name) for name in ends},
-            **{f"other_{name}": line.read(1, name) for name in other_ends},
-        }
-        for line in lines
+        {**_compare(line, columns), **{f"{_SIDES[model]}{name}": line.read(model, name) for model, name in ends}}
+        for line in _list_lines([reference, other])
     )
 
 
@@ -83,9 +80,15 @@ def in_one_table(reports: Sequence[HasLayers], columns: Sequence[str]) -> Table:
 
     Raises `ValueError` where one of the reports holds no layers.
     """
-    lines = _list_lines(reports)
-    ends = [_list_ends(report, columns) for report in reports]
-    return Table(_make_row(line, reports, columns, ends) for line in lines)
+    columns_of_models = [(model, column) for column in columns for model in range(len(reports))]
+    columns_of_models += _list_ends(reports, columns)
+    return Table(
+        {
+            **{name: line.first[name] for name in ("path", "type", "depth", "is_leaf")},
+            **{name_column(name, reports[model].name): line.read(model, name) for model, name in columns_of_models},
+        }
+        for line in _list_lines(reports)
+    )
 
 
 def name_column(column: str, model: str) -> str:
@@ -155,22 +158,12 @@ def _is_passed(line: _Line, row: Row, own_lines: Collection[int]) -> bool:
     return id(line) not in own_lines and line.first["depth"] >= row["depth"]
 
 
-def _list_ends(report: HasLayers, columns: Iterable[str]) -> list[str]:
-    """Return the columns of ends that the layers of a report have."""
-    present = require_layers(report).columns
-    return [name for column in columns for name in name_ends(column) if name in present]
-
-
-def _make_row(
-    line: _Line, reports: Sequence[HasLayers], columns: Sequence[str], ends: Sequence[Sequence[str]]
-) -> dict[str, Any]:
-    """Return a row of `in_one_table`; ``ends`` are the columns of ends that each report has."""
-    row = {name: line.first[name] for name in ("path", "type", "depth", "is_leaf")}
-    for column in columns:
-        row |= {name_column(column, report.name): line.read(model, column) for model, report in enumerate(reports)}
-    for model, (report, names) in enumerate(zip(reports, ends, strict=True)):
-        row |= {name_column(name, report.name): line.read(model, name) for name in names}
-    return row
+def _list_ends(reports: Iterable[HasLayers], columns: Iterable[str]) -> list[tuple[int, str]]:
+    """Return the columns of ends that the layers of each report have, behind the index of the report."""
+    ends = [name for column in columns for name in name_ends(column)]
+    return [
+        (model, name) for model, report in enumerate(reports) for name in ends if name in require_layers(report).columns
+    ]
 
 
 def _compare(line: _Line, columns: Sequence[str]) -> dict[str, Any]:

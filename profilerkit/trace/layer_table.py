@@ -152,22 +152,21 @@ class LayerTable(Table):
         """Yield the rows of `by_depth` for the layers at one depth."""
         types = self._add_by_type(rows)
         summed = self._list_summed_columns()
-        ends = [end for end in _ENDS if any(name.endswith(end) for name in summed)]
+        has_ends = any(name.endswith(_ENDS) for name in summed)
         for column in summed:
             whole = sum(row[column] or 0 for row in types)
             if column.endswith(_ENDS) or not whole:
                 continue
             for rank, row in enumerate(_rank(types, column)[:k], start=1):
-                value = row[column]
                 yield {
                     "depth": depth,
                     "by": column,
                     "rank": rank,
                     "type": row["type"],
                     "layers": row["layers"],
-                    "value": value,
-                    "share": None if value is None else value / whole,
-                    **{f"value{end}": row.get(f"{column}{end}", value) for end in ends},
+                    "value": row[column],
+                    "share": None if row[column] is None else row[column] / whole,
+                    **({f"value{end}": row.get(f"{column}{end}", row[column]) for end in _ENDS} if has_ends else {}),
                 }
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from drawn_reports import STUDENT, TEACHER
 
 from profilerkit import Comparative, Completeness, Measurement, Report
 from profilerkit.errors import ArgumentError
@@ -244,3 +245,11 @@ def test_devices_are_told_apart_within_a_framework() -> None:
     assert "compare with care" not in str(Comparison(first, (replace(second, backend="jax"),)))
     on_gpu = Comparison(made("A", 1, device="cpu"), (made("B", 1, device="cuda:0"),))
     assert "on different devices, so that" in " ".join(str(on_gpu).split())
+
+
+@pytest.mark.parametrize("depth", [None, -1, 1, 9])
+def test_the_layers_that_differ_most_at_any_depth(depth: int | None) -> None:
+    """-1 is the innermost layers, and a depth beyond the deepest is that of the deepest."""
+    text = Comparison(TEACHER, (STUDENT,)).to_text(depth=depth, top=1)
+    rows = [line.split()[0] for line in text.splitlines() if "Linear" in line]
+    assert rows == ["first"], "128 MACs of it are 32 in the student, and 64 of the second are 16"
