@@ -109,6 +109,11 @@ def _explain(record: StatusRecord, verdict: Verdict) -> str:
 def _judge_ratio(report: Report, limit: Limit, baseline: Report) -> _Judgement:
     """Return what a relative limit says of a value and that of the baseline."""
     record, reference = report.status(limit.key), _require_reference(limit, baseline)
+    if record.base_unit != reference.base_unit:
+        raise BudgetError(
+            f"{limit}: {limit.key} is in {record.base_unit!r}, and in {reference.base_unit!r} in the baseline "
+            f"{baseline.name}, which has no ratio; record the baseline again"
+        )
     both = f"({record.shown} after {reference.shown})"
     if not isinstance(record.value, Measurement) and not isinstance(reference.value, Measurement):
         return _judge_counts(record, float(reference.value), limit, both)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..trace.dtypes import element_bytes
 from .model_parts import Part
@@ -78,20 +78,26 @@ def _describe_wide_weights(report: Report) -> Iterator[str]:
     If nobody chose that, the model would be smaller and faster in the usual dtype. An innermost layer that has more
     than half of these parameters is named.
     """
-    root = report.layerwise[0]
-    counts: Mapping[str, int] = root.get("params_by_dtype") or {}
-    usual = max(counts, key=lambda dtype: counts[dtype], default="")
-    if not (_is_float(usual) and counts[usual]):
+    counts: Mapping[str, int] = report.layerwise[0].get("params_by_dtype") or {}
+    usual = max(counts, key=counts.__getitem__, default="")
+    if not _is_float(usual):
         return
-    wider = [dtype for dtype in counts if _is_float(dtype) and element_bytes(dtype) > element_bytes(usual)]
-    wide = max(wider, key=lambda dtype: counts[dtype], default="")
-    share = counts.get(wide, 0) / sum(counts.values())
-    if share < _WIDE:
-        return
-    leaves = [row for row in report.layerwise if row.get("is_leaf") and row["path"]]
-    holder = next((row["path"] for row in leaves if 2 * row["params_by_dtype"].get(wide, 0) > counts[wide]), "")
-    where = f", most of them in {holder}" if holder else ""
-    yield f"{share_text(share)} of the parameters are {wide}{where}, in a model of {usual}."
+    wider = {dtype: count for dtype, count in counts.items() if _is_wider(dtype, usual)}
+    wide = max(wider, key=wider.__getitem__, default="")
+    if wide and counts[wide] >= _WIDE * sum(counts.values()):
+        share = share_text(counts[wide] / sum(counts.values()))
+        yield f"{share} of the parameters are {wide}{_name_holder(report, wide)}, in a model of {usual}."
+
+
+def _is_wider(dtype: str, usual: str) -> bool:
+    return _is_float(dtype) and element_bytes(dtype) > element_bytes(usual)
+
+
+def _name_holder(report: Report, dtype: str) -> str:
+    """Return which innermost layer has more than half of the parameters of a dtype; empty if none has."""
+    root, *rows = report.layerwise
+    held = {row["path"]: row["params_by_dtype"].get(dtype, 0) for row in rows if row.get("is_leaf")}
+    return next((f", most of them in {path}" for path in held if 2 * held[path] > root["params_by_dtype"][dtype]), "")
 
 
 def _is_float(dtype: str) -> bool:
@@ -138,17 +144,20 @@ def _describe_peak(memory: MemoryTimeline, report: Report) -> Iterator[str]:
     metrics = [record for record in report.statuses.values() if record.base_unit == "B" and record.value == peak]
     if index is None or memory.missing or not metrics:
         return
-    share = memory.weight_bytes / peak
+    name, share = metrics[0].friendly_name, memory.weight_bytes / peak
     weights = f"weights are {share_text(share)} of it"
     if share >= _NEARLY_ALL:
-        yield f"{metrics[0].friendly_name}: {weights}."
+        yield f"{name}: {weights}."
         return
     row = (report.operators or ())[index]
     layer = f" in {row['layer']}" if row["layer"] else ""
-    live_before = memory.live_bytes[index - 1] if index else memory.input_bytes
-    written = row.get("bytes_written")
-    is_output_alive = written == memory.live_bytes[index] - live_before  # nothing else was made or freed
-    output = ""
-    if written is not None and is_output_alive and written >= _MUCH * peak:
-        output = f", whose output is {share_text(written / peak)} of it"
-    yield f"{metrics[0].friendly_name}: highest after {row['operator']}{layer}{output}; {weights}."
+    written = _find_new_bytes(memory, index, row)
+    output = f", whose output is {share_text(written / peak)} of it" if written >= _MUCH * peak else ""
+    yield f"{name}: highest after {row['operator']}{layer}{output}; {weights}."
+
+
+def _find_new_bytes(memory: MemoryTimeline, index: int, operator: Mapping[str, Any]) -> int:
+    """Return the bytes of an operator's output; 0 where others were made or freed meanwhile."""
+    before = memory.live_bytes[index - 1] if index else memory.input_bytes
+    written = operator.get("bytes_written")
+    return written if written is not None and written == memory.live_bytes[index] - before else 0

@@ -137,20 +137,22 @@ class _Factor:
     def write(self) -> WrittenEnhancement:
         if is_shown_as_one(self.value):
             return WrittenEnhancement(self._write_equal())
-        is_worse = self.value < 1
-        is_less = is_worse if self.comparative is Comparative.DIV else not is_worse
-        sign = _OPPOSITE[self.sign] if is_worse else self.sign  # of the written number, which is above 1
         verdict = self._find_verdict()
         if math.isinf(self.value) or self.value == 0:  # one of the two metrics is zero
             sign = Sign.EXACT if self._is_certain() else Sign.BETWEEN  # there is no number that could be a bound
-            return _add_verdict(f"{sign}{'down to 0' if is_less else 'up from 0'}", verdict)
-        number = 1 / self.value if is_worse else self.value
-        words = f"{format_number(number)}x {'less' if is_less else 'more'}"
-        if self.measured is None:
-            return _add_verdict(f"{sign}{words}", verdict)
-        if self.measured.is_real or self.measured.is_range:
-            return _add_verdict(f"{sign}{words}", verdict, f" {_write_interval(self.measured, is_less)}")
-        return WrittenEnhancement(f"≈ {words}")  # the interval contains 1: there may be more or less of it, or neither
+            return _add_verdict(f"{sign}{'down to 0' if self._is_less else 'up from 0'}", verdict)
+        number = max(self.value, 1 / self.value)
+        words = f"{format_number(number)}x {'less' if self._is_less else 'more'}"
+        if self.measured is not None and not (self.measured.is_real or self.measured.is_range):
+            return WrittenEnhancement(f"≈ {words}")  # the interval contains 1: there may be more or less, or neither
+        sign = self.sign if self.value > 1 else _OPPOSITE[self.sign]  # of the written number
+        interval = "" if self.measured is None else f" {_write_interval(self.measured, self._is_less)}"
+        return _add_verdict(f"{sign}{words}", verdict, interval)
+
+    @property
+    def _is_less(self) -> bool:
+        """Whether there is less of the metric itself than in the reference."""
+        return (self.value < 1) == (self.comparative is Comparative.DIV)
 
     def _find_verdict(self) -> str:
         """Return "better" or "worse"; empty if the truth may be the other one."""

@@ -59,11 +59,7 @@ def describe_ratios(comparison: Comparison) -> Iterator[str]:
     if any(not (ratio.is_range or ratio.is_real) for ratio in ratios):
         yield "≈ marks a ratio whose interval holds 1: no real difference was found."
     yield from _describe_processes(first)
-    for other in first.measured:
-        note = _describe_noise(other.ratio)
-        if note:
-            name = f" of {other.name}" if len(first.measured) > 1 else ""
-            yield f"{first.name}{name}: {note}"
+    yield from _describe_noise(first)
 
 
 def _list_compared_times(comparison: Comparison) -> Iterator[_ComparedTime]:
@@ -108,13 +104,14 @@ def _is_paired(time: _ComparedTime) -> bool:
     return all(time.reference.is_paired_with(other.time) for other in time.measured)
 
 
-def _describe_noise(ratio: Ratio) -> str:
-    """Return why a ratio is not known well; empty for one that is."""
-    if ratio.warning:
-        return ratio.warning
-    if ratio.is_range:
-        return f"too few samples for an interval of the ratio: brackets hold its {ratio.interval_name}"
-    return ""
+def _describe_noise(time: _ComparedTime) -> Iterator[str]:
+    """Yield why ratios of a time are not known well, with the name of the model where there are several."""
+    for other in time.measured:
+        name = f"{time.name} of {other.name}" if len(time.measured) > 1 else time.name
+        if other.ratio.warning:
+            yield f"{name}: {other.ratio.warning}"
+        elif other.ratio.is_range:
+            yield f"{name}: too few samples for an interval of the ratio: brackets hold its {other.ratio.interval_name}"
 
 
 def _read_process(time: Measurement) -> str:

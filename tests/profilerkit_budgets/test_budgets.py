@@ -187,6 +187,13 @@ def test_a_limit_of_the_whole(text: str, expected: str) -> None:
     assert verdict({"macs": text}) == expected
 
 
+def test_a_baseline_in_another_unit_has_no_ratio() -> None:
+    """As of an older version of a metric: 2 s are not twice 1 ms."""
+    now, then = (replace(TEACHER, statuses={"t": record("t", 2, "2", base_unit=unit)}) for unit in ("s", "ms"))
+    with pytest.raises(BudgetError, match="t <= 3x: t is in 's', and in 'ms' in the baseline Teacher"):
+        check_budget({"t": "<= 3x"}, now, then)
+
+
 @pytest.mark.parametrize("rows", [[], [{"path": "", "type": "Net", "forward_seconds": 1.0}]])
 def test_a_broken_limit_of_time_names_no_layer_where_none_has_its_own_time(rows: list[dict[str, Any]]) -> None:
     times = {
@@ -503,9 +510,8 @@ def test_the_headline_names_the_limit_by_how_much_and_the_layer() -> None:
     layer = check_budget({"layers": {"second": {"params": "<= 34"}}})  # which has 68
     assert format_headline(layer) == "second: params <= 34 failed, 100 % over the limit: 68"
     assert ", " not in format_headline(check_budget({"macs": "<= 0"})).partition(":")[0], "there is no share of nothing"
-    beside = check(
-        TEACHER, Budget.of({"macs": "<= 1.6x"}), replace(TEACHER, statuses={"macs": record("macs", 96, "96")})
-    )
+    before = replace(TEACHER, statuses={"macs": record("macs", 96, "96", base_unit="MACs")})
+    beside = check_budget({"macs": "<= 1.6x"}, baseline=before)
     assert format_headline(beside).startswith("macs <= 1.6x failed, 25 % over the limit: 2x (192 MACs after 96"), (
         "2 / 1.6"
     )
