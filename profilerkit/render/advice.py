@@ -96,8 +96,10 @@ def _is_wider(dtype: str, usual: str) -> bool:
 def _name_holder(report: Report, dtype: str) -> str:
     """Return which innermost layer has more than half of the parameters of a dtype; empty if none has."""
     root, *rows = report.layerwise
-    held = {row["path"]: row["params_by_dtype"].get(dtype, 0) for row in rows if row.get("is_leaf")}
-    return next((f", most of them in {path}" for path in held if 2 * held[path] > root["params_by_dtype"][dtype]), "")
+    numbers = {row["path"]: row["params_by_dtype"].get(dtype, 0) for row in rows if row.get("is_leaf")}
+    return next(
+        (f", most of them in {path}" for path in numbers if 2 * numbers[path] > root["params_by_dtype"][dtype]), ""
+    )
 
 
 def _is_float(dtype: str) -> bool:
