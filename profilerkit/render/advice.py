@@ -96,10 +96,11 @@ def _is_wider(dtype: str, usual: str) -> bool:
 def _name_holder(report: Report, dtype: str) -> str:
     """Return which innermost layer has more than half of the parameters of a dtype; empty if none has."""
     root, *rows = report.layerwise
-    numbers = {row["path"]: row["params_by_dtype"].get(dtype, 0) for row in rows if row.get("is_leaf")}
-    return next(
-        (f", most of them in {path}" for path in numbers if 2 * numbers[path] > root["params_by_dtype"][dtype]), ""
-    )
+    whole = root["params_by_dtype"][dtype]
+    for row in rows:
+        if row.get("is_leaf") and 2 * row["params_by_dtype"].get(dtype, 0) > whole:
+            return f", most of them in {row['path']}"
+    return ""
 
 
 def _is_float(dtype: str) -> bool:

@@ -107,7 +107,8 @@ def measure_interleaved(calls: Sequence[Callable[[], object]], sampling: Samplin
     deadline = plan.clock() + plan.max_seconds
     with collector_paused(), Watch() as watch:
         warmups = _warm_up(runs, plan)
-        samples = _sample_runs(runs, plan, deadline, random.Random(session if plan.seed is None else plan.seed))
+        rounds = _Sampler(runs, plan.clock, random.Random(session if plan.seed is None else plan.seed))
+        rounds.take(plan, deadline)
     conditions = watch.conditions()
     return [
         Measurement(
@@ -119,7 +120,7 @@ def measure_interleaved(calls: Sequence[Callable[[], object]], sampling: Samplin
             adaptive=plan.num_iters is None,
             conditions=conditions,
         )
-        for taken, warmup in zip(samples, warmups, strict=True)
+        for taken, warmup in zip(rounds.samples, warmups, strict=True)
     ]
 
 
@@ -133,50 +134,45 @@ def sample_by(sampler: Callable[[Run, Sampling], Measurement]) -> Iterator[None]
         _sampler.reset(token)
 
 
-def _sample_runs(runs: Sequence[Run], plan: Sampling, deadline: float, draw: random.Random) -> list[list[float]]:
-    """Return the samples of each run: as many as requested, or until they agree or the time is over."""
-    samples: list[list[float]] = [[] for _ in runs]
-    if plan.num_iters is not None:
-        _sample_up_to(plan.num_iters, runs, samples, plan.clock, math.inf, draw)
-        return samples
-    number = plan.min_samples
-    while True:
-        _sample_up_to(number, runs, samples, plan.clock, deadline, draw)
-        if plan.clock() >= deadline or _is_precise(samples, plan):
-            return samples
-        number = math.ceil(number * _GROWTH)
+class _Sampler:
+    """Takes samples of several runs, in rounds with one of each."""
 
+    def __init__(self, runs: Sequence[Run], clock: Callable[[], float], draw: random.Random) -> None:
+        self.samples: list[list[float]] = [[] for _ in runs]
+        self._runs, self._clock, self._draw = runs, clock, draw
 
-def _sample_up_to(
-    number: int,
-    runs: Sequence[Run],
-    samples: list[list[float]],
-    clock: Callable[[], float],
-    deadline: float,
-    draw: random.Random,
-) -> None:
-    """Add samples until each run has ``number`` of them, or until the deadline; at least the fewest."""
-    while len(samples[0]) < number:
-        if len(runs) == 1 and runs[0].TAKES_SEVERAL:
-            missing = number - len(samples[0])
-            samples[0] += take_several(runs[0], samples[0], missing, deadline - clock(), clock)
-        else:
-            _sample_round(runs, samples, clock, draw)
-        if len(samples[0]) >= FEWEST_SAMPLES and clock() >= deadline:
+    def take(self, plan: Sampling, deadline: float) -> None:
+        """Take as many samples as requested, or until they agree or the time is over."""
+        if plan.num_iters is not None:
+            self._take_up_to(plan.num_iters, math.inf)
             return
+        number = plan.min_samples
+        while True:
+            self._take_up_to(number, deadline)
+            if self._clock() >= deadline or _is_precise(self.samples, plan):
+                return
+            number = math.ceil(number * _GROWTH)
 
+    def _take_up_to(self, number: int, deadline: float) -> None:
+        """Take samples until each run has ``number`` of them, or until the deadline; at least the fewest."""
+        first = self.samples[0]
+        while len(first) < number:
+            if len(self._runs) == 1 and self._runs[0].TAKES_SEVERAL:
+                first += take_several(self._runs[0], first, number - len(first), deadline - self._clock(), self._clock)
+            else:
+                self._take_round()
+            if len(first) >= FEWEST_SAMPLES and self._clock() >= deadline:
+                return
 
-def _sample_round(
-    runs: Sequence[Run], samples: list[list[float]], clock: Callable[[], float], draw: random.Random
-) -> None:
-    """Take a sample of each run, in an order that is drawn.
+    def _take_round(self) -> None:
+        """Take a sample of each run, in an order that is drawn.
 
-    In a fixed order, what happens at regular times on the machine could meet the same run again and again. In a drawn
-    one it is as likely to meet one run as another, so that the sign test of the pairs holds whatever the noise is.
-    """
-    order = draw.sample(range(len(runs)), len(runs)) if len(runs) > 1 else (0,)
-    for index in order:
-        samples[index].append(runs[index].seconds(clock))
+        In a fixed order, what happens at regular times on the machine could meet the same run again and again. In a
+        drawn one it is as likely to meet one run as another, so that the sign test of the pairs holds whatever the
+        noise is.
+        """
+        for index in self._draw.sample(range(len(self._runs)), len(self._runs)) if len(self._runs) > 1 else (0,):
+            self.samples[index].append(self._runs[index].seconds(self._clock))
 
 
 def _is_precise(samples: Sequence[Sequence[float]], plan: Sampling) -> bool:
