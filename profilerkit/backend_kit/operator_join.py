@@ -1,7 +1,13 @@
 """The work of each timed operator: the calls in a profiler's recording, joined with those of the static trace.
 
 Both have the same operators of a layer in the same order, but not always at the same depth: if the trace has the inner
-operators that an operator calls, the operator gets their work. So the calls of a profiler claim records of the trace.
+operators that an operator calls, the operator gets their work. So, layer by layer:
+
+1. Each call that a profiler has seen claims an operator of the trace: that of its name, or those of the calls inside.
+2. An operator that is claimed as often as it ran gives its records to the calls, in order.
+3. What nobody claims goes to the one row whose call has another name than any operator: a kernel that does the work of
+   several operators.
+
 A row that cannot be joined has no counts, and a reason; the layer as a whole then still has the counts of the trace.
 """
 
@@ -81,18 +87,18 @@ class _Row:
             self.reasons.append(reason)
 
 
-class _Claim(NamedTuple):
-    """A call that wants a record of the trace: its place in the order of the layer's calls, and its row."""
-
-    order: int
-    row: _Row
-
-
 class _OperatorKey(NamedTuple):
     """An operator of the trace, all calls of it in one layer."""
 
     layer: str
     name: str
+
+
+class _Claim(NamedTuple):
+    """A call that wants a record of the trace: its place in the order of the layer's calls, and its row."""
+
+    order: int
+    row: _Row
 
 
 class _Match(NamedTuple):
@@ -123,17 +129,6 @@ class _Join:
             if not self._explain_cover(op.layer) or find_layer_type(op.operator) is not None:
                 self._records[_OperatorKey(layer, name)].append(op)
 
-    def _find_executed_layer(self, path: str) -> str:
-        """Return the innermost layer around a path that the profiler saw: fused kernels do not call inner layers."""
-        return next((layer for layer in walk_outwards(path) if layer in self._ran), path)
-
-    def sum_layers(self) -> Iterator[tuple[str, Work]]:
-        """Yield the path and work of each layer, without the layers inside it."""
-        for path, records in self._whole.items():
-            why = "" if path in self._covered else self._explain_cover(path)
-            why = why or _explain_missing(records)
-            yield path, Work(None, None, why) if why else _sum_records(records)
-
     def fill(self, rows: Sequence[_Row]) -> None:
         """Give each row its records, or the reasons why it has none."""
         for row in rows:
@@ -141,14 +136,14 @@ class _Join:
             if cover:
                 row.add_reason(cover)
         claims, strangers = self._find_claims([row for row in rows if not row.reasons])
-        for key, claims_of_operator in claims.items():
-            self._give_records(key, claims_of_operator)
-        rest: dict[str, list[OpRecord]] = defaultdict(list)
+        unclaimed: dict[str, list[OpRecord]] = defaultdict(list)
         for key, records in self._records.items():
-            if key not in claims:
-                rest[key.layer] += records
+            if key in claims:
+                _give_records(key.name, records, claims[key])
+            else:
+                unclaimed[key.layer] += records
         for layer, strange_rows in strangers.items():
-            self._give_rest(layer, strange_rows, rest[layer])
+            self._give_rest(layer, strange_rows, unclaimed[layer])
 
     def _find_claims(
         self, rows: Sequence[_Row]
@@ -166,11 +161,6 @@ class _Join:
                 strangers[layer].append(row)
         return claims, strangers
 
-    def _explain_cover(self, path: str) -> str:
-        """Return why a layer's operators have no counts: a layer's formula covers them; empty if none does."""
-        by = next((layer for layer in walk_outwards(path) if layer in self._covered), None)
-        return "" if by is None else f"counted with the whole of layer {by!r}, by the formula of {self._covered[by]}"
-
     def _find_match(self, called: CalledOperator, layer: str) -> _Match:
         """Return the operator of the trace that a call in a layer is, or those of the calls inside it."""
         if called.is_free:
@@ -183,17 +173,6 @@ class _Join:
         operators = [key for match in inside for key in match.operators]
         return _Match(operators, is_all=bool(operators) and all(match.is_all for match in inside))
 
-    def _give_records(self, key: _OperatorKey, claims: Sequence[_Claim]) -> None:
-        """Give the calls of an operator its records, in order; or all of them the reason why that is not known."""
-        records = self._records[key]
-        reason = _explain_mismatch(key.name, records, claims)
-        if reason:
-            for claim in claims:
-                claim.row.add_reason(reason)
-            return
-        for claim, record in zip(claims, records, strict=True):
-            claim.row.records.append(record)
-
     def _give_rest(self, layer: str, rows: Sequence[_Row], rest: Sequence[OpRecord]) -> None:
         """Give the records that no call of a layer claimed to its one row of an unknown name; else say why not."""
         left_out = self._left_out.get(layer)
@@ -204,10 +183,37 @@ class _Join:
         for row in rows:
             row.add_reason(_NOT_TRACED if left_out is None else f"layer {left_out!r} is left out by ignore=")
 
+    def sum_layers(self) -> Iterator[tuple[str, Work]]:
+        """Yield the path and work of each layer, without the layers inside it."""
+        for path, records in self._whole.items():
+            why = "" if path in self._covered else self._explain_cover(path)
+            why = why or _explain_missing(records)
+            yield path, Work(None, None, why) if why else _sum_records(records)
+
+    def _find_executed_layer(self, path: str) -> str:
+        """Return the innermost layer around a path that the profiler saw: fused kernels do not call inner layers."""
+        return next((layer for layer in walk_outwards(path) if layer in self._ran), path)
+
+    def _explain_cover(self, path: str) -> str:
+        """Return why a layer's operators have no counts: a layer's formula covers them; empty if none does."""
+        by = next((layer for layer in walk_outwards(path) if layer in self._covered), None)
+        return "" if by is None else f"counted with the whole of layer {by!r}, by the formula of {self._covered[by]}"
+
 
 def _is_left_out(op: OpRecord, trace: ModelTrace) -> bool:
     """Return whether `without_layers` has made an operator one of the layer around its own, which costs nothing."""
     return bool(trace.left_out) and op.call < 0 and not op.flops
+
+
+def _give_records(name: str, records: Sequence[OpRecord], claims: Sequence[_Claim]) -> None:
+    """Give the calls of an operator its records, in order; or all of them the reason why that is not known."""
+    reason = _explain_mismatch(name, records, claims)
+    if reason:
+        for claim in claims:
+            claim.row.add_reason(reason)
+    else:
+        for claim, record in zip(claims, records, strict=True):
+            claim.row.records.append(record)
 
 
 def _explain_mismatch(name: str, records: Sequence[OpRecord], claims: Sequence[_Claim]) -> str:
@@ -216,7 +222,7 @@ def _explain_mismatch(name: str, records: Sequence[OpRecord], claims: Sequence[_
     if missing:
         return missing
     if len(claims) != len(records):
-        traced, profiled = _format_calls(records), _format_calls(claims)
+        traced, profiled = format_count(len(records), "call"), format_count(len(claims), "call")
         return f"the static trace has {traced} of {name} in this layer, the profiler {profiled}"
     is_one_row = len({id(claim.row) for claim in claims}) == 1
     is_in_order = len({claim.order for claim in claims}) == len(claims)
@@ -234,7 +240,3 @@ def _explain_missing(records: Sequence[OpRecord]) -> str:
     """Return what is not counted of records; empty where all is."""
     missing = sorted({op.missing for op in records if op.missing})
     return f"not counted: {', '.join(missing)}" if missing else ""
-
-
-def _format_calls(calls: Sequence[object]) -> str:
-    return format_count(len(calls), "call")
