@@ -53,8 +53,7 @@ def measure_memory(parts: Parts[Any], timeline: Timeline, input_bytes: int = 0) 
 def _list_alive(parts: Parts[Any], way: Taken, timeline: Timeline) -> tuple[int, ...]:
     """Return the bytes alive while each counted operator runs, along one way through the forks."""
     program = lay_out(parts, way)
-    alive = timeline(program.operators, program.loops)
-    return tuple([size for index, size in enumerate(alive) if index not in program.holds])
+    return tuple(program.select_counted(timeline(program.operators, program.loops)))
 
 
 def _measure_spread(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 __all__ = ["Fork", "Hold", "Loop", "Parts", "Program", "Taken", "lay_out", "list_all", "list_counted"]
 
 Op = TypeVar("Op")
+V = TypeVar("V")
 
 
 @dataclass(eq=False)
@@ -62,6 +63,10 @@ class Program(NamedTuple):
     loops: list[tuple[int, int]]
     holds: set[int]
 
+    def select_counted(self, values: Iterable[V]) -> list[V]:
+        """Return those values that are of operators which are counted, of one for each operator."""
+        return [value for index, value in enumerate(values) if index not in self.holds]
+
 
 def lay_out(parts: Parts[Any], taken: Taken | None = None) -> Program:
     """Return the operators of a program in which each fork takes one side.
@@ -92,7 +97,7 @@ def _append(program: Program, parts: Parts[Any], taken: Taken) -> None:
 def list_counted(parts: Parts[Op]) -> list[Op]:
     """Return the operators that are counted, in order."""
     program = lay_out(parts)
-    return [op for index, op in enumerate(program.operators) if index not in program.holds]
+    return program.select_counted(program.operators)
 
 
 def list_all(parts: Parts[Op]) -> Iterator[Op]:

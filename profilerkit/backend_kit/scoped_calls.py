@@ -143,7 +143,7 @@ def layer_calls(
     root.inputs = {value.number: value for value in inputs}
     root.outputs = dict(enumerate(outputs))
     calls: dict[str, list[LayerCall]] = {}
-    for scope in sorted(callers, key=lambda scope: scope.call):
+    for scope in sorted(callers, key=attrgetter("call")):
         calls.setdefault(scope.path, []).append(borders[scope].make_call(callers[scope]))
     return calls
 

@@ -309,8 +309,8 @@ class ModelTrace:
     def buffers(self) -> tuple[WeightRecord, ...]:
         """All distinct buffers that are not also parameters."""
         trained_ids = {weight.identity for weight in self.parameters}
-        every = distinct(weight for layer in self.layers for weight in layer.buffers)
-        return tuple(weight for weight in every if weight.identity not in trained_ids)
+        buffers = (weight for layer in self.layers for weight in layer.buffers)
+        return distinct(weight for weight in buffers if weight.identity not in trained_ids)
 
     @property
     def total_params(self) -> int:

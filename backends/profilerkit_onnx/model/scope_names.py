@@ -24,25 +24,29 @@ def read_names(model: ModelProto) -> list[tuple[Scope, ...]]:
     """
     scopes = [node.name.lstrip("/").rpartition("/")[0] for node in model.graph.node]
     paths = {scope: list(nest_scopes(scope.split("/"))) for scope in dict.fromkeys(scopes)}
-    weights = _find_weights(model, [paths[scope] for scope in scopes])
+    weights = _find_weights(model, scopes, paths)
     owners = add_outer([tensor.name.rpartition(".")[0] for tensor in model.graph.initializer])
-    calls = {path: _split_number(path, weights, owners) for path in weights}
-    around = {scope: tuple([calls[path] for path in paths[scope]]) for scope in paths}
+    around = {}
+    for scope, nested in paths.items():
+        around[scope] = tuple([_split_number(path, weights, owners) for path in nested])
     return [around[scope] for scope in scopes]
 
 
-def _find_weights(model: ModelProto, paths: Iterable[Sequence[str]]) -> Mapping[str, Set[str]]:
+def _find_weights(
+    model: ModelProto, scopes: Iterable[str], paths: Mapping[str, Sequence[str]]
+) -> Mapping[str, Set[str]]:
     """Return the matrices, and what has more dimensions, that the nodes inside each path read.
 
-    ``paths`` has those of each node. A weight that is read in several places may have a copy for each.
+    ``scopes`` has that of each node, and ``paths`` those that a scope is in. A weight that is read in several places
+    may have a copy for each.
     """
     originals = {tensor.name: tensor.name for tensor in model.graph.initializer if len(tensor.dims) > 1}
     read: defaultdict[str, set[str]] = defaultdict(set)
-    for node, around in zip(model.graph.node, paths, strict=True):
+    for node, scope in zip(model.graph.node, scopes, strict=True):
         names = {originals[name] for name in node.input if name in originals}
         if node.op_type == "Identity":
             originals.update((node.output[0], name) for name in names)
-        for path in around:
+        for path in paths[scope]:
             read[path] |= names
     return read
 

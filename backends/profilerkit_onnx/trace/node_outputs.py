@@ -50,23 +50,13 @@ def make_outputs(
         return [_make_constant(node, definition, declared.opsets, next(numbers))]
     types = infer(node, inputs, definition, declared.opsets)
     arrays = fold(node, inputs, types, declared.opsets)
-    values = list(filter(None, inputs))
-    # One that nobody knows may be random.
-    makes_same = (definition is not None or is_known(name_operator(node))) and not is_random(node, inputs)
-    is_stored = is_constant = bool(values) and makes_same
-    from_inputs = False
-    for value in values:
-        is_stored = is_stored and value.is_stored
-        is_constant = is_constant and value.constant
-        from_inputs = from_inputs or value.from_inputs
-    from_inputs = from_inputs and not is_shape_operator(node)
-    turns = values[0].turns if node.op_type in _SAME_ELEMENTS and values else None
+    source = _find_source(node, inputs, definition)
     outputs = []
     for name, inferred, array in zip(node.output, types, arrays, strict=True):
         if inferred is not None and array is not None:
             inferred = tensor_type(inferred.tensor_type.elem_type, array.shape)
-        constant = is_constant or (array is not None and not from_inputs)
-        value = Value(next(numbers), inferred or TypeProto(), constant, array, from_inputs, is_stored, turns)
+        constant = source.is_constant or (array is not None and not source.from_inputs)
+        value = Value(next(numbers), inferred or TypeProto(), constant, array, *source[1:])
         if value.shape is None and name in declared.types:
             # The file may tell sizes that onnx's inference leaves open, and types of operators that it does not know.
             # Where both leave one open, the inference counts: it follows from the inputs of this call.
@@ -74,6 +64,31 @@ def make_outputs(
             value = as_declared if inferred is None or as_declared.shape is not None else value
         outputs.append(value)
     return outputs
+
+
+class _Source(NamedTuple):
+    """What the elements of a node's outputs follow from, as the attributes of `Value` of these names have it."""
+
+    is_constant: bool
+    from_inputs: bool
+    is_stored: bool
+    turns: int | None
+
+
+def _find_source(node: NodeProto, inputs: Sequence[Value | None], definition: Definition | None) -> _Source:
+    """Return what the outputs of a node follow from: from all that its inputs do."""
+    values = list(filter(None, inputs))
+    is_stored = is_constant = bool(values)
+    from_inputs = False
+    for value in values:
+        is_stored = is_stored and value.is_stored
+        is_constant = is_constant and value.constant
+        from_inputs = from_inputs or value.from_inputs
+    if is_stored:  # one that nobody knows may be random
+        is_defined = definition is not None or is_known(name_operator(node))
+        is_stored = is_defined and not is_random(node, inputs)
+    turns = values[0].turns if node.op_type in _SAME_ELEMENTS and values else None
+    return _Source(is_constant and is_stored, from_inputs and not is_shape_operator(node), is_stored, turns)
 
 
 def _bind_sizes(declared: TypeProto, sizes: Mapping[str, int]) -> TypeProto:

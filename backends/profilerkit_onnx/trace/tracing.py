@@ -67,7 +67,7 @@ def _trace_call(
             weights,
             _FORMAT,
             notes=describe_constants(walk.constants),
-            names=_name_nodes(model.graph),
+            names=_name_nodes(model.graph, Counter()),
             settings=_read_settings(model.graph.node, scopes.paths),
         )
     except Exception as error:  # whatever a damaged file leads to
@@ -102,20 +102,15 @@ def _walk_call(walk: Walk, model: ModelProto, inputs: ModelInputs) -> WalkedGrap
         functions={(function.domain, function.name, function.overload): function for function in model.functions},
     )
     values = walk.add_initializers(graph, {})
-    kinds = _choose_kinds(model, inputs)
+    kinds = ""  # of numbers, of which the given elements may decide what runs
+    if not inputs.are_random:
+        kinds = "biuf" if any(node.op_type in ("If", "Loop") for node in list_nodes(model)) else "iu"
     for value in graph.input:
         if value.name in bound:
             values[value.name] = _make_input(next(walk.numbers), bound[value.name], value.type, kinds)
     entries = [values[name] for name in bound]
     walk.walk_model(graph.node, values)
     return WalkedGraph(walk.work, entries, [find_value(value.name, values) for value in graph.output])
-
-
-def _choose_kinds(model: ModelProto, inputs: ModelInputs) -> str:
-    """Return the kinds of numbers, as numpy names them, of which the given elements may decide what runs."""
-    if inputs.are_random:
-        return ""
-    return "biuf" if any(node.op_type in ("If", "Loop") for node in list_nodes(model)) else "iu"
 
 
 def _make_input(number: int, tensor: Any, declared: TypeProto, kinds: str) -> Value:
@@ -146,25 +141,20 @@ def _read_settings(nodes: Iterable[NodeProto], paths: Sequence[str]) -> dict[str
     return {path: min(texts) for path, texts in written.items() if len(texts) == 1}
 
 
-def _name_nodes(graph: GraphProto) -> list[tuple[str, str]]:
-    """Return the name of a graph, and the ids of its nodes in Model Explorer."""
-    name = graph.name if graph.HasField("name") else "<main>"
-    return [(name, node_id) for node_id in _list_ids(graph, Counter())]
-
-
-def _list_ids(graph: GraphProto, numbers: Counter[str]) -> Iterable[str]:
-    """Return the ids of the nodes of a graph in Model Explorer: the name of each, or "node".
+def _name_nodes(graph: GraphProto, numbers: Counter[str]) -> list[tuple[str, str]]:
+    """Return the name of a graph, and the id of each node in Model Explorer: its name, or "node".
 
     A name that occurs before in the graph gets a number. ``numbers`` are the last ones of all graphs so far: they go on
     from one graph inside another.
     """
-    ids: dict[str, None] = {}
+    graph_name = graph.name if graph.HasField("name") else "<main>"
+    ids: dict[tuple[str, str], None] = {}
     for node in graph.node:
         name = node_id = node.name or "node"
-        while node_id in ids:
+        while (graph_name, node_id) in ids:
             numbers[name] += 1
             node_id = f"{name}_{numbers[name]}"
-        ids[node_id] = None
+        ids[graph_name, node_id] = None
         for inner in list_inner_graphs(node):
-            _list_ids(inner, numbers)
-    return ids
+            _name_nodes(inner, numbers)
+    return list(ids)

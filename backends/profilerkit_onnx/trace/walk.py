@@ -111,7 +111,9 @@ class Walk:
             self._walk_node(node, values, times)
 
     def _walk_node(self, node: NodeProto, values: Values, times: int) -> None:
-        inputs = [find_value(name, values, node) if name else None for name in node.input]
+        inputs: list[Value | None] = []
+        for name in node.input:
+            inputs.append(find_value(name, values, node) if name else None)
         visit = Visit(node, name_operator(node), inputs, values, times)
         handler = self.handlers.get(visit.operator)
         function = self.declared.functions.get((node.domain, node.op_type, node.overload))
