@@ -128,8 +128,11 @@ def _suspect_constant(missing: Declared, declared: Sequence[Declared]) -> str:
 
 
 def _require_declared(names: Sequence[str], positional: Sequence[Any], named: Mapping[str, Any]) -> None:
-    """Raise `InputError` for an input whose name the model does not declare, and for too many of them."""
+    """Raise `InputError` for an input that the model does not declare, for too many, and for one given twice."""
     unknown = sorted(set(named) - set(names))
+    twice = sorted(set(named) & set(names[: len(positional)]))
+    if twice:
+        raise InputError(f"the input {twice[0]!r} is given twice, by position and by name; give it once")
     if unknown:
         surplus = f"no input {unknown[0]!r}"
     elif len(positional) > len(names):

@@ -672,6 +672,7 @@ TWO = make_model([helper.make_node("Add", ["a", "b"], ["y"])], {"a": (F, ["n", 3
         (DENSE, ModelInputs(x="text"), "the input 'x' is 'text'; give an array for it"),
         (DENSE, ModelInputs(X).given_to(lambda model, x: x), "call= was given"),
         (TWO, ModelInputs(X), "the input 'b' is missing; the model declares the inputs: 'a', 'b'$"),
+        (TWO, ModelInputs(X, a=X, b=X), "the input 'a' is given twice, by position and by name; give it once"),
         (
             FIXED,
             ModelInputs(X),

@@ -48,8 +48,12 @@ def providers_here() -> dict[str, str]:
         names = onnxruntime().get_available_providers()
     except NotOfferedError:  # it counts all the same
         return {"cpu": f"CPU{_SUFFIX}"}
-    short = {name.removesuffix(_SUFFIX).lower(): name for name in names}
-    return {key: name for key, name in short.items() if key not in _REMOTE}
+    providers = {}
+    for name in names:
+        short = name.removesuffix(_SUFFIX).lower()
+        if short not in _REMOTE:
+            providers[short] = name
+    return providers
 
 
 def resolve_device(device: DeviceLike) -> str:
