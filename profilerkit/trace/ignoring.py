@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any, TypeAlias
@@ -49,9 +49,12 @@ def without_layers(trace: ModelTrace, ignore: Ignored) -> ModelTrace:
     if not ignore:
         return trace
     patterns = [layer.__name__ if isinstance(layer, type) else layer for layer in IGNORED("ignore", ignore)]
-    matched = {layer.path for layer in trace.layers if any(_matches(layer, pattern) for pattern in patterns)}
+    matches = {pattern: [layer.path for layer in trace.layers if _matches(layer, pattern)] for pattern in patterns}
+    matched = set().union(*matches.values())
     gone = {layer.path for layer in trace.layers if not matched.isdisjoint(walk_outwards(layer.path))}
-    _warn_of_unmatched(patterns, trace)
+    for pattern, paths in matches.items():
+        if not paths:
+            _warn_of_unmatched(pattern, trace)
     layers = tuple(
         msgspec.structs.replace(layer, calls=tuple(_drop_caller(call, gone) for call in layer.calls))
         for layer in trace.layers
@@ -64,7 +67,7 @@ def without_layers(trace: ModelTrace, ignore: Ignored) -> ModelTrace:
         operators=tuple(_make_free(op, gone) if op.layer in gone else op for op in trace.operators),
         uncounted=_count_uncounted(trace, gone),
         choices=without(trace.choices, gone),
-        notes=(*trace.notes, _describe_gone(patterns, trace, gone)),
+        notes=(*trace.notes, _describe_gone(matches, len(gone))),
     )
 
 
@@ -116,23 +119,19 @@ def _count_uncounted(trace: ModelTrace, gone: set[str]) -> Mapping[str, int]:
     return uncounted
 
 
-def _warn_of_unmatched(patterns: Iterable[str], trace: ModelTrace) -> None:
-    names = {name for layer in trace.layers if layer.path for name in (layer.type, layer.path)}
-    for pattern in patterns:
-        if any(_matches(layer, pattern) for layer in trace.layers):
-            continue
-        alike = nearest(pattern, names)
-        hint = f"; did you mean {alike!r}?" if alike else "; a layer with several names is known by its first"
-        exception = " (the model itself is never left out)" if trace.layers and trace.layers[0].type == pattern else ""
-        warnings.warn(
-            f"ignore={pattern!r} matches no layer{exception}{hint}", ArgumentWarning, stacklevel=find_stack_level()
-        )
+def _warn_of_unmatched(pattern: str, trace: ModelTrace) -> None:
+    alike = nearest(pattern, {name for layer in trace.layers if layer.path for name in (layer.type, layer.path)})
+    hint = f"; did you mean {alike!r}?" if alike else "; a layer with several names is known by its first"
+    exception = " (the model itself is never left out)" if trace.layers and trace.layers[0].type == pattern else ""
+    warnings.warn(
+        f"ignore={pattern!r} matches no layer{exception}{hint}", ArgumentWarning, stacklevel=find_stack_level()
+    )
 
 
-def _describe_gone(patterns: Iterable[str], trace: ModelTrace, gone: set[str]) -> str:
-    numbers = {pattern: sum(_matches(layer, pattern) for layer in trace.layers) for pattern in patterns}
-    matches = ", ".join(f"{pattern} matches {number}" for pattern, number in numbers.items())
+def _describe_gone(matches: Mapping[str, Sequence[str]], number: int) -> str:
+    """Return the note of layers that are left out: so many, those inside the ones that match included."""
+    numbers = ", ".join(f"{pattern} matches {len(paths)}" for pattern, paths in matches.items())
     return (
-        f"left out by ignore=: {format_count(len(gone), 'layer')}, those inside included ({matches}); "
+        f"left out by ignore=: {format_count(number, 'layer')}, those inside included ({numbers}); "
         "parameters, size, MACs, FLOPs and the table of layers lack them, memory and measured times do not"
     )

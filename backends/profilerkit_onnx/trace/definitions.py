@@ -147,20 +147,11 @@ def find_body(
     if definition is None:
         return None
     schema = definition.schema
-    # Some bodies are the same for each node; others are made for one, from its attributes and the types of its inputs.
     is_made_for_node = schema.has_context_dependent_function
     versions = schema.context_dependent_function_opset_versions if is_made_for_node else schema.function_opset_versions
     newest = opsets.get("" if node.domain in STANDARD else node.domain, 1)
     version = max((candidate for candidate in versions if candidate <= newest), default=None)
-    if version is None:
-        return None
-    if is_made_for_node:
-        if not all(value is None or value.is_typed for value in inputs):
-            return None
-        types = [b"" if value is None else value.type.SerializeToString() for value in inputs]
-        body = schema.get_context_dependent_function_with_opset_version(version, node.SerializeToString(), types)
-    else:
-        body = schema.get_function_with_opset_version(version)
+    body = None if version is None else _read_body(node, inputs, schema, version)
     if not body:
         return None
     function: FunctionProto = FunctionProto.FromString(body)
@@ -168,6 +159,21 @@ def find_body(
     if node.domain in STANDARD and not any(entry.domain == "" for entry in function.opset_import):
         function.opset_import.append(OperatorSetIdProto(domain="", version=version))  # which the body takes for granted
     return function
+
+
+def _read_body(node: NodeProto, inputs: Sequence[Value | None], schema: Any, version: int) -> bytes | None:
+    """Return the body of an operator, serialized; None where it is not known.
+
+    Some bodies are the same for each node; others are made for one, from its attributes and the types of its inputs.
+    """
+    if not schema.has_context_dependent_function:
+        return bytes(schema.get_function_with_opset_version(version))
+    types = []
+    for value in inputs:
+        if value is not None and not value.is_typed:
+            return None
+        types.append(b"" if value is None else value.type.SerializeToString())
+    return bytes(schema.get_context_dependent_function_with_opset_version(version, node.SerializeToString(), types))
 
 
 def fill_body(function: FunctionProto, node: NodeProto, left_out: set[str]) -> list[NodeProto]:

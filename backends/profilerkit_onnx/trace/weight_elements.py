@@ -34,20 +34,6 @@ class Elements(NamedTuple):
     total: int
 
 
-class _CountedWeight(NamedTuple):
-    """A weight whose elements were counted.
-
-    Attributes:
-        weight: The number of its value.
-        zero_point: The number of the value of its zero points; None without any.
-        axis: The dimension of the weight along which these lie.
-    """
-
-    weight: int
-    zero_point: int | None
-    axis: int
-
-
 class WeightCounter:
     """Counts the elements of weights that are not zero.
 
@@ -64,7 +50,19 @@ class WeightCounter:
         self.errors: list[Exception] = []
         self._read = read
         self._origins = origins
-        self._elements: dict[_CountedWeight, Elements] = {}
+        #: By the number of the weight, that of its zero points, and the axis that these lie along.
+        self._elements: dict[tuple[int, int | None, int], Elements] = {}
+
+    def count(self, weight: Value, zero_point: Value | None, axis: int) -> Elements:
+        """Return the elements of a weight; those equal to the zero point, which lies along an axis, are zeros."""
+        key = weight.number, None if zero_point is None else zero_point.number, axis
+        if key not in self._elements:
+            try:
+                self._elements[key] = self._count_anew(weight, zero_point, axis)
+            except Exception as error:
+                self.errors.append(_explain(error, weight))
+                raise
+        return self._elements[key]
 
     def holds_elements_of_file(self, value: Value) -> bool:
         """Return whether a value has elements of tensors of the file, and not of sizes alone."""
@@ -81,17 +79,6 @@ class WeightCounter:
             if operator not in _FROM_SIZES:
                 waiting += _list_sources(origin)
         return False
-
-    def count(self, weight: Value, zero_point: Value | None, axis: int) -> Elements:
-        """Return the elements of a weight; those equal to the zero point, which lies along an axis, are zeros."""
-        key = _CountedWeight(weight.number, None if zero_point is None else zero_point.number, axis)
-        if key not in self._elements:
-            try:
-                self._elements[key] = self._count_anew(weight, zero_point, axis)
-            except Exception as error:
-                self.errors.append(_explain(error, weight))
-                raise
-        return self._elements[key]
 
     def _count_anew(self, weight: Value, zero_point: Value | None, axis: int) -> Elements:
         origin = self._origins.get(weight.number)
