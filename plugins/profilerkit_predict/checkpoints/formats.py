@@ -72,7 +72,6 @@ class GgmlType:
 
     #: Its name: "Q4_K"; of plain numbers that of their dtype: "bfloat16".
     name: str
-    #: Elements of a block.
     elements: int
     #: Bytes of a block, with its scales.
     bytes: int

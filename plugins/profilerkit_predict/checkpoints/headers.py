@@ -37,7 +37,6 @@ class StoredTensor:
     dtype: str
     #: Where its bytes begin, from where those of all tensors begin.
     start: int
-    #: How many bytes it has.
     bytes: int
 
     @property

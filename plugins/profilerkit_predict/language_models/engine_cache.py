@@ -32,7 +32,6 @@ __all__ = ["CacheTraffic", "EngineCache", "count_cache_traffic"]
 class EngineCache:
     """The cache of a model in an engine."""
 
-    #: The model.
     facts: ModelFacts
     #: What the engine keeps of windows, and how it stores latents.
     engine: EngineRule = ANY_ENGINE

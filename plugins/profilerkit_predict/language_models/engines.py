@@ -29,7 +29,6 @@ class LatentLayout:
 
     #: How many elements of a latent, one byte each, share a scale.
     group: int
-    #: The bytes of a scale.
     scale_bytes: int
     #: The bytes of an element of the part with the position.
     rope_bytes: int

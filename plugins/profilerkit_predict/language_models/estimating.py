@@ -30,7 +30,6 @@ class Estimate:
     value: float | None
     #: The lower end; None if it is not known.
     low: float | None
-    #: The upper end; None if it is not known.
     high: float | None
     #: "data sheet" or "calibrated"; the two are never mixed.
     tier: str

@@ -40,13 +40,10 @@ _CHUNKED = ("llama4",)
 class AttentionLayer:
     """The attention of a layer."""
 
-    #: The number of query heads.
     heads: int
     #: The number of heads of keys and values, which are in the cache.
     kv_heads: int
-    #: The elements of a key.
     key_size: int
-    #: The elements of a value.
     value_size: int
     #: How many tokens it attends to at most; None for all.
     window: int | None

@@ -66,9 +66,7 @@ class Passes(NamedTuple):
     prefill: Sequence[OpRecord]
     #: Those of the step.
     decode: Sequence[OpRecord]
-    #: The sequences of both.
     batch: int
-    #: The tokens of each prompt.
     prompt: int
     #: How many tokens a layer attends to, by its path or one around it; None for all.
     windows: Mapping[str, int | None]

@@ -28,7 +28,6 @@ class CacheTensor:
 
     #: Where it is in the cache: "layers.3.keys".
     path: str
-    #: Its sizes.
     shape: tuple[int, ...]
     #: The name of its dtype: "bfloat16".
     dtype: str
@@ -47,7 +46,6 @@ class CacheContents:
 
     #: The tokens of each sequence that the model has seen; of an encoder-decoder those of its decoder.
     context: int
-    #: The sequences.
     batch: int
     #: The tensors; single numbers (counters, lengths) are left out.
     tensors: tuple[CacheTensor, ...]

@@ -58,7 +58,6 @@ class Law(StrEnum):
 class Term:
     """A part of the multiply-accumulates of a step, by the law that it follows."""
 
-    #: How they grow.
     law: Law
     #: Multiply-accumulates, of one sequence.
     rate: int
@@ -127,7 +126,6 @@ class WeightPart:
 
     #: What they are for.
     kind: WeightKind
-    #: All of its elements.
     elements: int
     #: All of its bytes, as the checkpoint stores them.
     bytes: int
@@ -137,9 +135,7 @@ class WeightPart:
     row_elements: int | None = None
     #: How tokens are sent to experts; None for other kinds.
     routing: Routing | None = None
-    #: In how many layers.
     layers: int = 1
-    #: Which passes read it.
     read_in: ReadIn = ReadIn.ALL
     #: Whether it is of another model, for which this one drafts: it is read, and not stored again.
     is_shared: bool = False
@@ -168,23 +164,18 @@ class ExecutionModel:
 class PassCounts:
     """What one pass of a model took, as the trace of its own code has it."""
 
-    #: Sequences.
     batch: int
     #: New tokens of each.
     new_tokens: int
     #: Tokens that the cache had before.
     cached_tokens: int
-    #: Multiply-accumulates.
     macs: int
-    #: Floating-point operations.
     flops: int
     #: Bytes that the operators read, each on its own.
     bytes_read: int
-    #: Bytes that they wrote.
     bytes_written: int
     #: The most bytes that were alive at once, besides the weights and the cache.
     activation_bytes: int
-    #: How many operators ran.
     operators: int
     #: Operators whose cost is not known, with their calls.
     uncounted: Mapping[str, int] = field(default_factory=dict)
@@ -194,17 +185,13 @@ class PassCounts:
 class LatentAttention:
     """The sizes of latent attention, which has a low-rank latent of keys and values in its cache."""
 
-    #: How many layers have it.
     layers: int
-    #: Heads of each.
     heads: int
-    #: The size of the latent.
     rank: int
     #: The size of the part of a key that is shared by all heads and has the position.
     rope: int
     #: The size of the rest of a key.
     nope: int
-    #: The size of a value.
     value: int
     #: How many keys a query attends to at most, where an indexer chooses them; None for all.
     most_attended: int | None = None
@@ -276,9 +263,7 @@ class Work:
 class TracedPasses:
     """The two passes that were traced: one over a prompt, and a step of one token for each sequence after it."""
 
-    #: What the pass over the prompt took.
     prefill: PassCounts
-    #: What the step took.
     decode: PassCounts
     #: Returns ``shapes``; None where work follows no law of tokens and pairs.
     make_shapes: Callable[[], StepShapes | None] | None = field(default=None, compare=False, repr=False)
@@ -301,15 +286,12 @@ class ModelFacts:
     """All that is found out about a language model, without its values."""
 
     name: str
-    #: How its own code runs.
     execution: ExecutionModel
     #: Distinct parameters.
     parameters: int
-    #: The weights, by kind and dtype.
     weights: tuple[WeightPart, ...]
     #: The dtype of activations and cache: "bfloat16".
     dtype: str
-    #: Its sizes.
     sizes: ModelSizes
     #: What its multiply-accumulates follow.
     work: Work
@@ -317,7 +299,6 @@ class ModelFacts:
     cache: CacheGrowth
     #: Its class in transformers, or the architecture that a GGUF file names.
     architecture: str
-    #: The matrices of its products.
     matrices: tuple[MatrixShape, ...] = ()
     #: The passes that were traced; None where no code was followed, as of a GGUF file.
     traced: TracedPasses | None = None

@@ -29,13 +29,10 @@ class ProductShape:
     law: Law
     #: Rows of the output for one token.
     rows: int
-    #: Columns of the output.
     columns: int
     #: Multiply-accumulates for each element of the output.
     depth: int
-    #: The name of their dtype.
     dtype: str
-    #: How many there are.
     count: int = 1
     #: Whether they are of experts, whose rows are divided over the experts that are chosen.
     is_experts: bool = False
@@ -49,9 +46,7 @@ class AttentionShape:
     pairs: Term
     #: The size of a head's output.
     columns: int
-    #: The name of their dtype.
     dtype: str
-    #: In how many layers.
     count: int = 1
 
 
@@ -63,9 +58,7 @@ class TrafficShape:
     family: str
     #: Bytes that one of them moves for each new token.
     token_bytes: float
-    #: The name of their dtype.
     dtype: str
-    #: How many there are.
     count: int = 1
 
 

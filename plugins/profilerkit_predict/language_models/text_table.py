@@ -33,11 +33,9 @@ _WIDTH = 80
 class TextTable(NamedTuple):
     """A table of texts."""
 
-    #: Its title.
     title: str
     #: The titles of its columns; empty ones for a table of names and values.
     headings: Sequence[str]
-    #: Its rows.
     rows: Sequence[tuple[str, ...]]
     #: What stands behind the title; links to the table leave it out.
     detail: str = ""

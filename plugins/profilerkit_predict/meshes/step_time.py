@@ -32,13 +32,11 @@ class Links:
 
     #: The sizes of the mesh's dimensions by name, the outermost first.
     mesh: Mapping[str, int]
-    #: The rank.
     rank: int
     #: Bytes per second from a device to others of its node, in one direction.
     link: float
     #: Bytes per second from a device to other nodes; None if not known.
     network: float | None
-    #: How many devices a node has.
     ranks_per_node: int
 
     def count_partners(self, collective: Collective) -> tuple[int, int]:

@@ -86,7 +86,6 @@ class StepTimeline:
 
     #: Which rank of which model it is, and on which device.
     title: str
-    #: The tasks in time.
     slices: tuple[Slice, ...]
     #: What a reader must know besides, such as dimensions of the mesh over which nothing is exchanged.
     notes: tuple[str, ...]

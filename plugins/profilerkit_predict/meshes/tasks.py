@@ -34,7 +34,6 @@ class Task:
     layer: str
     #: "forward", "backward" or "update".
     phase: str
-    #: The work.
     operators: tuple[OpRecord, ...] = ()
     #: What is exchanged; None for work.
     collective: Collective | None = None

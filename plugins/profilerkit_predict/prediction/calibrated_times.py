@@ -47,13 +47,11 @@ class _TableTime(NamedTuple):
 class CalibratedTimes:
     """Tells times by a calibration."""
 
-    #: The calibration.
     calibration: Calibration
     #: The name of its device, for messages.
     device: str
     #: The dtype that all products run in; None for that in the trace.
     dtype: str | None
-    #: Whether operators run as a compiled graph.
     compiled: bool
 
     def time_region(self, region: Region) -> TimedRegion:

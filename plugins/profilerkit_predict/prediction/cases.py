@@ -80,11 +80,8 @@ class CompiledSeconds:
 class CalibrationNetwork:
     """A small network that is both predicted and run, to know how well the tables add up."""
 
-    #: Its name in the file of the device.
     name: str
     #: Networks that are alike, of which all families have one measured first: "convolutional", "transformer".
     family: str
-    #: The model.
     model: Any
-    #: What it is called with.
     inputs: ModelInputs
