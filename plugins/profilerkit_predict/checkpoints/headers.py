@@ -268,22 +268,18 @@ class _Header:
     def _unpack(self, form: str) -> tuple[int, ...]:
         return struct.unpack(f"<{form}", self._take(struct.calcsize(f"<{form}")))
 
-    def _read_text(self) -> str:
+    def _read_text(self, is_name: bool) -> str:
         (length,) = self._unpack("Q")
-        return self._take(length).decode("utf-8", "replace")
-
-    def _read_name(self) -> str:
-        (length,) = self._unpack("Q")
-        if not 0 < length <= _LONGEST_NAME:
+        if is_name and not 0 < length <= _LONGEST_NAME:
             raise self._make_error(f"a name of {length:,} bytes")
         return self._take(length).decode("utf-8", "replace")
 
     def _read_pair(self) -> tuple[str, Value]:
-        key = self._read_name()
+        key = self._read_text(is_name=True)
         (kind,) = self._unpack("I")
         if kind == _ARRAY:
             return key, self._read_array(key)
-        return key, self._read_text() if kind == _TEXT else self._read_numbers(key, kind, 1)[0]
+        return key, self._read_text(is_name=False) if kind == _TEXT else self._read_numbers(key, kind, 1)[0]
 
     def _read_numbers(self, key: str, kind: int, count: int) -> tuple[int | float | bool, ...]:
         if kind not in _NUMBERS:
@@ -306,7 +302,7 @@ class _Header:
         return count
 
     def _read_tensor(self) -> StoredTensor:
-        name = self._read_name()
+        name = self._read_text(is_name=True)
         (dimensions,) = self._unpack("I")
         if dimensions > _MOST_DIMENSIONS:
             raise self._make_error(f"a tensor {name!r} of {dimensions:,} dimensions")

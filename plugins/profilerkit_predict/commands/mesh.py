@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -137,15 +138,10 @@ command.params.extend([parallelize_option, rank_option, network_option, ranks_pe
 def _find(model: str, fits: str, arguments: dict[str, Any]) -> None:
     from ..meshes.fitting import find_mesh
 
-    emit(str(find_mesh(model, fits=_read_fits(fits), **arguments)))
-
-
-def _read_fits(text: str) -> float | str:
-    """Return a number of bytes; any other text is the name of a device."""
-    try:
-        return float(text) if text[:1].isdigit() else text  # "inf" and "nan" are no numbers of bytes
-    except ValueError:
-        return text
+    limit: float | str = fits
+    with suppress(ValueError):  # other texts are names of devices, and so are "inf" and "nan"
+        limit = float(fits) if fits[:1].isdigit() else fits
+    emit(str(find_mesh(model, fits=limit, **arguments)))
 
 
 def _write_traces(model: str, folder: Path, arguments: dict[str, Any]) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from os import PathLike
-from typing import Any, NamedTuple
+from typing import Any
 
 from profilerkit.arguments.checks import FLAG, at_least
 from profilerkit.backend import Backend
@@ -107,22 +107,18 @@ def _trace(profiler: Profiler, is_training: bool, arguments: Mapping[str, Any]) 
     return trace
 
 
-class _Sizes(NamedTuple):
-    """The shapes of one sample by the names of inputs, or in their order, and how many samples a pass had."""
+def _read_sizes(file: ProfileFile) -> tuple[Any, int | None]:
+    """Return the shapes of a sample and the samples of a pass that the script of ``trace-script`` says it ran, or None.
 
-    shape: Any = None
-    batch: int | None = None
-
-
-def _read_sizes(file: ProfileFile) -> _Sizes:
-    """Return the sizes that the script of ``trace-script`` says it ran; none for other profiles."""
+    The shapes are by the names of inputs, or in their order.
+    """
     inputs = file.metadata.get("inputs")
     if not isinstance(inputs, list) or not inputs or not all(isinstance(entry, Mapping) for entry in inputs):
-        return _Sizes()
+        return None, None
     try:
         shapes = {entry.get("name"): (tuple(entry["shape"][1:]), str(entry["dtype"])) for entry in inputs}
         batch = int(inputs[0]["shape"][0])
-        return _Sizes(shapes if None not in shapes else list(shapes.values()), batch)
+        return (shapes if None not in shapes else list(shapes.values())), batch
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise ProfileFileError(
             f"{file.path}: what its script has noted of the inputs cannot be read: {error}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -60,37 +60,42 @@ class Estimator:
 
     def reason(self) -> str:
         """Return why there are no estimates, in words; empty if there are."""
-        cost = self.cost
-        if cost.devices > 1:
-            return "estimates are for one device: the time of communication is not in a calibration"
-        if cost.inputs:
-            return "no estimates with images or sound: the shapes of their encoder are not derived"
-        if cost.adapters is not None:
-            return "no estimates with adapters: the calibration has no products of low rank"
-        return self._find_uncalibrated()
+        return next(self._list_reasons(), "")
 
-    def _find_uncalibrated(self) -> str:
-        """Return which products of one device no calibration has, in words; empty for none."""
+    def _list_reasons(self) -> Iterator[str]:
+        """Yield what speaks against estimates: more than one device, or products that no calibration has."""
         cost, facts = self.cost, self.cost.facts
-        if cost.weights is not None and cost.stored_weight_bytes != sum(part.bytes for part in facts.weights):
-            return f"no estimates for {cost.weights.name}: the calibration has products of the model's own dtype alone"
-        if cost.weights is None and any(name != facts.dtype for name in facts.storage_formats):
-            names = ", ".join(name for name in facts.storage_formats if name != facts.dtype)
-            return f"no estimates for {names}: the calibration has products of the model's own dtype alone"
+        if cost.devices > 1:
+            yield "estimates are for one device: the time of communication is not in a calibration"
+        if cost.inputs:
+            yield "no estimates with images or sound: the shapes of their encoder are not derived"
+        if cost.adapters is not None:
+            yield "no estimates with adapters: the calibration has no products of low rank"
+        others = [name for name in facts.storage_formats if name != facts.dtype]
+        if cost.weights is not None:
+            is_stored_so = cost.stored_weight_bytes == sum(part.bytes for part in facts.weights)
+            others = [] if is_stored_so else [cost.weights.name]
+        if others:
+            yield f"no estimates for {', '.join(others)}: the calibration has products of the model's own dtype alone"
         if cost.cache_format is not None:
-            return f"no estimates for a cache in {cost.cache_format.name}: the calibration has attention without it"
+            yield f"no estimates for a cache in {cost.cache_format.name}: the calibration has attention without it"
+        yield from self._list_missing_products()
+
+    def _list_missing_products(self) -> Iterator[str]:
+        """Yield which products of the model no calibration has."""
+        facts = self.cost.facts
         if facts.work.latent is not None:
-            return "no estimates for latent attention: the shapes of its absorbed products are not derived"
+            yield "no estimates for latent attention: the shapes of its absorbed products are not derived"
+        shapes = None if facts.traced is None else facts.traced.shapes
         if facts.traced is None:
-            return "no estimates: no code of the model was followed"
-        shapes = facts.traced.shapes
-        if shapes is None or facts.is_encoder_decoder:
-            return "no estimates: some work follows no law of tokens and pairs"
-        dtypes = {product.dtype for product in shapes.products} | {op.dtype for op in shapes.attention}
-        missing = sorted(dtype for dtype in dtypes if self.calibration.table("product", dtype) is None)
-        if missing:
-            return f"no estimates: the calibration has no products in {', '.join(missing)}; make it with --dtype"
-        return ""
+            yield "no estimates: no code of the model was followed"
+        elif shapes is None or facts.is_encoder_decoder:
+            yield "no estimates: some work follows no law of tokens and pairs"
+        else:
+            dtypes = {shape.dtype for shape in (*shapes.products, *shapes.attention)}
+            missing = sorted(dtype for dtype in dtypes if self.calibration.table("product", dtype) is None)
+            if missing:
+                yield f"no estimates: the calibration has no products in {', '.join(missing)}; make it with --dtype"
 
     def estimate(self, step: Step, batch: int, new_tokens: int, cached: int) -> Estimate:
         """Return the seconds of a step whose counts are known; the bound alone where there is a reason."""
@@ -120,42 +125,44 @@ class Estimator:
 
     def _sum_but_attention(self, batch: int, tokens: int) -> float:
         plain = experts = 0.0
-        for product in self._shapes.products:
+        for product, count in self._shapes.products.items():
             if product.is_experts:  # their weights are read as far as tokens are sent to them: together, below
-                experts += self._estimate_product(product, tokens, 0.0)
+                experts += count * self._estimate_product(product, tokens, 0.0)
             else:
                 weights = product.columns * product.depth * element_bytes(product.dtype)
-                plain += self._estimate_product(product, tokens if product.law is Law.TOKEN else batch, weights)
+                rows = tokens if product.law is Law.TOKEN else batch
+                plain += count * self._estimate_product(product, rows, weights)
         experts = max(experts, self._estimate_bytes(self._count_expert_bytes(tokens)))
-        return plain + experts + sum(self._estimate_other(shape, tokens) for shape in self._shapes.traffic)
+        others = sum(count * self._estimate_other(shape, tokens) for shape, count in self._shapes.traffic.items())
+        return plain + experts + others
 
     def _estimate_product(self, shape: ProductShape, tokens: int, weight_bytes: float) -> float:
-        """Return the seconds of products that are alike, each of which reads so many bytes of weights at least."""
+        """Return the seconds of a product, which reads so many bytes of weights at least."""
         rows = shape.rows * tokens
         work = 2.0 * rows * shape.columns * shape.depth
         seconds = self._look_up("product", shape.dtype, (1, rows, shape.columns, shape.depth), work)
-        return shape.count * max(seconds, self._estimate_bytes(weight_bytes))
+        return max(seconds, self._estimate_bytes(weight_bytes))
 
     def _estimate_attention(self, step: Step, batch: int, new_tokens: int, cached: int) -> float:
         """Return the seconds of attention in all layers, which read the cache at least."""
-        seconds = sum(self._estimate_layer(op, batch, new_tokens, cached) for op in self._shapes.attention)
+        layers = self._shapes.attention.items()
+        seconds = sum(count * self._estimate_layer(shape, batch, new_tokens, cached) for shape, count in layers)
         return max(seconds, self._estimate_bytes(step.cache_read_bytes))
 
     def _estimate_layer(self, shape: AttentionShape, batch: int, new_tokens: int, cached: int) -> float:
-        """Return the seconds of attention in layers that are alike."""
+        """Return the seconds of attention in one layer."""
         macs = count_macs([shape.pairs], batch, new_tokens, cached, attended=True)
         # A row for each token and head: for a pair a head has ``columns`` in the score, and as many in the output.
         rows = max(1, batch * new_tokens * shape.pairs.rate // (2 * shape.columns))
         depth = max(1, macs // (rows * shape.columns))
-        return shape.count * self._look_up("attention", shape.dtype, (1, rows, shape.columns, depth), 2.0 * macs)
+        return self._look_up("attention", shape.dtype, (1, rows, shape.columns, depth), 2.0 * macs)
 
     def _estimate_other(self, shape: TrafficShape, tokens: int) -> float:
-        """Return the seconds of operators without products that are alike."""
+        """Return the seconds of an operator without products."""
         moved = max(1.0, shape.token_bytes * tokens)
         tables = (self.calibration.table(shape.family, dtype) for dtype in (shape.dtype, "float32"))
         table = next(filter(None, tables), None)
-        seconds = table.seconds((moved,), moved, math.inf) if table is not None else self._estimate_bytes(moved)
-        return shape.count * seconds
+        return self._estimate_bytes(moved) if table is None else table.seconds((moved,), moved, math.inf)
 
     def _look_up(self, kind: str, dtype: str, sizes: tuple[float, ...], work: float) -> float:
         table = self.calibration.table(kind, dtype)

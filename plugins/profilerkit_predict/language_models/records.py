@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 from profilerkit.process.cached import cached_property
 from profilerkit.times.measurement import Measurement
 
-from ..checkpoints.formats import WeightKind
+from ..checkpoints.formats import MULTIPLIED, WeightKind
 from .model_cache import CacheGrowth
 
 if TYPE_CHECKING:
@@ -329,8 +330,8 @@ class ModelFacts:
     @property
     def storage_formats(self) -> tuple[str, ...]:
         """The formats that matrices and experts are stored in, those with the most bytes first."""
-        sizes: dict[str, int] = {}
+        sizes: Counter[str] = Counter()
         for part in self.weights:
-            if part.kind in (WeightKind.MATRIX, WeightKind.EXPERTS):
-                sizes[part.dtype] = sizes.get(part.dtype, 0) + part.bytes
-        return tuple(sorted(sizes, key=sizes.__getitem__, reverse=True))
+            if part.kind in MULTIPLIED:
+                sizes[part.dtype] += part.bytes
+        return tuple(name for name, _ in sizes.most_common())

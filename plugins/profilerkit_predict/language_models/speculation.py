@@ -122,17 +122,15 @@ def _require_own_layer(facts: ModelFacts) -> ModelFacts:
     """Return a model's own layer that predicts a further token; raises `InputError` if it has none that is counted."""
     if facts.mtp_layer is not None:
         return facts.mtp_layer
+    reason = "names no layers that predict further tokens (num_nextn_predict_layers)"
     if facts.mtp_layer_count:
         reason = (
-            f"the configuration of {facts.name} names layers that predict further tokens ({facts.mtp_layer_count:,}), "
-            "but the work of the layer that they are like is not known"
+            f"names layers that predict further tokens ({facts.mtp_layer_count:,}), but the work of the layer that "
         )
-    else:
-        reason = (
-            f"the configuration of {facts.name} names no layers that predict further tokens (num_nextn_predict_layers)"
-        )
+        reason += "they are like is not known"
     raise InputError(
-        f"draft='mtp' (--draft mtp): {reason}; give the number of parameters that draft a token, or a model"
+        f"draft='mtp' (--draft mtp): the configuration of {facts.name} {reason}; give the number of parameters that "
+        "draft a token, or a model"
     )
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from collections.abc import Container, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
 
 from profilerkit.devices.products import find_dtype
 from profilerkit.trace.records import OpRecord
@@ -33,7 +33,6 @@ class ProductShape:
     #: Multiply-accumulates for each element of the output.
     depth: int
     dtype: str
-    count: int = 1
     #: Whether they are of experts, whose rows are divided over the experts that are chosen.
     is_experts: bool = False
 
@@ -47,7 +46,6 @@ class AttentionShape:
     #: The size of a head's output.
     columns: int
     dtype: str
-    count: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,16 +57,15 @@ class TrafficShape:
     #: Bytes that one of them moves for each new token.
     token_bytes: float
     dtype: str
-    count: int = 1
 
 
 @dataclass(frozen=True)
 class StepShapes:
-    """What a step of an engine runs: products with weights, attention, and traffic besides."""
+    """What a step of an engine runs, with how many there are of each: products with weights, attention, and traffic."""
 
-    products: tuple[ProductShape, ...] = ()
-    attention: tuple[AttentionShape, ...] = ()
-    traffic: tuple[TrafficShape, ...] = ()
+    products: Mapping[ProductShape, int] = field(default_factory=dict)
+    attention: Mapping[AttentionShape, int] = field(default_factory=dict)
+    traffic: Mapping[TrafficShape, int] = field(default_factory=dict)
 
 
 def find_shapes(passes: Passes) -> StepShapes | None:
@@ -94,11 +91,8 @@ def find_shapes(passes: Passes) -> StepShapes | None:
         else:
             products[_shape_product(operator, term.law, batch)] += 1
     attention = Counter(_shape_attention(layer, operators, laws) for layer, operators in pairs.items())
-    return StepShapes(
-        tuple(replace(product, count=count) for product, count in products.items()),
-        tuple(replace(one_layer, count=count) for one_layer, count in attention.items()),
-        tuple(_list_traffic(passes, [key for key, term in laws.items() if term.law is Law.PAIR])),
-    )
+    traffic = _list_traffic(passes, [key for key, term in laws.items() if term.law is Law.PAIR])
+    return StepShapes(products, attention, Counter(traffic))
 
 
 def _shape_product(operator: OpRecord, law: Law, batch: int) -> ProductShape:
@@ -118,12 +112,11 @@ def _shape_attention(layer: str, operators: Sequence[OpRecord], laws: Mapping[tu
     return AttentionShape(all_pairs, max(1, columns), find_dtype(last))
 
 
-def _list_traffic(passes: Passes, of_pairs: Container[tuple[str, str]]) -> Iterable[TrafficShape]:
+def _list_traffic(passes: Passes, of_pairs: Container[tuple[str, str]]) -> Iterator[TrafficShape]:
     """Yield the regions without products that have a value for each token; no part of attention, and no small ones.
 
     ``of_pairs`` are the layers and operators whose products are of pairs.
     """
-    counts: Counter[TrafficShape] = Counter()
     tokens, in_step = passes.batch * passes.prompt, _list_step_sizes(passes)
     for region in find_regions(_leave_attention_out(passes.prefill, of_pairs), fused=True):
         head = region.head
@@ -135,8 +128,7 @@ def _list_traffic(passes: Passes, of_pairs: Container[tuple[str, str]]) -> Itera
         dtype = find_dtype(head)
         if dtype.startswith(("int", "uint", "bool")):  # calibrations have floats alone
             dtype = "float32"
-        counts[TrafficShape(find_family(head), region.moved_bytes / tokens, dtype)] += 1
-    yield from (replace(shape, count=count) for shape, count in counts.items())
+        yield TrafficShape(find_family(head), region.moved_bytes / tokens, dtype)
 
 
 def _leave_attention_out(operators: Sequence[OpRecord], of_pairs: Container[tuple[str, str]]) -> Iterator[OpRecord]:

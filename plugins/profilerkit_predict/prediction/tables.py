@@ -79,14 +79,14 @@ class EfficiencyTable:
 
     def seconds(self, sizes: Sequence[float], work: float, peak: float) -> float:
         """Return the seconds of so much work at these sizes; never faster than ``peak``, a rate."""
-        rate = math.exp(_interpolate(self._logs, self._log_rates, self._shares, sizes))
+        rate = math.exp(_interpolate(*self._arrays, sizes))
         return max(self.least_seconds + work / rate, work / peak)
 
     def find_host_seconds(self, sizes: Sequence[float]) -> float:
         """Return what the host takes to hand over the measured call whose sizes are the nearest, in factors of two."""
         import numpy as np
 
-        distances = ((self._logs - np.log2(np.array(sizes, dtype=float))) ** 2).sum(axis=1)
+        distances = ((self._arrays[0] - np.log2(np.array(sizes, dtype=float))) ** 2).sum(axis=1)
         return self.points[int(distances.argmin())].host_seconds
 
     def rate_at(self, size: float) -> float:
@@ -95,25 +95,14 @@ class EfficiencyTable:
         return max(point.work / point.seconds for point in self.points if point.sizes[0] >= least)
 
     @cached_property
-    def _logs(self) -> Any:
-        import numpy as np
-
-        return np.log2(np.array([point.sizes for point in self.points], dtype=float))
-
-    @cached_property
-    def _shares(self) -> Any:
-        """The share of each point's time that is not the start."""
-        import numpy as np
-
-        seconds = np.array([point.seconds for point in self.points])
-        return np.maximum(1 - self.least_seconds / seconds, _LEAST_SHARE)
-
-    @cached_property
-    def _log_rates(self) -> Any:
+    def _arrays(self) -> tuple[Any, Any, Any]:
+        """The logarithms of the sizes and rates of points, and the share of each point's time that is not the start."""
         import numpy as np
 
         work, seconds = np.array([(point.work, point.seconds) for point in self.points]).T
-        return np.log(work / (seconds * self._shares))
+        shares = np.maximum(1 - self.least_seconds / seconds, _LEAST_SHARE)
+        logs = np.log2(np.array([point.sizes for point in self.points], dtype=float))
+        return logs, np.log(work / (seconds * shares)), shares
 
 
 def _interpolate(logs: Any, targets: Any, shares: Any, sizes: Sequence[float]) -> float:

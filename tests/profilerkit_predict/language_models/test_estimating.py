@@ -23,9 +23,9 @@ from profilerkit_predict.prediction.cases import HostSeconds
 
 #: 1,000 and 100 multiply-accumulates for a token, 6 for a pair, and two norms of 40 bytes for a token.
 SHAPES = StepShapes(
-    (ProductShape(Law.TOKEN, 1, 10, 100, "bfloat16"), ProductShape(Law.LAST, 1, 10, 10, "bfloat16")),
-    (AttentionShape(Term(Law.PAIR, 6), 3, "bfloat16"),),
-    (TrafficShape("normalization", 40.0, "bfloat16", 2),),
+    {ProductShape(Law.TOKEN, 1, 10, 100, "bfloat16"): 1, ProductShape(Law.LAST, 1, 10, 10, "bfloat16"): 1},
+    {AttentionShape(Term(Law.PAIR, 6), 3, "bfloat16"): 1},
+    {TrafficShape("normalization", 40.0, "bfloat16"): 2},
 )
 
 
@@ -79,7 +79,7 @@ def test_a_prefill_attends_up_to_the_diagonal() -> None:
 
 
 def test_a_window_limits_what_is_estimated() -> None:
-    shapes = replace(SHAPES, attention=(AttentionShape(Term(Law.PAIR, 6, 10), 3, "bfloat16"),))
+    shapes = replace(SHAPES, attention={AttentionShape(Term(Law.PAIR, 6, 10), 3, "bfloat16"): 1})
     terms = (Term(Law.TOKEN, 1000), Term(Law.LAST, 100), Term(Law.PAIR, 6, 10))
     layers = (CacheLayer("layers.0", 8, window=10),)
     cost = cost_on(make_calibrated(), shapes=shapes, terms=terms, parts=layers)
@@ -131,7 +131,7 @@ def test_serving_has_rates_between_the_ends_of_times() -> None:
 
 def test_experts_are_read_as_often_as_expected() -> None:
     """Eight experts of 2,000 bytes, two a token: a token reads 4,000 bytes, 4 ms; 4 tokens 5.46875 of them."""
-    shapes = StepShapes((ProductShape(Law.TOKEN, 2, 10, 100, "bfloat16", is_experts=True),))
+    shapes = StepShapes({ProductShape(Law.TOKEN, 2, 10, 100, "bfloat16", is_experts=True): 1})
     cost = cost_on(make_calibrated(1e12, peak=1e12), shapes=shapes, weights=(EXPERTS,), parts=())
     one, four = cost.estimate(1, 1, 0), cost.estimate(4, 1, 0)
     assert one.value == pytest.approx(4e-3, rel=5e-2)
@@ -142,16 +142,12 @@ def test_experts_are_read_as_often_as_expected() -> None:
     ("changes", "options", "reason"),
     [
         ({}, {"layout": Layout(2)}, "estimates are for one device"),
-        (
-            {},
-            {"weights": find_weight_format("int4")},
-            "no estimates for int4: the calibration has products of the model's",
-        ),
+        ({}, {"weights": find_weight_format("int4")}, "no estimates for int4: the calibration has products of the"),
         ({"latent": LatentAttention(1, 1, 2, 1, 1, 2)}, {}, "no estimates for latent attention"),
         ({"shapes": None}, {}, "no estimates: some work follows no law"),
         ({"encoder_prompt": 16}, {}, "no estimates: some work follows no law"),
         (
-            {"shapes": StepShapes((ProductShape(Law.TOKEN, 1, 10, 100, "float16"),))},
+            {"shapes": StepShapes({ProductShape(Law.TOKEN, 1, 10, 100, "float16"): 1})},
             {},
             "no estimates: the calibration has no products in float16; make it with --dtype",
         ),

@@ -41,5 +41,5 @@ def test_traffic_is_what_has_a_value_for_each_token(prompt: int) -> None:
     passes = Passes(follow(prompt, prompt), follow(1, prompt + 1), 1, prompt, {})
     shapes = find_shapes(passes)
     assert shapes is not None
-    assert shapes.traffic == (TrafficShape("activation", 2 * 4 * HIDDEN, "float32"),)
-    assert [(one.pairs.rate, one.count) for one in shapes.attention] == [(2 * HEADS * SIZE, 1)]
+    assert shapes.traffic == {TrafficShape("activation", 2 * 4 * HIDDEN, "float32"): 1}
+    assert {one.pairs.rate: count for one, count in shapes.attention.items()} == {2 * HEADS * SIZE: 1}
