@@ -92,7 +92,7 @@ class Estimator:
         elif shapes is None or facts.is_encoder_decoder:
             yield "no estimates: some work follows no law of tokens and pairs"
         else:
-            dtypes = {shape.dtype for shape in (*shapes.products, *shapes.attention)}
+            dtypes = {shape.dtype for shape in shapes.products} | {shape.dtype for shape in shapes.attention}
             missing = sorted(dtype for dtype in dtypes if self.calibration.table("product", dtype) is None)
             if missing:
                 yield f"no estimates: the calibration has no products in {', '.join(missing)}; make it with --dtype"
