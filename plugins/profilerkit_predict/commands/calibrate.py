@@ -20,6 +20,7 @@ __all__ = ["command"]
 
 #: An interval is of no use if its upper end is more than so many times the lower one.
 _MOST_DISAGREEMENT = 25.0
+_SECONDS = click.FloatRange(min=0, min_open=True)
 
 
 @click.command("calibrate")
@@ -27,13 +28,7 @@ _MOST_DISAGREEMENT = 25.0
 @click.option("--backend", default="torch", show_default=True, help="Whose operators to measure.")
 @click.option("--device", help="The device: cpu, or a device name of the framework, such as cuda:1.")
 @click.option("--dtype", multiple=True, help="Measure in this dtype; repeat it for several. float32 unless given.")
-@click.option(
-    "--seconds",
-    type=click.FloatRange(min=0, min_open=True),
-    default=120.0,
-    show_default=True,
-    help="About how long to measure.",
-)
+@click.option("--seconds", type=_SECONDS, default=120.0, show_default=True, help="About how long to measure.")
 @click.option(
     "--num-threads",
     type=click.IntRange(min=1),

@@ -13,13 +13,7 @@ from profilerkit.cli.measuring import load_job
 from profilerkit.cli.option_values import make_callback, parse_shapes, require_suffix
 from profilerkit.cli.options import TypedOption, console_or_json, output_option, trust_option
 from profilerkit.count_text import format_count
-from profilerkit.errors import (
-    ArgumentError,
-    DeviceNotKnownError,
-    InputError,
-    NotOfferedError,
-    ProfileFileError,
-)
+from profilerkit.errors import ArgumentError, DeviceNotKnownError, InputError, NotOfferedError, ProfileFileError
 
 from .results import save_and_print
 
@@ -33,12 +27,7 @@ __all__ = ["command"]
 
 @click.command("join")
 @click.argument("profile", metavar="PROFILE")
-@click.option(
-    "--model",
-    required=True,
-    cls=TypedOption,
-    help="The MODEL that was profiled, as 'profilerkit profile' takes it.",
-)
+@click.option("--model", required=True, cls=TypedOption, help="The MODEL that was profiled, as 'profile' takes it.")
 @click.option(
     "--input-shape",
     multiple=True,
@@ -54,13 +43,10 @@ __all__ = ["command"]
 )
 @trust_option
 @click.option(
-    "--depth", type=click.IntRange(min=0), callback=make_callback(DEPTH), help="Show the layers down to this depth."
+    "--depth", type=click.IntRange(min=0), callback=make_callback(DEPTH), help="Show layers down to this depth."
 )
 @click.option(
-    "--top",
-    type=click.IntRange(min=1),
-    callback=make_callback(TOP),
-    help="Show only this many layers, those with the most time of their own.",
+    "--top", type=click.IntRange(min=1), callback=make_callback(TOP), help="Show this many layers, by own time."
 )
 @console_or_json
 @output_option("Also write a file: .json or .txt.", require_suffix(".json", ".txt"))

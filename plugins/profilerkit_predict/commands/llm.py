@@ -6,6 +6,7 @@ The name of each option is that of a parameter of `llm`, which gets the value as
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +21,10 @@ from .results import save_and_print
 
 __all__ = ["command"]
 
-_COUNT = click.IntRange(min=1)
+_count = partial(click.option, type=click.IntRange(min=1), show_default=True)
 
 
-def _read_several(
-    context: click.Context, parameter: click.Parameter, values: tuple[str, ...]
-) -> str | list[str] | None:
+def _read_several(_: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> str | list[str] | None:
     """Return the values of an option that may be repeated, or hold several: ``h100,a100-80``.
 
     As `llm` takes them: several are a list, a single one is a text, and None stands for an option that was not given.
@@ -36,63 +35,43 @@ def _read_several(
     return names if len(names) > 1 else names[0]
 
 
+_several = partial(click.option, multiple=True, callback=_read_several)
+
+
 @click.command("llm")
 @click.argument("models", nargs=-1, required=True, metavar="MODEL...")
 # What is served.
-@click.option("--prompt", type=_COUNT, help="Tokens of each prompt.  [default: 2048, or what the model takes]")
-@click.option("--new", type=_COUNT, help="Tokens to generate for each.  [default: 256, or what the model takes]")
+@_count("--prompt", help="Tokens of each prompt.  [default: 2048, or what the model takes]")
+@_count("--new", help="Tokens to generate for each.  [default: 256, or what the model takes]")
 @click.option(
     "--batch", default="1", show_default=True, callback=parse_batch_sizes, help="Sequences at once; several: 1,8,32."
 )
 # On what, and in which formats.
-@click.option(
-    "--device",
-    multiple=True,
-    callback=_read_several,
-    help="A device of 'profilerkit devices', or several: h100,a100-80.",
-)
-@click.option(
-    "--dtype",
-    multiple=True,
-    callback=_read_several,
-    help="The dtype of activations and cache: bf16, fp16, fp32; or several.",
-)
-@click.option(
-    "--weights",
-    multiple=True,
-    callback=_read_several,
-    help="The format of the matrices: bf16, fp8, mxfp8, int8, int4, mxfp4, nf4, nvfp4; or several.",
-)
+@_several("--device", help="A device of 'profilerkit devices', or several: h100,a100-80.")
+@_several("--dtype", help="The dtype of activations and cache: bf16, fp16, fp32; or several.")
+@_several("--weights", help="The format of the matrices: bf16, fp8, mxfp8, int8, int4, mxfp4, nf4, nvfp4; or several.")
 @click.option("--cache-dtype", help="The format of keys and values in the cache: bf16, fp8, int8, nvfp4.")
 # Tokens that are drafted for each step.
-@click.option("--draft-tokens", type=_COUNT, help="Tokens that are drafted for each step, with --acceptance.")
+@_count("--draft-tokens", help="Tokens that are drafted for each step, with --acceptance.")
 @click.option("--acceptance", type=click.FloatRange(0, 1), help="Share of drafted tokens that is accepted.")
 @click.option("--draft", help="What drafts: a model, mtp for own layers, or a number of parameters.")
 # What prompts have besides text, and when they come.
-@click.option("--images", type=_COUNT, help="Images that each prompt has besides text.")
+@_count("--images", help="Images that each prompt has besides text.")
 @click.option("--image-size", help="Their width and height: 1024x768.  [default: that of the configuration]")
-@click.option("--audio", type=_COUNT, help="Clips of sound that each prompt has besides text.")
+@_count("--audio", help="Clips of sound that each prompt has besides text.")
 @click.option("--rate", type=click.FloatRange(0, min_open=True), help="Requests that arrive in a second, at random.")
 # Several devices.
-@click.option(
-    "--devices", type=_COUNT, default=1, show_default=True, help="Devices that share the model, by default as tp."
-)
+@_count("--devices", default=1, help="Devices that share the model, by default as tp.")
 @click.option("--parallel", help="How devices share the model: tp8, or 'tp4,pp2', or 'dp8,ep8'.")
 # What is resident besides the weights.
-@click.option("--shared-prefix", type=_COUNT, help="Tokens at the start of all prompts that are the same.")
-@click.option("--lora-rank", type=_COUNT, help="The rank of adapters (LoRA) beside the weights.")
-@click.option("--lora-adapters", type=_COUNT, help="How many different adapters are resident.  [default: 1]")
+@_count("--shared-prefix", help="Tokens at the start of all prompts that are the same.")
+@_count("--lora-rank", help="The rank of adapters (LoRA) beside the weights.")
+@_count("--lora-adapters", help="How many different adapters are resident.  [default: 1]")
 @click.option("--lora-targets", help="Matrices that adapters change: q_proj,v_proj.  [default: all but the head]")
 # The engine that serves.
 @click.option("--engine", help="Whose rules of the cache hold, and defaults: vllm, sglang, tensorrt-llm.")
-@click.option("--block-size", type=_COUNT, help="Tokens in a block of the paged cache.  [default: 16, or the engine's]")
-@click.option(
-    "--prefill-tokens",
-    type=_COUNT,
-    default=8192,
-    show_default=True,
-    help="Most tokens in one pass over prompts; sets the memory of activations.",
-)
+@_count("--block-size", help="Tokens in a block of the paged cache.  [default: 16, or the engine's]")
+@_count("--prefill-tokens", default=8192, help="Most tokens in one pass over prompts; sets the memory of activations.")
 @click.option(
     "--reserve",
     type=click.FloatRange(0, 1, max_open=True),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -41,11 +42,13 @@ parallelize_option: click.Option = click.Option(
 rank_option: click.Option = click.Option(
     ["--rank"], type=click.IntRange(min=0), help="The rank of the mesh. Default: 0."
 )
-gradient_accumulation_steps_option: click.Option = click.Option(
+_make_count_option = partial(click.Option, type=click.IntRange(min=1), metavar="NUMBER")
+gradient_accumulation_steps_option: click.Option = _make_count_option(
     ["--gradient-accumulation-steps"],
-    type=click.IntRange(min=1),
-    metavar="NUMBER",
     help="With --mesh: the passes of one step, whose gradients are added up. Default: 1.",
+)
+ranks_per_node_option: click.Option = _make_count_option(
+    ["--ranks-per-node"], help="With --mesh and --on: how many devices a node has. Default: 8."
 )
 network_option: click.Option = click.Option(
     ["--network"],
@@ -53,12 +56,10 @@ network_option: click.Option = click.Option(
     metavar="BYTES",
     help="With --mesh and --on: bytes per second between nodes, of each device; 400 Gbit/s are 50e9.",
 )
-ranks_per_node_option: click.Option = click.Option(
-    ["--ranks-per-node"],
-    type=click.IntRange(min=1),
-    metavar="NUMBER",
-    help="With --mesh and --on: how many devices a node has. Default: 8.",
-)
+
+
+#: The options that only the timeline has.
+_OF_TIMELINE = ("on", "rank", "network", "ranks_per_node")
 
 
 @click.command("mesh")
@@ -109,9 +110,7 @@ def command(
     --execution-traces and --timeline; 'profilerkit profile MODEL --mesh' reports on one rank.
     """
     arguments = {name: value for name, value in options.items() if value is not None}
-    of_timeline = {
-        name: arguments.pop(name) for name in ("on", "rank", "network", "ranks_per_node") if name in arguments
-    }
+    of_timeline = {name: arguments.pop(name) for name in _OF_TIMELINE if name in arguments}
     if [fits, folder, timeline].count(None) != 2:
         raise click.UsageError("give one of --fits, --execution-traces and --timeline")
     if fits is None and None in mesh.values():
