@@ -127,10 +127,9 @@ def read_bytes(tensor: torch.Tensor, most: int) -> bytes | None:
 
     They are read where they are: ``tensor.numpy()`` would make the tensor one that cannot be resized.
     """
-    if not _is_dense(tensor):
-        return None
     size = tensor.numel() * tensor.element_size()
-    if not 0 < size <= most or tensor.device.type != "cpu" or not has_storage(tensor):
+    is_readable = _is_dense(tensor) and tensor.device.type == "cpu" and has_storage(tensor)
+    if not is_readable or not 0 < size <= most:
         return None
     if not tensor.is_contiguous():
         return str(tensor.tolist()).encode() if tensor.numel() <= _FEW else None
@@ -200,14 +199,15 @@ def count_stored_bytes(tensor: torch.Tensor) -> int:
     The scales and zero points of channels are among them.
     """
     if type(tensor) in PLAIN_TYPES and tensor.layout is torch.strided and tensor.is_floating_point():
-        return tensor.numel() * tensor.element_size()
+        return tensor.numel() * tensor.element_size()  # nearly all, and quick
     if tensor.is_nested:
         return int(tensor.values().nbytes)
-    if tensor.layout is not torch.strided and not tensor.is_mkldnn:
-        return sum(part.nbytes for part in list_parts(tensor))
-    if hasattr(tensor, "__tensor_flatten__"):
+    parts = list_parts(tensor)
+    if not parts and hasattr(tensor, "__tensor_flatten__"):
         names, _ = tensor.__tensor_flatten__()
-        return sum(count_stored_bytes(getattr(tensor, name)) for name in names)
+        parts = [getattr(tensor, name) for name in names]
+    if parts:
+        return sum(map(count_stored_bytes, parts))
     elements = math.ceil(tensor.numel() * tensor.element_size() / _PER_BYTE.get(tensor.dtype, 1))
     if tensor.is_quantized and tensor.qscheme() in _BY_CHANNEL:
         return elements + tensor.q_per_channel_scales().nbytes + tensor.q_per_channel_zero_points().nbytes
