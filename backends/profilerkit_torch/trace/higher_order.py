@@ -85,28 +85,36 @@ def _run_flex_attention(recorder: Recorder, func: HigherOrderOperator, args: Any
     """Count the dense product, whatever the blocks of the mask, and what the modification does to each score."""
     query, key, value, modify, blocks = args[:5]
     buffers = args[7] if len(args) > 7 else kwargs.get("score_mod_other_buffers", ())
-    excerpt = None
-    if find_python_kernel(func) is not None:
-        excerpt, _ = record_apart(recorder, lambda: _run_kernel(recorder, func, args, kwargs))
-        del _
+    all_scores = _record_all_scores(recorder, func, args, kwargs)
     result = recorder.run_whole(func, args, kwargs)
     output = result[0]
     cost = attention.attend(*(Shape(tensor.shape) for tensor in (query, key, value, output)))
+    scores = Shape(output.shape[:-1]).numel * key.shape[-2]
+    cost = cost.plus(Cost(0, scores * _count_modification(recorder, modify, query, buffers)))
+    is_masked = getattr(blocks[-1], "__name__", "") != "noop_mask"  # which torch gives where the model gives none
+    recorder.record(str(func), cost, args[:3], result, is_masked=is_masked)
+    if all_scores is not None:
+        index = len(recorder.operators) - 1
+        peaks = Peaks(recorder.live_bytes[-1], all_scores.base + all_scores.find_peaks().high)
+        recorder.stretches.append(Stretch(index, index + 1, peaks, _ALL_SCORES))
+    return result
+
+
+def _record_all_scores(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any) -> Excerpt | None:
+    """Return what attention does without a kernel of its own, apart; None where torch has no code for that."""
+    if find_python_kernel(func) is None:
+        return None
+    return record_apart(recorder, lambda: _run_kernel(recorder, func, args, kwargs))[0]
+
+
+def _count_modification(recorder: Recorder, modify: Any, query: torch.Tensor, buffers: Any) -> int:
+    """Return the floating-point operations of the modification of one score."""
 
     def modify_a_score() -> None:
         indices = [torch.zeros((), dtype=torch.int32, device=query.device) for _ in range(4)]
         modify(query.new_zeros(()), *indices, *buffers)
 
-    modification, _ = record_call(recorder, modify_a_score, ())
-    scores = Shape(output.shape[:-1]).numel * key.shape[-2]
-    cost = Cost(cost.macs, cost.flops + scores * modification.flops)
-    is_masked = getattr(blocks[-1], "__name__", "") != "noop_mask"  # which torch gives where the model gives none
-    recorder.record(str(func), cost, args[:3], result, is_masked=is_masked)
-    if excerpt is not None:
-        index = len(recorder.operators) - 1
-        peaks = Peaks(recorder.live_bytes[-1], excerpt.base + excerpt.find_peaks().high)
-        recorder.stretches.append(Stretch(index, index + 1, peaks, _ALL_SCORES))
-    return result
+    return record_call(recorder, modify_a_score, ())[0].flops
 
 
 _DEARER = "a condition depends on values that shapes do not tell: the dearer of its two branches is counted"
