@@ -59,7 +59,7 @@ class OpenvinoBackend(TimedArrayBackend, NamesDevices, NoticesTraining, TimesLay
         return resolve_device(device)
 
     def device_info(self, device: DeviceLike = None) -> DeviceInfo:
-        """Return what is known of a device, by the name that OpenVINO has of it."""
+        """Return the known figures of a device, by OpenVINO's name of it."""
         name = resolve_device(device)
         if name == "cpu":
             return processor()

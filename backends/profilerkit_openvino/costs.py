@@ -166,7 +166,7 @@ def local_response(call: Call) -> Cost:
 
 
 # Products -------------------------------------------------------------------------------------------------------------
-#: Convolutions, by how many dimensions of the weight count filters; the others are those of one filter.
+#: Convolutions, by the number of weight dimensions that count filters; the other dimensions are those of one filter.
 _CONVOLUTIONS = {
     "BinaryConvolution": 1,  # of (out, in, *kernel)
     "Convolution": 1,

@@ -31,8 +31,8 @@ def _compile(model: openvino.Model, device: DeviceLike) -> ReadyModel:
 def _gives_probabilities(model: openvino.Model) -> bool | None:
     """Return True for a model that ends in a sigmoid, False for one that ends in a layer with weights; else None.
 
-    An addition is that of a bias only where it follows such a layer: it may also add probabilities up, as a product of
-    activations may do.
+    An addition is the bias of such a layer only if it directly follows it: otherwise it may sum probabilities, and so
+    may a product of activations.
     """
     nodes = model.get_ordered_ops()
     reads_weight = dict(zip((node.get_name() for node in nodes), find_weighted(nodes), strict=True))

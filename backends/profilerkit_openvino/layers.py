@@ -1,9 +1,9 @@
 """Layers by the names of nodes: torch's converter writes ``__module.block.conv/aten::_convolution/Convolution``.
 
-Those of TensorFlow's converter have the scopes of Keras layers and of their calls (`keras_scopes`). Other names with
-slashes are scopes too, as those of ONNX: ``/block/conv/Conv``. The optimizations of the converters give new names to
-what they fuse, such as a convolution that has taken in the scale of a batch norm. A node without a layer belongs to the
-layer that reads what it makes.
+Names of TensorFlow's converter have the scopes of Keras layers and of their calls (`keras_scopes`). Other names with
+slashes, such as the names of ONNX, are scopes too: ``/block/conv/Conv``. The optimizations of the converters give new
+names to fused nodes, such as a convolution with the scale of a batch norm. A node without a layer belongs to the layer
+that reads its result.
 """
 
 from __future__ import annotations

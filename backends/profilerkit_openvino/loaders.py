@@ -69,7 +69,7 @@ def _require_inside_folder(path: Path) -> None:
 
 
 def shorten(error: Exception) -> str:
-    """Return what OpenVINO says of an error, without the places in its own source."""
+    """Return OpenVINO's message of an error, without the lines of its own source."""
     lines = [line.strip() for line in str(error).splitlines()]
     told = [line for line in lines if line and not line.startswith(("Exception from", "Check '"))]
     return " ".join(told or lines)

@@ -20,8 +20,8 @@ from .tracing import declare
 
 __all__ = ["MODES", "compile_model", "make_call", "prepare_run", "resolve_device"]
 
-#: The execution modes: by which precision OpenVINO may compute, as its hint has it. The usual one is that of the model,
-#: so that times are those of the numbers that are counted; a CPU may otherwise run float32 as bfloat16.
+#: The execution modes: the precision in which OpenVINO may compute, as its hint. By default it is the precision of the
+#: model, so that the counted numbers are timed; otherwise a CPU may run float32 as bfloat16.
 MODES: Mapping[str, Mapping[str, Any]] = {
     "accuracy": {"EXECUTION_MODE_HINT": "ACCURACY"},
     "performance": {"EXECUTION_MODE_HINT": "PERFORMANCE"},

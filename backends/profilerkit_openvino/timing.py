@@ -26,10 +26,10 @@ _WARMUP = 2
 
 
 def map_fusions(compiled: Any, model: Any, inputs: ModelInputs) -> list[RanNode]:
-    """Return the nodes that a compiled model runs, in its order, with the written nodes that each does the work of.
+    """Return the nodes that a compiled model runs, in order, each with the original nodes whose work it does.
 
-    Every operator of the static trace is in one of them. What the device has rewritten without a trace, such as a
-    product that it has split, belongs to the node that runs next.
+    Every operator of the static trace is in one of them. An operator that the device has rewritten without naming it,
+    such as a product that it has split, belongs to the node that runs next.
     """
     return _map_to_layers(compiled, model, inputs, find_layers(model))
 
@@ -40,7 +40,7 @@ def _map_to_layers(compiled: Any, model: Any, inputs: ModelInputs, layers: Layer
     nodes, paths = [], layers.paths
     for node, names in zip(running, _list_written(running, executed), strict=True):
         covered = [op for name in names for op in executed[name]]
-        # What the device adds, such as a copy, belongs to the model itself, as the first written node does.
+        # A node that the device adds, such as a copy, belongs to the model itself, like the first original node.
         nodes.append(make_node(node.get_friendly_name(), _read(node, "layerType"), covered, paths, near=0))
     return nodes
 

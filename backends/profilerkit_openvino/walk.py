@@ -1,4 +1,4 @@
-"""The walk over a graph of OpenVINO: what runs, and what it costs, also in the graphs that nodes hold."""
+"""The walk over a graph of OpenVINO: the operators that run and their costs, also in the graphs inside nodes."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class Walk:
         return Value.read(next(self.numbers), constant, output)
 
     def walk_model(self, nodes: Sequence[Any], values: Values) -> None:
-        """Go over the model's own nodes in order; ``values`` are those of the parameters, and gain what nodes make."""
+        """Walk the model's own nodes in order; ``values`` has the model's inputs, and gets the results of nodes."""
         for index, node in enumerate(nodes):
             self.node = index
             self._walk_node(node, values, 1)
@@ -114,7 +114,7 @@ class Walk:
             self._note(node, inputs, outputs, times)
 
     def _note(self, node: Any, inputs: Sequence[Value], outputs: Sequence[Value], times: int) -> None:
-        """Note what one node does, and what it costs."""
+        """Note the work and the cost of one node."""
         name = _name_operator(node)
         cost, missing = OPERATORS.price(_describe_call(name, node, inputs, outputs))
         macs, flops = cost.macs * times, cost.flops * times
@@ -126,7 +126,7 @@ class Walk:
         self.work.append(Executed(name, self.node, inputs, outputs, times, macs, flops, missing, hides))
 
     def _walk_body(self, graph: Any, values: Values, times: int) -> Body[Work, Value]:
-        """Go over a graph inside a node; return what it does, without adding it, and what it returns."""
+        """Walk a graph inside a node; return its work, without adding it, and its results."""
         with note_apart(self) as work:
             for node in graph.get_ordered_ops():
                 self._walk_node(node, values, times)

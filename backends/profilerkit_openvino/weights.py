@@ -101,7 +101,7 @@ class _Weight(NamedTuple):
 
 
 def _find_weights(nodes: Sequence[Any], holder: str = "") -> Iterator[_Weight]:
-    """Yield the weights in a graph and in those inside of it; ``holder`` is the node that the graph is in, if any."""
+    """Yield the weights in a graph and in the graphs inside it; ``holder`` is the node around the graph, if any."""
     is_constant: dict[str, bool] = {}
     for node in nodes:
         sources = [is_constant[value.get_node().get_name()] for value in node.input_values()]
@@ -120,9 +120,9 @@ def _find_weights(nodes: Sequence[Any], holder: str = "") -> Iterator[_Weight]:
 
 
 def _trace_uses(node: Any, is_constant: dict[str, bool], goes_on: Callable[[_Use], bool]) -> Iterator[_Use]:
-    """Yield what reads a constant, and what reads that which other nodes make of it, up to the nodes that run.
+    """Yield the uses of a constant, and of the values that constant nodes compute from it, up to the nodes that run.
 
-    ``goes_on`` says of a use in a node made of constants whether what that node makes is followed too.
+    ``goes_on`` decides for a use in a constant node whether the result of that node is followed too.
     """
     waiting, seen = [node], set[str]()
     while waiting:

@@ -75,14 +75,14 @@ def status_keys() -> list[type[StatusKey]]:
 
 
 def default_functions() -> list[ProfilerFunction]:
-    """Return what profilers have by default: every function that is made without arguments.
+    """Return the default functions of profilers: every function that is made without arguments.
 
     A function is left out if another one computes all its keys, and more. The order is by these questions:
 
     1. Is it computed always, or on demand?
-    2. What does it need of the model? What needs nothing of it comes last.
-    3. How many keys has it? Those with most keys come first, so that a new metric does not move the established ones,
-       whatever its file is called.
+    2. Which facts of the model does it need? Functions that need none come last.
+    3. How many keys has it? Functions with most keys come first, so that a new metric does not move the established
+       ones, whatever the name of its file is.
     """
     candidates = [default for file in _read_files(_find_folders()) for default in file.defaults]
     defaults = [candidate for candidate in candidates if not any(candidate.keys < other.keys for other in candidates)]

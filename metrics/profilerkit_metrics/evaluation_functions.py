@@ -1,6 +1,6 @@
-"""The functions that evaluate a model on a data split, made once for every backend of the way it runs a model.
+"""The functions that evaluate a model on a data split, made for every backend from its way to run a model.
 
-A backend gives `Batches`, which run a model over a loader; `scoring` says what is right and what is wrong.
+A backend gives `Batches`, which run a model over a loader; `scoring` decides which predictions are right.
 """
 
 from __future__ import annotations
@@ -150,8 +150,8 @@ class EvaluationFunctions:
             model: Gives scores of shape ``(batch, classes, ...)`` (PyTorch) or ``(batch, ..., classes)`` (Keras); with
                 one class, or of shape ``(batch,)``, a score above the threshold is class 1.
             data_loader: Batches of inputs and targets: class indices, of shape ``(batch, ...)`` or
-                ``(batch, ..., 1)``, or one-hot in the shape of the scores. One that is no class, such as -100 or a
-                one-hot row of several classes, counts as wrong, with a warning.
+                ``(batch, ..., 1)``, or one-hot in the shape of the scores. A target that is no class, such as -100 or
+                a one-hot row of several classes, counts as wrong, with a warning.
             device: The device of the inputs. Default: the device of the model.
             transform: A function of the inputs and targets of each batch, which is called before the model.
             threshold: The limit of a single score. Default: 0.5 if the model ends in a sigmoid, 0 if it ends in another

@@ -64,7 +64,7 @@ class ComputeNumbersByDtype(ProfilerFunction):
     ON_DEMAND: ClassVar[bool] = True
 
     def __call__(self, trace: ModelTrace) -> dict[str, Any]:
-        """Return both; the bits of some of the parameters say nothing of those of the others."""
+        """Return both values; neither is known if the bits of a parameter are not."""
         count, stored = trace.total_params, sum(weight.bytes for weight in trace.parameters)
         bits: Any = 8 * stored / count if count else Unavailable("the model has no parameters")
         if count and trace.unmade_weights:

@@ -15,7 +15,7 @@ __all__ = ["OtherSize"]
 
 
 class OtherSize(NamedTuple):
-    """A clone of a model's profiler, which remembers values of its own inputs, and what decides the clone's inputs."""
+    """A clone of a model's profiler, which remembers values of its own inputs, and the settings of these inputs."""
 
     profiler: Profiler
     arguments: Mapping[str, Any]

@@ -107,11 +107,11 @@ def compare_outputs(reference: Sequence[Array], other: Sequence[Array], has_move
 
     Args:
         reference: The outputs of the reference.
-        other: Those of the other model. They are matched by order, or by shape where their order does not fit.
-        has_moved: Whether the models take their channels in different places: then an output whose shape does not say
-            where they are is read in the way that is closer.
+        other: The outputs of the other model. They are matched by order, or by shape if their order does not fit.
+        has_moved: Whether the models have their channels in different dimensions: then an output whose shape does not
+            show the channels is read in the way with the smaller difference.
 
-    Raises `InputError` where outputs do not match, and where one is of integers and the other is not.
+    Raises `InputError` if outputs do not match, or if one has integers and the other has not.
     """
     differences = [
         min(_measure(pair.reference, reading) for reading in _list_readings(pair.other, pair.reference, has_moved))

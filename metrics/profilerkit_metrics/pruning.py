@@ -31,9 +31,9 @@ __all__ = ["ComputeSparsity", "Sparsity", "effective_macs"]
 def effective_macs(nonzero_trace: ModelTrace) -> int:
     """Multiply-accumulates of one forward pass without those whose weight is zero.
 
-    A model of PyTorch is run for it; of models of ONNX and JAX the weights are read. An operator's multiply-accumulates
-    count in the proportion of the nonzero elements among those of its weights. Whether a device is any faster for the
-    zeros is another question: most run the dense product.
+    A model of PyTorch is run for it; for models of ONNX and JAX the weights are read. The multiply-accumulates of an
+    operator count in proportion to the nonzero elements of its weights. Most devices compute the dense product and are
+    not faster for the zeros.
 
     >>> from torch import nn
     >>> from profilerkit import profile

@@ -1,8 +1,8 @@
 """Scores of classifiers and losses over a data split, once for every backend: over numpy arrays.
 
-A backend runs the model and yields `ScoredBatch` after `ScoredBatch`; what is right and what is wrong is decided here,
-so that one model on one data set scores the same whichever framework it runs on. Everything is weighted by
-samples, also if the last batch is shorter.
+A backend runs the model and yields a `ScoredBatch` for each batch. Which predictions are right is decided here, so that
+one model has one score on a data set in every framework. Everything is weighted by samples, also if the last batch is
+shorter.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def topk_hits(batches: Iterable[ScoredBatch], topk: Sequence[int]) -> dict[str, 
 def mean_loss(batches: Iterable[ScoredBatch], loss: Callable[[Any, Any], Any], mean: Callable[[Any], float]) -> float:
     """Return the mean over samples of ``loss(output, target)``; a loss that is a dict of parts counts as their sum.
 
-    ``mean`` makes one number of what the loss returned, or of a part of it. Raises `InputError` for a loss without
+    ``mean`` makes one number of the result of the loss, or of a part of it. Raises `InputError` for a loss without
     parts.
     """
     weighted, total = 0.0, 0

@@ -192,9 +192,9 @@ class ComputeTraining(ProfilerFunction):
 
 
 def find_optimizer_bytes(backend: Backend, model: Any, trace: ModelTrace, optimizer: Any) -> OptimizerBytes | str:
-    """Return what an optimizer keeps for the weights of a trace, or the reason why that is not known.
+    """Return the bytes of an optimizer's state for the weights of a trace, or the reason why they are not known.
 
-    It is the one that is given, else the one that the model has; 0 bytes without any.
+    It is the given optimizer, else the optimizer of the model; without either it is 0 bytes.
     """
     if optimizer is None:
         holder = find_capability(backend, HoldsOptimizer)
@@ -226,7 +226,7 @@ def find_step_memory(
 
 
 class KnownBytes(NamedTuple):
-    """What is known of the bytes of an optimizer, and what of the memory of a step is not known, in words."""
+    """The known bytes of an optimizer, and the unknown parts of the memory of a step, in words."""
 
     optimizer: OptimizerBytes
     missing: tuple[str, ...]

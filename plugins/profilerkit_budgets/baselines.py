@@ -15,10 +15,10 @@ from profilerkit.times.sampling import Sampling
 
 __all__ = ["describe_other_conditions", "read_baseline", "record_baseline", "require_same_call"]
 
-#: What a machine is called, and what changes from run to run without a change of the machine.
+#: Facts that are not compared: the name of the machine, and facts that differ from run to run on one machine.
 _NOT_COMPARED = frozenset({"host", "memory_bytes", "usable_cores"})
-#: Arguments that change how precise a value is, or what is written beside it, and not what is computed; the batch size
-#: is seen in the inputs.
+#: Arguments that change only the precision of a value, or further output, not the value; the batch size is part of the
+#: inputs.
 _NOT_OF_THE_CALL = {*(field.name for field in fields(Sampling)), "sampling", "drop_first", "export", "batch_size"}
 #: The parts of a call that a report without inputs does not have.
 _PARTS_OF_INPUTS = ("inputs", "dtypes of the inputs")

@@ -64,7 +64,7 @@ def _add_note(finding: Finding, report: Report, remark: str) -> Finding:
 
 
 def select_broken(findings: Sequence[Finding], strict: bool = False) -> list[Finding]:
-    """Return the findings that break a budget: those that failed and, if ``strict``, those that are uncertain."""
+    """Return the findings that break a budget: failed findings and, if ``strict``, uncertain ones."""
     verdicts = {Verdict.FAILED, Verdict.UNCERTAIN} if strict else {Verdict.FAILED}
     return [finding for finding in findings if finding.verdict in verdicts]
 

@@ -30,11 +30,11 @@ class Finding:
         limit: The limit.
         subject: The metric, or the path of the layer.
         verdict: Whether the limit is kept.
-        detail: The value as text, and what is known of it.
+        detail: The value as text, with its gaps.
         responsible: The layers that cost most, as text.
-        excess: How far the value lies above the limit, as a share of the limit: 0.25 for 5 under ``<= 4``; below zero
-            for a value below it. None without a value, and for a limit of 0 or less, of which there is no share.
-        note: What the report says about the value, such as that a memory is without an optimizer's state.
+        excess: How far the value is above the limit, as a share of the limit: 0.25 for 5 under ``<= 4``; negative for a
+            value below it. None without a value, and for a limit of 0 or less.
+        note: The report's note on the value, such as that a memory is without an optimizer's state.
     """
 
     limit: Limit

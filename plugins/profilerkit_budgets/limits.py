@@ -199,7 +199,7 @@ def _read_limits(mapping: Mapping[str, Any], pattern: str | None = None) -> Iter
 
 
 def read_budget(path: str | PathLike[str] | None, texts: Iterable[str] = ()) -> Budget:
-    """Return the limits of a TOML file, if there is one, and of texts such as ``"macs <= 5 G"``; it may have none.
+    """Return the limits of an optional TOML file, and of texts such as ``"macs <= 5 G"``; there may be none.
 
     Raises `BudgetError` for a file or a text that holds no limits.
     """

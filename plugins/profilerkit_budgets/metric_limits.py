@@ -107,7 +107,7 @@ def _explain(record: StatusRecord, verdict: Verdict) -> str:
 
 
 def _judge_ratio(report: Report, limit: Limit, baseline: Report) -> _Judgement:
-    """Return what a relative limit says of a value and that of the baseline."""
+    """Return the finding of a relative limit for a value and the value of the baseline."""
     record, reference = report.status(limit.key), _require_reference(limit, baseline)
     if record.base_unit != reference.base_unit:
         raise BudgetError(
@@ -155,7 +155,7 @@ def _require_reference(limit: Limit, baseline: Report) -> StatusRecord:
 def _judge_interval(ratio: Ratio, limit: Limit, *, is_lower_bound: bool) -> Verdict:
     """Return the verdict on a measured ratio: both ends of its confidence interval must agree.
 
-    A measurement of which a part is missing, such as an energy without that of the memory, has no upper end.
+    A measurement with a missing part, such as an energy without the energy of the memory, has no upper end.
     """
     if ratio.is_range:  # too few pairs of samples for an interval
         return Verdict.UNCERTAIN

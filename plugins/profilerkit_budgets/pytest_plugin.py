@@ -50,10 +50,10 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 def budget(request: pytest.FixtureRequest) -> Callable[..., Report]:
     """Check a model against limits: ``budget(model, x, macs="<= 5 G", layers={"head.*": {"params": "<= 1 M"}})``.
 
-    Arguments named after metrics are limits; a list holds several. ``baseline`` is what limits such as ``"<= 1.10x"``
-    are relative to: a model, which is timed in turn, a report, or the path of a file from the folder of the test, which
+    Arguments named after metrics are limits; a list holds several. Limits such as ``"<= 1.10x"`` are relative to
+    ``baseline``: a model, which is timed in turn, a report, or the path of a file from the folder of the test, which
     ``pytest --budget-update`` records. ``retries`` is how often to measure again if only measured values, such as
-    times, break their limits. The other arguments are those of `profilerkit.profile`. The test fails if a limit is not
+    times, break their limits. All other arguments are passed to `profilerkit.profile`. The test fails if a limit is not
     kept, naming the layers responsible; with ``strict=True`` also if a ratio is not known well enough. Returns the
     report.
     """

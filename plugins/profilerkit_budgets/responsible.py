@@ -112,7 +112,7 @@ def _list_most_grown(baseline: Report, report: Report, column: str) -> tuple[str
 
 
 def _find_grown(baseline: Report, report: Report, column: str) -> Iterator[_GrownLayer]:
-    """Yield the layers that grew without those inside of them; for a column without own amounts, innermost layers."""
+    """Yield the layers that grew by themselves; for a column without own amounts, the innermost layers that grew."""
     name = _find_own(column, require_layers(baseline), require_layers(report))
     for row in align(baseline, report, columns=(name,)):
         before = row[name] or 0  # None where the baseline has no such layer
@@ -122,7 +122,7 @@ def _find_grown(baseline: Report, report: Report, column: str) -> Iterator[_Grow
 
 
 def _find_own(name: str, *tables: LayerTable) -> str:
-    """Return the column of what layers have without those inside of them, where all tables have it; else the column."""
+    """Return the column of layers' own amounts, without the layers inside, if all tables have it; else the column."""
     exclusive = f"own_{name}"
     return exclusive if all(exclusive in table.columns for table in tables) else name
 

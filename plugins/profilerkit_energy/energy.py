@@ -1,4 +1,4 @@
-"""Measuring energy: what the hardware's own counters say while a model runs, and while it does not."""
+"""Measuring energy: the values of the hardware's own counters while a model runs, and while it does not."""
 
 from __future__ import annotations
 

@@ -22,9 +22,9 @@ _CPU = re.compile(r"/?cpu(?::\d+)?", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class DeviceCounters:
-    """The energy counters of a device, and those of the parts that work for it: the processor that feeds a GPU.
+    """The energy counters of a device, and of the parts that work for it: the processor that feeds a GPU.
 
-    Without its own there is no value; without those of the others the value is a lower bound.
+    Without the device's own counters there is no value; without the other counters the value is a lower bound.
     """
 
     main: Counters

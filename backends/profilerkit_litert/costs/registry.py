@@ -65,7 +65,7 @@ class LiteRTCall(OperatorCall):
 
 
 def price(call: LiteRTCall) -> tuple[Cost, str]:
-    """Return the cost of one run of an operator, with the activation fused into it, and what is not counted of it."""
+    """Return the cost of one run of an operator, with the activation fused into it, and the uncounted work."""
     cost, missing = OPERATORS.price(call)
     fused = call.option("fusedActivationFunction", 0)
     is_in_formula = "LSTM" in call.type or "RNN" in call.type  # that of a cell

@@ -1,6 +1,6 @@
-"""What a file of LiteRT holds: graphs of operators and tensors, and the signatures by which they are called.
+"""The contents of a LiteRT file: graphs of operators and tensors, and the signatures by which they are called.
 
-All indices are those of the file, and lead to what is there, but for an option that names a graph.
+All indices are indices of the file, and valid, except for options that name a graph.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ _GRAPHS = {
 
 
 class Quantization(NamedTuple):
-    """What the integers of a tensor stand for: ``(integer - zero_point) * scale``.
+    """The numbers that the integers of a tensor stand for: ``(integer - zero_point) * scale``.
 
-    There is one scale and one zero point for the whole tensor, or one of each for every index of one dimension; none
-    where integers stand for themselves.
+    There is one scale and one zero point for the whole tensor, or for each index of one dimension; there is none if the
+    integers stand for themselves.
     """
 
     scales: Sequence[float]

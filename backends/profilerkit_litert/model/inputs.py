@@ -1,4 +1,4 @@
-"""What a model declares of its inputs, and the inputs of a call as it declares them."""
+"""The inputs that a model declares, and the inputs of a call in the form that it declares."""
 
 from __future__ import annotations
 

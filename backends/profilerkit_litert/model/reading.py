@@ -255,7 +255,7 @@ def _make_signature(
 
 
 def _name_tensors(graph: Graph, tensors: Sequence[int], packed: Iterable[Any] | None) -> dict[str, int]:
-    """Return tensors by their names in a signature, in the order of the graph; one that has none there, by its own."""
+    """Return tensors by their names in a signature, or else by their own names, in the order of the graph."""
     names = {item.tensorIndex: _decode(item.name) for item in packed or ()}
     return {names.get(tensor) or graph.tensors[tensor].name: tensor for tensor in tensors}
 

@@ -74,7 +74,7 @@ def _write_numbers(indices: Sequence[int]) -> list[str]:
 def _describe_type(node: _Node, around: Sequence[Scope]) -> TypedOperator:
     """Return an operator as `name_types` reads it.
 
-    One that holds graphs, such as a WHILE, counts as one with a weight: those in its graphs are weights of its layer.
+    An operator with graphs, such as a WHILE, counts as having a weight: the weights in its graphs belong to its layer.
     """
     layer = around[-1].path if around else ""
     return TypedOperator(layer, node.op_type, has_weight=bool(node.weight or node.operator.graphs))

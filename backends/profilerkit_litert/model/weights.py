@@ -50,7 +50,7 @@ class _PlacedGraph(NamedTuple):
 
 
 def _list_graphs(model: LiteRTModel, scopes: Scopes) -> Iterator[_PlacedGraph]:
-    """Yield the graph that is profiled and those inside of it, each once for each layer that holds it."""
+    """Yield the profiled graph and all graphs inside it, each once for each layer that has it."""
     main = model.signature.graph
     waiting = [_PlacedGraph(main, model.graphs[main], scopes.paths)]
     seen: set[tuple[int, str]] = set()

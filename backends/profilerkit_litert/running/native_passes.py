@@ -61,7 +61,7 @@ class _EventType(IntEnum):
     DEFAULT = 1
     #: An operator of the file, by LiteRT's own kernel.
     OPERATOR = 1 << 1
-    #: An operator that a delegate, such as XNNPACK, has made of one or several.
+    #: An operator that a delegate, such as XNNPACK, has made of one or several operators.
     DELEGATE_OPERATOR = 1 << 3
 
 

@@ -1,7 +1,7 @@
-"""Times by operator and by layer: what ran, joined with the operators of the file whose work each of them did.
+"""Times by operator and by layer: the operators that ran, joined with the operators of the file whose work they did.
 
-LiteRT's own kernels tell which operator they are. XNNPACK makes operators of its own: it fuses some, and adds others
-that move data. They come in the order of the file, where each stands for the next operator that it can be.
+LiteRT's own kernels name their operators. XNNPACK makes its own operators: it fuses operators, and adds operators that
+move data. They run in the order of the file: each is matched with the next operator that it can be.
 """
 
 from __future__ import annotations
@@ -145,10 +145,10 @@ def _take_before(waiting: deque[Executed], node: int) -> list[Executed]:
 
 
 def _match_delegated(ran: Sequence[RanOperator], written: Sequence[Executed]) -> list[_Match]:
-    """Return what XNNPACK ran in a row, with the operators of the file, of which each is in one match.
+    """Match the operators that XNNPACK ran in a row with the operators of the file; each of these is in one match.
 
-    An operator of the file that nothing ran for was fused: arithmetic, such as an activation, into what ran before it,
-    and a movement of data into what ran behind it.
+    An operator of the file without an own match was fused: arithmetic, such as an activation, into the operator that
+    ran before it, and a movement of data into the operator that ran after it.
     """
     matches: list[_Match] = []
     near = 0
@@ -172,7 +172,7 @@ def _match_delegated(ran: Sequence[RanOperator], written: Sequence[Executed]) ->
 
 
 def _require_no_product(skipped: Iterable[Executed]) -> None:
-    """Raise `NotOfferedError` for a product that no operator that ran is: its time would be that of another one."""
+    """Raise `NotOfferedError` for a product without a matching operator: its time would be in another operator's."""
     product = next((op.operator for op in skipped if op.macs), None)
     if product is not None:
         raise NotOfferedError(f"LiteRT ran the {product} of this model otherwise than the file says")

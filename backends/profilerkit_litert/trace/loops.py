@@ -18,12 +18,12 @@ _MOST_IN_TURNS = 20_000
 
 
 class _Turns(NamedTuple):
-    """What is known of a loop that was followed turn by turn.
+    """The known facts about a loop that was followed turn by turn.
 
     Attributes:
-        number: How often its body runs; None where that is not known, or where it takes too long to find out.
-        common: The values that it carries, with what is known of them in every turn.
-        last: The values that it carries after the last turn that was followed.
+        number: How often its body runs; None if that is not known, or takes too long to find out.
+        common: The carried values, with the facts that hold in every turn.
+        last: The carried values after the last turn that was followed.
     """
 
     number: int | None
@@ -32,9 +32,9 @@ class _Turns(NamedTuple):
 
 
 def walk_loop(walk: Walk, visit: Visit) -> list[Value]:
-    """Count the turns of a loop, go over its condition and its body once for all of them, and return what it makes.
+    """Count the turns of a loop, walk its condition and its body once for all turns, and return its outputs.
 
-    Where the number of turns is not known, one is counted, and the loop is named as missing.
+    If the number of turns is not known, one turn is counted, and the loop is named as missing.
     """
     walk.hold(visit)
     turns = _follow_turns(walk, visit)

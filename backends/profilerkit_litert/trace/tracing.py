@@ -58,7 +58,7 @@ def read_layers(model: LiteRTModel) -> Scopes:
 
 
 def walk_call(walk: Walk, inputs: ModelInputs) -> tuple[list[Value], list[Value]]:
-    """Go over the graph for a call; return what the call gives and what the model returns."""
+    """Walk the graph for a call; return the inputs of the call and the outputs of the model."""
     model = walk.model
     bound = bind_inputs(list_declared(model), inputs)
     values = [_make_value(walk, model, index, bound[name]) for name, index in model.signature.inputs.items()]

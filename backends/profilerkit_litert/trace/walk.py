@@ -185,7 +185,7 @@ class Walk:
         return outputs
 
     def note(self, visit: Visit, outputs: Sequence[Value], cost: Cost, missing: str) -> None:
-        """Note an operator that runs; ``cost`` is that of one run, and ``missing`` says what is not counted."""
+        """Note an operator that runs; ``cost`` is the cost of one run, ``missing`` names uncounted work."""
         macs, flops = cost.times(visit.times)
         name = visit.operator.name
         multiplied = "int8" if macs and _quantizes_floats(visit.operands, outputs) else None
@@ -234,7 +234,7 @@ def _describe_call(visit: Visit) -> LiteRTCall:
 
 
 def _infer_results(visit: Visit, call: LiteRTCall) -> Sequence[Result]:
-    """Return the shapes, or the elements, of what an operator makes, as far as they follow from what it reads."""
+    """Return the shapes, or the elements, of the outputs of an operator, as far as they follow from its inputs."""
     try:
         return infer(call) or []
     except (ValueError, TypeError, IndexError, ZeroDivisionError, OverflowError) as error:
@@ -243,6 +243,6 @@ def _infer_results(visit: Visit, call: LiteRTCall) -> Sequence[Result]:
 
 
 def _price(call: LiteRTCall, outputs: Sequence[Value]) -> tuple[Cost, str]:
-    """Return the cost of one run of a call whose outputs are known now, and what is not counted of it."""
+    """Return the cost of one run of a call whose outputs are known now, and the uncounted work."""
     shapes, dtypes = Shapes([value.shape for value in outputs]), tuple(value.dtype for value in outputs)
     return price(replace(call, outputs=shapes, output_dtypes=dtypes))

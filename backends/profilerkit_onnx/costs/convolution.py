@@ -19,9 +19,9 @@ def conv(call: NodeCall) -> Cost:
 
 @OPERATORS.register_all("com.microsoft::FusedConv", "com.microsoft::NhwcFusedConv", "com.microsoft.nchwc::Conv")
 def conv_and_activation(call: NodeCall) -> Cost:
-    """A convolution, the addition of another tensor where there is one, and an activation.
+    """A convolution, the addition of another tensor if there is one, and an activation.
 
-    In the blocked layout of onnxruntime, channels that fill up a block count as they run.
+    In the blocked layout of onnxruntime, the channels that pad a block count too, because they are computed.
     """
     cost = _convolve(call, 1, 2)
     if call.has_input(3):

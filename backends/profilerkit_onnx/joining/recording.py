@@ -155,7 +155,7 @@ def _make_recording(
 
 
 def _explain_fused_layers(nodes: Sequence[RanNode]) -> dict[str, str]:
-    """Return what must be known of the time of layers whose nodes the runtime has fused with those of others."""
+    """Return remarks on the times of layers whose nodes the runtime has fused with nodes of other layers."""
     paths = dict.fromkeys(path for node in nodes for path in (node.layer, *node.others) if path)
     remarks = {path: explain_fusions(path, nodes) for path in paths}
     return {path: remark for path, remark in remarks.items() if remark}

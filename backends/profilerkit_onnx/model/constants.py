@@ -117,7 +117,7 @@ class _Search:
                 names[node.output[0]] = self._add(location, node.output[0], values, is_node=True)
         for index, (node, path) in enumerate(zip(nodes, paths, strict=False)):
             function = self._functions.get((node.domain, node.op_type, node.overload))
-            # The inputs whose elements a node hands on: the first, as the others say how, or all of them.
+            # The inputs whose elements a node hands on: the first one (the others are settings), or all.
             moved = node.input[:1] if node.op_type in _MOVES else node.input if node.op_type == "Concat" else ()
             if function is not None:
                 self._call(function, node, names, path)

@@ -1,4 +1,4 @@
-"""What a model declares of its inputs, and what a call adds: open sizes, and its samples."""
+"""The inputs that a model declares, and the facts that a call adds: the open sizes and the number of samples."""
 
 from __future__ import annotations
 

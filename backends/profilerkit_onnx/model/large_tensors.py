@@ -1,10 +1,10 @@
 """An ONNX file without the elements of its large tensors, which no count needs: they stay in the file until a run.
 
-A file holds one message of protobuf's, messages inside messages, each field with its length before it. So the large
-ones are passed over, not read. Source: "Encoding" in the documentation of Protocol Buffers.
+A file is one protobuf message with messages inside, and each field has its length in front. So large fields are skipped
+without reading them. Source: "Encoding" in the documentation of Protocol Buffers.
 
-The file is cut into pieces (`_Reader.cut_message`): what is kept of it, by place, and between these places new bytes,
-because a message that has become shorter has another length. The pieces together are what protobuf then parses.
+The file is cut into pieces (`_Reader.cut_message`): the parts of the file that are kept, and between these new bytes
+for the lengths of messages that have become shorter. Protobuf parses all pieces together.
 """
 
 from __future__ import annotations

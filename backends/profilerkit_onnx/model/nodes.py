@@ -75,9 +75,9 @@ def list_nodes(model: ModelProto) -> list[NodeProto]:
 
 
 def order_nodes(nodes: Sequence[NodeProto]) -> list[int]:
-    """Return the indices of nodes in an order in which each one reads what those before it make.
+    """Return the indices of nodes in an order in which each node reads only results of nodes before it.
 
-    That is the order of the file, as a rule. But onnxruntime sorts nodes itself, and its quantizer writes a loop before
+    This is usually the order of the file. But onnxruntime sorts nodes itself, and its quantizer writes a loop before
     the weights that only the body of the loop reads.
     """
     makers = {name: index for index, node in enumerate(nodes) for name in node.output if name}

@@ -16,11 +16,11 @@ __all__ = ["read_names"]
 
 
 def read_names(model: ModelProto) -> list[tuple[Scope, ...]]:
-    """Return the layers that names such as ``/block/block.0/Conv`` tell, and which call of each it is.
+    """Return the layers in names such as ``/block/block.0/Conv``, and the number of the call of each layer.
 
-    The second call of a layer has a number at its name, ``/block/convolution_1/Conv``. It is told from a layer that is
-    called so by its sibling ``/block/convolution``, and by the weights: those that the sibling reads, or those that
-    have the names of their layers. Of layers without weights nothing tells it: ``relu`` and ``relu_1`` are one layer.
+    The second call of a layer has a number behind its name, ``/block/convolution_1/Conv``. A layer of that name is told
+    from a second call of its sibling ``/block/convolution`` by the weights: the weights that the sibling reads, or
+    weights with the names of their layers. Without weights nothing tells: ``relu`` and ``relu_1`` are one layer.
     """
     scopes = [node.name.lstrip("/").rpartition("/")[0] for node in model.graph.node]
     paths = {scope: list(nest_scopes(scope.split("/"))) for scope in dict.fromkeys(scopes)}

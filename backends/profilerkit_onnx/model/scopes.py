@@ -72,10 +72,10 @@ def _drop_model(layers: NodeLayers) -> Calls:
 
 
 def _derive_types(name: str, model: ModelProto, around_nodes: Iterable[Calls]) -> dict[str, str]:
-    """Return the type of each layer by its path, after the operators in it: names of nodes do not tell classes.
+    """Return the type of each layer by its path, from the operators in it: the names of nodes have no classes.
 
-    A node that holds graphs is taken to read the weights of its layer in them. What unpacks a weight reads one too, and
-    does not tell what its layer is.
+    A node with graphs counts as reading the weights of its layer in them. A node that unpacks a weight reads a weight
+    too, but does not show the type of its layer.
     """
     weights = set()
     for tensor in model.graph.initializer:

@@ -1,10 +1,10 @@
 """The weights of a model: which constants are parameters, how many elements they stand for, which layer holds them.
 
-ONNX keeps parameters, statistics, tables and the constants of shapes in one list. What a constant is follows from what
-torch's exporter says of it, if it does, and from the place where it is used: the weight of a convolution is a
-parameter, the mean of a batch norm is a buffer, a shape is one too. A floating-point constant with dimensions that is
-used anywhere else is a parameter; a ``Constant`` node only if the file has its weights in such nodes, because others
-hold what the exporter has computed. Single numbers, such as the bounds of a clip, are neither.
+ONNX keeps parameters, statistics, tables and the constants of shapes in one list. The kind of a constant follows from
+the metadata of torch's exporter, if there is any, and from its use: the weight of a convolution is a parameter, the
+mean of a batch norm and a shape are buffers. A floating-point constant with dimensions that is used anywhere else is a
+parameter; a ``Constant`` node only if the file has its weights in such nodes, because otherwise these hold results of
+the exporter. Single numbers, such as the bounds of a clip, are neither.
 """
 
 from __future__ import annotations
@@ -102,8 +102,8 @@ _TAKES_BITS, _LEARNED = ("BitShift", "BitwiseAnd"), "ai.onnx.ml"
 def list_weights(model: ModelProto, constants: Sequence[Constant]) -> list[PlacedWeight]:
     """Return the parameters and buffers among a model's constants: a weight belongs to the layer whose nodes use it.
 
-    One that several layers use belongs to each of them, and is one weight: its identity is its place among the
-    constants. Unused ones belong to the model. Packed weights hold several elements in one: their record has no shape.
+    A weight that several layers use belongs to each of them, with one identity: its place among the constants. Unused
+    weights belong to the model. Packed weights have several numbers in an element: their record has no shape.
     """
     weights = []
     nodes_are_weights, told = _has_weights_in_nodes(constants), _read_module(model, constants)

@@ -82,7 +82,7 @@ def resolve_device(device: DeviceLike) -> str:
 
 
 def choose_providers(device: str) -> list[Any]:
-    """Return the providers that a session is made with: the one of the device, then the CPU for what it lacks."""
+    """Return the providers of a session: the provider of the device, then the CPU for operators that it lacks."""
     short, _, index = device.partition(":")
     here = providers_here()
     if short == "cpu":

@@ -19,11 +19,11 @@ _BLOCKED = "_nchwc"
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a node of the rewritten graph comes from, as indices of nodes of the written one.
+    """Where a node of the rewritten graph comes from, as indices of nodes of the original graph.
 
     Attributes:
         covered: The nodes whose work it does, in their order; none for a node that the runtime has added.
-        near: The node that makes what it reads, or what is made of its result; None where neither is known.
+        near: The node whose result it reads, or else the node that reads its result; None if neither is known.
     """
 
     covered: tuple[int, ...] = ()
@@ -51,12 +51,12 @@ class _Unnamed(NamedTuple):
 
 
 class _OriginSearch:
-    """Goes along the rewritten graph; no node of the written one is given away twice.
+    """Walks along the rewritten graph; no node of the original graph is assigned twice.
 
-    The runtime keeps the names of the values that remain. So a node does what lies, in the graph as it was written,
-    between the values that it reads and those that it makes; a fused one does the work of several nodes. Where the
-    runtime puts several nodes in the place of some, as ``Reshape``, ``Gemm`` and ``Reshape`` for a product, the values
-    between them have no name of the written graph: all the work belongs to the one that does not only move data.
+    The runtime keeps the names of the values that remain. So the work of a node is the original nodes between the
+    values that it reads and the values that it makes; a fused node does the work of several. If the runtime replaces
+    nodes by several others, such as a product by ``Reshape``, ``Gemm`` and ``Reshape``, the values between these have
+    no original names: all the work belongs to the node that does not only move data.
     """
 
     def __init__(self, written: Iterable[NodeProto]) -> None:
@@ -73,7 +73,7 @@ class _OriginSearch:
         self._is_free: list[bool] = []
 
     def add(self, node: NodeProto) -> None:
-        """Find the origin of the next node: the nodes between what it reads and what it makes."""
+        """Find the origin of the next node: the original nodes between its inputs and its outputs."""
         index, (before, read) = len(self.origins), self._look_back(node)
         self._is_free.append(name_operator(node) in OPERATORS.free)
         self.origins.append(Origin((), next((self._makers[name] for name in read if name in self._makers), None)))
@@ -123,7 +123,7 @@ class _OriginSearch:
         return [value] if value != node.name and value in self._makers else []
 
     def _find_between(self, read: set[str], made: Iterable[str]) -> set[int]:
-        """Return the written nodes, none of them taken yet, on the ways back from what is made to what is read."""
+        """Return the original nodes on the ways back from the outputs to the inputs, without assigned nodes."""
         covered: set[int] = set()
         waiting = [name for name in made if name not in read]
         while waiting:

@@ -34,9 +34,9 @@ class RanKernel(NamedTuple):
 
     Attributes:
         name: The name of the node.
-        operator: Its operator; its name where the profiler does not tell the operator.
+        operator: Its operator; its name if the profiler does not tell the operator.
         seconds: How long it ran.
-        facts: What else the profiler says of it, by its own names: "provider", "mem_bytes_requested_in_use".
+        facts: Further facts by the profiler's names: "provider", "mem_bytes_requested_in_use".
     """
 
     name: str
@@ -50,7 +50,7 @@ class ProfiledPass:
     """One pass.
 
     Attributes:
-        kernels: The nodes of the graph that ran, in order; a loop is one of them, with all that ran inside.
+        kernels: The nodes of the graph that ran, in order; a loop is one node, with everything that ran inside.
         seconds: How long the pass took.
     """
 
@@ -116,7 +116,7 @@ def _read_kernel(event: Mapping[str, Any]) -> RanKernel:
 
 
 def _leave_out_inner(events: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return the events in order of time, without what ran in the graph inside another operator, such as a loop."""
+    """Return the events in order of time, without those in the graph inside another operator, such as a loop."""
     kept: list[Mapping[str, Any]] = []
     for event in sorted(events, key=lambda event: (event["ts"], -event["dur"])):
         around = kept[-1] if kept else None

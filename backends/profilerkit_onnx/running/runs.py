@@ -86,7 +86,7 @@ def _make_cpu_run(session: Any, feeds: Feeds) -> Callable[[], Any]:
 
 
 def _is_foreign(array: Any) -> bool:
-    """Return whether the dtype of an array is none of numpy's, but one that ml_dtypes has added, such as bfloat16."""
+    """Return whether ml_dtypes has added the dtype of an array to numpy, such as bfloat16."""
     return hasattr(array, "dtype") and bool(array.dtype.isbuiltin == 2)
 
 

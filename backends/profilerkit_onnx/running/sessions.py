@@ -51,11 +51,11 @@ def make_session(model: ModelProto, options: Any, device: str, inputs: object = 
         model: The model; tensors that were not read with it are read now, or found in its folder by onnxruntime.
         options: As `make_options` returns them; the folder of the model's external data is added to them.
         device: The name of the device.
-        inputs: What the model is to be called with, which the message of a failure describes.
+        inputs: The inputs of the model, for the message of a failure.
 
-    Raises `WithoutValuesError` where the file with the weights is missing, `InputError` for one that has changed since
-    the model was opened, or lies outside the folder of the model, `NotOfferedError` for a model that is too large to be
-    handed over, and `ModelFailedError` for one that onnxruntime refuses.
+    Raises `WithoutValuesError` if the file with the weights is missing; `InputError` if this file has changed since the
+    model was opened, or is outside the folder of the model; `NotOfferedError` for a model that is too large to be
+    handed over; and `ModelFailedError` for a model that onnxruntime refuses.
     """
     model = read_whole(model)
     folder = find_weight_folder(model)

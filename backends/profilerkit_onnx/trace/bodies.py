@@ -1,4 +1,4 @@
-"""The graphs inside an operator: what one does and returns, and what a loop makes of the results of its turns."""
+"""The graphs inside an operator: their work and their results, and how a loop combines the results of its turns."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def find_graph(node: NodeProto, attribute: str) -> GraphProto:
 
 
 def hold_reads(walk: Walk, visit: Visit) -> None:
-    """Keep alive until a node begins what it is given, and what any of its graphs reads from around it."""
+    """Keep values alive until a node begins: its inputs, and the outer values that any of its graphs reads."""
     names = list_reads(visit.node)
     read = [value for name, value in visit.values.items() if name in names]
     walk.work.hold(Executed(visit.node.op_type, walk.node, read, ()))

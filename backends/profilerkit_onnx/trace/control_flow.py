@@ -39,7 +39,7 @@ def _walk_if(walk: Walk, visit: Visit) -> list[Value]:
 
 
 def _walk_both(walk: Walk, visit: Visit) -> list[Value]:
-    """Go over both branches, count the more expensive one, and return what is known of the outputs of either."""
+    """Walk both branches, count the more expensive one, and return the known facts about the outputs of both."""
     graphs = [find_graph(visit.node, name) for name in ("then_branch", "else_branch")]
     dearer, cheaper = (walk_body(walk, visit, graph) for graph in graphs)
     if dearer.work.price < cheaper.work.price:

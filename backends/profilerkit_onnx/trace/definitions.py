@@ -140,9 +140,9 @@ def _tells_sizes(array: Array) -> bool:
 def find_body(
     node: NodeProto, inputs: Sequence[Value | None], definition: Definition | None, opsets: Mapping[str, int]
 ) -> FunctionProto | None:
-    """Return the body by which the standard defines a node's operator; None for one that it does not define so.
+    """Return the body by which the standard defines a node's operator; None if it does not define it by a body.
 
-    The standard may write a body anew in a later operator set. The latest one that the model's set has is used.
+    The standard may change a body in a later operator set. The latest body that the model's operator set has is used.
     """
     if definition is None:
         return None

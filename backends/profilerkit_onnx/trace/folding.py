@@ -112,9 +112,9 @@ def make_evaluator(model: ModelProto) -> ReferenceEvaluator:
 
 
 def evaluate(node: NodeProto, arrays: Sequence[Array | None], opsets: Mapping[str, int]) -> list[Array | None] | None:
-    """Return what a node of the standard makes of arrays; None if the reference cannot compute it.
+    """Return the outputs of a node of the standard for arrays; None if the reference cannot compute them.
 
-    In the list, None stands for an output that is left out, and for one that is no array, such as a sequence.
+    In the list, None stands for an output that is left out, or that is no array, such as a sequence.
     """
     names = ["" if array is None else f"x{index}" for index, array in enumerate(arrays)]
     feeds = {name: array for name, array in zip(names, arrays, strict=True) if name}

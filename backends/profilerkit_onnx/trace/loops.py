@@ -47,13 +47,13 @@ class _LoopInputs(NamedTuple):
 
 
 class _AnyTurn(NamedTuple):
-    """What the body of a loop does and returns, as far as it is the same in every turn.
+    """The work and the results of the body of a loop, as far as they are the same in every turn.
 
     Attributes:
         work: Its work in all turns together.
         goes_on: Whether another turn follows.
-        carried: What it hands on to the next turn.
-        stacked: What the loop returns of every turn.
+        carried: The values that it passes to the next turn.
+        stacked: The values that the loop collects from every turn.
     """
 
     work: Work
@@ -111,8 +111,8 @@ def _settle_turns(turns: Turns, read: _LoopInputs, turn: _AnyTurn) -> Turns:
 def _note_begin(walk: Walk, read: _LoopInputs, turns: int | None, times: int) -> list[Value]:
     """Note that the loop makes the number of a turn and its condition; return these two, which its body gets.
 
-    A loop is noted as two operators: this one before its body, as the bytes that it makes are alive while the body
-    runs, and that of `_note_end` after it.
+    A loop is noted as two operators: this one before its body, because these two values are alive while the body runs,
+    and the operator of `_note_end` after it.
     """
     # A turn begins only while the condition holds, so that inside the body it is true. Without one nothing is known.
     true = None if read.condition is None else np.asarray(True)
@@ -132,10 +132,10 @@ def _note_end(walk: Walk, turns: Turns, turn: _AnyTurn, stacked: Sequence[Value]
 def _walk_any_turn(
     walk: Walk, visit: Visit, graph: GraphProto, arguments: Sequence[Value | None], turns: int
 ) -> _AnyTurn:
-    """Go over a body with what is known in every turn; ``arguments`` are those of the first one.
+    """Walk a body with the facts that hold in every turn; ``arguments`` are the arguments of the first turn.
 
-    The sizes that the first turn gets are tried first. Where a turn hands on a value of another size, that size is not
-    known, and the body is gone over again, until it hands on what it gets.
+    The sizes of the first turn are tried first. If a turn returns a value of another size, that size is unknown, and
+    the body is walked again, until it returns the sizes that it gets.
     """
     number, condition, *begins = arguments
     carried = [None if begin is None else begin.without_array() for begin in begins]

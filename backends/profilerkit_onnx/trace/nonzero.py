@@ -1,8 +1,8 @@
-"""The work on nonzero weights alone: the walk over the graph, with the values of weights looked at where they are used.
+"""The work on nonzero weights: a walk over the graph that reads the values of weights where they are used.
 
-An operator's multiply-accumulates count in the proportion of the nonzero elements among its weights. A weight is what
-follows from the tensors of the file alone, as it reaches the operator: masked, cast or dequantized. In a ``Scan`` that
-goes along one, each turn counts with its own part. Integers that an operator takes with a zero point are zero where
+The multiply-accumulates of an operator count in proportion to the nonzero elements of its weights. A weight is a value
+that is computed only from tensors of the file, in the form in which it reaches the operator: masked, cast or
+dequantized. If a ``Scan`` slices a weight, each turn counts by its own slice. Integers with a zero point are zero where
 they equal it.
 """
 

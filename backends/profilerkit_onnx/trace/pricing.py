@@ -1,4 +1,4 @@
-"""What a node costs: its operator's formula, called with what the walk knows of it."""
+"""The cost of a node: the formula of its operator, called with the facts that the walk knows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ _MASKS = {
 }
 #: Attention in which no query attends to a later key, whatever its attributes are.
 _ALWAYS_CAUSAL = ("com.microsoft::GroupQueryAttention",)
-#: The attributes that say so of the others, and those of a window, beyond which scores are hidden; -1 is none.
+#: The attributes by which other operators are causal, and the attributes of a window outside which scores are hidden;
+#: -1 is no window.
 _CAUSAL, _WINDOWS = ("is_causal", "unidirectional"), ("left_window_size", "right_window_size")
 
 

@@ -94,7 +94,7 @@ def count_turns(
 
 
 def _read_arrays(values: Mapping[str, Value | None]) -> dict[str, Array] | None:
-    """Return the elements of values by their names; None if those of one of them are not known."""
+    """Return the elements of values by their names; None if the elements of any value are not known."""
     arrays: dict[str, Array] = {}
     for name, value in values.items():
         if value is None or value.array is None:

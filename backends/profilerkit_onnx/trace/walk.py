@@ -56,19 +56,19 @@ class Visit(NamedTuple):
 
 @dataclass
 class Walk:
-    """Goes over nodes in order, and notes what runs.
+    """Walks over nodes in order, and notes the operators that run.
 
     Attributes:
-        handlers: What goes over the operators that hold graphs, by their names.
-        paths: The path of the layer of each node of the model's own graph; empty where nobody asks for choices.
-        declared: What the file says of its operators and values, or the function that is gone over.
-        work: What runs, and what is known of it.
+        handlers: Walk over the operators that hold graphs, by their names.
+        paths: The path of the layer of each node of the model's own graph; empty if nobody asks for choices.
+        declared: The declarations of operators and values in the file, or in the function that is walked.
+        work: The operators that run.
         constants: How many nodes depend on constants and shapes alone: a runtime computes them once, before the first
             run. ``Constant`` nodes, which compute nothing, are not among them.
-        nodes_in_functions: How many nodes in bodies of functions were gone over so far, repeated calls included.
-        node: The index of the node of the model's own graph that is gone over; -1 before the first.
-        numbers: The numbers of new values.
-        origins: Where stored values come from, by their numbers.
+        nodes_in_functions: How many nodes in bodies of functions were walked so far, with repeated calls.
+        node: The index of the current node of the model's own graph; -1 before the first.
+        numbers: Counts the numbers of new values.
+        origins: The origins of stored values, by their numbers.
     """
 
     handlers: Mapping[str, Handler] = field(default_factory=dict)
@@ -87,7 +87,7 @@ class Walk:
         return self.paths[self.node] if self.paths else ""
 
     def add_initializers(self, graph: GraphProto, values: Mapping[str, Value]) -> Values:
-        """Return the values around a graph and those of its own constants."""
+        """Return the values around a graph, together with its own constants."""
         inner = dict(values)
         for tensor in graph.initializer:
             kind, array = tensor_type(tensor.data_type, tensor.dims), read_array(tensor)
@@ -129,7 +129,7 @@ class Walk:
                 values[name] = value
 
     def _walk_function(self, visit: Visit, function: FunctionProto) -> list[Value | None]:
-        """Go over the body of the function that a node calls; return what it makes, None for what it does not make."""
+        """Walk the body of the function that a node calls; return its outputs, None for an output without a value."""
         self.nodes_in_functions += len(function.node)
         if self.nodes_in_functions > MOST_NODES:
             raise UnfitError(
@@ -193,7 +193,7 @@ class Walk:
         return outputs
 
     def note(self, visit: Visit, outputs: Sequence[Value], cost: Cost, missing: str) -> None:
-        """Note an operator that runs; ``cost`` is that of all its runs, and ``missing`` says what is not counted."""
+        """Note an operator that runs; ``cost`` is the cost of all its runs, ``missing`` names uncounted work."""
         node, inputs = visit.node, visit.inputs
         read = tuple(filter(None, inputs))
         made = tuple(value for name, value in zip(node.output, outputs, strict=True) if name)

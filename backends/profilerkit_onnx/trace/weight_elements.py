@@ -113,9 +113,9 @@ class WeightCounter:
             yield arrays[value.number]
 
     def _list_needed(self, value: Value) -> list[Value]:
-        """Return what a value is made of, and last the value, each one behind those that it is made of itself.
+        """Return the values that a value is computed from, and last the value itself, each after its own sources.
 
-        No function calls itself for it: a file may have long chains of constants.
+        Not recursive, because a file may have long chains of constants.
         """
         needed: dict[int, Value] = {}
         waiting = [value]
