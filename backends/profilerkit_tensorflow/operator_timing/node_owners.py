@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 from ..trace.ownership import Owner, is_gradient_name
 from ..trace.program import Program
-from .events import PassTimes
 from .executed_names import find_fused, split_path
 from .operator_owners import OperatorOwners
 from .placed_graphs import Body, find_call, find_called, find_forward_graph, is_compiled
+from .profiler_session import PassTimes
 
 __all__ = ["NodeOwners", "NodePlace", "XlaCall", "count_graph_runs"]
 

@@ -22,8 +22,8 @@ from ..running.required_values import require_values
 from ..trace.messages import explain_failed_pass, explain_failures
 from ..trace.program import Program, trace_program
 from ..untouched.preservation import preserve
-from .events import MAX_PASSES, PassTimes, op_seconds
 from .node_owners import NodeOwners, NodePlace, XlaCall
+from .profiler_session import MAX_PASSES, PassTimes, op_seconds
 
 __all__ = ["TimedModel", "TimedPasses", "time_model"]
 

@@ -17,7 +17,7 @@ from profilerkit_metrics import ComputeLayerTimes
 from profilerkit_tensorflow import TFProfiler
 from profilerkit_tensorflow.backend import TFBackend
 from profilerkit_tensorflow.layer_timing.timer import describe_unrecorded, layer_times
-from profilerkit_tensorflow.operator_timing.events import NodeTime, PassTimes
+from profilerkit_tensorflow.operator_timing.profiler_session import NodeTime, PassTimes
 from profilerkit_tensorflow.operator_timing.session_passes import TimedPasses
 
 L = keras.layers

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import tensorflow as tf
 
-from profilerkit_tensorflow.operator_timing.events import op_seconds
 from profilerkit_tensorflow.operator_timing.executed_names import find_fused, split_path
+from profilerkit_tensorflow.operator_timing.profiler_session import op_seconds
 
 
 @pytest.mark.parametrize(

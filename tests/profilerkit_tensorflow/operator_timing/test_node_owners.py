@@ -9,8 +9,8 @@ import keras
 import tensorflow as tf
 
 from profilerkit import ModelInputs
-from profilerkit_tensorflow.operator_timing.events import PassTimes, op_seconds
 from profilerkit_tensorflow.operator_timing.node_owners import NodeOwners, NodePlace, count_graph_runs
+from profilerkit_tensorflow.operator_timing.profiler_session import PassTimes, op_seconds
 from profilerkit_tensorflow.trace.program import Program, trace_program
 from profilerkit_tensorflow.untouched.preservation import preserve
 

@@ -14,9 +14,10 @@ from tensorflow.python.profiler import profiler_v2
 
 from profilerkit import InputError, NotOfferedError, ProfilerBusyError
 from profilerkit_tensorflow.compat.profiler import is_session_running, make_xspace
-from profilerkit_tensorflow.operator_timing import events as op_times
-from profilerkit_tensorflow.operator_timing.events import MAX_PASSES, NodeTime, op_seconds, read_profile
+from profilerkit_tensorflow.operator_timing import profiler_session as op_times
+from profilerkit_tensorflow.operator_timing.events import read_profile
 from profilerkit_tensorflow.operator_timing.executed_names import split_path
+from profilerkit_tensorflow.operator_timing.profiler_session import MAX_PASSES, NodeTime, op_seconds
 
 
 @pytest.fixture(autouse=True)
