@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from profilerkit.cli import NOT_KEPT, USAGE, emit, fail
-from profilerkit.cli.measuring import Request, is_saved, load_report, measure_specs, profile_spec
+from profilerkit.cli.loading import is_saved, load_report
+from profilerkit.cli.measuring import Request, measure_specs, profile_spec
 from profilerkit.cli.option_values import models
 from profilerkit.cli.options import (
     TypedOption,

@@ -5,24 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from ..count_text import format_count
-from ..errors import (
-    ArgumentError,
-    IncompleteStatusError,
-    InputError,
-    ModelFailedError,
-    ProfilerKitError,
-    ReportFileError,
-    UnknownStatusError,
-)
+from ..errors import ArgumentError, IncompleteStatusError, ProfilerKitError, UnknownStatusError
 from ..piping.requests import Preference
-from ..process.progress import progress_enabled, track
+from ..process.progress import progress_enabled
 from .configuration import list_configured
+from .loading import is_saved, load_job, load_report, name_spec
 from .option_values import parse_shapes
 from .printing import MODEL_FAILED, NOT_KEPT, USAGE, fail
 
@@ -37,10 +29,6 @@ __all__ = [
     "Request",
     "compare_specs",
     "end_with_failures",
-    "is_saved",
-    "load_job",
-    "load_report",
-    "load_saved",
     "measure_specs",
     "profile_spec",
 ]
@@ -158,44 +146,45 @@ def compare_specs(specs: Sequence[str], request: Request) -> Compared:
 
     jobs = request.make_jobs(specs)
     measured = _measure(jobs, request)
-    titles = [job.name or (None if is_saved(job.model) else name_spec(job.model)) for job in jobs]
-    names = [title or report.name for title, (report, _) in zip(titles, measured, strict=True)]
-    names = [
-        name_spec(spec) if title is None and names.count(name) > 1 else name
-        for spec, title, name in zip(specs, titles, names, strict=True)
-    ]
-    comparison = side_by_side([report for report, _ in measured], names)
+    reports = [report for report, _ in measured]
+    comparison = side_by_side(reports, _choose_names(jobs, reports))
     if request.metric:
-        fresh = [report for spec, report in zip(specs, comparison.reports, strict=True) if not is_saved(spec)]
-        reference, *others = _select_metrics(comparison.reports, request.metric, fresh)
-        comparison = replace(comparison, reference=reference, others=tuple(others))
+        comparison = _limit_metrics(comparison, request.metric, specs)
     return Compared(comparison, [profiler for _, profiler in measured])
 
 
-def name_spec(spec: str) -> str:
-    """Return the part of a MODEL that names it: ``student`` of ``nets.py:student``, ``net`` of ``net.onnx``."""
-    source, _, name = spec.rpartition(":")
-    return name if source and "/" not in name else Path(spec.rstrip("/")).stem or spec
+def _choose_names(jobs: Sequence[Job], reports: Sequence[Report]) -> list[str]:
+    """Return the names of models: those of the options, else those of the reports, of which some may be equal."""
+    names: list[str] = []
+    for job, report in zip(jobs, reports, strict=True):
+        names.append(job.name or (report.name if is_saved(job.model) else name_spec(job.model)))
+    return [
+        name_spec(job.model) if job.name is None and is_saved(job.model) and names.count(name) > 1 else name
+        for job, name in zip(jobs, names, strict=True)
+    ]
 
 
-def _select_metrics(reports: Sequence[Report], metrics: Sequence[str], fresh: Sequence[Report]) -> list[Report]:
-    """Return reports with these metrics alone, and with all that the ``fresh`` ones, which were just made, have.
+def _limit_metrics(comparison: Comparison, metrics: Sequence[str], specs: Sequence[str]) -> Comparison:
+    """Return a comparison with these metrics alone, and with all that the models have, which were just measured.
 
     Raises a usage error for a metric that no report has.
     """
     from ..hooks.offers import name_of_metric
 
-    names = [name_of_metric(name) for name in metrics]
-    keys = list(dict.fromkeys(key for report in reports for key in report.statuses))
-    for name in names:
-        if name not in keys:
-            error = UnknownStatusError(name, keys, owner="these reports")
-            raise click.BadParameter(str(error), param_hint="--metric")
-    shown = {*names, *(key for report in fresh for key in report.statuses)}
-    return [
+    keys = list(dict.fromkeys(key for report in comparison.reports for key in report.statuses))
+    shown = set(map(name_of_metric, metrics))
+    unknown = [name for name in map(name_of_metric, metrics) if name not in keys]
+    if unknown:
+        error = UnknownStatusError(unknown[0], keys, owner="these reports")
+        raise click.BadParameter(str(error), param_hint="--metric")
+    for spec, report in zip(specs, comparison.reports, strict=True):
+        if not is_saved(spec):
+            shown |= report.statuses.keys()
+    reference, *others = [
         replace(report, statuses={key: record for key, record in report.statuses.items() if key in shown})
-        for report in reports
+        for report in comparison.reports
     ]
+    return replace(comparison, reference=reference, others=tuple(others))
 
 
 # Measuring --------------------------------------------------------------------------------------------------------
@@ -203,15 +192,10 @@ def _select_metrics(reports: Sequence[Report], metrics: Sequence[str], fresh: Se
 
 def _measure(jobs: Sequence[Job], request: Request) -> list[Measured]:
     """Return the report of each job: saved ones are read first, then the models are measured."""
-    saved = [_load_renamed(job) if is_saved(job.model) else None for job in jobs]
+    saved = [load_report(job.model, job.name) if is_saved(job.model) else None for job in jobs]
     models = [job for job, report in zip(jobs, saved, strict=True) if report is None]
     fresh = iter(_profile(models, request) if models else ())
     return [next(fresh) if report is None else Measured(report) for report in saved]
-
-
-def _load_renamed(job: Job) -> Report:
-    report = load_report(job.model)
-    return report if job.name is None else replace(report, name=job.name)
 
 
 def _profile(jobs: Sequence[Job], request: Request) -> list[Measured]:
@@ -281,46 +265,3 @@ def end_with_failures(report: Report, profiler: Profiler | None) -> None:
         if profiler is not None and failed[0] in profiler.status_keys():
             error = profiler.status_get(failed[0], to_value=False).outcome.error
         fail(f"{', '.join(failed)} of {report.name} failed", MODEL_FAILED, error)
-
-
-# Loading ----------------------------------------------------------------------------------------------------------
-
-
-def load_job(job: Job, hint: str = "MODEL") -> Job:
-    """Return a job with the model that MODEL leads to; an error ends the command with a message of one line."""
-    try:
-        for loading in track((job,), f"Loading {job.model}"):
-            loaded = loading.load()
-        return loaded
-    except InputError as error:
-        raise click.BadParameter(str(error), param_hint=hint) from error
-    except ModelFailedError as error:
-        fail(str(error), MODEL_FAILED, error)
-
-
-def is_saved(spec: str) -> bool:
-    """Return whether a text names a saved report rather than a model."""
-    return Path(spec).suffix.lower() == ".json"
-
-
-def load_saved(path: str, hint: str = "REPORT") -> Report | Comparison:
-    """Return what a file holds; what is wrong with it is a usage error."""
-    from ..hooks.backends import backends
-    from ..results.saving import load
-
-    try:
-        return load(path)
-    except ReportFileError as error:
-        is_model = any(Path(path).suffix in info.suffixes for info in backends()) and Path(path).exists()
-        wrong = f"{path} is a model, and not a saved report; profile it: profilerkit profile {path}"
-        raise click.BadParameter(wrong if is_model else str(error), param_hint=hint) from error
-
-
-def load_report(path: str) -> Report:
-    """Return the report of one model that a file holds; anything else is a usage error."""
-    from ..results.report import Report
-
-    loaded = load_saved(path, "MODEL")
-    if not isinstance(loaded, Report):
-        raise click.BadParameter(f"{path} holds a comparison; give the report of one model", param_hint="MODEL")
-    return loaded

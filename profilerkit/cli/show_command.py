@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from .measuring import load_saved
+from .loading import load_saved
 from .options import output_options, pick
 from .output import Display
 

@@ -9,7 +9,7 @@ import click
 
 from profilerkit.arguments.checks import DEPTH, TOP
 from profilerkit.cli import NOT_KEPT, USAGE, fail
-from profilerkit.cli.measuring import load_job
+from profilerkit.cli.loading import load_job
 from profilerkit.cli.option_values import make_callback, parse_shapes, require_suffix
 from profilerkit.cli.options import TypedOption, console_or_json, output_option, trust_option
 from profilerkit.count_text import format_count

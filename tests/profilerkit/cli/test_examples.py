@@ -7,7 +7,8 @@ import pytest
 from click.testing import CliRunner
 
 from profilerkit.cli import cli
-from profilerkit.cli.measuring import Request, name_spec
+from profilerkit.cli.loading import name_spec
+from profilerkit.cli.measuring import Request
 from profilerkit.hooks.commands import list_commands
 
 
