@@ -38,6 +38,8 @@ _PLAIN = frozenset({int, float, complex, bool, str, bytes, type(None), type(Elli
 _CONTAINERS = (list, tuple, dict, set, frozenset, deque)
 #: Their objects are remembered by their identity, and what these hold is not looked at.
 _WHOLE = (type, ModuleType, BuiltinFunctionType, Enum, logging.Logger)
+#: Of their objects only what `_unwrap` returns is looked at.
+_WRAPPERS = (partial, staticmethod, classmethod, property, MappingProxyType)
 #: How many steps from object to object are followed.
 _DEPTH = 6.0
 #: The part of such a step that one into a container counts for: inputs may be nested deeply.
@@ -46,6 +48,24 @@ _INTO_CONTAINER = 1 / 8
 _LONGEST = 1000
 #: Larger arrays are compared by identity, shape and dtype.
 _MOST_BYTES = 1 << 20
+
+
+def list_contents(value: Any, special: Callable[[Any, Contents], bool] | None = None) -> list[Any]:
+    """Return what a value holds, to be compared with ``==``.
+
+    Plain values and containers are equal where they hold equal things; tensors and arrays where they are the same
+    object, of the same shape and dtype, and were not written to as far as that can be told; other objects where they
+    are the same, or say so, and their attributes are equal.
+
+    >>> layers = [1, [2, 3]]
+    >>> before = list_contents(layers)
+    >>> layers[1].append(4)
+    >>> list_contents(layers) == before
+    False
+    """
+    contents = Contents(special)
+    contents.add(value)
+    return contents.written
 
 
 class Identity:
@@ -219,17 +239,9 @@ class Contents:
         elif isinstance(value, MethodType):
             self.written.append(Identity(value.__func__))
             self.add(value.__self__, depth - 1)
-        elif isinstance(value, partial):
+        elif isinstance(value, _WRAPPERS):
             self.written.append(kind)
-            self.add([value.func, value.args, value.keywords], depth)
-        elif isinstance(value, (staticmethod, classmethod)):
-            self.written.append(kind)
-            self.add(value.__func__, depth)
-        elif isinstance(value, property):
-            self.written.append(kind)
-            self.add(value.fget, depth)
-        elif isinstance(value, MappingProxyType):
-            self.add(dict(value), depth)
+            self.add(_unwrap(value), depth)
         else:
             self._add_instance(value, kind, depth)
 
@@ -250,36 +262,30 @@ class Contents:
                 self.add(value, depth - 1)
 
     def _add_instance(self, value: Any, kind: type, depth: float) -> None:
-        attributes = read_attribute(value, "__dict__")
-        slots = list_slots(kind)
         memory = hash_memory(value, _MOST_BYTES)
         if memory is not None:
             self.written += (kind, memory)
-        if isinstance(attributes, dict) or slots:
-            self.written.append(kind if is_value(kind) else Identity(value))
-            if depth > 0 and self._follow(value):
-                self.add_attributes(attributes if isinstance(attributes, dict) else {}, depth - 1)
-                self.add_attributes({slot.__name__: read_attribute(value, slot.__name__) for slot in slots}, depth - 1)
-        elif memory is None:
-            self.written.append(value if is_value(kind) else Identity(value))
+        attributes = read_attribute(value, "__dict__")
+        slots = {slot.__name__: slot for slot in list_slots(kind)}
+        has_attributes = isinstance(attributes, dict) or bool(slots)
+        if memory is not None and not has_attributes:
+            return
+        if is_value(kind):  # it says itself what it is equal to, where it has no attributes to look at
+            self.written.append(kind if has_attributes else value)
+        else:
+            self.written.append(Identity(value))
+        if has_attributes and depth > 0 and self._follow(value):
+            self.add_attributes(attributes if isinstance(attributes, dict) else {}, depth - 1)
+            self.add_attributes({name: read_attribute(value, name) for name in slots}, depth - 1)
 
 
-def list_contents(value: Any, special: Callable[[Any, Contents], bool] | None = None) -> list[Any]:
-    """Return what a value holds, to be compared with ``==``.
-
-    Plain values and containers are equal where they hold equal things; tensors and arrays where they are the same
-    object, of the same shape and dtype, and were not written to as far as that can be told; other objects where they
-    are the same, or say so, and their attributes are equal.
-
-    >>> layers = [1, [2, 3]]
-    >>> before = list_contents(layers)
-    >>> layers[1].append(4)
-    >>> list_contents(layers) == before
-    False
-    """
-    contents = Contents(special)
-    contents.add(value)
-    return contents.written
+def _unwrap(value: Any) -> Any:
+    """Return what an object of one of the `_WRAPPERS` stands for."""
+    if isinstance(value, partial):
+        return [value.func, value.args, value.keywords]
+    if isinstance(value, MappingProxyType):
+        return dict(value)
+    return value.fget if isinstance(value, property) else value.__func__
 
 
 def _bytes_of_numpy(array: Any, most: int) -> bytes | None:
