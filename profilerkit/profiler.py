@@ -395,10 +395,10 @@ class Profiler:
         that it raises `ArgumentError` together with others.
         """
         twin = copy.copy(self)
+        twin._computing, twin._registry = _Computing(), self._registry.copy()
         if model is not None:
-            bound = type(self).backend_class is not None or self.backend.accepts(model)
-            backend = self.backend if bound else None
-            twin._take_model(open_model(model, backend, self.backend_class))
+            bound = self.backend_class is not None or self.backend.accepts(model)
+            twin._take_model(open_model(model, self.backend if bound else None, self.backend_class))
         if data_splits is not None and data_splits is not self.data_splits:
             twin.data_splits = twin._wrap(data_splits)
         is_other = twin.model is not self.model or twin.data_splits is not self.data_splits
@@ -407,8 +407,6 @@ class Profiler:
                 "retain_status=True keeps the values of this model and its data, and others were given; leave out one "
                 "of both"
             )
-        twin._computing = _Computing()
-        twin._registry = self._registry.copy()
         twin._memory = dict(self._memory) if retain_status else {}
         return twin
 
@@ -450,15 +448,11 @@ class Profiler:
         loaded: dict[str, Remembered] = {}
         for name, value in mapping("values by name: {'macs': 100}")("status_dict", status_dict).items():
             binding = self._registry[name]
-            if to_value and value is None:
-                continue
-            if not to_value and not isinstance(value, StatusKey):
-                raise TypeError(f"{name!r} holds {value!r}, no status instance; pass to_value=True to load values")
-            if not to_value and value.NAME != binding.key.NAME:
-                raise ArgumentError(f"status_dict: {name!r} holds a status of {value.NAME!r}; give it under that name")
-            status = binding.key.with_outcome(Outcome.of(value)) if to_value else value
-            if status.is_computed:
-                loaded[name] = Remembered(status, binding.function, None)
+            if to_value:
+                value = binding.key if value is None else binding.key.with_outcome(Outcome.of(value))
+            _require_status(name, value, binding.key.NAME)
+            if value.is_computed:
+                loaded[name] = Remembered(value, binding.function, None)
         self._memory = loaded
 
     def reset_status(self) -> None:
@@ -469,6 +463,14 @@ class Profiler:
         named = (function for function in self._registry.functions() if not isinstance(function, _UNNAMED))
         functions = ", ".join(map(describe, named))
         return f"{type(self).__name__}({self.name!r}, backend={self.backend.name!r}, functions=[{functions}])"
+
+
+def _require_status(name: str, value: Any, key: str) -> None:
+    """Raise an error for what is no status of a key."""
+    if not isinstance(value, StatusKey):
+        raise TypeError(f"{name!r} holds {value!r}, no status instance; pass to_value=True to load values")
+    if key != value.NAME:
+        raise ArgumentError(f"status_dict: {name!r} holds a status of {value.NAME!r}; give it under that name")
 
 
 _OTHER = instance(Profiler, "another Profiler to compare with")

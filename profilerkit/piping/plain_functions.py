@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from inspect import Parameter
 from typing import Any
 
@@ -130,21 +131,22 @@ def metric(
         "SCALE": instance(Scale, "a member of Scale, such as Scale.SI")("scale", scale),
         "COMPARATIVE": Comparative.choose_ratio(better),
         "DERIVED_FROM": _PART("derived_from", derived_from),
+        "__doc__": _TEXT("description", description),
         **{fact.upper(): _TEXT(fact, value) for fact, value in facts.items()},
     }
-    is_on_demand, own_need = FLAG("on_demand", on_demand), _NEED("need", need)
-    text = _TEXT("description", description)
+    return partial(_make_metric, attributes, FLAG("on_demand", on_demand), _NEED("need", need))
 
-    def make_metric(func: Callable[..., Any]) -> PlainMetric:
-        _require_pipeable(name, func)
-        doc = text or inspect.getdoc(func) or f"What {func.__name__} returns."
-        title = "".join(word.title() for word in name.split("_"))
-        key: type[_PlainKey] = type(title, (_PlainKey,), {**attributes, "__doc__": doc, "__module__": func.__module__})
-        plain = PlainMetric(func, key, is_on_demand, own_need)
-        key.function = plain
-        return plain
 
-    return make_metric
+def _make_metric(
+    attributes: Mapping[str, Any], on_demand: bool, need: Need | None, func: Callable[..., Any]
+) -> PlainMetric:
+    """Make a metric of a function, with a class of these attributes for its key."""
+    _require_pipeable(attributes["NAME"], func)
+    doc = attributes["__doc__"] or inspect.getdoc(func) or f"What {func.__name__} returns."
+    title = "".join(word.title() for word in attributes["NAME"].split("_"))
+    key: type[_PlainKey] = type(title, (_PlainKey,), {**attributes, "__doc__": doc, "__module__": func.__module__})
+    key.function = PlainMetric(func, key, on_demand, need)
+    return key.function
 
 
 def _list_taken_names() -> set[str]:

@@ -78,30 +78,27 @@ def read_arguments(
         return {}
     taken = {name for registry in registries for name in registry.list_all_arguments()}
     unknown = {name: value for name, value in kwargs.items() if name not in taken and not isinstance(value, Preference)}
-    _report_unknown(unknown, taken, strict, caller)
+    if unknown:
+        own = RESERVED if caller is None else inspect.signature(caller).parameters
+        _report_unknown(unknown, {*taken, *own} - {"arguments"}, strict)
     for registry in registries:
         _require_once(registry, kwargs)
     checks = {name: check for function in _list_functions(registries) for name, check in function.CHECKS.items()}
-    values = {name: value.value if isinstance(value, Preference) else value for name, value in kwargs.items()}
-    return {
-        name: checks[name](name, value) if name in checks else value for name, value in values.items() if name in taken
-    }
+    read: dict[str, Any] = {}
+    for name, value in kwargs.items():
+        if name in taken:
+            plain = value.value if isinstance(value, Preference) else value
+            read[name] = checks[name](name, plain) if name in checks else plain
+    return read
 
 
-def _report_unknown(
-    unknown: Mapping[str, Any], taken: Collection[str], strict: bool, caller: Callable[..., Any] | None
-) -> None:
-    """Say of each argument that no function takes what may be meant by it."""
-    possible = {*taken, *(RESERVED if caller is None else inspect.signature(caller).parameters)} - {"arguments"}
+def _report_unknown(unknown: Mapping[str, Any], possible: Collection[str], strict: bool) -> None:
+    """Say of each argument that no function takes what may be meant by it, of all that are possible."""
     hints = {name: f"a profiler takes {name!r} when it is made" for name in MADE_WITH if name not in possible}
-    for name, value in unknown.items():
-        hint = foreign_hint(name, value, possible)
-        if hint:
-            hints[name] = hint
     for name in sorted(unknown):
-        _refuse_or_warn(
-            f"no registered function takes an argument {name!r}; {argument_hint(name, possible, hints)}", strict
-        )
+        hint = foreign_hint(name, unknown[name], possible)
+        said = argument_hint(name, possible, {**hints, name: hint} if hint else hints)
+        _refuse_or_warn(f"no registered function takes an argument {name!r}; {said}", strict)
 
 
 def _refuse_or_warn(message: str, strict: bool) -> None:
