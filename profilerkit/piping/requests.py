@@ -97,8 +97,8 @@ def _report_unknown(unknown: Mapping[str, Any], possible: Collection[str], stric
     hints = {name: f"a profiler takes {name!r} when it is made" for name in MADE_WITH if name not in possible}
     for name in sorted(unknown):
         hint = foreign_hint(name, unknown[name], possible)
-        said = argument_hint(name, possible, {**hints, name: hint} if hint else hints)
-        _refuse_or_warn(f"no registered function takes an argument {name!r}; {said}", strict)
+        explanation = argument_hint(name, possible, {**hints, name: hint} if hint else hints)
+        _refuse_or_warn(f"no registered function takes an argument {name!r}; {explanation}", strict)
 
 
 def _refuse_or_warn(message: str, strict: bool) -> None:
