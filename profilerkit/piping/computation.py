@@ -20,7 +20,6 @@ from ..error_text import find_raising_line
 from ..errors import (
     DependencyCycleError,
     IncompleteStatusError,
-    InputError,
     MissingArgumentError,
     ModelFailedError,
     NotOfferedError,
@@ -36,7 +35,6 @@ from ..trace.records import ModelTrace
 from .cache import Cache, Remembered, Resolved
 from .compared_runs import ComparedRuns
 from .function import ProfilerFunction, describe
-from .intrinsic import Trace
 from .outcome import Completeness, Failure, Outcome, Unavailable
 from .registry import Binding, Registry
 from .requests import first_of_several
@@ -177,22 +175,9 @@ class Computation:
                 returned = _find_obstacle(binding, resolved.statuses, trace) or self._invoke(binding, resolved)
             outcomes = read_outcomes(binding, returned, trace)
         except Exception as error:
-            error = self._explain(error)
             self._failed[id(binding.function)] = error
-            raise error
-        return self.store(binding, outcomes, resolved)
-
-    def _explain(self, error: Exception) -> Exception:
-        """Return the trace's explanation of a shape that the model does not take, instead of the model's own error."""
-        if not isinstance(error, ModelFailedError) or Trace.NAME not in self.registry or Trace.NAME in self._path:
-            return error
-        try:
-            failure = self.status(Trace.NAME).value.failure
-        except MemoryError:
             raise
-        except Exception:  # whatever keeps it from being traced
-            return error
-        return failure if isinstance(failure, InputError) else error
+        return self.store(binding, outcomes, resolved)
 
     def _invoke(self, binding: Binding, resolved: Resolved) -> Any:
         function = binding.function

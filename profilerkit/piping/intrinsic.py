@@ -10,7 +10,7 @@ from ..arguments.checks import BATCH_SIZE, ONE_BATCH_SIZE, Check, text, to_call
 from ..backend import Backend
 from ..backend_kit.failures import backend_failed, find_raising_line
 from ..data_splits import DataLoader
-from ..errors import InputError, ModelFailedError, ProfilerKitError
+from ..errors import InputError, ProfilerKitError
 from ..inputs import ModelInputs, NoInputs
 from ..protocols import CountsNonzero, Trains, fit_inputs, read_declared_inputs, require_capability
 from ..trace.ignoring import IGNORED, Ignored, without_layers
@@ -19,7 +19,7 @@ from ..trace.validation import validate
 from .bundles import ComputeRunOptions, ComputeSampling
 from .function import Keys, Need, ProfilerFunction
 from .input_source import InputSource, resize
-from .shape_mistakes import correct_error
+from .shape_mistakes import explain_inputs
 from .status import StatusKey
 
 __all__ = [
@@ -117,7 +117,7 @@ class ComputeInputs(ProfilerFunction):
         except MemoryError:
             raise
         except Exception as error:
-            return NoInputs(correct_error(error, input_source, backend, model, call))
+            return NoInputs(explain_inputs(error, input_source, backend, model))
 
     @staticmethod
     def _read_split(
@@ -184,9 +184,8 @@ class ComputeTrace(ProfilerFunction):
         else:
             model_inputs = ModelInputs.of(inputs)
             result = _run_trace(backend, backend.trace, model, model_inputs)
-            if isinstance(result.failure, (InputError, ModelFailedError)):
-                failure = correct_error(result.failure, input_source, backend, model, model_inputs.function)
-                result = replace(result, failure=failure)
+            if result.failure is not None:
+                result = replace(result, failure=explain_inputs(result.failure, input_source, backend, model))
         return without_layers(result, ignore)
 
 
