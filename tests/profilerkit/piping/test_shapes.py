@@ -19,7 +19,7 @@ def explain(model: FakeModel, *inputs: Any, **options: Any) -> str:
     return message
 
 
-IMAGES = {"inputs": {0: (3, 8, 8)}, "outputs": {0: (10,)}}
+IMAGES: dict[str, Any] = {"inputs": {0: (3, 8, 8)}, "outputs": {0: (10,)}}
 NUMBERS = "; the inputs are whole numbers; if they are a shape, give input_shape=(1, 3, 8, 8), without the batch"
 
 
