@@ -30,7 +30,6 @@ _ALLOWED = {
     "profilerkit/isolation/forkserver.py": _ENDS,
     "profilerkit/isolation/starting.py": _ENDS,
     "profilerkit/isolation/supervisor.py": _ENDS,
-    "profilerkit/piping/computation.py _compute": "it is raised as it is",
     "profilerkit/piping/computation.py run": _KEPT,
     "profilerkit/piping/joint_measuring.py": "each model is then measured alone, which raises it again",
     "plugins/profilerkit_predict/prediction/measuring.py": _KEPT,
