@@ -79,8 +79,8 @@ def read_arguments(
     taken = {name for registry in registries for name in registry.list_all_arguments()}
     unknown = {name: value for name, value in kwargs.items() if name not in taken and not isinstance(value, Preference)}
     if unknown:
-        own = RESERVED if caller is None else inspect.signature(caller).parameters
-        _report_unknown(unknown, {*taken, *own} - {"arguments"}, strict)
+        own_names = RESERVED if caller is None else inspect.signature(caller).parameters
+        _report_unknown(unknown, {*taken, *own_names} - {"arguments"}, strict)
     for registry in registries:
         _require_once(registry, kwargs)
     checks = {name: check for function in _list_functions(registries) for name, check in function.CHECKS.items()}
