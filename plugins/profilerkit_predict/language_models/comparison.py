@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from profilerkit.process.encoding import printable
 
+from .fitting import Fit
 from .notes import general_notes
 from .report import LanguageModelReport, save
 from .report_tables import list_serving_columns
+from .serving import Serving
 from .text_table import Column, TextTable, draw_table, join_columns, show_bytes, wrap_lines
-
-if TYPE_CHECKING:
-    from .fitting import Fit
-    from .serving import Serving
 
 __all__ = ["LanguageModelComparison"]
 

@@ -11,7 +11,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from profilerkit.process.cached import cached_property
 
@@ -21,9 +21,7 @@ from .formulas import dtype_bytes
 from .layout import ONE_DEVICE, Layout
 from .model_cache import CacheLayer
 from .records import LatentAttention, ModelFacts
-
-if TYPE_CHECKING:
-    from .steps import Piece
+from .steps import Piece
 
 __all__ = ["CacheTraffic", "EngineCache", "count_cache_traffic"]
 
@@ -41,8 +39,6 @@ class EngineCache:
     cache_format: WeightFormat | None = None
     #: Tokens at the start of all prompts that are the same.
     shared_prefix: int = 0
-
-    # Its parts -------------------------------------------------------------------------------------------------------
 
     @cached_property
     def parts(self) -> tuple[CacheLayer, ...]:
@@ -99,8 +95,6 @@ class EngineCache:
         if self.cache_format is None:
             return entry
         return self.cache_format.count_bytes(entry // dtype_bytes(self.facts.dtype))
-
-    # Its bytes -------------------------------------------------------------------------------------------------------
 
     def count_bytes(self, context: int, batch: int, layout: Layout = ONE_DEVICE) -> int:
         """Return its bytes in blocks after so many tokens of so many sequences, on the fullest device of a layout.

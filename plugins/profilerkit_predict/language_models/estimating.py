@@ -11,13 +11,12 @@ from profilerkit.trace.dtypes import element_bytes
 
 from .formulas import count_expected_experts, count_macs, count_stored_bytes
 from .records import Law
-from .step_shapes import StepShapes
+from .step_shapes import AttentionShape, ProductShape, StepShapes, TrafficShape
+from .steps import Step
 
 if TYPE_CHECKING:
     from ..prediction.calibration import Calibration
     from .step_cost import StepCost
-    from .step_shapes import AttentionShape, ProductShape, TrafficShape
-    from .steps import Step
 
 __all__ = ["Estimate", "Estimator", "average", "compute_rate"]
 

@@ -52,28 +52,23 @@ def open_facts_source(
 
 @dataclass(frozen=True)
 class FileSource:
-    """A GGUF file. Its header gives all facts at once, whatever the lengths; nothing of it can run."""
+    """A GGUF file, asked as a `ModelSource`. Its header gives all facts, whatever the lengths; nothing can run."""
 
     header: ModelFacts
 
     def choose_lengths(self, prompt: int | None, new: int | None) -> Lengths:
-        """Return the tokens of a prompt and of a generation; see `ModelSource` for this and the others."""
         return choose_lengths(prompt, new, self.header.sizes.longest_context, self.header.name)
 
     def find_facts(self, lengths: Lengths) -> ModelFacts:
-        """Return the facts, which are those of all lengths."""
         return self.header
 
     def find_encoder(self, kind: InputKind, image_size: ImageSize | None) -> InputEncoder:
-        """Raise `InputError`."""
         raise InputError(f"{kind}: {self.header.name} is a file of a model of text; leave it out")
 
     def generate(self, lengths: Lengths, batch: int, repetitions: int) -> GeneratedTokens:
-        """Raise `ArgumentError`."""
         raise ArgumentError(f"measure=True: {self.header.name} is a file, not a model that can run; leave it out")
 
     def find_cache(self, context: int, batch: int, block_size: int) -> CacheBytes:
-        """Raise `InputError`."""
         raise InputError(
             f"{self.header.name} is a file, without a cache that could be looked at; "
             "llm(file).cost.cache_bytes(context, batch) has the bytes of an engine's cache"

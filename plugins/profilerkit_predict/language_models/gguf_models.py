@@ -73,9 +73,6 @@ def find_gguf_facts(path: Path, dtype: str | None, name: str | None) -> ModelFac
     return _add_mtp_layer(sizes, facts)
 
 
-# Weights --------------------------------------------------------------------------------------------------------------
-
-
 class _Weight(NamedTuple):
     """A tensor of a file, its name in a layer ("attn_q"), and what it is: a part without sizes."""
 
@@ -151,9 +148,6 @@ def _list_matrices(weights: Iterable[_Weight]) -> Iterator[MatrixShape]:
     yield from (replace(matrix, count=count) for matrix, count in counts.items())
 
 
-# Work -----------------------------------------------------------------------------------------------------------------
-
-
 def _list_terms(
     weights: Iterable[WeightPart], attention: Iterable[AttentionLayer], latent: LatentAttention | None
 ) -> Iterator[Term]:
@@ -177,9 +171,6 @@ def _list_terms(
         pairs[Term(Law.PAIR, 0, layer.window, is_chunked=layer.is_chunked)] += of_a_pair
     for term, rate in pairs.items():
         yield replace(term, rate=rate)
-
-
-# A layer that predicts further tokens ---------------------------------------------------------------------------------
 
 
 def _add_mtp_layer(sizes: GgufSizes, facts: ModelFacts) -> ModelFacts:

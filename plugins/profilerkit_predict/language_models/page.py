@@ -95,8 +95,6 @@ def _encode_png(figure: Any) -> str:
     return f"data:image/png;base64,{base64.b64encode(buffer.getvalue()).decode()}"
 
 
-# The bars of a step ---------------------------------------------------------------------------------------------------
-
 #: How many colours the style sheet has; further terms share the last.
 _COLOURS = 10
 

@@ -63,9 +63,6 @@ def require_context(limit: int | None, tokens: int, name: str, what: str = "") -
         )
 
 
-# Images and sound -----------------------------------------------------------------------------------------------------
-
-
 class InputKind(StrEnum):
     """What a prompt has besides text."""
 

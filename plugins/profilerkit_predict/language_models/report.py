@@ -166,9 +166,6 @@ def save(result: LanguageModelReport | LanguageModelComparison, path: str | Path
     write_text(target, text)
 
 
-# How it is made ------------------------------------------------------------------------------------------------------
-
-
 class Request(NamedTuple):
     """What is asked of a model: tokens, the most of a pass, the memory that stays free, and requests in a second."""
 

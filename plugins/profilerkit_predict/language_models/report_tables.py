@@ -72,9 +72,6 @@ def list_tables(report: LanguageModelReport) -> Iterator[TextTable]:
         yield _tabulate_measured(report, report.measured)
 
 
-# Predicted times -----------------------------------------------------------------------------------------------------
-
-
 def _tabulate_serving(report: LanguageModelReport) -> TextTable:
     """Return the bounds for each batch size, and what binds the first and the last step."""
     steps = [(serving.prefill, serving.decode) for serving in report.serving]
@@ -134,9 +131,6 @@ def _write_interval(low: float | None, high: float | None, show: _Show) -> str:
     return f"at most {show(high)}" if low is None else f"{show(low)} to {show(high)}"
 
 
-# Memory ---------------------------------------------------------------------------------------------------------------
-
-
 def _tabulate_memory(report: LanguageModelReport) -> TextTable:
     """Return the memory of a device, with a column for each use of it that any batch size has."""
     uses = [*(name for name in _USES if any(getattr(fit.memory, name) != 0 for fit in report.fits)), "total"]
@@ -165,9 +159,6 @@ def _tabulate_fits(report: LanguageModelReport) -> TextTable:
     return TextTable("What fits", headings, rows)
 
 
-# Requests ------------------------------------------------------------------------------------------------------------
-
-
 def _list_queues(report: LanguageModelReport) -> Iterator[TextTable]:
     """Yield the table of prompts that arrive at once and take several passes, and that of requests at a rate."""
     bursts = [row.burst for row in report.serving if row.burst is not None and row.burst.passes > 1]
@@ -194,9 +185,6 @@ def _list_arrival_rows(arrivals: Arrivals) -> Iterable[tuple[str, str]]:
     first, wait, later = map(show_seconds, (arrivals.first_token, arrivals.wait, arrivals.per_token))
     yield "first token", f"at least {first}, of which a prompt waits {wait}"
     yield "later tokens", f"at least {later} each, of {arrivals.sequences:,} sequences at once"
-
-
-# The model -----------------------------------------------------------------------------------------------------------
 
 
 def _list_model_rows(report: LanguageModelReport) -> Iterator[tuple[str, str]]:
@@ -252,9 +240,6 @@ def _list_passes(report: LanguageModelReport) -> Iterator[TextTable]:
         ("operators", f"{first.operators:,}", f"{second.operators:,}"),
     ]
     yield TextTable("Passes as written", ("", "prefill", "decode"), rows)
-
-
-# Measured times ------------------------------------------------------------------------------------------------------
 
 
 def is_traced_pass(report: LanguageModelReport) -> bool:

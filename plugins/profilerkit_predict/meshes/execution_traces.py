@@ -137,9 +137,6 @@ class _NodeContent(NamedTuple):
     attributes: list[bytes]
 
 
-# Nodes ----------------------------------------------------------------------------------------------------------------
-
-
 def _encode_trace(tasks: Iterable[Task], rank: _Rank) -> bytes:
     """Return the content of a file: the version, and a node for each task."""
     messages = [_encode_text(1, _VERSION), *(_encode_node(number, task, rank) for number, task in enumerate(tasks))]
@@ -200,9 +197,6 @@ def _encode_attribute(name: str, field: int, value: int | str) -> bytes:
     """Return an attribute; a value stands there even if it is 0, as one of several fields holds it."""
     content = _encode_text(field, value) if isinstance(value, str) else _encode_field(field, value)
     return _encode_text(1, name) + content
-
-
-# Messages of Protocol Buffers -----------------------------------------------------------------------------------------
 
 
 def _encode_field(field: int, number: int) -> bytes:

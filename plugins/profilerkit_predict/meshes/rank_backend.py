@@ -95,7 +95,6 @@ class RankBackend(Backend, LimitsMetrics, ReadsOptimizers, Trains):
         return replace(step, operators=tuple(step.operators[index] for index in indices), memory=memory)
 
     def trace_training(self, model: RankModel, inputs: ModelInputs) -> ModelTrace:
-        """Return the whole step."""
         return self.trace_step(model, inputs).trace
 
     def inapplicable(self, model: RankModel) -> Mapping[str, str]:
@@ -106,15 +105,12 @@ class RankBackend(Backend, LimitsMetrics, ReadsOptimizers, Trains):
         }
 
     def optimizer_bytes(self, optimizer: Any, weights: Sequence[WeightRecord]) -> OptimizerBytes | str:
-        """Return what an optimizer of the framework keeps for this rank's share of the weights."""
         return require_capability(self.inner, ReadsOptimizers).optimizer_bytes(optimizer, weights)
 
     def accepts(self, model: Any) -> bool:
-        """Return whether this is one rank's share of a model."""
         return isinstance(model, RankModel)
 
     def model_name(self, model: RankModel) -> str:
-        """Return the name of what is built."""
         return model.name
 
     def model_type(self, model: RankModel) -> str:
@@ -131,19 +127,15 @@ class RankBackend(Backend, LimitsMetrics, ReadsOptimizers, Trains):
         return "cpu"
 
     def is_tensor(self, value: Any) -> bool:
-        """Return whether a value is a tensor of the framework."""
         return self.inner.is_tensor(value)
 
     def as_tensor(self, value: Any) -> Any:
-        """Return a value that can be converted as a tensor of the framework."""
         return self.inner.as_tensor(value)
 
     def random_tensor(self, spec: TensorSpec, batch_size: int) -> Any:
-        """Return a tensor of the framework."""
         return self.inner.random_tensor(spec, batch_size)
 
     def with_batch_size(self, tensor: Any, batch_size: int) -> Any:
-        """Return a tensor of the framework with another first dimension."""
         return self.inner.with_batch_size(tensor, batch_size)
 
     def evaluate(self, model: Any, call: Callable[[], T], device: DeviceLike = None) -> T:
@@ -156,11 +148,9 @@ class RankBackend(Backend, LimitsMetrics, ReadsOptimizers, Trains):
 
     @property
     def non_default_settings(self) -> tuple[str, ...]:
-        """Those of the framework's backend."""
         return self.inner.non_default_settings
 
     def environment(self) -> Mapping[str, str]:
-        """Return that of the framework's backend."""
         return self.inner.environment()
 
 

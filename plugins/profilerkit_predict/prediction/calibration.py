@@ -15,7 +15,7 @@ from profilerkit.errors import ArgumentError, DeviceFileError
 from profilerkit.trace.dtypes import element_bytes
 
 from .cases import CompiledSeconds, HostSeconds
-from .operators import STAND_INS
+from .operators import list_stand_ins
 from .tables import EfficiencyTable, Point
 
 __all__ = ["Calibration", "Correction", "Network", "name_phase", "write_content", "write_toml"]
@@ -113,11 +113,8 @@ class Calibration:
 
     def table(self, kind: str, dtype: str) -> EfficiencyTable | None:
         """Return the table of a kind in a dtype, of the nearest kind that there is, or None."""
-        for name in (kind, *STAND_INS.get(kind, ())):
-            for table in self.tables:
-                if table.kind == name and table.dtype == dtype:
-                    return table
-        return None
+        tables = {table.kind: table for table in self.tables if table.dtype == dtype}
+        return next((tables[name] for name in list_stand_ins(kind) if name in tables), None)
 
     def peak(self, dtype: str) -> float | None:
         """Return the best rate of any product in a dtype: what efficiencies are shares of."""

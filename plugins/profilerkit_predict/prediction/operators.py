@@ -13,7 +13,6 @@ from profilerkit.trace.dtypes import element_bytes
 from profilerkit.trace.records import ModelTrace, OpRecord
 
 __all__ = [
-    "STAND_INS",
     "ProductSizes",
     "Region",
     "count_least_read",
@@ -25,6 +24,7 @@ __all__ = [
     "is_free",
     "is_selective",
     "join_recurrences",
+    "list_stand_ins",
     "plain_name",
 ]
 
@@ -75,30 +75,36 @@ _FREE = re.compile(
     r"_unsafe_view|view|empty(_like|_strided)?|new_empty|unsafe_split|split(_with_sizes)?|chunk|detach|alias|expand|t"
     r"|permute|squeeze|unsqueeze|as_strided|select|slice|unbind|identity|lift_fresh|scalar_tensor"
 )
-#: Kinds and families that stand in for one that was not measured, the nearest first.
-STAND_INS: Mapping[str, tuple[str, ...]] = {
-    **dict.fromkeys(("convolution", "recurrent", "batched product"), ("product",)),
-    "attention": ("batched product", "product"),
-    "depthwise convolution": ("convolution",),
-    "convolution gradient": ("convolution", "product"),
-    "depthwise convolution gradient": ("convolution gradient", "depthwise convolution", "convolution", "product"),
-    **dict.fromkeys(("recurrent gradient", "stepwise recurrent"), ("recurrent", "product")),
-    "stepwise recurrent gradient": ("recurrent gradient", "stepwise recurrent", "recurrent", "product"),
-    **dict.fromkeys(("activation", "reduction", "movement"), ("element-wise",)),
-    "gather": ("movement", "element-wise"),
-    **dict.fromkeys(("normalization", "random", "activation gradient"), ("activation", "element-wise")),
-    **dict.fromkeys(("pooling", "batch normalization"), ("normalization", "element-wise")),
-    **dict.fromkeys(
-        ("average pooling", "upsampling", "pooling gradient"), ("pooling", "normalization", "element-wise")
-    ),
-    "average pooling gradient": ("average pooling", "pooling", "normalization", "element-wise"),
-    "upsampling gradient": ("upsampling", "pooling", "normalization", "element-wise"),
-    **dict.fromkeys(
-        ("batch statistics", "batch normalization gradient"), ("batch normalization", "normalization", "element-wise")
-    ),
-    **dict.fromkeys(("softmax", "normalization gradient"), ("normalization", "activation", "element-wise")),
-    "softmax gradient": ("softmax", "normalization", "activation", "element-wise"),
+#: The kind or family that stands in for one that was not measured; one stands in for that in turn.
+_STAND_IN: Mapping[str, str] = {
+    **dict.fromkeys(("convolution", "recurrent", "batched product"), "product"),
+    "attention": "batched product",
+    **dict.fromkeys(("depthwise convolution", "convolution gradient"), "convolution"),
+    "depthwise convolution gradient": "convolution gradient",
+    **dict.fromkeys(("recurrent gradient", "stepwise recurrent"), "recurrent"),
+    "stepwise recurrent gradient": "recurrent gradient",
+    **dict.fromkeys(("activation", "reduction", "movement"), "element-wise"),
+    "gather": "movement",
+    **dict.fromkeys(("normalization", "random", "activation gradient"), "activation"),
+    **dict.fromkeys(("pooling", "batch normalization", "softmax", "normalization gradient"), "normalization"),
+    **dict.fromkeys(("average pooling", "upsampling", "pooling gradient"), "pooling"),
+    "average pooling gradient": "average pooling",
+    "upsampling gradient": "upsampling",
+    **dict.fromkeys(("batch statistics", "batch normalization gradient"), "batch normalization"),
+    "softmax gradient": "softmax",
 }
+
+
+def list_stand_ins(kind: str) -> Iterator[str]:
+    """Yield a kind or family, and those that stand in for it where it was not measured, the nearest first.
+
+    >>> list(list_stand_ins("attention"))
+    ['attention', 'batched product', 'product']
+    """
+    name: str | None = kind
+    while name is not None:
+        yield name
+        name = _STAND_IN.get(name)
 
 
 def plain_name(operator: str) -> str:
