@@ -40,25 +40,40 @@ class DeviceEvent(NamedTuple):
 
 
 def split_events(profile: ProfileFile, paths: frozenset[str]) -> tuple[list[Event], list[DeviceEvent]]:
-    """Return the events of the host and of devices, each in order of time; ranges named as ``paths`` are layers."""
-    host, device = list[Event](), list[DeviceEvent]()
+    """Return the events of the host, and those of devices in order of time; ranges named as ``paths`` are layers."""
     timed = list(profile.list_timed())
     origin = min((event["ts"] for event in timed), default=0.0)  # seconds since the start of a machine lose digits
-    for event in timed:
-        category, args = event.get("cat"), event.get("args")
-        args = args if isinstance(args, dict) else {}
-        start = (event["ts"] - origin) / 1e6
-        end = start + event["dur"] / 1e6
-        if category in _DEVICE:
-            device.append(DeviceEvent(event["name"], start, end, args.get("correlation"), read_operator_id(args)))
-            continue
-        kind = _find_kind(str(category), event["name"], paths)
-        if kind is not None:
-            name = event["name"].removeprefix(_PREFIXES.get(kind, ""))
-            number = args.get("Sequence number")
-            number = number if isinstance(number, int) else -1
-            host.append(Event(kind, name, (event.get("pid"), event.get("tid")), start, end, number, args=args))
-    return host, sorted(device, key=lambda event: event.start)
+    on_devices = (_read_device_event(event, origin) for event in timed if event.get("cat") in _DEVICE)
+    on_host = (_read_host_event(event, origin, paths) for event in timed if event.get("cat") not in _DEVICE)
+    return [event for event in on_host if event is not None], sorted(on_devices, key=lambda event: event.start)
+
+
+def _read_device_event(event: Mapping[str, Any], origin: float) -> DeviceEvent:
+    args = _read_args(event)
+    return DeviceEvent(event["name"], *_read_span(event, origin), args.get("correlation"), read_operator_id(args))
+
+
+def _read_host_event(event: Mapping[str, Any], origin: float, paths: frozenset[str]) -> Event | None:
+    """Return an event of the host; None for what is not looked at."""
+    kind = _find_kind(str(event.get("cat")), event["name"], paths)
+    if kind is None:
+        return None
+    name = event["name"].removeprefix(_PREFIXES.get(kind, ""))
+    args = _read_args(event)
+    number = args.get("Sequence number")
+    number = number if isinstance(number, int) else -1
+    return Event(kind, name, (event.get("pid"), event.get("tid")), *_read_span(event, origin), number, args=args)
+
+
+def _read_args(event: Mapping[str, Any]) -> Mapping[str, Any]:
+    args = event.get("args")
+    return args if isinstance(args, dict) else {}
+
+
+def _read_span(event: Mapping[str, Any], origin: float) -> tuple[float, float]:
+    """Return the seconds at which an event begins and ends."""
+    start = (event["ts"] - origin) / 1e6
+    return start, start + event["dur"] / 1e6
 
 
 def read_operator_id(args: Mapping[str, Any]) -> Any:

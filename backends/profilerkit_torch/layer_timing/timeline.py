@@ -16,8 +16,7 @@ from typing import Any, TypeAlias
 
 from profilerkit.backend_kit.call_stack import CallStack
 
-from .clocks import EventClock, HostClock
-from .moments import Moments
+from .clocks import EventClock, HostClock, Moments
 from .node_calls import Accumulation, Change, Node, Span
 from .timed_calls import Call, Overhead, TimedRun
 
