@@ -14,7 +14,7 @@ from profilerkit import ModelInputs
 from profilerkit_predict.prediction.cases import CalibrationCase, OperatorCall
 
 from ..running.timed_passes import synchronize
-from .layer_cases import describe_convolutions, describe_layers, describe_layers_for_gradients, make_gradient
+from .layer_cases import describe_convolutions, describe_layers, make_gradient
 from .operands import Operands, choose_maker
 from .operator_cases import (
     describe_attention,
@@ -43,9 +43,9 @@ def make_cases(device: torch.device, dtype: str) -> Iterator[CalibrationCase]:
     )
     for name, function, operands in operators:
         yield CalibrationCase(f"{name} in {dtype}", partial(measured.prepare_call, function, operands))
-    for name, function, operands in describe_layers_for_gradients(is_large):
+    for name, function, operands in describe_layers(is_large):
         prepare = partial(measured.prepare_gradient, function, operands)
-        yield CalibrationCase(f"{name} in {dtype}", prepare, is_gradient=True)
+        yield CalibrationCase(f"gradient of {name} in {dtype}", prepare, is_gradient=True)
 
 
 class _Measured:

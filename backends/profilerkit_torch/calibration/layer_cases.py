@@ -18,7 +18,6 @@ __all__ = [
     "describe_convolutions",
     "describe_inputs",
     "describe_layers",
-    "describe_layers_for_gradients",
     "make_gradient",
     "run_gru",
     "run_lstm",
@@ -125,7 +124,7 @@ def _make_gradient(convolution: _Convolution, by_input: bool) -> Callable[..., A
     return differentiate
 
 
-# Recurrent layers, and those whose gradients are measured -------------------------------------------------------------
+# Recurrent layers, whose gradients are measured too -------------------------------------------------------------------
 
 
 #: Puts the weights of a recurrent layer into one piece of memory.
@@ -149,12 +148,6 @@ def describe_layers(is_large: bool) -> Described:
         sizes = batch, steps, features, width
         yield f"lstm {batch} x {steps}", run_lstm, describe_inputs(_LSTM_GATES, *sizes)
         yield f"gru {batch} x {steps}", run_gru, describe_inputs(_GRU_GATES, *sizes)
-
-
-def describe_layers_for_gradients(is_large: bool) -> Described:
-    """Yield recurrent layers whose gradients are measured: a name, the function of the forward pass, and its inputs."""
-    for name, function, inputs in describe_layers(is_large):
-        yield f"gradient of {name}", function, inputs
 
 
 def make_gradient(function: Callable[..., Any], inputs: tuple[torch.Tensor, ...]) -> Callable[[], object]:
@@ -214,14 +207,5 @@ def _lay_out_for_cudnn(kind: str, x: torch.Tensor, weights: tuple[torch.Tensor, 
         with torch.no_grad():
             mode, width = cudnn.rnn.get_cudnn_mode(kind), weights[1].shape[1]
             projection, layers, is_batch_first, is_bidirectional = 0, 1, True, False
-            _FLATTEN(
-                list(weights),
-                len(weights),
-                x.shape[-1],
-                mode,
-                width,
-                projection,
-                layers,
-                is_batch_first,
-                is_bidirectional,
-            )
+            sizes = len(weights), x.shape[-1], mode, width, projection, layers
+            _FLATTEN(list(weights), *sizes, is_batch_first, is_bidirectional)

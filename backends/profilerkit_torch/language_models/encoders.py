@@ -49,16 +49,18 @@ def find_input_encoder(
     width = find_number(find_text_configuration(language_model.config), "hidden_size")
     tokens = sum(count for count, features in encoding.rows if features == width)
     if trace.failure is not None or not tokens:
-        why = f"returned nothing of {width} features"
-        if trace.failure is not None:
-            why = error_line(trace.failure.__cause__ or trace.failure)
+        error = trace.failure and (trace.failure.__cause__ or trace.failure)
+        why = f"returned nothing of {width} features" if error is None else error_line(error)
         raise InputError(f"{kind}: the encoder of {name} cannot be followed with {taken.size}: {why}; leave it out")
-    macs = sum(operator.macs for operator in trace.operators)
-    parts = _list_weight_parts(trace, language_model.config)
-    notes = taken.notes
-    if trace.uncounted:
-        notes += (f"the work for {kind} is a lower bound, not counted: {', '.join(trace.missing)}",)
-    return InputEncoder(kind, taken.size, tokens, macs, parts, notes)
+    uncounted = f"the work for {kind} is a lower bound, not counted: {', '.join(trace.missing)}"
+    return InputEncoder(
+        kind,
+        taken.size,
+        tokens,
+        macs=sum(operator.macs for operator in trace.operators),
+        weights=_list_weight_parts(trace, language_model.config),
+        notes=(*taken.notes, *([uncounted] if trace.uncounted else ())),
+    )
 
 
 def _list_weight_parts(trace: ModelTrace, config: Any) -> tuple[WeightPart, ...]:

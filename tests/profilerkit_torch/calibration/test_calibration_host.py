@@ -13,7 +13,7 @@ from profilerkit_torch.calibration import host as calibration_host
 from profilerkit_torch.calibration.host import ChainSeconds, measure_host, split_gradient_seconds
 from profilerkit_torch.calibration.layer_cases import (
     describe_inputs,
-    describe_layers_for_gradients,
+    describe_layers,
     make_gradient,
     run_gru,
     run_lstm,
@@ -147,8 +147,8 @@ def test_recurrent_layers_are_those_of_torch(gates: int, function: Any, kind: An
 def test_gradients_of_recurrent_layers_are_those_of_their_outputs_sum() -> None:
     """Of the first LSTM and the first GRU: by the inputs and the four weights."""
     torch.manual_seed(0)
-    made = list(describe_layers_for_gradients(is_large=False))
-    for name in ("gradient of lstm 1 x 8", "gradient of gru 1 x 8"):
+    made = list(describe_layers(is_large=False))
+    for name in ("lstm 1 x 8", "gru 1 x 8"):
         _, function, operands = next(item for item in made if item[0] == name)
         inputs = choose_maker(CPU, torch.float32)(operands)
         call = make_gradient(function, inputs)
