@@ -88,11 +88,6 @@ class RankRecorder(OperatorRecord):
         self._phases: dict[int, str] = {}
         self._work = _Work("activations")
 
-    @property
-    def recomputes(self) -> bool:
-        """Whether a checkpoint runs a layer once more."""
-        return self.phase == "backward" and not self.layers.is_idle
-
     # What a step says of the operators that follow --------------------------------------------------------------------
 
     def begin(self, phase: str) -> None:

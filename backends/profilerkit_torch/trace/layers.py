@@ -82,6 +82,11 @@ class LayerStack(CallStack):
         self._module_ids = set(map(id, inventory.modules))
         self._thread = get_ident()
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether no layer runs."""
+        return not self._stack
+
     def report_to(self, listener: LayerListener) -> None:
         """Tell a listener of each call from now on, instead of the one before."""
         self._listener = listener

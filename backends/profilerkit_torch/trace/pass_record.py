@@ -58,8 +58,8 @@ class OperatorRecord:
 
     @property
     def recomputes(self) -> bool:
-        """Whether what runs now repeats work of the forward pass."""
-        return False
+        """Whether a layer runs in the backward pass: an activation checkpoint runs it again."""
+        return self.phase == "backward" and not self.layers.is_idle
 
     def with_layer(self, operator: OpRecord, reads: tuple[int, ...] = ()) -> OpRecord:
         """Return the record of an operator as one of the layer and phase that run; ``reads`` is as in `OpRecord`."""

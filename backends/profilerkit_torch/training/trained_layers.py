@@ -32,11 +32,6 @@ class TrainedLayers(LayerStack):
         #: The path of the first layer that has a parameter, by the ``id`` of the parameter.
         self._owners: dict[int, str] = {}
 
-    @property
-    def is_idle(self) -> bool:
-        """Whether no layer runs."""
-        return not self._stack
-
     def begin(self, layer: Any) -> None:
         """Note that a layer of the model begins."""
         super().begin(layer)

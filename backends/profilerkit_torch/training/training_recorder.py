@@ -56,11 +56,6 @@ class TrainingRecorder(Recorder):
         #: The node at which each layer with a formula of the user's began.
         self._formulas_from: list[int] = []
 
-    @property
-    def recomputes(self) -> bool:
-        """Whether a layer runs in the backward pass: an activation checkpoint runs it again."""
-        return self.phase == "backward" and not self.layers.is_idle
-
     @contextmanager
     def record_backward(self) -> Iterator[None]:
         """Record what is done inside as the backward pass."""
