@@ -330,6 +330,7 @@ class Recorder(WatchingMode, PassRecord):
         operator, index, size = plan.operator, len(self.operators), 0 if func is _ZEROS_WITHOUT_MEMORY else None
         if self._moves_to_host(func, args, kwargs):
             self.live.add_stand_in(args[0], result)  # it counts as if it stayed on the device
+            self.live.mark_as_made((result,), args[:1])
         results = (result,) if plan.single else tensors_in(result)
         new = [tensor for tensor in results if self.live.add(tensor, size, plan.fresh, index)]
         if new and not plan.fresh:
