@@ -20,7 +20,8 @@ from profilerkit.process.files import obstacle
 from profilerkit.times.operator_times import OperatorTimes
 from profilerkit.trace.observed_runs import ObservedRun
 
-from ..layer_timing.remarks import find_unseen_layers
+from ..compat.compiler import runs_compiled
+from ..model.modules import list_modules
 from ..running.profiler_sessions import require_idle_profiler
 from ..running.runs import prepare_run
 from ..running.training_steps import NothingTrainedError
@@ -98,19 +99,18 @@ class _TimedModel(NamedTuple):
         options = RunOptions(training=phase == "backward", device=self.device)
         with apart(), prepare_run(self.model, self.inputs, options) as call, collector_paused():
             activities, on_device = choose_activities({used.type for used in call.devices})
-            ledger = OperatorLedger(phase, on_device, is_free)
-            layers = LayerStack(self.model)
-            is_compiled = any("torch.compile" in reason for reason in find_unseen_layers(self.model).values())
+            ledger, layers = OperatorLedger(phase, on_device, is_free), LayerStack(self.model)
+            is_compiled = any(map(runs_compiled, list_modules(self.model)))
             run = partial(mark_model, call) if is_compiled else call
             with nullcontext() if is_compiled else mark_layers(layers):  # hooks would have it compiled anew
                 _run_passes(run, passes, activities, ledger)
                 if export is not None:
                     export_session(run, activities, export)
         notes = [f"{name}, whose operators have no layer" for name in layers.in_other_threads.counts]
+        runs = list(call.runs)
         if is_compiled:
             notes.append("which layers the operators are of: torch.compile has compiled the model, or a part of it")
-        runs = list(call.runs)
-        if phase == "forward" and not is_compiled:
+        elif phase == "forward":
             calls = {path: ledger.calls.get(path, 0) for paths in layers.paths.values() for path in paths}
             runs.append(ObservedRun("the last profiled pass", calls=calls))
         return replace(ledger.times(), notes=tuple(notes), name_of=find_profiled_name, runs=tuple(runs))

@@ -166,10 +166,16 @@ def test_backward_work_that_is_not_traced_says_why(monkeypatch: pytest.MonkeyPat
     assert said == {"not counted: no steps today"}
 
 
-def test_operators_of_a_compiled_model_are_its_own() -> None:
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_operators_of_a_compiled_model_are_its_own(is_whole: bool) -> None:
     """Hooks would have it compiled anew: no layer is followed, and nothing warns of any."""
-    model = torch.compile(nn.Sequential(nn.Linear(3, 5)), backend="eager")
-    report = profile(model, torch.ones(2, 3), metrics=["operator_table"], passes=1)
+    model: Any = nn.Sequential(nn.Linear(3, 5))
+    if is_whole:
+        model = torch.compile(model, backend="eager")
+    else:
+        model[0].compile(backend="eager")
+    report = profile(model, torch.ones(2, 3), metrics=["macs", "operator_table"], passes=1)
+    assert report.statuses["macs"].missing == ()
     record = report.statuses["operator_table"]
     assert record.missing == (
         "which layers the operators are of: torch.compile has compiled the model, or a part of it",
