@@ -70,24 +70,18 @@ def missclass(batches: Iterable[ScoredBatch], threshold: float | None = None) ->
     lie from 0 to 1, which a warning says, and 0 elsewhere. A target that is the number of no class counts as wrong,
     which a warning says too.
     """
-    threshold = _THRESHOLD("threshold", threshold)
-    samples, unknown = _Samples(), _UnknownScale()
+    samples, single = _Samples(), _SingleScores(_THRESHOLD("threshold", threshold))
     wrong = 0
     for batch in batches:
         scores = np.asarray(batch.scores())
         expected = _find_class_indices(np.asarray(batch.targets()), scores)
         is_lost = samples.add(scores, expected)
-        if not _is_single(scores):
-            wrong += int(((scores.argmax(-1) != expected) | is_lost).sum())
-            continue
-        values = scores if scores.ndim == 1 else scores[..., 0]
-        limit = _choose_threshold(values, batch.probabilities) if threshold is None else threshold
-        if limit is None:
-            unknown.add(values, expected)
+        if _is_single(scores):
+            single.add(scores.reshape(expected.shape), expected, batch.probabilities)
         else:
-            wrong += _count_wrong(values, expected, limit)
+            wrong += int(((scores.argmax(-1) != expected) | is_lost).sum())
     total = samples.count()
-    return 100.0 * (wrong + unknown.count_wrong()) / total
+    return 100.0 * (wrong + single.count_wrong()) / total
 
 
 def accuracy(batches: Iterable[ScoredBatch], threshold: float | None = None) -> float:
@@ -172,47 +166,45 @@ _THRESHOLD = between(-math.inf, math.inf, "a number to compare a single score wi
 _OF_PROBABILITIES, _OF_LOGITS = 0.5, 0.0
 
 
-def _choose_threshold(values: Array, are_probabilities: bool | None) -> float | None:
-    """Return what single scores are compared with; None if it is not known what they are."""
-    if values.dtype.kind in "iu" and not _lie_in_unit_range(values):
-        raise InputError(
-            f"the model gives one score of {values.dtype} for a sample, and which of these integers stands for a half "
-            "is not known; give it: threshold=128, for example"
-        )
-    if are_probabilities is None:
-        return None
-    return _OF_PROBABILITIES if are_probabilities else _OF_LOGITS
+class _SingleScores:
+    """Counts single scores that are wrong; if they may be probabilities or logits, after all of them were seen."""
 
-
-class _UnknownScale:
-    """Single scores that are probabilities or logits: all of the split have to be seen to tell which."""
-
-    def __init__(self) -> None:
-        #: How many are wrong by each threshold.
-        self._wrong = {_OF_PROBABILITIES: 0, _OF_LOGITS: 0}
-        self._are_there = False
+    def __init__(self, threshold: float | None) -> None:
+        self._threshold = threshold
+        self._wrong = 0
+        #: Of scores that may be either, how many are wrong by each threshold.
+        self._wrong_of_unknown = {_OF_PROBABILITIES: 0, _OF_LOGITS: 0}
+        self._has_unknown = False
         self._lie_in_unit_range = True
 
-    def add(self, values: Array, expected: Array) -> None:
+    def add(self, values: Array, expected: Array, are_probabilities: bool | None) -> None:
         """Take the scores of a batch."""
-        self._are_there = True
-        self._lie_in_unit_range &= _lie_in_unit_range(values)
-        for threshold in self._wrong:
-            self._wrong[threshold] += _count_wrong(values, expected, threshold)
+        if self._threshold is not None:
+            self._wrong += _count_wrong(values, expected, self._threshold)
+            return
+        lie_in_unit_range = not bool(((values < 0) | (values > 1)).any())
+        if values.dtype.kind in "iu" and not lie_in_unit_range:
+            raise InputError(
+                f"the model gives one score of {values.dtype} for a sample, and which of these integers stands for a "
+                "half is not known; give it: threshold=128, for example"
+            )
+        if are_probabilities is not None:
+            self._wrong += _count_wrong(values, expected, _OF_PROBABILITIES if are_probabilities else _OF_LOGITS)
+            return
+        self._has_unknown = True
+        self._lie_in_unit_range &= lie_in_unit_range
+        for threshold in self._wrong_of_unknown:
+            self._wrong_of_unknown[threshold] += _count_wrong(values, expected, threshold)
 
     def count_wrong(self) -> int:
         """Return how many are wrong; a note says where they were taken for probabilities."""
-        if self._are_there and self._lie_in_unit_range:
+        if self._has_unknown and self._lie_in_unit_range:
             note(
                 "it is not known whether the model's scores are probabilities or logits; all of them lie from 0 to "
                 "1, so a score above 0.5 counts as class 1; pass threshold=0 if they are logits, threshold=0.5 to say "
                 "that they are not"
             )
-        return self._wrong[_OF_PROBABILITIES if self._lie_in_unit_range else _OF_LOGITS]
-
-
-def _lie_in_unit_range(values: Array) -> bool:
-    return not bool(((values < 0) | (values > 1)).any())
+        return self._wrong + self._wrong_of_unknown[_OF_PROBABILITIES if self._lie_in_unit_range else _OF_LOGITS]
 
 
 def _count_wrong(values: Array, expected: Array, threshold: float) -> int:

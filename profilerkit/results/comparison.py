@@ -55,10 +55,9 @@ class Comparison(Result):
         if not isinstance(self.others, (tuple, list)) or not all(isinstance(other, Report) for other in self.others):
             raise ArgumentError(f"others={shown(self.others)}: give a tuple of Reports")
         names = distinct_names(report.name for report in self.reports)
-        if names != [report.name for report in self.reports]:
-            reference, *others = map(_rename, self.reports, names)
-            object.__setattr__(self, "reference", reference)
-            object.__setattr__(self, "others", tuple(others))
+        reference, *others = map(_rename, self.reports, names)
+        object.__setattr__(self, "reference", reference)
+        object.__setattr__(self, "others", tuple(others))
 
     def __getitem__(self, key: str | type[StatusKey]) -> dict[str, Any]:
         """Return the values of a metric by the names of the models; None for a model without it."""
@@ -262,7 +261,7 @@ def side_by_side(reports: Sequence[Report], names: Sequence[str] | None = None) 
 
 
 def _rename(report: Report, name: str) -> Report:
-    return replace(report, name=name)
+    return report if report.name == name else replace(report, name=name)
 
 
 def distinct_names(names: Iterable[str]) -> list[str]:

@@ -50,6 +50,8 @@ __all__ = [
 #: The formats of files, and the schema that is written.
 _REPORT, _COMPARISON = "profilerkit.report", "profilerkit.comparison"
 _SCHEMA = 1
+#: What stands before the checksum of a file: its format, its schema, and the version that wrote it.
+_HEAD = ("format", "schema", "profilerkit")
 R = TypeVar("R", bound=Result)
 T = TypeVar("T")
 
@@ -151,7 +153,7 @@ def _seal(kind: str, body: dict[str, Any]) -> dict[str, Any]:
         msgspec.json.encode(body)
     except UnicodeEncodeError:  # half of a surrogate pair, which a name may hold and a file may not
         body = json.loads(json.dumps(body, ensure_ascii=False).encode("utf-8", "replace"))
-    head = {"format": kind, "schema": _SCHEMA, "profilerkit": _read_own_version()}
+    head = dict(zip(_HEAD, (kind, _SCHEMA, _read_own_version()), strict=True))
     return {**head, "checksum": compute_checksum({**head, **body}), **body}
 
 
@@ -175,9 +177,18 @@ def compute_checksum(content: Mapping[str, Any]) -> str:
 
 def _open_content(content: Any) -> _Opened:
     """Return the kind and the body of a file; raises `ValueError` for another schema, or where the checksum differs."""
+    kind = _read_kind(content)
+    sealed = {key: value for key, value in content.items() if key != "checksum"}
+    if content.get("checksum") != compute_checksum(sealed):
+        raise ValueError("checksum does not fit the content: the file was changed after it was written")
+    return _Opened(kind, {key: value for key, value in sealed.items() if key not in _HEAD})
+
+
+def _read_kind(content: Any) -> str:
+    """Return the format of a file; raises `ValueError` for another one, or another schema."""
     if not isinstance(content, dict):
         raise ValueError(f"it holds a {type(content).__name__}, no report")
-    kind, schema, writer = (content.get(name) for name in ("format", "schema", "profilerkit"))
+    kind, schema, writer = map(content.get, _HEAD)
     if kind not in (_REPORT, _COMPARISON):
         raise ValueError(f"format is {kind!r}; that of a report is {_REPORT!r}, of a comparison {_COMPARISON!r}")
     if type(schema) is int and schema > _SCHEMA:
@@ -186,11 +197,7 @@ def _open_content(content: Any) -> _Opened:
         )
     if schema != _SCHEMA or type(schema) is not int:
         raise ValueError(f"schema is {schema!r}, which there never was in a {kind}")
-    sealed = {key: value for key, value in content.items() if key != "checksum"}
-    if content.get("checksum") != compute_checksum(sealed):
-        raise ValueError("checksum does not fit the content: the file was changed after it was written")
-    body = {key: value for key, value in sealed.items() if key not in ("format", "schema", "profilerkit")}
-    return _Opened(kind, body)
+    return str(kind)
 
 
 # The report in it -----------------------------------------------------------------------------------------------------
