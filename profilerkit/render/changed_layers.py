@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 __all__ = ["list_changed_layers", "measure_change"]
 
+#: What became of a layer that one of two models lacks.
+_IN_ONE = ("removed", "added")
+
 
 def measure_change(row: Mapping[str, Any]) -> tuple[float, float]:
     """Return by how many MACs and parameters a layer of two models differs."""
@@ -36,13 +39,12 @@ def list_changed_layers(comparison: Comparison, most: int) -> Iterator[Grid]:
     layers = _find_changed_layers(comparison, most)
     counted = [row for row in layers if any(measure_change(row))] or layers  # others differ in FLOPs alone
     largest = sorted(counted, key=measure_change, reverse=True)[:most]
-    in_one_only = [row for row in largest if row["change"] in ("removed", "added")]
-    if is_foreign(reference, other) and 2 * len(in_one_only) > len(largest):
-        return  # one is nested, the other is flat: most of these are the same layers
-    if largest:
-        in_order = [row for row in layers if row in largest]
+    in_one_only = [row for row in largest if row["change"] in _IN_ONE]
+    is_unmatched = is_foreign(reference, other) and 2 * len(in_one_only) > len(largest)
+    if largest and not is_unmatched:  # else one is nested, the other is flat: most of these are the same layers
         part = f", {len(largest)} of {len(counted)}" if len(largest) < len(counted) else ""
         title = f"Layers that differ between {reference.name} and {other.name}{part}"
+        in_order = [row for row in layers if row in largest]
         yield difference_grid(in_order, title, (reference.name, other.name), nested=False)
 
 
@@ -69,17 +71,12 @@ def _find_changed_layers(comparison: Comparison, most: int) -> list[Mapping[str,
 
 
 def _leave_out_parts(comparison: Comparison) -> list[Mapping[str, Any]]:
-    """Return the rows of both models without the parts of a layer that has no parts in the other, as if quantized."""
+    """Return the rows of both models without the parts of a layer that has none in the other: of a quantized one."""
     reference, other = ({row["path"]: row["is_leaf"] for row in report.layers or ()} for report in comparison.reports)
     rows = list(comparison.layers(0))
-    both = [
-        (row["path"], row["other_path"]) for row in rows if row["path"] and row["change"] not in ("removed", "added")
-    ]
-    undivided = {theirs for mine, theirs in both if reference[mine]}
-    undivided_there = {mine for mine, theirs in both if other[theirs]}
-    return [
-        row
-        for row in rows
-        if not (row["change"] == "added" and undivided.intersection(walk_outwards(row["path"])))
-        and not (row["change"] == "removed" and undivided_there.intersection(walk_outwards(row["path"])))
-    ]
+    pairs = [row for row in rows if row["path"] and row["change"] not in _IN_ONE]
+    undivided = {
+        "added": {row["other_path"] for row in pairs if reference[row["path"]]},
+        "removed": {row["path"] for row in pairs if other[row["other_path"]]},
+    }
+    return [row for row in rows if undivided.get(row["change"], set()).isdisjoint(walk_outwards(row["path"]))]

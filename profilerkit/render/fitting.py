@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rich.cells import cell_len
 
@@ -150,18 +150,25 @@ def _measure_column(grid: Grid, column: int) -> _Width:
     heading = max(map(cell_len, grid.titles[column].split("\n")))
     cells = (cell_len(indent_cell(grid, row, column)) for row in range(len(grid.rows)))
     best = max([heading, *cells])
+    texts = [row[column] for row in grid.rows]
     if column == 0:  # names, which are folded anywhere
         best = min(best, LONGEST_NAME) if grid.kind == "metrics" else best
         return _Width(min(best, LONGEST_WHOLE), best)
-    texts = [row[column] for row in grid.rows]
-    if column in grid.numeric:  # folded before the noise alone
-        pieces = [piece for text in texts for piece in BEFORE_NOISE.split(text)]
-        longest = max(map(cell_len, pieces), default=0)
-        return _Width(max(min(longest, LONGEST_NUMBER), min(heading, _NARROWEST)), best)
-    # Sentences are folded between words; shapes, as words, stay whole.
-    words = [word for text in texts for word in ([text] if text.startswith("[") else text.split())]
-    longest = max(map(cell_len, words), default=0)
-    return _Width(min(best, max(_NARROWEST, min(longest, LONGEST_WHOLE))), best)
+    if column in grid.numeric:
+        return _Width(
+            max(min(_find_longest(texts, BEFORE_NOISE.split), LONGEST_NUMBER), min(heading, _NARROWEST)), best
+        )
+    return _Width(min(best, max(_NARROWEST, min(_find_longest(texts, _split_sentence), LONGEST_WHOLE))), best)
+
+
+def _find_longest(texts: Iterable[str], split: Callable[[str], list[Any]]) -> int:
+    """Return the width of the longest piece of texts that are folded between pieces alone."""
+    return max((cell_len(piece) for text in texts for piece in split(text)), default=0)
+
+
+def _split_sentence(text: str) -> list[str]:
+    """Return the words of a sentence; shapes stay whole, as words do."""
+    return [text] if text.startswith("[") else text.split()
 
 
 def _add_widths(widths: Iterable[int]) -> int:
