@@ -18,7 +18,7 @@ from .enhancements import differs_by_convention
 from .grids import Notes, list_records
 from .table_grids import SUPERLATIVES, Ranked, rank_rows
 from .time_notes import describe_origins, describe_ratios
-from .values import KINDS, Column, share_text
+from .values import KINDS, Column, share_text, write_row_value
 
 if TYPE_CHECKING:
     from ..results.comparison import Comparison
@@ -179,8 +179,9 @@ def _write_top_row(table: Table, ranked: Ranked) -> str:
     label = next((str(row[name]) for name in _LABELS if row.get(name)), "the model itself")
     layer = f" in {row['layer']}" if "operator" in row and row.get("layer") else ""
     kind = f" ({row['type']})" if row.get("path") and row.get("type") else ""
-    value = Column.of(by).show(row[by])
-    return f"{label}{layer}{kind}, {value}{_write_large_noise(table, row, by)}{_write_share(table, row, by)}"
+    sign, number = write_row_value(row, by)
+    value = f"{sign}{Column.of(by).show(number)}{_write_large_noise(table, row, by)}"
+    return f"{label}{layer}{kind}, {value}{'' if sign else _write_share(table, row, by)}"
 
 
 def _write_large_noise(table: Table, row: Mapping[str, Any], by: str) -> str:

@@ -119,10 +119,10 @@ def _write_values(row: Row) -> str:
     parts = [f"{inputs} -> {outputs}" if inputs and outputs else outputs]
     for column, word in _VALUES.items():
         sign, value = write_row_value(row, column)
-        if value:
+        if value or sign:  # "≥ 0" is not nothing
             share = row.get(f"{column}_share")
-            shown = f"{sign}{Column.of(column).show(value)} {word}".rstrip()
-            if share is not None and row[column] == value:  # and not the end of a bound, of which the share is not
+            shown = f"{sign}{Column.of(column).show(value or 0)} {word}".rstrip()
+            if share is not None and not sign:  # there is no share of a bound
                 shown = f"{shown} ({share_text(share)})"
             parts.append(shown)
     parts.append(Column.of("achieved_flops_per_second").show(row.get("achieved_flops_per_second")))

@@ -12,6 +12,7 @@ from drawn_reports import STUDENT, TEACHER
 from profilerkit import Comparative, Completeness, Measurement, Report
 from profilerkit.errors import ArgumentError
 from profilerkit.render import render
+from profilerkit.render.notes import top_row_note
 from profilerkit.results.comparison import Comparison
 from profilerkit.results.report import StatusRecord
 from profilerkit.times.operator_times import (
@@ -253,3 +254,16 @@ def test_the_layers_that_differ_most_at_any_depth(depth: int | None) -> None:
     text = Comparison(TEACHER, (STUDENT,)).to_text(depth=depth, top=1)
     rows = [line.split()[0] for line in text.splitlines() if "Linear" in line]
     assert rows == ["first"], "128 MACs of it are 32 in the student, and 64 of the second are 16"
+
+
+@pytest.mark.parametrize(
+    ("macs", "high", "written"), [(0, None, "≥ 0 MACs"), (12, None, "≥ 12 MACs"), (12, 12, "12 MACs")]
+)
+def test_a_bound_has_its_sign_in_trees_and_notes(macs: int, high: int | None, written: str) -> None:
+    """Such as a model whose only operator has no formula: nothing said of it would be taken for nothing."""
+    row = {"path": "", "type": "Net", "depth": 0, "is_leaf": True, "calls": 1, "params": 0, "macs": macs}
+    table = LayerTable([{**row, "macs_low": macs, "macs_high": high}])
+    share = "" if "≥" in written else " (100.0 %)"
+    assert render(report(layers=table), "tree").splitlines()[1] == f"Net  {written}{share}"
+    if macs:
+        assert top_row_note(table) == f"the one with the most MACs of 1 layer is Net, {written}"
