@@ -21,7 +21,7 @@ _PATTERNS = "indices such as (0, '_'), or the names of entries such as ('input_i
 
 
 class BatchParts(NamedTuple):
-    """The elements of a batch: the inputs of the model in order, and those that are left out, such as the targets."""
+    """The elements of a batch: the inputs of the model in order, and the elements left out, such as the targets."""
 
     inputs: tuple[Any, ...]
     rest: tuple[Any, ...]

@@ -154,9 +154,9 @@ class ArgumentError(InputError, TypeError):
 
 
 class PlacementError(ArgumentError):
-    """What is to be profiled in place of a model cannot be, such as a rank of a mesh that the model does not fit.
+    """The requested replacement of a model is impossible, such as a rank of a mesh that the model does not fit.
 
-    It may be known only once the model is built. No metric could be computed then, and the whole call raises it.
+    This may be known only after the model is built. No metric can be computed then, so the whole call raises it.
     """
 
 

@@ -1,7 +1,7 @@
-"""The job of one call: a model, or how to get it, and what is to be computed of it.
+"""The job of one call: a model, or how to load it, and the metrics to compute.
 
-`profile` and `compare` make jobs and run them; a command makes them of its options; a process of its own
-(``isolation``) is sent one.
+`profile` and `compare` make jobs and run them; a command makes them of its options; a separate process (``isolation``)
+receives one.
 """
 
 from __future__ import annotations

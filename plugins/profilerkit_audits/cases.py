@@ -37,23 +37,23 @@ __all__ = ["Case", "is_run_for", "list_cases"]
 
 @dataclass(frozen=True)
 class Case:
-    """One model with one setting: what an engine runs in a process of its own.
+    """One model with one setting, which an engine runs in a separate process.
 
     Args:
         spec: The text for a model loader, relative to ``folder``.
         folder: The folder that the process runs in.
         settings: The point of the matrix, as JSON holds it.
         entry: The entry of the plan that it comes from.
-        metrics: What is computed; None for every metric. The metrics of the plan's budgets are among them.
+        metrics: The metrics to compute, with those of the plan's budgets; None for every metric.
         problem: Why it cannot be run, such as a library that is not installed; empty if it can.
         failure: The code of the problem.
-        is_timed: Whether something is measured that runs the model, so that the machine matters.
+        is_timed: Whether the model is run to measure it, so that the machine matters.
         code: The model's own code.
         data: The texts by which data and evaluation functions are loaded, each with the digest of its code.
         versions: The packages that the model and its measurement depend on.
         warm: The modules that an interpreter may have imported before it is forked for this case; None for a fresh
             interpreter.
-        key: That of its row, which an audit computes for the place where the case is timed.
+        key: The key of its row, which an audit computes for the machine on which the case is timed.
     """
 
     spec: str

@@ -160,7 +160,7 @@ def _read_owner(file: IO[str]) -> str:
 
 # Tables ---------------------------------------------------------------------------------------------------------------
 
-#: The version of the tables; each one that was released has its own.
+#: The version of the tables; each released form of the tables has its own.
 VERSION = 1
 metadata: sa.MetaData = sa.MetaData()
 

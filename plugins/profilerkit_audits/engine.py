@@ -1,4 +1,4 @@
-"""Engines: how the cases of an audit are run, each in a process of its own, and what came of each."""
+"""Engines: they run the cases of an audit, each in a separate process, and yield the outcome of each."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class EngineOptions:
 
 
 class Engine(ABC):
-    """Runs cases and yields what came of them; an instance serves one audit.
+    """Runs cases and yields their outcomes; an instance serves one audit.
 
     An engine raises for nothing that a model does: a crash, a time-out and a lost machine are outcomes with a reason.
     """
@@ -194,9 +194,9 @@ def is_noisy(outcome: Outcome) -> bool:
 
 
 def pick_quietest(outcomes: Sequence[Outcome]) -> Outcome:
-    """Return the outcome with the least noise of several of one case, with the medians of all of them in its row.
+    """Return the outcome with the least noise among several of one case, with the medians of all in its row.
 
-    One that failed, or that lacks a value which another one has measured, is not the quietest.
+    An outcome that failed, or that lacks a value which another outcome has, is not chosen.
     """
     best = min(outcomes, key=_rank)
     if len(outcomes) == 1:

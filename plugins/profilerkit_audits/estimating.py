@@ -50,9 +50,9 @@ class Estimate(msgspec.Struct, frozen=True):
 
 
 def estimate(audit: Audit) -> Estimate:
-    """Return what an audit would run; its store is read if it exists, and not created.
+    """Return the cases that an audit would run; its store is read if it exists, and not created.
 
-    Models that are counted share the cores; those that are timed run one after the other.
+    Models that are only counted share the cores; timed models run one after the other.
     """
     pending, longest = _read_store(audit)
     earlier = [longest[case.spec] for case in pending if case.spec in longest]

@@ -100,7 +100,7 @@ class _Core(NamedTuple):
 
 
 def _make_line(store: Store, row: Row, number: int, total: int, private: bool) -> Line:
-    """Return a line by its columns: those for other programs, then those that are read back, and their digest."""
+    """Return a line by its columns: columns for other programs, then the columns that are read back, and a digest."""
     content, report = row.to_dict(), store.report_json(row)
     report_text = "" if report is None else report.decode()
     if not private:
@@ -145,8 +145,8 @@ def _parse_report(text: str, source: str) -> Report | None:
 
 # Forms of files -------------------------------------------------------------------------------------------------------
 
-#: One line of a file by its columns: texts, numbers and None. Lines of one file may have different columns, as a metric
-#: that only some models have is a column of theirs alone.
+#: One line of a file by its columns: texts, numbers and None. Lines of one file may have different columns: a metric of
+#: some models is a column only in their lines.
 Line: TypeAlias = Mapping[str, Any]
 
 #: The columns of whole numbers; metrics (``value.macs``) and ``seconds`` are numbers, and all others are texts.

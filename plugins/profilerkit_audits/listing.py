@@ -95,7 +95,7 @@ def _match_names(files: Mapping[str, Path], pattern: str) -> _Choice:
 
 
 def _explain_no_match(pattern: str, choice: _Choice) -> str:
-    """Return what a pattern could have matched, and why code may have names that it does not match."""
+    """Return the names that a pattern could have matched, and why code may have names that it does not match."""
     if not choice.specs and not choice.files:
         return "there is no such file or folder; paths are relative to the folder of the plan"
     nearest = f"the nearest are: {', '.join(by_likeness(pattern, choice.specs)[:5])}"
@@ -144,7 +144,7 @@ def _find_loaders_with_names() -> list[str]:
 
 @lru_cache(maxsize=100)
 def _list_library(prefix: str) -> Listing:
-    """Return what a loader lists, asked in a process of its own."""
+    """Return the names that a loader lists; it is called in a separate process."""
     loaders = _find_loaders_with_names()
     if prefix not in loaders:
         raise PlanError(

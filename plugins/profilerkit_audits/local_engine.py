@@ -34,8 +34,8 @@ class State(Enum):
 def may_start(states: Sequence[tuple[State, str]], workers: int) -> bool:
     """Return whether a further model may be started, from the states and devices of those that run.
 
-    Not while a CPU's times are measured, and not before those that wait have been measured if there are as many of them
-    as workers: each of them holds its memory.
+    Not while a CPU's times are measured, and not while as many models wait to be measured as there are workers: each
+    waiting model holds its memory.
 
     >>> may_start([(State.COUNTING, "cpu")], 2), may_start([(State.WAITING, "cpu"), (State.WAITING, "cpu")], 2)
     (True, False)
@@ -140,7 +140,7 @@ class _Session:
         self.run.go_on()
 
     def finish(self, machine: dict[str, str]) -> Outcome:
-        """Return what came of it, with how busy the machine was meanwhile."""
+        """Return its outcome, with the load of the machine meanwhile."""
         total = None if self.run.ending is None else self.run.ending.cpu_seconds
         cpu = None if total is None else max(0.0, total - self.cpu_before)
         return read_outcome(self.run, self.case, machine, self.busyness.conditions(cpu, self.beside))

@@ -1,7 +1,7 @@
-"""The plan of an audit: which models, with which settings, what is measured of them, and within which limits.
+"""The plan of an audit: its models, their settings, the metrics to measure, and the limits.
 
 A plan is a TOML file, or the same as a mapping. The matrix of a model is the product of its settings; a setting that a
-model does not name has the value from the top of the plan. What each value may be stands in ``plan_values.py``.
+model does not name has the value from the top of the plan. ``plan_values.py`` checks the values.
 """
 
 from __future__ import annotations

@@ -111,7 +111,7 @@ def check_texts(key: str, value: Any) -> tuple[str, ...]:
 
 
 def require_known(content: Mapping[str, Any], keys: tuple[str, ...], elsewhere: tuple[str, ...], what: str) -> None:
-    """Raise `ArgumentError` for a key that is not known here; ``elsewhere`` has those of the other part of a plan."""
+    """Raise `ArgumentError` for a key that is not known here; ``elsewhere`` has the keys of the other part."""
     for key in content:
         if key in elsewhere:
             part = "in a [[models]] table" if what == "plan" else "at the top of the plan, before the first [[models]]"

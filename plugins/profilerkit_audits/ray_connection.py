@@ -69,7 +69,7 @@ class Connection:
             self._undo = undo.pop_all()
 
     def close(self) -> None:
-        """End the connection, and a cluster of its own, and set this process as it was."""
+        """End the connection, and the cluster if this connection started it, and restore this process."""
         self._undo.close()
 
 
@@ -81,7 +81,7 @@ def _require_answer(address: str) -> None:
 
 
 def _restore_process(undo: ExitStack) -> None:
-    """Have what Ray changes in this process set as it is now: variables, signal handlers, the hook for errors."""
+    """Note what Ray changes in this process, and restore it at the end: variables, signal handlers, the error hook."""
     variables, hook, has_tracebacks = dict(os.environ), sys.excepthook, faulthandler.is_enabled()
     handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
 

@@ -1,4 +1,4 @@
-"""A row of an audit: one model with one setting, what was measured of it, and why what is missing is missing.
+"""A row of an audit: one model with one setting, its values, and the reasons for missing values.
 
 A row is one struct: the same in memory, in the store (`encode` and `decode`), in JSON and in exports.
 """
@@ -107,7 +107,7 @@ class Value(msgspec.Struct, frozen=True):
 
     @property
     def has_value(self) -> bool:
-        """Whether there is a value, be it one that is no number, such as a table."""
+        """Whether there is a value of any kind, such as a number or a table."""
         return self.value is not None or self.completeness in (Completeness.COMPLETE, Completeness.PARTIAL)
 
     @property

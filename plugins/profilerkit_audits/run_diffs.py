@@ -1,4 +1,4 @@
-"""Two runs side by side: which values moved, how many are equal, and what only one of them has."""
+"""Two runs side by side: the values that changed, the number of equal values, and the cases of only one run."""
 
 from __future__ import annotations
 

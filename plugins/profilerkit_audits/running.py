@@ -1,4 +1,4 @@
-"""Running an audit: what is in the store already is not run again, and every row is stored as soon as it is there."""
+"""Running an audit: cases that the store already has are not run again, and every row is stored at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Series: the rows of one model with one setting in the order of time, what they have together, and what differs."""
+"""Series: the rows of one model with one setting in the order of time, and the differences between them."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def has_exact_numbers(metric: str, before: Value, after: Value) -> bool:
 
 
 def is_same(before: Value, after: Value) -> bool:
-    """Return whether two exact values are equal: in their numbers, and in what is known of what is not counted."""
+    """Return whether two exact values are equal: in their numbers, their bounds and their gaps."""
     return (before.value, before.completeness, before.sign) == (after.value, after.completeness, after.sign)
 
 

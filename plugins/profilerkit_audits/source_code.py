@@ -1,4 +1,4 @@
-"""What the code of a model is: its own source files, and the packages that they import, without running any of it.
+"""The code of a model: its own source files, and the packages that they import, found without running any of it.
 
 A key of a row has a digest of the files and the versions of the packages, so that a changed model is measured again and
 an unchanged one is not. Imports are read from the syntax: a module that code imports by a function, such as
@@ -119,7 +119,7 @@ def _add_packages(name: str) -> Iterator[str]:
 
 @lru_cache(maxsize=1000)
 def _find_imports(content: bytes, file: Path, folder: Path) -> tuple[str, ...]:
-    """Return the names of modules that a source file imports, and of their packages; none of one that is no Python."""
+    """Return the names of the modules that a source file imports, and of their packages; none if it is no Python."""
     tree = parse_python(content)
     if tree is None:  # the model's own error comes when it is loaded
         return ()

@@ -1,8 +1,8 @@
-"""Steps in the times of models, each series without what all models of a night have in common.
+"""Steps in the times of models, each series without the common change of all models of a night.
 
-Times are compared within one kind of machine. What all models of a night have in common (`steps.find_share`, of how far
-each is from its own median) is taken out of each series and searched for steps itself: a step in it is one of the
-machine, or of what all models share, and not of a model.
+Times are compared within one kind of machine. The common change of a night (`steps.find_share` of the distances of all
+models from their own medians) is subtracted from each series and searched for steps itself: such a step belongs to the
+machine, or to code that all models share, and not to a model.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ class _Search:
 
 
 def _make_searches(series: Mapping[CaseName, Sequence[Row]]) -> tuple[list[_Search], list[str]]:
-    """Return what is searched for steps, and notes of what is not."""
+    """Return the series to search for steps, and notes on the others."""
     searches: dict[tuple[str, str], _Search] = {}
     left_out: Counter[str] = Counter()
     for case, rows in series.items():

@@ -195,7 +195,7 @@ class Store:
         yield from self._read_rows(query)
 
     def list_members(self, run: str) -> frozenset[int]:
-        """Return the numbers of the rows that a run consists of: those that it measured, and those that it reused."""
+        """Return the numbers of the rows of a run: rows that it measured, and rows that it reused."""
         query = select(database.run_rows.c.row).where(database.run_rows.c.run == run)
         with self._transact() as connection:
             return frozenset(connection.execute(query).scalars())
@@ -291,7 +291,7 @@ def _read_row(line: Any) -> Row:
 
 
 def _explain(error: DBAPIError) -> str:
-    """Return what the database says in one line, and what to do where the disk is full."""
+    """Return the database's error in one line, and what to do if the disk is full."""
     message = error_line(error.orig or error)
     codes = (getattr(error.orig, "sqlite_errorcode", None), getattr(error.orig, "sqlstate", None))
     if sqlite3.SQLITE_FULL in codes or "53100" in codes:

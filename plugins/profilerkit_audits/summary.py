@@ -1,4 +1,4 @@
-"""An audit as people read it first: which model costs what, what failed and why, and where the rows are."""
+"""The summary of an audit: the costs of its models, the failures with their reasons, and where the rows are."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def compare_values(comparison: Comparison, records: Sequence[StatusRecord | None
 
 
 def _make_value(report: Report, record: StatusRecord | None, text: str, mark: str) -> Value:
-    """Return a value with what every page says of it; without a record nobody has measured it."""
+    """Return a value in the form of every page; without a record the value is not measured."""
     name = visible(report.name)
     if record is None:
         return Value(name, text, state="absent")

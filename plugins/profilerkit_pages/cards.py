@@ -51,7 +51,7 @@ class Gap(NamedTuple):
 
 @dataclass(frozen=True)
 class Summary:
-    """All metrics: the cards, those without a value, and the names of those that are texts or tables."""
+    """All metrics: the cards, the metrics without a value, and the names of metrics that are texts or tables."""
 
     cards: tuple[Card, ...]
     without: tuple[Gap, ...]

@@ -1,7 +1,7 @@
 """A report or comparison as one page of HTML that needs nothing else: no network, no other file.
 
-What stands in ``page/`` is put into it: a template, a style sheet, and scripts, one for each subject. The page may load
-nothing (its content security policy forbids it), and what it says of values is what every other form says.
+The files of ``page/`` are put into it: a template, a style sheet, and scripts, one for each subject. The page loads
+nothing (its content security policy forbids it), and shows the same values as every other form.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The layers of a report as a tree: a row for each layer with all that is known of it, and what it is called."""
+"""The layers of a report as a tree: a row for each layer with its name and all its values."""
 
 from __future__ import annotations
 

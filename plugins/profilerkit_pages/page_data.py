@@ -47,7 +47,7 @@ def page_data(result: Report | Comparison) -> PageData:
 
 
 def list_absent(data: PageData) -> list[str]:
-    """Return the parts that a page does not have, each with the reason: those that none of its reports has."""
+    """Return the parts that a page does not have because none of its reports has them, each with the reason."""
     reports = data["reports"]
     absent = []
     if not any(report["layers"]["names"] for report in reports):

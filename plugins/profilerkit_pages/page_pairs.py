@@ -73,8 +73,8 @@ class _Node(NamedTuple):
 def _place_in_tree(rows: Sequence[Row]) -> Iterator[_Node]:
     """Yield the node of each layer.
 
-    A layer of the reference is inside of a layer of the reference. One that only the other model has is inside of a
-    layer of the other model, whose row may be one that both have.
+    A layer of the reference is inside a layer of the reference. A layer that only the other model has is inside a layer
+    of the other model, whose row both models may share.
     """
     in_reference = {row["path"]: index for index, row in enumerate(rows) if row["change"] != "added"}
     in_other = {row["other_path"]: index for index, row in enumerate(rows) if row["other_path"] is not None}

@@ -56,7 +56,7 @@ class JoinsProfiles(Protocol):
     def read_recording(
         self, profile: ProfileFile, model: Any, inputs: ModelInputs | None, trace: ModelTrace, skip: int = 0
     ) -> Recording:
-        """Return the passes in a profile without the first ``skip``, with the layer that each kernel worked for.
+        """Return the passes in a profile without the first ``skip``, with the layer of each kernel.
 
         Raises `ProfileFileError` for a profile of another framework, or of another model.
         """
@@ -97,10 +97,10 @@ class FollowsLanguageModels(Protocol):
     def find_input_encoder(
         self, model: Any, kind: InputKind, dtype: str | None = None, image_size: ImageSize | None = None
     ) -> InputEncoder:
-        """Return what the encoder of a model makes of one image, or of one clip of sound, on shapes alone.
+        """Return the work of a model's encoder for one image, or for one clip of sound, on shapes alone.
 
-        The image has the size that is given, else that of the configuration. Raises `InputError` for a model that takes
-        none, or where the size of what its encoder takes does not follow.
+        The image has the given size, else the size in the configuration. Raises `InputError` for a model without such
+        an encoder, or if the size of the encoder's input is unknown.
         """
 
     @abstractmethod

@@ -132,7 +132,7 @@ def _require_own_options(option: str, form: str) -> None:
 
 
 def _choose_store(plan: str | None, store: str | None) -> str:
-    """Return the store: the one that is named, or the one beside the plan."""
+    """Return the named store, or the store beside the plan."""
     if store is not None:
         return store
     if plan is None:

@@ -44,7 +44,7 @@ class Box(NamedTuple):
 
 
 class Picture(NamedTuple):
-    """What is drawn of one model."""
+    """The boxes of one model."""
 
     name: str
     boxes: Sequence[Box]

@@ -60,7 +60,7 @@ def choose_column(comparison: Comparison, by: str | Sequence[str] | None) -> str
 def find_pairs(comparison: Comparison, by: str, depth: int | None, top: int) -> list[LayerPair]:
     """Return the layers with the largest value in either model, the largest first.
 
-    They are those at a depth of both models' tree; for None, and below zero, those that are innermost in one of both.
+    They are the layers at this depth of both trees; for None and negative depths, layers that are innermost in a model.
     """
     rows = comparison.layers()
     level = None if depth is None or depth < 0 else min(depth, find_deepest(rows))
@@ -114,7 +114,7 @@ def _describe_distance(tables: Sequence[LayerTable], by: str) -> str:
 
 
 def _draw_aligned(comparison: Comparison, by: str, top: int, depth: int | None) -> tuple[Any, str]:
-    """Return a figure with a row for each layer and a bar for each model, and what is to be said of it."""
+    """Return a figure with a row for each layer and a bar for each model, and its notes."""
     pairs, column = find_pairs(comparison, by, depth, top), Column.of(by)
     _require_rows(pairs, comparison, depth)
     figure = new_figure(8.5, 1.5 + 0.36 * len(pairs))
@@ -130,7 +130,7 @@ def _draw_aligned(comparison: Comparison, by: str, top: int, depth: int | None) 
 
 
 def _draw_apart(comparison: Comparison, by: str, top: int, depth: int | None) -> tuple[Any, str]:
-    """Return a figure with a panel for each model, which has the largest of its own layers, and what is to be said."""
+    """Return a figure with a panel for each model, with its own largest layers, and the notes of the figure."""
     tables = [require_layers(report).top(top, by, depth) for report in comparison.reports]
     column, distance = Column.of(by), _describe_distance(tables, by)
     _require_rows([*tables[0], *tables[1]], comparison, depth)

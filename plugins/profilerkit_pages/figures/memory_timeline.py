@@ -21,7 +21,7 @@ __all__ = ["memory_timeline"]
 _MOST_WEIGHTS = 2 / 3
 #: The heights of the axes above and below the break; both have one scale.
 _ABOVE, _BELOW = 6, 1
-#: What is free above the peak, for its name, and how much of the weights is in the upper axis, of what is above them.
+#: The free space above the peak for its name, and the part of the weights in the upper axis, as shares of the rest.
 _FREE, _WEIGHTS_SHOWN = 0.22, 0.1
 
 

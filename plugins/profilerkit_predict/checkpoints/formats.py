@@ -138,7 +138,7 @@ _OTHER_NAMES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "float
 def find_weight_format(name: str, option: str = "weights", stored: str = "weights") -> WeightFormat:
     """Return a format by its name.
 
-    Raises `ArgumentError` for an unknown one, with those that there are for what the option stores, nearest first.
+    Raises `ArgumentError` for an unknown format, with the formats that the option knows, nearest first.
     """
     form = WEIGHT_FORMATS.get(_OTHER_NAMES.get(name, name))
     if form is None:
@@ -165,7 +165,7 @@ _PRODUCT_DTYPES: Mapping[str, tuple[str, ...]] = {
 def list_product_dtypes(name: str) -> tuple[str, ...]:
     """Return the dtypes in which an engine may multiply weights of a format, the fastest first.
 
-    The dtype of the activations is left out: an engine can unpack weights of any format to it, as it must those of
-    formats for which this returns nothing, such as "int4".
+    The dtype of the activations is left out: an engine can unpack weights of any format to it. For formats without a
+    dtype here, such as "int4", it must.
     """
     return _PRODUCT_DTYPES.get(name, ())

@@ -186,7 +186,7 @@ _SPLIT = re.compile(r"(.*)-\d{5}-of-(\d{5})\.gguf")
 
 @dataclass(frozen=True)
 class GgufFile:
-    """What the header of a GGUF file says, or those of all files of a model that was split."""
+    """The header of a GGUF file, or the headers of all files of a split model."""
 
     #: The file, or the first one.
     path: Path

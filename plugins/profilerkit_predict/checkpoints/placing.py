@@ -40,7 +40,7 @@ class Placement:
 
     #: The layers that are packed, by their paths.
     layers: Mapping[str, PackedLayer]
-    #: The bytes of tensors that are of no layer of the model, such as those of an encoder of images.
+    #: The bytes of tensors that belong to no layer of the model, such as the tensors of an image encoder.
     left_over: int
 
 

@@ -1,7 +1,7 @@
 """``profilerkit llm MODEL...``: the command line of `profilerkit.llm`.
 
-The name of each option is that of a parameter of `llm`, which gets the value as it was read: ``--cache-dtype`` is
-``cache_dtype``. Two options belong to the command itself: the form of what is printed, and ``--output``.
+Each option has the name of a parameter of `llm`, which gets its value: ``--cache-dtype`` is ``cache_dtype``. Two
+options belong to the command itself: ``--format`` and ``--output``.
 """
 
 from __future__ import annotations

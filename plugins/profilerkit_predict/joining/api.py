@@ -133,7 +133,7 @@ def _is_training(file: ProfileFile) -> bool:
 
 
 def _list_doubts(file: ProfileFile, is_training: bool) -> Iterator[str]:
-    """Yield what in a profile speaks against what the caller said of its passes: whether they are training steps.
+    """Yield a note if the profile contradicts the caller's ``training``.
 
     Only profiles of torch tell gradients from other work.
     """

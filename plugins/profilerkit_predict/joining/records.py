@@ -12,15 +12,15 @@ __all__ = ["KernelTimes", "RecordedKernel", "Recording", "compute_layer_share", 
 
 @dataclass(frozen=True, slots=True)
 class RecordedKernel:
-    """One kernel in one layer: on a device what ran there, on a host an operator without those that it called.
+    """One kernel in one layer: a kernel of a device, or an operator on the host without the operators that it called.
 
     Attributes:
         name: Its name in the profile.
-        layer: The path of the layer that it worked for; None if that is not known.
+        layer: The path of its layer; None if that is not known.
         seconds: Its seconds in one pass: the mean over the passes.
         calls: How often it ran in one pass: the mean over the passes.
         phase: "forward", or "backward" in a training step.
-        around: What it ran in, if its layer is not known: the operator, or the user's range.
+        around: The operator or the user's range around it, if its layer is not known.
     """
 
     name: str
@@ -36,15 +36,14 @@ class Recording:
     """The passes of a model in a profile.
 
     Attributes:
-        kernels: What ran, by kernel, layer and phase.
+        kernels: The kernels, by name, layer and phase.
         passes: The seconds of each pass, from its begin to its end.
         between: The seconds of one pass in which no kernel ran: the mean over the passes.
-        device: What the profile calls the device that the kernels ran on, of several with commas; empty if it does
-            not tell.
+        device: The profile's name of the device that ran the kernels, several with commas; empty if it has none.
         on_device: Whether the kernels ran on a device of its own, such as a GPU.
-        by: What the layers are known by, in words.
-        remarks: What must be known of the time of single layers, by their paths.
-        notes: What must be known of all.
+        by: How the layers were recognized, in words.
+        remarks: Remarks on the times of single layers, by their paths.
+        notes: Notes on the whole profile.
     """
 
     kernels: tuple[RecordedKernel, ...]

@@ -37,18 +37,18 @@ _NAMED = 5
 class JoinedProfile:
     """The times of a profile beside the exact counts of a model, layer by layer.
 
-    All seconds are those of one pass, the mean over the passes of the profile. ``seconds`` of a layer are those of its
-    kernels: on a device of its own what ran there, on a CPU the operators, each without those that it called.
+    All seconds are for one pass, the mean over the passes of the profile. ``seconds`` of a layer is the sum over its
+    kernels: on a device of its own the kernels there, on a CPU the operators, each without the operators inside it.
 
     Attributes:
         name: The name of the model.
-        profiler: Whose profile it is: "torch.profiler", "onnxruntime" or "JAX (XLA)".
+        profiler: The profiler that wrote it: "torch.profiler", "onnxruntime" or "JAX (XLA)".
         phase: "forward", or "training" for a step with gradients.
-        recording: What was read from the profile.
+        recording: The passes read from the profile.
         trace: The counts.
         device: The device whose peaks and bandwidth the times are compared with; None for none.
         dtype: The dtype that all products ran in, if it is not the one of the trace.
-        further: What must be known besides.
+        further: Further notes.
     """
 
     name: str

@@ -18,7 +18,8 @@ from .records import RecordedKernel, Recording
 
 __all__ = ["list_layers", "list_unattributed"]
 
-#: What is added up over a layer and those inside it: seconds, those by the figures of a device, and counts.
+#: The columns that are summed over a layer and the layers inside it: measured seconds, seconds by a device's figures,
+#: and counts.
 _MEASURED = ("seconds", "forward_seconds", "backward_seconds")
 _DEVICE_SECONDS = ("peak_seconds", "bound_seconds")
 _COUNTS = ("macs", "flops", "bytes")
@@ -69,7 +70,7 @@ def list_layers(trace: ModelTrace, recording: Recording, device: DeviceInfo | No
 def _add_work(
     own_values: Mapping[str, dict[str, Any]], trace: ModelTrace, device: DeviceInfo | None, dtype: str | None
 ) -> None:
-    """Write what the operators of each layer do into its values, and with a device what their products take."""
+    """Write the work of each layer's operators into its values, with a device also the seconds of their products."""
     by_layer: defaultdict[str, list[OpRecord]] = defaultdict(list)
     for operator in trace.operators:
         by_layer[operator.layer].append(operator)
@@ -103,16 +104,17 @@ def _add_inside(own_values: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[s
 
 
 def _has_gradient_layers(kernels: Iterable[RecordedKernel]) -> bool:
-    """Return whether the layers of gradients are known; of a forward pass, which has none, they are.
+    """Return whether the layers of gradients are known; a forward pass has no gradients, so they are.
 
-    Where none of them is, the counts of a step are not those of the seconds in its layers: layers have no rates.
+    If no gradient has a layer, the counts of a training step do not belong to the seconds of its layers: there are no
+    rates.
     """
     backward = [kernel.layer is not None for kernel in kernels if kernel.phase == "backward"]
     return not backward or any(backward)
 
 
 def _compute_shares(values: Mapping[str, Any], total: float, has_rates: bool) -> dict[str, float | None]:
-    """Return what the sums of a layer are of others; a rate without any time is None, not 0."""
+    """Return the ratios of a layer's sums; a rate without any time is None, not 0."""
     seconds = values["seconds"]
 
     def divide(name: str) -> float | None:

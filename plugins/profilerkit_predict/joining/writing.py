@@ -94,7 +94,7 @@ def _shorten(name: str) -> str:
 
 
 def _write_notes(joined: JoinedProfile) -> Iterator[str]:
-    """Yield the lines below the tables: the pass as a whole, what is in no layer, and what to know of the numbers."""
+    """Yield the lines below the tables: the whole pass, the kernels without a layer, and notes on the numbers."""
     recording = joined.recording
     whole, inside, between = map(_format_seconds, (joined.pass_seconds, joined.seconds, recording.between))
     passes = len(recording.passes)

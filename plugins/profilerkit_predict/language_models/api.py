@@ -72,10 +72,10 @@ def llm(
     name: str | None = None,
     trust: bool = False,
 ) -> LanguageModelReport | LanguageModelComparison:
-    """Return what serving language models needs, and lower bounds of the times on devices.
+    """Return the memory and work of serving language models, and lower bounds of the times on devices.
 
-    One model on one device in one format gives a `LanguageModelReport`, several of anything a
-    `LanguageModelComparison` of all combinations. Models are those of transformers, on torch.
+    One model on one device in one format gives a `LanguageModelReport`; several models, devices or formats give a
+    `LanguageModelComparison` of all combinations. Models are models of transformers, on torch.
 
     Args:
         *models: Models, configurations, texts such as ``"hf:llama"`` that a model loader takes, folders with a
@@ -85,36 +85,36 @@ def llm(
         batch: The number of sequences at the same time; several numbers give a row each, the smallest first.
         device: A name of `profilerkit.devices`, a `DeviceInfo`, or several; None for counts alone.
         dtype: The dtype of activations and cache, such as "bf16". Default: the dtype of the model.
-        weights: The format of the weight matrices, such as "int4" or "fp8", or several. Default: the one that the
-            configuration says the checkpoint has, otherwise that of the model.
+        weights: The format of the weight matrices, such as "int4" or "fp8", or several. Default: the format of the
+            checkpoint according to the configuration, otherwise the format of the model.
         cache_dtype: The format of the keys and values in the cache, such as "fp8", "int8" or "nvfp4". Default: the
             dtype of the activations.
         draft_tokens: The tokens that a draft model, or further heads, propose for each step, with ``acceptance``.
-        acceptance: The share of drafted tokens that is accepted, where all before them were.
-        draft: What drafts them, one after the other: a model as above, "mtp" for layers of the model's own that its
-            configuration names, or the number of parameters that draft one token. Default: it is not counted.
+        acceptance: The probability that a drafted token is accepted if all drafted tokens before it were.
+        draft: The drafter of these tokens, one after the other: a model as above, "mtp" for layers of the model itself
+            that its configuration names, or the number of parameters that draft one token. Default: not counted.
         images: The images that each prompt has besides its text. Their tokens come on top of ``prompt``, and the
             prefill runs their encoder.
-        image_size: Their width and height in pixels, such as "1024x768", of which the image processor of the model
-            makes what its encoder takes. Default: the size that the configuration names.
+        image_size: Their width and height in pixels, such as "1024x768", before the image processor of the model.
+            Default: the size that the configuration names.
         audio: The clips of sound that each prompt has besides, each as long as the encoder takes at once.
         rate: The requests that arrive in a second, at random. Default: all prompts of a batch arrive at once.
         devices: The number of devices that share the model; without ``parallel`` by tensor parallelism.
         parallel: How they share it, such as "tp8", "tp4,pp2" or "dp8,ep8": the devices of tensor (tp), pipeline (pp)
             and expert parallelism (ep), and the replicas of attention (dp).
-        shared_prefix: The tokens at the start of all prompts that are the same and in the cache already, such as those
-            of a system prompt.
+        shared_prefix: The tokens at the start of all prompts that are equal and in the cache already, such as a system
+            prompt.
         lora_rank: The rank of adapters (LoRA) that are resident beside the weights, in the dtype of activations.
-        lora_adapters: How many different ones. The sequences of a batch use as many of them as they can, and a step
-            reads each of those once. Default: 1.
-        lora_targets: The names of the matrices that they change, such as "q_proj,v_proj". Default: all of linear
-            layers and of experts, without the head.
-        engine: The engine whose rules hold for windows and latents in the cache, and whose defaults for the two below:
-            "vllm", "sglang" or "tensorrt-llm".
-        block_size: The tokens in a block of the paged cache. Default: 16, or that of the engine.
+        lora_adapters: The number of adapters. The sequences of a batch use as many different adapters as they can, and
+            a step reads each used adapter once. Default: 1.
+        lora_targets: The names of the matrices that adapters change, such as "q_proj,v_proj". Default: all matrices of
+            linear layers and of experts, without the head.
+        engine: The engine whose rules for windows and latents in the cache hold, and whose defaults for ``block_size``
+            and ``reserve``: "vllm", "sglang" or "tensorrt-llm".
+        block_size: The tokens in a block of the paged cache. Default: the engine's, otherwise 16.
         prefill_tokens: The largest number of tokens in one pass over prompts; it sets the bytes of activations, and
             how long prompts wait for each other.
-        reserve: The share of a device's memory that stays free. Default: a tenth, or that of the engine.
+        reserve: The share of a device's memory that stays free. Default: the engine's, otherwise a tenth.
         measure: If True, also generate tokens with the model, and measure the time of each. The model needs its
             weights.
         repetitions: The number of repetitions of this measurement.

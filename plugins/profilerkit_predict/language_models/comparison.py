@@ -109,7 +109,7 @@ def _list_columns(entries: list[_Entry], names_lengths: bool) -> list[Column]:
 
 
 def _name_formats(report: LanguageModelReport) -> str:
-    """Return the format of weights, and that of the cache if it is another one."""
+    """Return the format of weights, and the format of the cache if it differs."""
     stored = report.cost.cache_format
     return ", ".join(dict.fromkeys((report.weights, report.facts.dtype if stored is None else stored.name)))
 

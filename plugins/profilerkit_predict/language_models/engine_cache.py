@@ -1,8 +1,8 @@
-"""The cache of a serving engine: its bytes in blocks, and what a step reads and writes of it.
+"""The cache of a serving engine: its bytes in blocks, and the bytes that a step reads and writes.
 
-`StepCost` asks for both. The cache has parts, each of which grows by entries: an entry is of one token, or of several
-where a model compresses them (`CacheLayer`). The model's own cache tells the parts; this file says what an engine makes
-of them.
+`StepCost` uses both. The cache has parts, and each part grows by entries: an entry is for one token, or for several if
+a model compresses them (`CacheLayer`). The parts follow from the model's own cache; this file stores them as an engine
+does.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class EngineCache:
         return math.ceil(max(of_stages))
 
     def _count_entries_in_blocks(self, part: CacheLayer, tokens: int) -> int:
-        """Return how many entries the blocks of one sequence have room for, by what the engine keeps of windows."""
+        """Return how many entries the blocks of one sequence have room for, by the engine's rules for windows."""
         if part.waits:
             return part.entries(tokens)
         pool = self.engine.window_pool
@@ -192,10 +192,10 @@ def _find_number(path: str) -> int | None:
 
 
 def _count_added_entries(part: CacheLayer, before: int, new: int) -> int:
-    """Return how many entries a step writes that adds ``new`` tokens to those before.
+    """Return how many entries a step writes that adds ``new`` tokens to the tokens before.
 
-    Where each token has an entry, it writes as many entries as tokens, also in a window that is full. An entry of
-    several tokens is written once it is full. Of tokens that wait to be ``stride``, those beyond a multiple of it wait.
+    If each token has an entry, it writes as many entries as tokens, also in a full window. An entry of several tokens
+    is written when it is complete. Tokens beyond a multiple of ``stride`` wait for an entry.
     """
     if part.stride == 1 or part.waits:
         return part.entries(new)

@@ -1,4 +1,4 @@
-"""What serving engines do by default: blocks of the cache, what they keep of windows, and what they leave free."""
+"""The defaults of serving engines: blocks of the cache, storage of windows, and memory that is left free."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ class EngineRule:
     """The defaults of an engine.
 
     Attributes:
-        name: Its name; None for none in particular.
+        name: Its name; None for no particular engine.
         block_size: Tokens of a block of the cache.
-        reserve: The share of a device's memory that it leaves free; None where that depends on the device.
-        sources: The addresses that all of this was read from.
-        window_spare_blocks: How many blocks more than its tokens fill a window takes, as it can begin inside of one.
-        window_pool: Pools that are divided beforehand; None where blocks outside of a window are freed.
-        sparse_latents: How latents are stored that an indexer chooses; None for one byte an element.
+        reserve: The share of a device's memory that it leaves free; None if that depends on the device.
+        sources: The addresses from which these values were read.
+        window_spare_blocks: How many blocks a window needs beyond its tokens, because it can begin inside a block.
+        window_pool: Pools that are divided beforehand; None if blocks outside of a window are freed.
+        sparse_latents: The format of latents that an indexer selects; None for one byte an element.
     """
 
     name: str | None

@@ -109,7 +109,7 @@ class ModelSource:
         return facts
 
     def find_encoder(self, kind: InputKind, image_size: ImageSize | None) -> InputEncoder:
-        """Return what the encoder makes of one image, or of one clip of sound; raises `InputError` without one."""
+        """Return the encoder's work for one image, or for one clip of sound; raises `InputError` without an encoder."""
         size = image_size if kind is InputKind.IMAGES else None
         return self.backend.find_input_encoder(self.model, kind, self.dtype, size)
 

@@ -19,7 +19,7 @@ MOST_TRIED = 2**20
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """The bytes of one device, by what they are for."""
+    """The bytes of one device, by purpose."""
 
     #: Its share of the weights.
     weights: int

@@ -74,7 +74,7 @@ def count_chunked_pairs(new_tokens: int, cached: int, chunk: int) -> int:
 
 
 def _sum_chunks(tokens: int, chunk: int) -> int:
-    """Return the pairs of so many tokens from the first one on: those of whole chunks, and of the one that is begun."""
+    """Return the pairs among the first so many tokens: the pairs of complete chunks, and of the incomplete chunk."""
     whole, begun = divmod(tokens, chunk)
     return whole * count_attended_pairs(chunk, 0) + count_attended_pairs(begun, 0)
 

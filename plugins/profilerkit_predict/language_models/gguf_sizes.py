@@ -47,7 +47,7 @@ class AttentionLayer:
     value_size: int
     #: How many tokens it attends to at most; None for all.
     window: int | None
-    #: Whether a token attends to those of its own chunk alone, which are ``window`` tokens.
+    #: Whether a token attends only to tokens of its own chunk; a chunk has ``window`` tokens.
     is_chunked: bool
 
 

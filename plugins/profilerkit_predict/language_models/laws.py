@@ -60,7 +60,7 @@ def _sum_macs(operators: Iterable[OpRecord]) -> Counter[tuple[str, str]]:
 
 
 class Passes(NamedTuple):
-    """The operators of a prefill and of a step of one token after it, and what their work may follow."""
+    """The operators of a prefill and of a step of one token after it, and the laws that their work may follow."""
 
     #: Those of the pass over the prompts.
     prefill: Sequence[OpRecord]
@@ -96,7 +96,7 @@ class Terms(NamedTuple):
 
 
 def find_terms(passes: Passes) -> Terms:
-    """Return the terms of a model, equal ones added up; what follows no law is one term of `Law.SPLIT` together."""
+    """Return the terms of a model, equal terms summed; all work that follows no law is one term of `Law.SPLIT`."""
     sums: Counter[Term] = Counter()
     strangers: list[tuple[str, str]] = []
     for key, parts in find_laws(passes).items():

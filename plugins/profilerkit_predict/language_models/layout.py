@@ -81,9 +81,9 @@ class Layout:
     ) -> dict[str, float]:
         """Return the bytes that are sent one after the other in a step, on the way of its tokens through all stages.
 
-        They are by what they are for, and those of one device of each stage: the devices of a stage send at once. An
-        all-reduce takes as many bytes as there are, in each direction, where switches add up what devices send; a
-        ring takes ``2 * (n - 1) / n`` times as many, which is as many for two devices and never fewer.
+        They are by purpose, for one device of each stage: the devices of a stage send at once. An all-reduce sends each
+        byte once in each direction if switches do the sums; a ring sends ``2 * (n - 1) / n`` times as many, which is
+        the same for two devices and more for any other number.
 
         Args:
             activations: Bytes of the tokens of a replica, all features of each.
@@ -137,7 +137,7 @@ def read_layout(devices: int, parallel: Any) -> Layout:
     parts = re.findall(r"[^,\s]+", parallel.lower()) if isinstance(parallel, str) else []
     matches = [_PART.fullmatch(part) for part in parts]
     sizes = {match[1]: int(match[2]) for match in matches if match is not None}
-    if not parts or len(sizes) != len(parts):  # one that is none of these, or one that is there twice
+    if not parts or len(sizes) != len(parts):  # an unknown part, or a part that is given twice
         raise ArgumentError(
             f"parallel={shown(parallel)}: give a text such as 'tp8', 'tp4,pp2' or 'dp8,ep8': devices of tensor (tp), "
             "pipeline (pp) and expert parallelism (ep), and replicas of attention (dp)"

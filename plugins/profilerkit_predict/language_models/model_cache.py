@@ -71,21 +71,20 @@ class CacheLayer:
     path: str
     #: The bytes of one entry: of a token, or of ``stride`` tokens; 0 for a state of constant size.
     bytes_per_entry: int
-    #: The bytes that do not depend on the context, such as those of a state-space state.
+    #: The bytes that do not depend on the context, such as a state-space state.
     constant_bytes: int = 0
     #: How many tokens the layer attends to at most; None for all.
     window: int | None = None
     #: How many tokens one entry is for: more than 1 where a model compresses them.
     stride: int = 1
-    #: Whether the entries are those tokens alone that wait until there are ``stride`` of them.
+    #: Whether the entries are only the tokens that wait until ``stride`` tokens are there.
     waits: bool = False
     #: How many of its entries a step reads at most, as where an indexer chooses them; None for all.
     most_read: int | None = None
     #: The heads of keys and values, which devices can share; 1 for latents, which each device has whole. None for what
     #: any number of devices can share.
     heads: int | None = None
-    #: Whether these are chunks, as of Llama 4: a token attends to those of its own chunk, and not to the last ones
-    #: before it.
+    #: Whether the windows are chunks, as in Llama 4: a token attends only to tokens of its own chunk.
     is_chunked: bool = False
     #: Of layers that are joined as one part, their numbers in the model; empty where they are not known.
     numbers: tuple[int, ...] = ()
@@ -155,7 +154,8 @@ class CacheBytes:
         paged: Bytes in blocks, each of which is allocated whole; states of constant size are not in blocks.
         block_size: Tokens of a block.
         contents: Every tensor.
-        bytes_per_token: What the next token of one sequence adds; 0 where windows are full and states constant.
+        bytes_per_token: The bytes that the next token of one sequence adds; 0 if all windows are full, or all states
+            constant.
     """
 
     context: int

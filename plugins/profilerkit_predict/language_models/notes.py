@@ -74,7 +74,7 @@ _UNSENT = "what devices send each other is not in the times: {why}"
 
 
 def general_notes(reports: Sequence[LanguageModelReport]) -> Iterable[str]:
-    """Yield what holds for each of several reports, or for those with experts or several devices."""
+    """Yield the notes that hold for all of several reports, or for reports with experts or several devices."""
     yield from ASSUMPTIONS
     if any(report.facts.has_experts for report in reports):
         yield _ROUTED
@@ -83,7 +83,7 @@ def general_notes(reports: Sequence[LanguageModelReport]) -> Iterable[str]:
 
 
 def report_notes(report: LanguageModelReport) -> Iterable[str]:
-    """Yield what a reader of the numbers of one report must know besides."""
+    """Yield further notes on the numbers of one report."""
     yield from report.facts.notes
     yield from () if report.cost.inputs else report.facts.notes_on_text
     yield from _list_missing_links(report)
@@ -105,7 +105,7 @@ def report_notes(report: LanguageModelReport) -> Iterable[str]:
 
 
 def _list_option_notes(report: LanguageModelReport) -> Iterable[str]:
-    """Yield what the numbers take of what was asked for besides prompts and new tokens."""
+    """Yield notes on the requested options beside prompts and new tokens."""
     if report.cost.shared_prefix:
         yield f"the first {report.cost.shared_prefix:,} tokens of all prompts are the same, and in the cache already"
     if report.cost.adapters is not None:
@@ -153,7 +153,7 @@ def _list_missing_links(report: LanguageModelReport) -> Iterable[str]:
 
 
 def _list_speculation_notes(speculation: Speculation) -> Iterable[str]:
-    """Yield what speculation is taken to do, and what drafts."""
+    """Yield the assumptions about speculation and about its drafter."""
     count, drafter = speculation.draft_tokens, speculation.drafter
     yield _SPECULATION.format(count=count, share=speculation.acceptance, tokens=speculation.tokens_per_step)
     if drafter is None:

@@ -72,7 +72,7 @@ class InputKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class InputEncoder:
-    """What the encoder of a model makes of one image, or of one clip of sound."""
+    """The work of a model's encoder for one image, or for one clip of sound."""
 
     #: Which of both.
     kind: InputKind

@@ -21,10 +21,10 @@ class Burst:
 
     Attributes:
         batch: The prompts.
-        passes: How many passes they take; those of one replica where there are several.
-        first: Seconds until the first of them has its first token.
-        mean: The mean over all of them.
-        last: Seconds until the last of them has it.
+        passes: How many passes they take; if there are several replicas, the passes of one.
+        first: Seconds until the first prompt has its first token.
+        mean: The mean of these seconds over all prompts.
+        last: Seconds until the last prompt has its first token.
     """
 
     batch: int
@@ -128,14 +128,14 @@ class Arrivals:
 def predict_arrivals(
     rate: float, prefill: float, new: int, decode: Callable[[int], float | None], most_sequences: int, replicas: int
 ) -> Arrivals | None:
-    """Return what requests at a rate find: a queue with arrivals at random and one time of service for all.
+    """Return the waiting times of requests at a rate: a queue with random arrivals and one service time for all.
 
-    The mean wait is that of Pollaczek and Khinchine for such a queue (M/D/1), ``load * prefill / (2 * (1 - load))``.
+    The mean wait is Pollaczek and Khinchine's for such a queue (M/D/1), ``load * prefill / (2 * (1 - load))``.
     The rest of the time decodes: with ``b`` sequences each of which gets ``new - 1`` later tokens, as many requests end
     as arrive if ``rate * (new - 1) * decode(b) = b * (1 - load)``.
 
-    ``prefill`` are the seconds of a prompt, and ``decode`` returns those of a later token of each of so many sequences
-    of a replica, of which ``most_sequences`` fit; None if they are not known. Replicas share the requests evenly.
+    ``prefill`` is the seconds of a prompt. ``decode`` returns the seconds of a later token of each of so many sequences
+    of a replica, or None if they are not known; ``most_sequences`` fit in a replica. Replicas share requests evenly.
     """
     replica_rate = rate / replicas
     later = new - 1

@@ -138,7 +138,7 @@ class WeightPart:
     routing: Routing | None = None
     layers: int = 1
     read_in: ReadIn = ReadIn.ALL
-    #: Whether it is of another model, for which this one drafts: it is read, and not stored again.
+    #: Whether it belongs to another model, for which this model drafts: it is read, but not stored again.
     is_shared: bool = False
 
 
@@ -163,7 +163,7 @@ class ExecutionModel:
 
 @dataclass(frozen=True)
 class PassCounts:
-    """What one pass of a model took, as the trace of its own code has it."""
+    """The work of one pass of a model, from the trace of its own code."""
 
     batch: int
     #: New tokens of each.
@@ -243,8 +243,8 @@ class ModelSizes:
     width: int | None = None
     #: How many layers there are; None if that is not known.
     layers: int | None = None
-    #: The all-reduces of devices that cut a layer between them: after attention and after the feed-forward part, or
-    #: once where both run side by side, or a layer is one part.
+    #: The all-reduces of a layer under tensor parallelism: after attention and after the feed-forward part, or only one
+    #: if both run side by side, or if the layer has only one part.
     all_reduces_per_layer: int = 2
 
 

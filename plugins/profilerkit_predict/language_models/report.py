@@ -38,17 +38,17 @@ __all__ = ["LanguageModelReport", "Request", "make_report", "save"]
 
 @dataclass(frozen=True)
 class LanguageModelReport:
-    """What a language model needs to be served, and what a device makes of it.
+    """The memory and work of serving a language model, and the predictions for a device.
 
     Attributes:
         name: The name of the model.
-        facts: What was found out about the model; counts of its own code, "as written".
+        facts: The facts of the model; counts of its own code, "as written".
         cost: The cost of a step, a function of batch, new tokens and cached tokens; "engine".
         prompt: Tokens of each prompt.
         new: Tokens that are generated for each.
         weights: The format of the matrices.
         serving: The predictions for each batch size, the smallest first.
-        fits: What fits, for each batch size; empty without a device.
+        fits: Whether and how it fits the device, for each batch size; empty without a device.
         measured: A real generation; None if none was requested.
         speculation: The tokens that are drafted; None for none.
         rate: Requests that arrive in a second; None where all prompts of a batch arrive at once.

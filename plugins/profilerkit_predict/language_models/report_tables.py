@@ -1,4 +1,4 @@
-"""The tables of one report: what it answers, its times and memory, the model, and what was measured."""
+"""The tables of one report: the answers, times and memory, the model, and the measured generation."""
 
 from __future__ import annotations
 
@@ -243,7 +243,7 @@ def _list_passes(report: LanguageModelReport) -> Iterator[TextTable]:
 
 
 def is_traced_pass(report: LanguageModelReport) -> bool:
-    """Return whether what was measured is what was traced: one sequence, and the same prompt."""
+    """Return whether the measured generation has the traced inputs: one sequence, and the same prompt."""
     tokens, traced = report.measured, report.facts.traced
     if tokens is None or traced is None:
         return False

@@ -74,9 +74,9 @@ def predict_serving(
 ) -> Serving:
     """Return the predictions for a batch of prompts, each of which gets so many new tokens.
 
-    The prefill makes the first token, each later step one more: ``new - 1`` steps. With speculation a step checks the
-    drafted tokens besides; its time, and that of what drafts them, is divided by the tokens that it makes on average.
-    What drafts goes through the prompts too, after the first token.
+    The prefill makes the first token, each later step one more: ``new - 1`` steps. With speculation a step also checks
+    the drafted tokens; its time and the time of the drafter are divided by the tokens that it makes on average. The
+    drafter reads the prompts too, after the first token.
     """
     decoding = _Decoding(cost, batch, prompt, new, speculation or NOTHING_DRAFTED)
     shared = cost.shared_prefix

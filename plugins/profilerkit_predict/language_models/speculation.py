@@ -1,4 +1,4 @@
-"""Speculative decoding: tokens that something drafts, how many of them a step accepts, and what drafts them."""
+"""Speculative decoding: drafted tokens, how many of them a step accepts, and the drafter."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ class Speculation:
     """Tokens that are drafted for each step, which checks all of them and makes one more.
 
     Attributes:
-        draft_tokens: How many are drafted for a step, one after the other.
-        acceptance: The share of drafted tokens that is accepted, where all before it were.
-        drafter: The cost of a step of what drafts one of them; None where that is not counted.
-        drafters: How many there are of it, as of layers that take turns: each has its weights and its cache, and goes
-            through the prompts.
+        draft_tokens: How many tokens are drafted for a step, one after the other.
+        acceptance: The probability that a drafted token is accepted if all drafted tokens before it were.
+        drafter: The cost of a step of the drafter, for one token; None if that is not counted.
+        drafters: The number of drafters, such as layers that take turns: each has its weights and its cache, and reads
+            the prompts.
     """
 
     draft_tokens: int

@@ -212,7 +212,7 @@ class StepCost:
         return 0.0 if self.adapters is None else self.adapters.count_read_bytes(sequences, batch, replicas)
 
     def _compute_sent_bytes(self, tokens: int) -> dict[str, float]:
-        """Return the bytes that a device sends for so many tokens of its own, by what they are for."""
+        """Return the bytes that a device sends for so many tokens of its own, by purpose."""
         sizes = self.facts.sizes
         row_bytes = (sizes.width or 0) * dtype_bytes(self.facts.dtype)
         reductions = (sizes.layers or 0) * sizes.all_reduces_per_layer

@@ -64,7 +64,7 @@ def write_execution_traces(
 
     Args:
         build: The function that builds the model; see `profilerkit.profile` for this and for the inputs.
-        inputs: What each rank gets.
+        inputs: The inputs of each rank.
         mesh: Names and sizes of the dimensions: ``{"dp_shard": 64, "tp": 8}``.
         folder: The folder of the files, which is made.
         name: What the files are called before the number of the rank.

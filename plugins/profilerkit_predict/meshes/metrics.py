@@ -79,7 +79,7 @@ class ComputeRank(ProfilerFunction):
 
 
 def _find_state(backend: Backend, model: Any, step: RankTrace, optimizer: Any) -> OptimizerBytes | str:
-    """Return what the optimizer keeps for what it updates, or the reason why that is not known."""
+    """Return the bytes of the optimizer's state for its weights, or the reason why they are not known."""
     share = step.optimizer_share
     if share is None or optimizer is None:
         return find_optimizer_bytes(backend, model, step.trace, optimizer)
@@ -93,7 +93,7 @@ def _find_state(backend: Backend, model: Any, step: RankTrace, optimizer: Any) -
 def _divide_peak(
     backend: Backend, model: Any, step: RankTrace, optimizer: Any, state: OptimizerBytes | str
 ) -> tuple[Mapping[Purpose, int], tuple[str, ...]]:
-    """Return what the bytes at the peak are for, and what of the optimizer's state is not known."""
+    """Return the bytes at the peak by purpose, and the unknown parts of the optimizer's state."""
     if isinstance(state, str):
         return find_peak(step, 0, {}), (state,)
     states = {"": state.state}

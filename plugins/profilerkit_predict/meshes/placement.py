@@ -28,9 +28,9 @@ _USUAL = "torch"
 def place_on_mesh(
     model: Any, backend: Backend | str | None, arguments: Mapping[str, Any], trust: bool
 ) -> tuple[RankModel, Backend]:
-    """Return the share of one rank of what a function builds, with the backend that traces it.
+    """Return one rank's share of the model that a function builds, with the backend that traces it.
 
-    Raises `ArgumentError` for a model that is built already, and for a mesh, a rank or a scheme that cannot be.
+    Raises `ArgumentError` for a model that is built already, and for an impossible mesh, rank or scheme.
     """
     from profilerkit.hooks.backends import backend_named
 

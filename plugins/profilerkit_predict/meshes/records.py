@@ -1,4 +1,4 @@
-"""What a step of one rank showed: its trace, its collectives, and what it holds."""
+"""The record of a step of one rank: its trace, its collectives, and the memory that it holds."""
 
 from __future__ import annotations
 

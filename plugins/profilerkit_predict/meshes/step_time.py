@@ -56,10 +56,11 @@ class Links:
         return (_UNKNOWN_NETWORK,) if is_unknown else ()
 
     def find_seconds(self, collective: Collective) -> float:
-        """Return the least seconds that a collective takes; where the network is not known, those of the link alone.
+        """Return the least seconds that a collective takes; if the network is not known, the seconds of the link alone.
 
-        What goes around a ring leaves a node through all of its devices that take part, each with its share. Of an
-        all-to-all each of the others gets an equal part, those of other nodes through this device's own way out.
+        In a ring, the data leave a node through all of its participating devices, each with its share. In an
+        all-to-all, each other device gets an equal part; parts for other nodes leave through this device's own network
+        link.
         """
         ranks, in_node = self.count_partners(collective)
         sent = collective.sent_bytes

@@ -87,7 +87,7 @@ class StepTimeline:
     #: Which rank of which model it is, and on which device.
     title: str
     slices: tuple[Slice, ...]
-    #: What a reader must know besides, such as dimensions of the mesh over which nothing is exchanged.
+    #: Notes for the reader, such as dimensions of the mesh over which nothing is exchanged.
     notes: tuple[str, ...]
 
     @property

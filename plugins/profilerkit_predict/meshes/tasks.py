@@ -1,11 +1,11 @@
-"""The step of a rank as tasks in their order: the work of layers, and what is exchanged between; which waits for which.
+"""The step of a rank as tasks in order: the work of layers, the collectives between, and which task waits for which.
 
 Operators that follow each other in one layer are one task. Work, and collectives whose result the next operator needs,
-are the main line: each task of it waits for the one before. Other collectives run beside it:
+are the main line: each task of it waits for the task before it. Other collectives run beside the main line:
 
-- What brings something, as what gathers weights does, begins together with the task before it in the step, so that it
-  is there in time. The first task of the layer that it is for waits for it.
-- What takes something away, as what reduces gradients does, waits for the work that made it. No task waits for it.
+- A collective that provides data, such as gathering weights, begins together with the task before it in the step. The
+  first task of the layer that needs the data waits for it.
+- A collective that takes results, such as reducing gradients, waits for the work that made them. No task waits for it.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Task:
 
     @property
     def name(self) -> str:
-        """What it does: the layer and the phase, and the kind of collective if it is one."""
+        """Its description: the layer and the phase, and the kind if it is a collective."""
         kind = "" if self.collective is None else f" {self.collective.kind} over {self.collective.dimension}"
         return f"{self.layer or 'model'} {self.phase}{kind}"
 

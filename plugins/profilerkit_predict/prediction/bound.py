@@ -121,8 +121,8 @@ def _count_needed(weight: WeightRecord, layer: LayerRecord, by_layer: Mapping[st
 def _count_read(weight: WeightRecord, operators: Iterable[OpRecord]) -> float:
     """Return the least bytes of a weight that operators read.
 
-    A trace does not tell which operator reads which weight. If only operators that select can read all of this one,
-    they are taken to read it, and then it is what they select that counts.
+    A trace does not tell which operator reads which weight. If only operators that select rows can read a weight of
+    this size, they are assumed to read it, and only the selected rows count.
     """
     able = [operator for operator in operators if operator.bytes_read >= weight.bytes]
     if able and all(map(is_selective, able)):

@@ -31,7 +31,7 @@ class TimedRegion(NamedTuple):
     seconds: float
     #: What decides them: "products", "traffic" or "dispatch".
     binds: str
-    #: What the host takes to hand its operators over to a device of its own.
+    #: The seconds of the host to hand its operators to a device of its own.
     host_seconds: float
 
 
@@ -126,7 +126,7 @@ class CalibratedTimes:
 
 
 def _find_graph_seconds(trace: ModelTrace, host: CompiledSeconds, phase: str) -> float:
-    """Return what the call of one graph, or of those of a training step, takes the host, with the weights."""
+    """Return the host's seconds for the call of one graph, or of the graphs of a training step, with the weights."""
     weights = trace.parameters
     if phase == "forward":
         return host.graph_call + len(weights) * host.graph_weight

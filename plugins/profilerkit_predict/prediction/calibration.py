@@ -1,4 +1,4 @@
-"""A calibration: what was measured of a machine, and what the file of its device has of it."""
+"""A calibration: the measurements of a machine, and their form in the file of its device."""
 
 from __future__ import annotations
 

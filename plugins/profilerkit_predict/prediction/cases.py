@@ -23,8 +23,8 @@ class OperatorCall:
     model: Any
     #: What ``model`` is called with.
     inputs: ModelInputs
-    #: Returns what the host takes to hand one operator to such a device. It is called after ``call`` was measured,
-    #: which is when this becomes known.
+    #: Returns the host's seconds to hand one operator to such a device. Called after ``call`` was measured, when they
+    #: are known.
     host_seconds: Callable[[], float] = lambda: 0.0
 
 
@@ -37,8 +37,7 @@ class CalibrationCase:
     #: Makes the operator's tensors, and returns what it is measured by. It is called when the operator's turn comes, so
     #: that tensors of operators for which there is no time are never made.
     make: Callable[[], OperatorCall]
-    #: Whether the call computes gradients: those of the one operator of the model, which have twice the
-    #: multiply-accumulates of that operator.
+    #: Whether the call computes the gradients of one operator, which have twice its multiply-accumulates.
     is_gradient: bool = False
 
 

@@ -234,7 +234,7 @@ def count_moved_bytes(operator: OpRecord) -> float:
 
 #: The types of layers that run as one kernel.
 _RECURRENT = frozenset({"LSTM", "GRU", "RNN"})
-#: Fewer operators in a phase of such a layer are taken to be the kernel itself, with what is around it.
+#: If a phase of such a layer has fewer operators, they are assumed to be the kernel itself and operators around it.
 _LEAST_OPERATORS = 3
 #: The families of operators that do not join the region before them.
 _ALONE = frozenset(("gather", "pooling", "average pooling", "upsampling", "reduction", "random"))

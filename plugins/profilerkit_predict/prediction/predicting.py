@@ -73,7 +73,7 @@ class NothingToPredictError(ArgumentError):
 
 @dataclass(frozen=True)
 class Prediction:
-    """What a pass or a training step will take on a device. It is computed, never measured.
+    """The predicted time of a pass or a training step on a device: computed, never measured.
 
     Attributes:
         device: The device.
@@ -81,13 +81,13 @@ class Prediction:
         estimate: Seconds by the calibration; None with a data sheet only.
         low: The lower end of the interval; the bound with a data sheet only.
         high: The upper end; None if it is not known.
-        binds: What decides the time: "products", "traffic" or "dispatch".
+        binds: The cause of the time: "products", "traffic" or "dispatch".
         device_seconds: The estimate of the device's own time, None without a calibration.
-        host_seconds: The estimate of what the host takes besides; None without one. Of a compiled graph it is that of
-            the call of the graph.
-        layers: A row for each layer: ``estimate_seconds`` and ``bound_seconds`` of its own operators, what ``binds``.
+        host_seconds: The estimate of the host's time, None without a calibration; for a compiled graph, of one call of
+            the graph.
+        layers: A row for each layer: ``estimate_seconds``, ``bound_seconds`` and ``binds`` of its own operators.
         phase: "forward" or "training".
-        notes: What a reader must know besides.
+        notes: Notes for the reader.
     """
 
     device: DeviceInfo
@@ -123,8 +123,8 @@ def predict_trace(
     """Return the predicted time of a trace, forward or of a training step, on a device.
 
     With a data sheet only it is a bound: ``max(products at peak, compulsory bytes at bandwidth)``. With a calibration
-    it is an estimate too: the sum over regions of operators of their time by the tables, and what the host takes; on a
-    device of its own (a GPU) the longer of both. A compiled graph has fused regions, and of the host one call.
+    it is an estimate too: the sum of the times of regions of operators by the tables, and the time of the host; on a
+    device of its own (a GPU) the longer of both. A compiled graph has fused regions, and the host makes one call.
 
     Args:
         trace: A trace of a forward pass or of a training step.

@@ -34,7 +34,7 @@ _LEAST_PENALTY = 1e-9
 class Point:
     """One measurement: the sizes, the work (FLOPs or bytes), its seconds, and the spread of the repetitions.
 
-    Of a device of its own the seconds are its own alone, and ``host_seconds`` are what the host takes to hand it over.
+    For a device of its own, the seconds are the device's alone, and ``host_seconds`` the host's to hand the work over.
     """
 
     sizes: tuple[float, ...]
@@ -74,7 +74,7 @@ class EfficiencyTable:
 
     @cached_property
     def least_seconds(self) -> float:
-        """The shortest time that was measured: what a call takes however little it does."""
+        """The shortest measured time: the constant time of a call."""
         return min(point.seconds for point in self.points)
 
     def seconds(self, sizes: Sequence[float], work: float, peak: float) -> float:

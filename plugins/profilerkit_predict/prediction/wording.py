@@ -1,4 +1,4 @@
-"""A prediction in words: a few lines of text, and notes on what it assumes and what it leaves out."""
+"""A prediction in words: a few lines of text, and notes on its assumptions and gaps."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def write_notes(
 
 
 def _list_assumptions(trace: ModelTrace, device: DeviceInfo, dtype: str | None) -> Iterator[str]:
-    """Yield what was assumed so that the bound holds for any run, and what it does not hold for."""
+    """Yield the assumptions under which the bound holds for any run, and the cases for which it does not hold."""
     products = [operator for operator in trace.operators if operator.macs]
     if dtype is None:
         in_float32 = [operator for operator in products if find_dtype(operator) == "float32"]
