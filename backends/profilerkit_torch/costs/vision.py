@@ -10,17 +10,9 @@ from .registry import UNCOUNTED, Cost, Shape, register_op_cost, register_op_cost
 
 
 @register_op_cost("torchvision::deform_conv2d")
-def deform_conv(
-    x: Shape,
-    weight: Shape,
-    offset: Shape,
-    mask: Shape,
-    bias: Shape,
-    *settings: Any,
-    out: Shape,
-) -> Cost:
+def deform_conv(x: Shape, weight: Shape, *settings: Any, out: Shape) -> Cost:
     """Return the cost of the sampling and of the convolution; torchvision passes zeros where there is no bias."""
-    *_, uses_mask = settings
+    uses_mask = settings[-1]
     sampled = out[0] * x[1] * Shape(weight[2:]).numel * Shape(out[2:]).numel
     filter_elements = Shape(weight[1:]).numel
     return convolution.deformable_convolution(out.numel, filter_elements, sampled, bool(uses_mask), out.numel)
@@ -33,31 +25,20 @@ def nms(boxes: Shape, scores: Shape, *_: Any, out: Shape) -> Cost:
 
 
 @register_op_cost("torchvision::roi_align")
-def roi_align(
-    x: Shape,
-    boxes: Shape,
-    scale: float,
-    height: int,
-    width: int,
-    sampling_ratio: int,
-    *_: Any,
-    out: Shape,
-) -> Cost:
+def roi_align(x: Shape, boxes: Shape, *settings: Any, out: Shape) -> Cost:
     """``sampling_ratio ** 2`` points between their neighbours and their mean, for each output element.
 
-    Without a ratio there are as many as fit into each box, which shapes do not tell.
+    Without a ratio there are as many as fit into each box, which shapes do not tell. The settings are the scale of the
+    boxes, height and width of the output, and the ratio.
     """
-    if sampling_ratio <= 0:
-        return UNCOUNTED
-    return detection.roi_align(out.numel, sampling_ratio**2)
+    sampling_ratio = settings[3]
+    return UNCOUNTED if sampling_ratio <= 0 else detection.roi_align(out.numel, sampling_ratio**2)
 
 
 @register_op_cost("torchvision::ps_roi_align")
-def position_sensitive_roi_align(
-    x: Shape, boxes: Shape, scale: float, height: int, width: int, sampling_ratio: int, *, out: Any
-) -> Cost:
+def position_sensitive_roi_align(*arguments: Any, out: Any) -> Cost:
     """As ``roi_align``; the output element takes its points from a channel of its own."""
-    return roi_align(x, boxes, scale, height, width, sampling_ratio, out=out[0])
+    return roi_align(*arguments, out=out[0])
 
 
 @register_op_costs("torchvision::roi_pool", "torchvision::ps_roi_pool")

@@ -162,24 +162,28 @@ def _try_kind(inventory: Inventory, inputs: ModelInputs, kind: InferencePass) ->
     failures: list[_Failure] = []
     for way in ways:
         outcome = _try_way(way, inventory, inputs, kind)
-        if isinstance(outcome, ModelTrace):
+        if isinstance(outcome, ModelTrace) or kind.refuses(outcome.error):
             return outcome
         failures.append(outcome)
-        if kind.refuses(outcome.error):
-            return outcome
         if isinstance(outcome.error, LeftBehindError):
             break  # other tensors without values would be left behind as well
-    first, last_error = failures[0], failures[-1].error
-    if not has_values(inventory):
-        if isinstance(last_error, LeftBehindError):
-            return _add_note(last_error.trace, str(last_error))
-        return _join_failures(first, failures)
+    if has_values(inventory):
+        return _run_with_values(inventory, inputs, kind, failures)
+    last_error = failures[-1].error
+    if isinstance(last_error, LeftBehindError):
+        return _add_note(last_error.trace, str(last_error))
+    return _join_failures(failures[0], failures)
+
+
+def _run_with_values(
+    inventory: Inventory, inputs: ModelInputs, kind: InferencePass, failures: Sequence[_Failure]
+) -> ModelTrace | _Failure:
+    """Return the trace of a real run, which says why there is none on shapes alone; or why that fails too."""
     outcome = _try_way(_with_values, inventory, inputs, kind)
     if not isinstance(outcome, ModelTrace):
         return _join_failures(outcome, failures)
-    why = f"on shapes alone {_summarize(first.error)}"
-    if isinstance(last_error, LeftBehindError):
-        why = str(last_error)
+    left_behind = isinstance(failures[-1].error, LeftBehindError)
+    why = str(failures[-1].error) if left_behind else f"on shapes alone {_summarize(failures[0].error)}"
     return _add_note(outcome, f"counted in a real run: {why}")
 
 
