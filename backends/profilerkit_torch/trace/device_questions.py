@@ -6,6 +6,7 @@ What the model then makes "there", on the device of the answers, is made on the 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import torch
@@ -188,34 +189,34 @@ _TYPES_BY_NAME: dict[str, Any] = {
 }
 
 
-# Answers: from that of the meta device and the device of a run --------------------------------------------------------
+# Answers of a tensor on the device of a run; the first argument is what one on the meta device answers ----------------
 
 
-def _tell(answer: Any, device: torch.device) -> torch.device:
+def _answer_device(of_meta: Any, device: torch.device) -> torch.device:
     return device
 
 
-def _tell_index(answer: Any, device: torch.device) -> int:
+def _answer_index(of_meta: Any, device: torch.device) -> int:
     return -1 if device.type == "cpu" else device.index or 0
 
 
-def _tell_type(answer: Any, device: torch.device) -> Any:
+def _answer_type(of_meta: Any, device: torch.device) -> Any:
     prefix = "torch." if device.type == "cpu" else f"torch.{device.type}."
-    return answer.replace("torch.meta.", prefix) if isinstance(answer, str) else answer
+    return of_meta.replace("torch.meta.", prefix) if isinstance(of_meta, str) else of_meta
 
 
-def _make_kind_question(kind: str) -> Callable[[Any, torch.device], bool]:
-    """Return the answer to ``x.is_cuda`` or the like."""
-    return lambda answer, device: device.type == kind
+def _answer_kind(kind: str, of_meta: Any, device: torch.device) -> bool:
+    """Answer ``x.is_cuda`` or the like."""
+    return device.type == kind
 
 
 _KINDS = ("cpu", "cuda", "meta", "mps", "xpu", "xla", "ipu", "maia", "mtia", "vulkan")
 _ANSWERS: dict[Any, Callable[[Any, torch.device], Any]] = {
-    _TENSOR.device.__get__: _tell,
-    **dict.fromkeys((_TENSOR.get_device, torch.get_device), _tell_index),
-    _TENSOR.type: _tell_type,
+    _TENSOR.device.__get__: _answer_device,
+    **dict.fromkeys((_TENSOR.get_device, torch.get_device), _answer_index),
+    _TENSOR.type: _answer_type,
     **{
-        getattr(_TENSOR, f"is_{kind}").__get__: _make_kind_question(kind)
+        getattr(_TENSOR, f"is_{kind}").__get__: partial(_answer_kind, kind)
         for kind in _KINDS
         if hasattr(_TENSOR, f"is_{kind}")
     },

@@ -1,4 +1,9 @@
-"""Work that a pass cannot see: that of other threads of this process, and CUDA graphs that the model replays."""
+"""Work that a pass cannot see: that of other threads of this process, and CUDA graphs that the model replays.
+
+- `OtherThreads` tells whether a thread may have computed something; `origins` asks it of tensors that nobody made.
+- `ThreadCalls` counts the calls of layers in other threads, of which `layers` tells it.
+- `count_missing_replays` has each replay of a CUDA graph reported as not counted.
+"""
 
 from __future__ import annotations
 
