@@ -1,14 +1,19 @@
-"""What each layer itself does in a forward pass, for rooflines: its FLOPs, and the bytes that it moves."""
+"""What each layer itself does in a forward pass, for rooflines: its FLOPs, the bytes that it moves, and its time."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from profilerkit.trace.layer_paths import walk_outwards
+from profilerkit.trace.records import LayerTable
 from profilerkit.trace.rows import TRAFFIC, read_work
 
-__all__ = ["LayerWork", "sum_forward_work"]
+if TYPE_CHECKING:
+    from profilerkit.results.report import Report
+
+__all__ = ["LayerWork", "find_shared_times", "sum_forward_work"]
 
 
 class LayerWork(NamedTuple):
@@ -38,3 +43,23 @@ def sum_forward_work(operators: Iterable[Mapping[str, Any]]) -> dict[str, LayerW
             moved[row["layer"]] += sum(traffic)
     paths = (path for path in flops if path not in unknown and flops[path] and moved[path])
     return {path: LayerWork(flops[path], moved[path]) for path in paths}
+
+
+def find_shared_times(report: Report, work: Iterable[str]) -> set[str]:
+    """Return the layers whose measured time is not that of their own work alone, among the paths of layers with work.
+
+    An encoder of torch has a fast path that uses the weights of the layers inside and does not call them: its time is
+    that of their work too, and they have none.
+    """
+    timed = [record.value for record in report.statuses.values() if isinstance(record.value, LayerTable)]
+    calls = {row["path"]: row["calls"] for table in timed if _has_own_times(table) for row in table}
+    shared = set()
+    for path in work:
+        if calls.get(path) == 0:
+            shared.add(path)
+            shared.update(next(([outer] for outer in walk_outwards(path) if calls.get(outer)), []))
+    return shared
+
+
+def _has_own_times(table: LayerTable) -> bool:
+    return {"path", "calls", "own_forward_seconds"} <= set(table.columns)

@@ -12,7 +12,7 @@ from profilerkit.trace.layer_view import number_kinds
 
 from .columns import SPEEDS, Row, make_plain
 from .layer_tree import find_places
-from .layer_work import sum_forward_work
+from .layer_work import find_shared_times, sum_forward_work
 from .page_parts import pack
 from .page_records import OperatorData, Packed, RooflineData
 
@@ -57,12 +57,15 @@ def _count_steps_back(index: int, operator: Row) -> tuple[int, ...]:
 def describe_roofline(report: Report, layers: Sequence[Row]) -> RooflineData:
     """Return what each layer does itself in the forward pass: its FLOPs, the bytes it moves, and its seconds."""
     work = sum_forward_work(report.operators or ())
+    shared = find_shared_times(report, work)
     drawn = [(index, row, work[row["path"]]) for index, row in enumerate(layers) if row["path"] in work]
     return {
         "layers": [index for index, _, _ in drawn],
         "flops": [layer_work.flops for _, _, layer_work in drawn],
         "bytes": [layer_work.moved_bytes for _, _, layer_work in drawn],
-        "seconds": [make_plain(row.get("own_forward_seconds")) for _, row, _ in drawn],
+        "seconds": [
+            None if row["path"] in shared else make_plain(row.get("own_forward_seconds")) for _, row, _ in drawn
+        ],
     }
 
 

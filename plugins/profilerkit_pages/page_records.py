@@ -145,7 +145,7 @@ class RooflineData(TypedDict):
     flops: list[int]
     #: Bytes read and written.
     bytes: list[int]
-    #: None where the layer was not timed.
+    #: None where the layer was not timed, or its time is that of layers inside too.
     seconds: list[Number]
 
 

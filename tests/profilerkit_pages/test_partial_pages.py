@@ -8,7 +8,9 @@ from page_reports import SMALL, layer_table, small, status, with_bounds
 
 from profilerkit import Comparison, Report, Scale
 from profilerkit.render import render
+from profilerkit.trace.records import LayerTable
 from profilerkit.trace.table import Table
+from profilerkit_pages.figures import draw
 from profilerkit_pages.page_data import page_data
 
 
@@ -62,6 +64,29 @@ def test_the_own_work_of_an_innermost_layer_has_the_signs_of_all_its_work() -> N
     (macs,) = [column for column in rows["columns"] if column["key"] == "macs"]
     signs = {_unpack(rows["names"])[place]: sign for place, sign in macs["signed"].items()}
     assert signs == {"block.first": ["~ ", 128], "block.act": ["≤ ", 7]}
+
+
+@pytest.mark.parametrize(("calls", "seconds"), [(1, [0.001, 0.001]), (0, [None, None])])
+def test_a_layer_that_has_the_time_of_one_inside_has_no_speed(calls: int, seconds: list[float | None]) -> None:
+    """`a` computes with the weights of `a.b` and does not call it: 20 FLOPs in the time of 200 are no speed of its own.
+
+    An encoder of torch does so in its fast path.
+    """
+    report = small(layers=(("", "Net", 0, 0), ("a", "Block", 0, 10), ("a.b", "Linear", 0, 90)))
+    times = LayerTable(
+        {**row, "calls": calls if row["path"] == "a.b" else 1} for row in report.statuses["layer_times"].value
+    )
+    told = replace(report, statuses={"layer_times": replace(report.statuses["layer_times"], value=times)})
+    (data,) = page_data(told)["reports"]
+    assert (data["roofline"]["flops"], data["roofline"]["seconds"]) == ([20, 180], seconds)
+    (table,) = [column for column in data["layers"]["columns"] if column["key"] == "own_intensity"]
+    assert _unpack(table["values"]) == [None, 20 / 128, 180 / 128], "which is known without a time"
+    pytest.importorskip("matplotlib")
+    if calls:
+        assert len(draw(told, "roofline").axes[0].collections) == 2
+    else:
+        with pytest.raises(ValueError, match="no layer has FLOPs, bytes and a time of its own"):
+            draw(told, "roofline")
 
 
 def test_what_a_layer_does_itself_is_unknown_where_an_operator_of_it_is_not_counted() -> None:

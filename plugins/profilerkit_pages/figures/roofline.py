@@ -15,7 +15,7 @@ from profilerkit.count_text import format_count
 from profilerkit.piping.quantity import Scale, format_number, scale_value
 from profilerkit.trace.layer_table import LayerTable
 
-from ..layer_work import LayerWork, sum_forward_work
+from ..layer_work import LayerWork, find_shared_times, sum_forward_work
 from .canvas import COLOURS, GREY, finish, new_figure, plain
 from .ceilings import Ceilings
 from .reading import explain_metric, label_layer, one_report, require_column, require_layers
@@ -145,7 +145,9 @@ def _read_layers(report: Report) -> _Layers:
         seconds = {row["path"]: row["own_forward_seconds"] or 0.0 for row in table}
     if report.operators is None:
         raise ValueError(f"the report of {report.name} holds no operators, so no bytes: the model was not traced")
-    points = _list_points(table, sum_forward_work(report.operators), seconds)
+    work = sum_forward_work(report.operators)
+    shared = find_shared_times(report, work) if is_measured else set[str]()
+    points = _list_points(table, {path: work[path] for path in work if path not in shared}, seconds)
     if not points:
         raise ValueError(f"there is nothing to draw of {report.name}: no layer has FLOPs, bytes and a time of its own")
     predicted = [
