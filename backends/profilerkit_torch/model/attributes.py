@@ -37,7 +37,10 @@ _NOWHERE = _PLAIN | {
     *(property, staticmethod, classmethod, MemberDescriptorType, GetSetDescriptorType),
 }
 #: What has attributes, but does not belong to the model, or is restored elsewhere.
-_NOT_FOLLOWED = (nn.Module, torch.Tensor, type, ModuleType, FunctionType, MethodType, torch.jit.ScriptModule)
+_NOT_FOLLOWED = (
+    *(nn.Module, torch.Tensor, type, ModuleType, FunctionType, MethodType, torch.jit.ScriptModule),
+    torch.fx.Node,  # of an exported program: it has example values, whose sizes may be free
+)
 #: How deep a cache may be nested, as a dict of lists of objects. An object and its attributes are one step.
 _DEPTH = 16
 #: Longer containers are vocabularies and the like: they are kept whole, but not looked into.

@@ -317,9 +317,13 @@ def test_an_exported_program_is_neither_changed_nor_copied() -> None:
     assert program.module()(x()).shape == (2, 8)
 
 
-def test_a_program_with_a_free_batch_takes_any_and_another_says_what_it_takes() -> None:
+def test_a_program_with_a_free_batch_takes_any() -> None:
     free = export_net(dynamic_shapes=({0: torch.export.Dim("batch", min=1)},))
     assert profile(free, x(), batch_size=5, metrics=["macs"])["macs"] == 5 * 4 * 64
+    assert free.module()(ones(7, 8)).shape == (7, 8), "it is as free as before"
+
+
+def test_a_program_says_which_sizes_it_takes() -> None:
     failed = BACKEND.trace(BACKEND.open_model(export_net()), ModelInputs(ones(3, 8)))
     assert "to be equal to 2, but got 3" in str(failed.failure)
     wrong = profile(export_net(), ones(2, 5), metrics=["macs"]).status("macs")
