@@ -25,10 +25,9 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 from ..process.files import read_stamp
-from ..process.locks import Lock
-from ..process.restoring import restored
+from .search_path import find_installed, path_restored, read_absolute_path
 
-__all__ = ["Namespace", "find_namespace", "in_plain_names", "path_restored"]
+__all__ = ["Namespace", "find_namespace", "in_plain_names"]
 
 __path__: list[str] = []  # importlib searches for submodules of a module that has a path
 
@@ -97,7 +96,7 @@ class Namespace:
         Modules of others are removed from ``sys.modules`` where they have names of modules in these folders.
         """
         self._path_read = list(sys.path)
-        self.path = _read_absolute_path()
+        self.path = read_absolute_path()
         self.own_folders += [folder for folder in self.path if folder not in {*self.callers_path, *self.own_folders}]
         self._answers.clear()
         for name in filter(self.holds, list(sys.modules)):
@@ -111,9 +110,9 @@ class Namespace:
         local = PathFinder.find_spec(top, self.own_folders)
         first = None if local is None else PathFinder.find_spec(top, self.path)
         # A folder without __init__.py, whose origin is None, gives way to a module or package anywhere on the path.
-        return (
-            local is not None and first is not None and first.origin == local.origin and not _is_installed(top, local)
-        )
+        if local is None or first is None or first.origin != local.origin:
+            return False
+        return local.origin is None or local.origin not in _list_origins_elsewhere(top)
 
     def find_module(self, fullname: str, path: Sequence[str] | None) -> ModuleSpec | None:
         """Return the spec of a module of this namespace by its full name; None if there is none."""
@@ -172,7 +171,7 @@ class Namespace:
         """
         with path_restored():
             if self not in _loading:
-                self.callers_path = _read_absolute_path()
+                self.callers_path = read_absolute_path()
             _loading.append(self)
             sys.path.insert(0, self.folder)
             sys.meta_path.insert(0, self)
@@ -256,59 +255,24 @@ def _add_number(name: str, number: int) -> str:
     return f"{name}__{number}" if number > 1 else name
 
 
-@contextmanager
-def path_restored() -> Iterator[None]:
-    """Restore ``sys.path`` at the end; another thread that loads a file waits, since it changes the path too."""
-    with _LOCK.block():
-        path, entries = sys.path, list(sys.path)
-
-        def put_back() -> None:
-            sys.path = path
-            sys.path[:] = entries
-
-        with restored(put_back):
-            yield
-
-
-def _read_absolute_path() -> list[str]:
-    """Return ``sys.path`` so that it stays the same wherever the process goes; "" stays as it is."""
-    return [str(Path(folder).absolute()) if folder else folder for folder in sys.path]
-
-
 def in_plain_names(text: str) -> str:
     """Return a text with the modules of namespaces under their plain names, as their code imports them."""
     return re.sub(rf"{re.escape(_PREFIX)}\w+\.(\w+?)(__\d+)?\b", r"\1", text)
 
 
-def _is_installed(name: str, spec: ModuleSpec) -> bool:
-    """Return whether a module in a folder is the one that all other code imports under its name.
+def _list_origins_elsewhere(name: str) -> list[str | None]:
+    """Return the files of a module for all other code: imported already, or of an installed package.
 
-    It is imported from that file already, or its package is installed from this folder (``pip install -e .``).
+    The file's folder may be that of a package which is installed from there (``pip install -e .``).
     """
     imported = getattr(sys.modules.get(name), "__spec__", None)
-    is_ours = imported is not None and imported.name.startswith(_PREFIX)
-    others = [None if is_ours else imported, _find_installed(name)]
-    return spec.origin is not None and any(other is not None and other.origin == spec.origin for other in others)
-
-
-def _find_installed(name: str) -> ModuleSpec | None:
-    """Return the spec of a module for other code than the file's: without the folders of the script and of the shell.
-
-    Finders of editable installations are asked for each module that no folder has.
-    """
-    script = getattr(sys.modules.get("__main__"), "__file__", None)
-    implicit = {"", str(Path(script).absolute().parent) if script else ""}  # Python itself puts these on the path
-    path = _loading[0].callers_path if _loading else sys.path
-    installed = PathFinder.find_spec(name, [folder for folder in path if folder not in implicit])
-    for finder in sys.meta_path:
-        if "editable" in type(finder).__module__ or "editable" in getattr(finder, "__module__", ""):
-            installed = installed or finder.find_spec(name, None, None)
-    return installed
+    if imported is not None and imported.name.startswith(_PREFIX):
+        imported = None  # it is a namespace's
+    installed = find_installed(name, _loading[0].callers_path if _loading else sys.path)
+    return [spec.origin for spec in (imported, installed) if spec is not None]
 
 
 _namespaces: dict[str, Namespace] = {}
-#: Held while a file is loaded.
-_LOCK = Lock()
 #: The files that are being loaded: the caller's first, then those that its code loads.
 _loading: list[Namespace] = []
 sys.meta_path.insert(0, _Finder)  # before the path finder, which could find the modules too

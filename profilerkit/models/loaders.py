@@ -20,8 +20,8 @@ from ..hooks.infos import LoaderInfo
 from ..hooks.manager import describe_disabled, list_infos
 from ..hooks.plugin_info import tolerate
 from ..process.containment import contained
-from .loaded_files import path_restored
 from .python_loaders import list_definitions, load_from_file, load_from_module
+from .search_path import path_restored
 
 if TYPE_CHECKING:
     from ..hooks.plugin_info import Offer
