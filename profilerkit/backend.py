@@ -223,9 +223,9 @@ class Backend(ABC):
     def run(self, model: Any, inputs: ModelInputs, options: RunOptions = AS_IT_IS) -> AbstractContextManager[Run]:
         """Return a context that yields a `Run`: each call of it runs one pass, and returns when the device is done.
 
-        What happens once, such as moving or compiling the model, happens when the context is entered. `mode` checks the
-        options before anything runs. A backend that only counts does not override this method, which raises
-        `NotOfferedError`; metrics that need a run are then unavailable.
+        The model is moved to the device, and compiled, when the context is entered. `mode` checks the options before
+        anything runs. A backend that only counts does not override this method, which raises `NotOfferedError`; metrics
+        that need a run are then unavailable.
         """
         raise NotOfferedError(f"the {self.name} backend counts models, and does not run them")
 

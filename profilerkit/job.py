@@ -119,7 +119,7 @@ class Job:
 
     @cached_property
     def split(self) -> SplitArguments:
-        """The arguments: those that say what is profiled in place of a model, and those of functions."""
+        """The arguments in two groups: arguments that replace the model by another one, and arguments of functions."""
         return split_arguments(self.arguments)
 
     # Running it ---------------------------------------------------------------------------------------------------
@@ -150,9 +150,9 @@ class Job:
         )
 
     def make_profiler(self, once: bool = False) -> Profiler:
-        """Return the profiler of the model, or of what is profiled in its place.
+        """Return the profiler of the model, or of its replacement.
 
-        ``once`` says that no request comes after the first one: it does not note what values are computed from.
+        ``once`` promises that there is only one request: the profiler does not note how its values were computed.
         """
         model, backend, placing = self.model, self.backend, self.split.placing
         if placing:

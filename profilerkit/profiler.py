@@ -244,9 +244,9 @@ class Profiler:
         strict: bool = False,
         begun: Computation | None = None,
     ) -> None:
-        """Compute keys; ``begun`` is the computation of the same request in which some of them were measured already.
+        """Compute keys; ``begun`` is the computation of the same request in which some keys were measured already.
 
-        It keeps them also if the model changes what its code reads whenever it runs, such as a global counter.
+        These keys are kept even if each run of the model changes a value that its code reads, such as a global counter.
         """
         steps = self._steps(names, arguments, recompute, strict, begun)
         try:
@@ -391,8 +391,8 @@ class Profiler:
     ) -> P:
         """Return a profiler with the same functions for another model or other data. Model and data are not copied.
 
-        The new profiler has no values, unless ``retain_status`` is True: they are those of this model and its data, so
-        that it raises `ArgumentError` together with others.
+        The new profiler has no values unless ``retain_status`` is True. Values belong to this model and its data, so
+        ``retain_status`` together with another model or other data raises `ArgumentError`.
         """
         twin = copy.copy(self)
         twin._computing, twin._registry = _Computing(), self._registry.copy()

@@ -134,7 +134,7 @@ def keras_bookkeeping(layer: Any) -> frozenset[str]:
 
 
 def list_user_attributes(layer: Any) -> dict[str, Any]:
-    """Return the attributes of a layer by their names, without those in which Keras keeps its own books."""
+    """Return the attributes of a layer by their names, without Keras' internal ones."""
     # On torch, `vars` lacks the layers that were set as attributes: modules store these in ``_modules``.
     attributes = {**vars(layer), **vars(layer).get("_modules", {})}
     return {name: value for name, value in attributes.items() if not name.startswith(_BOOKS)}

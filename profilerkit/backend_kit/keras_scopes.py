@@ -43,7 +43,7 @@ _FUNCTIONS = re.compile(
     r"(zeros|ones|moments|batchnorm|while|cond|Repeat|Tensordot|einsum|stack|unstack|split|Shape|Reshape"
     r"|strided_slice|transpose|map|Cast|truediv|assert_\w+|dropout)(_like)?(_\d+)?"
 )
-#: Those among them whose names layers inside of others have too.
+#: The names among them that inner layers have too.
 _LAYERS_TOO = re.compile(r"(stack|split|transpose|map|dropout)_\d+")
 #: What the converter puts before the names of nodes that it takes from the body of a loop.
 _INLINED = re.compile(r".*_frozen_\d+_")
@@ -204,7 +204,7 @@ def _place_by_neighbors(nodes: Sequence[ScopedNode], told_by_name: Sequence[Chai
 
 
 def _reverse(sources: Sequence[Sequence[int]]) -> list[list[int]]:
-    """Return for each node those that read from it, of those that each one reads from."""
+    """Return for each node the nodes that read from it, given the nodes that each node reads from."""
     readers: list[list[int]] = [[] for _ in sources]
     for reader, its_sources in enumerate(sources):
         for source in its_sources:
@@ -235,10 +235,10 @@ def _look_through(layers: Chain | None, beyond: Chain | None) -> Chain | None:
 
 
 def _find_layers_of_state(node: ScopedNode, of_values: Mapping[str, Chain | None]) -> Chain | None:
-    """Return the layers of a recurrent node by its initial state; None for another node, or if that tells none.
+    """Return the layers of a recurrent node by its initial state; None for another node, or if the state shows none.
 
-    A state that is made in the layer itself tells that layer; one that comes from another layer, such as an encoder,
-    tells those that it shares with the sequence, if there are any.
+    A state that is made in the layer itself shows this layer. A state from another layer, such as an encoder, shows the
+    layers that it shares with the sequence, if there are any.
     """
     if node.op_type not in _RECURRENT or len(node.input) <= _STATE:
         return None

@@ -124,9 +124,9 @@ def _rank(operator: TypedOperator) -> int:
 class CallCounter:
     """Counts the calls of layers along the nodes of a graph.
 
-    Where the exporter gives a call a number other than 0, that is the number: torch's older one numbers the further
-    calls of a layer, but not of one that holds others. Elsewhere a layer that is entered again, after nodes outside of
-    it, by the operator that its first call began with, is called once more.
+    A number other than 0 that the exporter gives a call is used: torch's older exporter numbers the further calls of a
+    layer, but not of a layer with layers inside. Otherwise a layer is called again if it is entered again, after nodes
+    outside of it, by the operator that its first call began with.
     """
 
     def __init__(self) -> None:

@@ -1,12 +1,12 @@
-"""The work of each timed operator: the calls in a profiler's recording, joined with those of the static trace.
+"""The work of each timed operator: the calls in a profiler's recording, joined with operators of the static trace.
 
 Both have the same operators of a layer in the same order, but not always at the same depth: if the trace has the inner
 operators that an operator calls, the operator gets their work. So, layer by layer:
 
-1. Each call that a profiler has seen claims an operator of the trace: that of its name, or those of the calls inside.
+1. Each recorded call claims an operator of the trace: the operator of its name, or the operators of the calls inside.
 2. An operator that is claimed as often as it ran gives its records to the calls, in order.
-3. What nobody claims goes to the one row whose call has another name than any operator: a kernel that does the work of
-   several operators.
+3. Unclaimed operators go to the only row whose call has no operator's name: a kernel that does the work of several
+   operators.
 
 A row that cannot be joined has no counts, and a reason; the layer as a whole then still has the counts of the trace.
 """

@@ -64,7 +64,7 @@ class Program(NamedTuple):
     holds: set[int]
 
     def select_counted(self, values: Iterable[V]) -> list[V]:
-        """Return those values that are of operators which are counted, of one for each operator."""
+        """Return the values of the counted operators, given one value for each operator."""
         return [value for index, value in enumerate(values) if index not in self.holds]
 
 

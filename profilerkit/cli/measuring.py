@@ -154,7 +154,7 @@ def compare_specs(specs: Sequence[str], request: Request) -> Compared:
 
 
 def _choose_names(jobs: Sequence[Job], reports: Sequence[Report]) -> list[str]:
-    """Return the names of models: those of the options, else those of the reports, of which some may be equal."""
+    """Return the names of models from the options, or else from the reports, where names may be equal."""
     names: list[str] = []
     for job, report in zip(jobs, reports, strict=True):
         names.append(job.name or (report.name if is_saved(job.model) else name_spec(job.model)))

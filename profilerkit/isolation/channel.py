@@ -159,10 +159,10 @@ class Channel:
         return decode(self._waiting.pop(0).content)
 
 
-# The ends of this process, and those of another one that it starts ----------------------------------------------------
+# The ends of this process, and the ends of a process that it starts ---------------------------------------------------
 
 
-#: The ends of this process, which no forked child may keep: it would keep others from noticing that this one ended.
+#: The ends of this process. A forked child closes them: otherwise others would not notice that this process ended.
 open_ends: weakref.WeakSet[Any] = weakref.WeakSet()
 
 

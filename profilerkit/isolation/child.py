@@ -133,7 +133,7 @@ def _send_warnings(channel: Channel) -> Iterator[None]:
 
 
 def _profile(channel: Channel, job: Job) -> None:
-    """Load the model, and compute its metrics in the order of what they need of it."""
+    """Load the model, and compute its metrics: counts first, runs last."""
     from ..api import profile
 
     channel.send(stage="loading the model")
@@ -150,8 +150,8 @@ def _profile(channel: Channel, job: Job) -> None:
 def group_by_function(names: Sequence[str], registry: Registry) -> list[list[str]]:
     """Return the names of keys in the order in which they are computed, those of one function together.
 
-    What needs most of the model comes last, as a run can do harm: then all else is known. Of what runs the model,
-    measurements that several models make in turn come first.
+    Functions that run the model come last, because a run can end the process: then all other values are known. Among
+    them, measurements that several models make in turn come first.
     """
     groups: dict[int, list[Binding]] = {}
     for binding in (registry[name] for name in names):

@@ -84,18 +84,18 @@ class Progress:
     """The progress of a job, as its process reported it. Data that is no message of a process raises `ChannelError`.
 
     Attributes:
-        report: What `read_report` has read, with a record for each metric.
+        report: The report so far, with a record for each metric.
         pending: The metrics that have no result yet.
-        doing: Those of them that are being computed.
-        stage: What the process does before it computes anything.
+        doing: The pending metrics that are being computed.
+        stage: The work of the process before it computes anything.
         joint: The measurements that it makes in turn with other processes.
-        turn: What it will measure when it is let: one of ``joint``; None for what it measures by itself.
-        waiting: Whether it waits until it is let.
+        turn: The measurement of ``joint`` that it makes when it may go on; None for a measurement of its own.
+        waiting: Whether it waits until it may go on.
         ready: The plan of a measurement if it waits for the request of a sample.
-        times_ready: How often it has begun to wait so.
+        times_ready: How often it has begun to wait for the request of a sample.
         sample: The seconds of the last sample.
-        error: The error that it ended with, if it did; ``failure`` is the code of that.
-        done: Whether it has sent all.
+        error: The error that it ended with, if it did; ``failure`` is the code of this error.
+        done: Whether it has sent everything.
         quiet: Whether its warnings are not issued here; they are kept in ``warned`` in any case.
     """
 

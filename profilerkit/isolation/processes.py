@@ -185,7 +185,7 @@ def data_bytes() -> int:
 
 
 def _read_sizes(pid: int, file: str, names: Collection[bytes]) -> list[int]:
-    """Return the bytes of those names that a file of a process has, in lines such as ``RssAnon:  1024 kB``."""
+    """Return the bytes of names in a file of a process, which has lines such as ``RssAnon:  1024 kB``."""
     fields = dict(line.split(b":", 1) for line in _read(pid, file).splitlines() if b":" in line)
     return [int(fields[name].split()[0]) * 1024 for name in names if name in fields]
 

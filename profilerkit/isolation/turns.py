@@ -84,7 +84,7 @@ class Turns:
         run.go_on()
 
     def _measure(self, ready: Sequence[IsolatedRun]) -> None:
-        """Sample the processes in turn; if one of them fails, sample the others again without it."""
+        """Sample the processes in turn; if a process fails, sample the others again without it."""
         measured: list[Measurement] = []
         while ready and not measured:
             plan = ready[0].progress.ready or Sampling()

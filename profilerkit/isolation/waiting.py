@@ -1,4 +1,4 @@
-"""Waiting for processes: what they send is read as it arrives, and their time limits are kept."""
+"""Waiting for processes: their messages are read as they arrive, and their time limits are kept."""
 
 from __future__ import annotations
 

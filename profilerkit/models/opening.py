@@ -106,7 +106,7 @@ def list_placing_arguments() -> list[str]:
 
 
 class SplitArguments(NamedTuple):
-    """The arguments of a call: those that place a model, without those that are None, and all others."""
+    """The arguments of a call in two groups: arguments that place a model (None is left out), and all others."""
 
     placing: dict[str, Any]
     others: dict[str, Any]

@@ -32,11 +32,11 @@ class _Loaded(NamedTuple):
 def find_backend(model: Any) -> Backend:
     """Return the backend for a path, by its suffix, or for a model, by the classes in its MRO.
 
-    The first class that a backend claims decides: a Keras model is the Keras backend's, also if it runs on torch. Of
-    several backends that claim a class, the one with the longest name for it is used, if it accepts the model.
+    The first class that a backend claims decides: a Keras model belongs to the Keras backend, even if it runs on torch.
+    If several backends claim a class, the backend with the longest name for it is used, if it accepts the model.
 
-    Raises `BackendNotFoundError` if no backend does, `RegistrationConflictError` if two do with names of equal length,
-    and `BackendNotInstalledError` if none of those that claim it can be loaded.
+    Raises `BackendNotFoundError` if no backend claims it, `RegistrationConflictError` if two backends claim it with
+    names of equal length, and `BackendNotInstalledError` if no backend that claims it can be loaded.
     """
     offered = list_infos(BackendInfo)
     if isinstance(model, (str, os.PathLike)):

@@ -29,11 +29,11 @@ class Remembered:
     Attributes:
         status: The status.
         function: The function that computed it.
-        arguments: The arguments of the function; None for a value that was loaded, of which they are not known.
-        group: An object that values share which were measured together.
-        request: What the caller passed to the request that computed the value, for reports.
+        arguments: The arguments of the function; None for a loaded value, whose arguments are not known.
+        group: An object that all values of one joint measurement share.
+        request: The caller's arguments of the request that computed the value, for reports.
         fingerprint: The backend's fingerprint of the model at that time.
-        contents: What the arguments and the function contained then, since both may be changed in place.
+        contents: The contents of the arguments and of the function at that time: both may be changed in place.
     """
 
     status: StatusKey

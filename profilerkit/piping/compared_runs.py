@@ -98,9 +98,9 @@ def _depends(status: StatusKey, superseded: Mapping[int, _Superseded]) -> bool:
 
 
 def _renew(remembered: Remembered, superseded: dict[int, _Superseded], trace: ModelTrace) -> Remembered:
-    """Return what is remembered with present statuses in place of past ones, lacking what they lack.
+    """Return a remembered value with its past statuses replaced by the present ones, with the gaps of these.
 
-    A status that was not superseded yet is from now on.
+    The past statuses count as superseded from now on.
     """
     status = remembered.status
     if id(status) not in superseded:

@@ -168,16 +168,16 @@ class ComputeTrace(ProfilerFunction):
         ignore: Ignored = (),
         input_source: InputSource | None = None,
     ) -> ModelTrace:
-        """Return the trace of one forward pass; without inputs that of the layers, with the reason as its failure.
+        """Return the trace of one forward pass; without inputs a trace of the layers, with the reason as its failure.
 
-        Raises `InvalidTraceError` for a trace that breaks a rule, `BackendFailedError` where the backend's code fails.
+        Raises `InvalidTraceError` for a trace that breaks a rule, `BackendFailedError` if the backend's code fails.
 
         Args:
             model: The model.
             backend: Its backend.
-            inputs: What it is called with.
+            inputs: Its inputs.
             ignore: Layers that do not count: classes of layers, names of classes, or patterns of paths.
-            input_source: What the inputs were made of, to say what is wrong with it.
+            input_source: The source of the inputs, for messages about mistakes in it.
         """
         if isinstance(inputs, NoInputs):
             result = replace(_run_trace(backend, backend.trace, model, None), failure=inputs.error)

@@ -1,8 +1,8 @@
-"""What a value holds right now, as a list that can be compared with what it holds later.
+"""The present contents of a value, as a list that can be compared with its later contents.
 
-A result that is kept for a model is used again only while the model holds what it held then. A mutable value is always
-equal to itself, so that it cannot tell. This list copies plain values and the structure of containers, and remembers
-all else by its identity.
+A remembered result of a model is used again only if the contents of the model are the same. A mutable value is always
+equal to itself, so comparing it tells nothing. This list copies plain values and the structure of containers, and has
+all other objects by their identity.
 """
 
 from __future__ import annotations
@@ -69,9 +69,9 @@ def list_contents(value: Any, special: Callable[[Any, Contents], bool] | None = 
 
 
 class Identity:
-    """An object by its identity: equal to another one of the same object, as long as that is alive.
+    """An object by its identity: equal to another `Identity` of the same object, as long as the object is alive.
 
-    The object is not kept alive where it can be referred to weakly; one that takes its address later is another one.
+    The object is not kept alive if weak references to it are possible; a later object at its address is another one.
     """
 
     __slots__ = ("target",)
@@ -89,13 +89,13 @@ class Identity:
 
 
 class Contents:
-    """Writes down what values hold, one after the other, into the flat list ``written``; each object is followed once.
+    """Writes the contents of values, one after the other, into the flat list ``written``; each object is followed once.
 
     Args:
-        special: Called with each value that is not plain, and with this object. It may write down the value in its own
-            way, and returns whether it has.
-        reads_globals: Whether the global variables that the code of a function names belong to it, as those that it
-            closes over always do. Functions of Python and of installed packages are exempt.
+        special: Called with each value that is not plain, and with this object. It may write the value in its own way,
+            and returns whether it has.
+        reads_globals: Whether the global variables that a function's code names belong to its contents; its closure
+            always does. Functions of Python and of installed packages are exempt.
     """
 
     def __init__(self, special: Callable[[Any, Contents], bool] | None = None, *, reads_globals: bool = False) -> None:
@@ -280,7 +280,7 @@ class Contents:
 
 
 def _unwrap(value: Any) -> Any:
-    """Return what an object of one of the `_WRAPPERS` stands for."""
+    """Return the object inside an object of one of the `_WRAPPERS`."""
     if isinstance(value, partial):
         return [value.func, value.args, value.keywords]
     if isinstance(value, MappingProxyType):

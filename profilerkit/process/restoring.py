@@ -70,14 +70,14 @@ def _find_worst(errors: list[BaseException]) -> BaseException:
 
 
 class restored:
-    """Calls the steps at the end of a ``with`` block, in order; one that was interrupted is called again.
+    """Calls the steps at the end of a ``with`` block, in order; an interrupted step is called again.
 
-    The first error of a step is raised when all are done. Make the changes inside the block: what they are to be put
-    back to is known before. Without steps the block only puts back what is left by those inside.
+    The first error of a step is raised when all are done. Make the changes inside the block: the steps must know the
+    earlier state before. A block without steps only runs the remaining steps of inner blocks.
 
     If another thread forks the process meanwhile, the steps are called in the child, while the fork is in progress:
     they must be short there and acquire no lock but Python's. If ``in_child`` is a function, it is called in their
-    place; if it is False, nothing is, as for what each thread has for itself.
+    place; if it is False, nothing is called, as for settings that each thread has for itself.
 
     >>> settings = {"fast": True}
     >>> with restored(lambda: settings.update(fast=True)):
@@ -116,10 +116,10 @@ class restored:
             raise
 
     def _put_back(self, error: BaseException | None) -> None:
-        """Call the steps of inner blocks whose end was not reached, then those of this one.
+        """Call the steps of inner blocks whose end was not reached, then the steps of this block.
 
-        A step that raises is called again, and left out after `_TRIES` times. The worst error is raised when all is
-        done, unless the block itself ended with an interrupt, which is worse.
+        A step that raises is called again, at most `_TRIES` times. The worst error is raised when all steps are done,
+        unless the block itself ended with an interrupt, which is worse.
         """
         stack = _stacks.get(self._thread, [])
         if error is not None:

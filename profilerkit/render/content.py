@@ -277,7 +277,7 @@ def choose_mark(record: StatusRecord | None) -> str:
 
 
 def _leave_out_inside(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the row of a layer whose amounts, such as ``macs``, are its own ones alone."""
+    """Return the row of a layer with its own amounts, such as ``macs``, without the layers inside."""
     return {**row, **{name: row[f"own_{name}"] for name in row if f"own_{name}" in row}}
 
 

@@ -97,7 +97,7 @@ class _Opener:
         return [part for part in parts if part.kind == "layers" and self.share(part) >= _LEAST_OPENED]
 
     def pass_through(self, part: Part) -> Part:
-        """Return what a part holds, as long as that is one part alone."""
+        """Return the part inside a part, and the part inside that, as long as there is only one."""
         inside = self._list_inside(part)
         while len(inside) == 1:
             part = Part(append_name(part.label, inside[0].label), inside[0].rows)

@@ -51,7 +51,7 @@ class _Size(NamedTuple):
     gap: float
 
 
-#: The widths are those of tables that TeX has set in its own font.
+#: The widths were measured in tables that TeX has set in its own font.
 _NORMAL = _Size("", 4.6, 12)
 _SMALLER = (_Size("footnotesize", 3.9, 4), _Size("scriptsize", 3.65, 4), _Size("tiny", 3.15, 4))
 #: The width of a letter in a term, which may be a capital.

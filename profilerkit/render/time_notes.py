@@ -136,7 +136,7 @@ def describe_origins(reports: Sequence[Report]) -> Iterator[str]:
 
 
 def _is_stated_differently(reports: Sequence[Report], name: str) -> bool:
-    """Return whether reports state a fact differently; one that does not state it does not differ."""
+    """Return whether reports state a fact differently; a report without the fact does not differ."""
     stated: dict[str, set[str]] = {}
     for report in reports:
         if (fact := report.environment.get(name)) is not None:

@@ -94,13 +94,13 @@ def _list_data(others: Iterable[StatusKey], report: Report) -> dict[str, Any]:
 
 
 class _Origins(NamedTuple):
-    """What the values of a report were computed from.
+    """The inputs and traces from which the values of a report were computed.
 
     Attributes:
         inputs: The inputs of the model.
         traced: The status of its trace.
         trace: The trace.
-        traces: All traces, that of the model first: another one is that of a training step.
+        traces: All traces, the model's first; another one may be the trace of a training step.
         have_run: Whether the model was run.
     """
 
