@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from profilerkit.piping.quantity import Scale, format_number, scale_value
-from profilerkit.render.values import Column
+from profilerkit.render.values import Column, write_row_value
 from profilerkit.results.report import Report
 from profilerkit.trace.alignment import align, require_layers
 from profilerkit.trace.records import LayerTable
@@ -72,7 +72,8 @@ def list_responsible(report: Report, key: str, baseline: Report | None) -> tuple
         return ()
     if baseline is not None and has_column(baseline, column):
         return _list_most_grown(baseline, report, column)
-    return _list_costliest(report.layers, column, report.layers[0][column])
+    sign, whole = write_row_value(report.layers[0], column)
+    return _list_costliest(report.layers, column, None if sign else whole)
 
 
 def has_column(report: Report, column: str) -> bool:
@@ -94,10 +95,10 @@ def _list_costliest(layers: LayerTable, column: str, whole: float | None) -> tup
     texts = []
     name = _find_own(column, layers)
     for row in layers.top(_NAMED, by=name):
-        amount = row[name]
+        sign, amount = write_row_value(row, name)
         if amount:
             share = f", {format_number(100 * amount / whole)} %" if whole else ""
-            texts.append(f"{_name_layer(row['path'], row['type'])}: {Column.of(column).show(amount)}{share}")
+            texts.append(f"{_name_layer(row['path'], row['type'])}: {sign}{Column.of(column).show(amount)}{share}")
     return tuple(texts)
 
 

@@ -128,7 +128,7 @@ class _Readings:
         power = _measure([lap.watts for lap in self.laps], sampling)
         values: dict[str, Any] = {Energy.NAME: energy, Power.NAME: power}
         for name, size in sizes.items():
-            values[name] = Unavailable(_NO_SIZE[name]) if size is None else energy / size
+            values[name] = energy / size if size else Unavailable(_NO_SIZE[name])
         still_idle = "the energy counters did not change while nothing ran"
         values[IdlePower.NAME] = self.idle.watts or Unavailable(still_idle)
         note = "; ".join(filter(None, (self._describe(power), options)))

@@ -14,7 +14,7 @@ from ..trace.layer_paths import within_depth
 from ..trace.records import LayerTable
 from .grids import Grid
 from .layer_settings import write_settings
-from .values import Column, write_count, write_row_value, write_signed_count
+from .values import Column, write_achieved, write_count, write_row_value, write_signed_count
 
 if TYPE_CHECKING:
     from ..results.comparison import Comparison
@@ -167,7 +167,7 @@ def _write_bounded(row: Row, key: str) -> str:
 
 def _write_measured(row: Row, key: str) -> str:
     """Return a time or what follows from times, in the unit of its column; a hyphen where nothing was measured."""
-    return Column.of(key).show(row[key]) or "-"
+    return (write_achieved(row) if key.startswith("achieved") else Column.of(key).show(row[key])) or "-"
 
 
 def _write_side(row: Row, key: str) -> str:

@@ -10,7 +10,7 @@ from ..foreign_text import visible
 from ..trace.bounds import WORK
 from ..trace.layer_paths import add_outer, within_depth
 from ..trace.layer_view import group_children
-from .values import Column, share_text, write_row_value
+from .values import Column, share_text, write_achieved, write_row_value
 
 if TYPE_CHECKING:
     from ..results.comparison import Comparison
@@ -125,7 +125,7 @@ def _write_values(row: Row) -> str:
             if share is not None and not sign:  # there is no share of a bound
                 shown = f"{shown} ({share_text(share)})"
             parts.append(shown)
-    parts.append(Column.of("achieved_flops_per_second").show(row.get("achieved_flops_per_second")))
+    parts.append(write_achieved(row))
     if _is_uncounted(row):
         parts.append(f"called {format_times(row['calls'])}, not counted" if row["calls"] else "not counted")
     elif not row["calls"] and not any(row.get(column) for column in (*WORK, *_TIMES)):

@@ -16,6 +16,7 @@ __all__ = [
     "KINDS",
     "Column",
     "share_text",
+    "write_achieved",
     "write_count",
     "write_in_full",
     "write_interval",
@@ -137,3 +138,9 @@ def write_row_value(row: Mapping[str, Any], column: str) -> tuple[Sign, float | 
     if not value and high:
         return Sign.UPPER, high
     return Bounds(low, high).sign(value), value
+
+
+def write_achieved(row: Mapping[str, Any]) -> str:
+    """Return the FLOP/s that a layer achieves, with the sign of its FLOPs; nothing where that is not known."""
+    rate = row.get("achieved_flops_per_second")
+    return "" if rate is None else f"{write_row_value(row, 'flops')[0]}{Column.of('flops_per_second').show(rate)}"

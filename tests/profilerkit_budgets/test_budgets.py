@@ -204,6 +204,18 @@ def test_a_broken_limit_of_time_names_no_layer_where_none_has_its_own_time(rows:
     assert (finding.verdict, finding.responsible) == (Verdict.FAILED, ())
 
 
+def test_a_layer_responsible_for_more_than_is_counted_has_the_sign_of_a_bound() -> None:
+    """And no layer has a share of a model of which not all is counted."""
+    rows = []
+    for row in TEACHER.layers or ():
+        counts = {name: row[name] for name in ("macs", "own_macs")}
+        is_open = row["path"] in ("", "first")
+        ends = {f"{name}_low": count for name, count in counts.items()}
+        rows.append({**row, **ends, **{f"{name}_high": None if is_open else count for name, count in counts.items()}})
+    (finding,) = check_budget({"macs": "<= 100"}, replace(TEACHER, layers=LayerTable(rows)))
+    assert finding.responsible == ("first (Linear): ≥ 128 MACs", "second (Linear): 64 MACs")
+
+
 def test_the_layers_responsible_are_named() -> None:
     (finding,) = check_budget({"macs": "<= 100"})
     assert finding.detail == "192 MACs, 192 % of the limit"

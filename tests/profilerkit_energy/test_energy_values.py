@@ -12,6 +12,8 @@ from profilerkit.testing import FakeBackend, FakeClock, FakeModel, FakeTensor
 from profilerkit.times.sampling import Sampling
 from profilerkit_energy import ComputeEnergy, Hardware, plugin
 
+KEYS_OF_SIZES = ["energy_per_sample", "energy_per_token"]
+
 
 @pytest.fixture
 def clock() -> FakeClock:
@@ -48,6 +50,17 @@ def test_without_tokens_the_reason_says_what_to_do(hardware: Hardware, package: 
     assert record.completeness is Completeness.UNAVAILABLE
     assert "pass them as the input input_ids, or say it with tokens=" in record.missing[0]
     assert report["energy"].median == 2.0
+
+
+@pytest.mark.parametrize(("shape", "missing"), [((0, 8), KEYS_OF_SIZES), ((4, 0), KEYS_OF_SIZES[1:])])
+def test_nothing_has_no_energy_for_each(
+    shape: tuple[int, ...], missing: list[str], hardware: Hardware, package: Path, clock: FakeClock
+) -> None:
+    """Of an empty batch, and of sequences without tokens: the energy of the pass is still known."""
+    model = make_model(clock, {package: 2_000_000})
+    report = profile_energy(model, hardware, clock, inputs={"input_ids": FakeTensor(shape)})
+    assert report["energy"].median == 2.0
+    assert [key for key in KEYS_OF_SIZES if report[key] is None] == missing
 
 
 def test_what_generate_makes_is_not_counted_by_its_prompt(hardware: Hardware, package: Path, clock: FakeClock) -> None:

@@ -263,6 +263,11 @@ def test_a_bound_has_its_sign_in_trees_and_notes(macs: int, high: int | None, wr
     """Such as a model whose only operator has no formula: nothing said of it would be taken for nothing."""
     row = {"path": "", "type": "Net", "depth": 0, "is_leaf": True, "calls": 1, "params": 0, "macs": macs}
     table = LayerTable([{**row, "macs_low": macs, "macs_high": high}])
+    work = {"flops": 8, "flops_low": 8, "flops_high": high and 8, "forward_seconds": 2.0}
+    timed = report(layers=LayerTable([{**row, **work}]))
+    achieved = "≥ 4 FLOP/s" if high is None else " 4 FLOP/s"
+    assert render(timed, "tree").splitlines()[1].endswith(f", {achieved.strip()}")
+    assert achieved in render(timed, "table", depth=-1), "8 FLOPs in two seconds, or more"
     share = "" if "≥" in written else " (100.0 %)"
     assert render(report(layers=table), "tree").splitlines()[1] == f"Net  {written}{share}"
     if macs:
