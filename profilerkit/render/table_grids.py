@@ -11,6 +11,7 @@ from ..trace.bounds import WORK
 from ..trace.layer_paths import within_depth
 from ..trace.layer_table import is_innermost
 from ..trace.layer_view import PEAK
+from ..trace.rows import read_work
 from .grids import Grid
 from .values import Column, share_text, write_count, write_row_value
 
@@ -125,7 +126,7 @@ def _write_heading(name: str) -> str:
 
 
 def _write_cell(row: _Row, name: str, is_tree: bool) -> str:
-    value = row[name]
+    value = read_work(row, name)
     if name == "path":
         return (value.rpartition(".")[2] if is_tree else value) or "(model)"
     if name == "by" or (name == "column" and isinstance(value, str)):  # the name of a column

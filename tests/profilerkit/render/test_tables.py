@@ -174,6 +174,7 @@ def test_an_operator_that_is_not_counted_has_no_counts_in_the_sums() -> None:
     trace = ModelTrace((), (product, unknown, unknown))
     assert [row["missing"] for row in trace.operator_table] == ["", *["not counted: my::custom"] * 2]
     assert "missing" not in ModelTrace((), (product,)).operator_table.columns
+    assert [line.split()[3:5] for line in body(str(trace.operator_table))] == [["6", "12"], ["-", "-"], ["-", "-"]]
     counted, missing = operator_totals(trace.operator_table)
     assert (counted["macs"], counted["flops"], counted["bytes_read"]) == (6, 12, 8)
     assert (missing["calls"], missing["macs"], missing["flops"], missing["bytes_read"]) == (2, None, None, 32)
