@@ -170,13 +170,12 @@ def _find_peak(model: OtherSize, call: Mapping[str, Any]) -> Outcome:
 def _describe(table: Sequence[_Row], first: int, failures: Mapping[int, Exception], call: Mapping[str, Any]) -> Any:
     """Return a sweep with notes on its sizes; partial if the model failed at some, or not all of a memory is known."""
     sweep = Sweep.of(row.make() for row in table)
+    noisy = [row.size for row in table if row.time.is_noisy]
+    busy = [row.size for row in table if row.time.conditions is not None and row.time.conditions.busy]
     notes = [
         str(call["run_options"]),
-        _note_sizes("noisy at batch size", [row.size for row in table if row.time.is_noisy]),
-        _note_sizes(
-            "the machine was busy at batch size",
-            [row.size for row in table if row.time.conditions is not None and row.time.conditions.busy],
-        ),
+        _note_sizes("noisy at batch size", noisy),
+        _note_sizes("the machine was busy at batch size", busy),
         f"what is not in this table is for a batch of {first}, the first size",
     ]
     missing = [f"batch size {size}: {type(error).__name__}: {error_line(error)}" for size, error in failures.items()]

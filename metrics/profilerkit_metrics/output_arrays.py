@@ -63,20 +63,26 @@ def copy_values(
     Raises `InputError` where the tensors of the two do not match, by their order.
     """
     values, targets = _list_call_arrays(source), _list_call_arrays(inputs)
-    fitted = [_read_as(value, target) for value, target in zip(values, targets, strict=False)]
-    if len(values) != len(targets) or any(one is None for one in fitted):
+    moved = [make_tensor(np.array(value)) for value in _move_channels(values, targets)]
+    filled = _list_call_arrays(fit(_replace_tensors(inputs, moved)))
+    casts = [_cast(value, target.dtype) for value, target in zip(filled, targets, strict=True)]
+    # A tensor of the model's own stays where it has the values already.
+    is_own = [np.array_equal(cast, target) for cast, target in zip(casts, targets, strict=True)]
+    tensors = [None if stays else make_tensor(cast) for cast, stays in zip(casts, is_own, strict=True)]
+    has_moved = [array.shape for array in values] != [array.shape for array in targets]
+    return CopiedInputs(_replace_tensors(inputs, tensors), has_moved)
+
+
+def _move_channels(values: Sequence[Array], targets: Sequence[Array]) -> list[Array]:
+    """Return arrays with their channels where those of the targets are; raises `InputError` if they do not match."""
+    moved = [_read_as(value, target) for value, target in zip(values, targets, strict=False)]
+    fitting = [array for array in moved if array is not None]
+    if len(fitting) < max(len(values), len(targets)):
         raise InputError(
             f"the reference is called with {_write_shapes(values)}, and this model with {_write_shapes(targets)}: give "
             "both the same inputs"
         )
-    filled = fit(_replace_tensors(inputs, [make_tensor(np.array(value)) for value in fitted]))
-    tensors = []
-    for value, target in zip(_list_call_arrays(filled), targets, strict=True):
-        cast = _cast(value, target.dtype)
-        is_own = np.array_equal(cast, target)  # then the model's own tensor stays
-        tensors.append(None if is_own else make_tensor(cast))
-    has_moved = any(value.shape != target.shape for value, target in zip(values, targets, strict=True))
-    return CopiedInputs(_replace_tensors(inputs, tensors), has_moved)
+    return fitting
 
 
 def _cast(value: Array, dtype: Any) -> Array:
