@@ -206,15 +206,18 @@ class OperatorTimeTable(Table):
             key = (*(getattr(op, column) for column in VIEWS[self.view]), op.phase)
             members.setdefault(key, []).append(index)
         for key, indices in members.items():
-            operators = [self.times.operators[index] for index in indices]
             columns: dict[str, Any] = dict(zip((*VIEWS[self.view], "phase"), key, strict=True))
             if self.view == "both":
                 columns["order"] = indices[0]
-            work = _add_work([self._work[index] for index in indices])
-            if self.view == "layer":
-                work = self._layer_work.get((columns["phase"], columns["layer"]), work)
-            calls = sum(op.calls for op in operators)
-            yield _Group(columns, _add_passes(op.seconds for op in operators), calls, work)
+            yield self._add_operators(columns, indices)
+
+    def _add_operators(self, columns: dict[str, Any], indices: Sequence[int]) -> _Group:
+        """Return the operators of these indices together."""
+        operators = [self.times.operators[index] for index in indices]
+        work = _add_work([self._work[index] for index in indices])
+        if self.view == "layer":
+            work = self._layer_work.get((columns["phase"], columns["layer"]), work)
+        return _Group(columns, _add_passes(op.seconds for op in operators), sum(op.calls for op in operators), work)
 
     def _list_kernels(self) -> Iterator[_Group]:
         """Yield a row for all kernels of one name and phase; the work of a kernel is not known."""
