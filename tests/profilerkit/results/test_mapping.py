@@ -125,6 +125,7 @@ def test_no_column_of_the_frame_hides_another(names: tuple[str, str]) -> None:
 def test_numbers_of_two_units_have_no_ratio() -> None:
     first, second = (report(name, record("t", 2, "", base_unit=unit)) for name, unit in (("A", "s"), ("B", "ms")))
     both = Comparison(first, (second,))
+    assert both.enhancement("t") is None
     row = both.to_pandas().iloc[0]
     assert (row["unit"], row["A"], row["B"], row["ratio of B"]) == ("s / ms", 2, 2, None)
     with pytest.raises(ValueError, match="t has no ratio: its units differ, 's' in A, 'ms' in B"):
