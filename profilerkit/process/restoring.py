@@ -14,7 +14,6 @@ import warnings
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack, suppress
 from functools import wraps
-from operator import is_
 from threading import get_ident
 from traceback import walk_tb
 from types import GeneratorType, TracebackType
@@ -22,7 +21,7 @@ from typing import Any, TypeVar, cast
 
 from .interrupts import INTERRUPTS
 
-__all__ = ["Step", "assign_dict", "call_each", "for_each", "restored", "undone_in_child", "whole_call"]
+__all__ = ["Step", "call_each", "for_each", "restored", "undone_in_child", "whole_call"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 Step = Callable[[], object]
@@ -45,23 +44,6 @@ def for_each(function: Callable[..., Any], arguments: Iterable[Any]) -> None:
             errors.append(error)
     if errors:
         raise _find_worst(errors)
-
-
-def assign_dict(container: Any, content: dict[Any, Any], kind: Any = dict) -> None:
-    """Give a dict this content, in its order; at no moment is it without a name that it had.
-
-    By the methods of a base class ``kind``: a subclass may refuse to be changed. It is ``OrderedDict`` for one, whose
-    order those of ``dict`` do not know. Only methods that call none of the subclass: ``OrderedDict.update`` does.
-    """
-    for key, value in content.items():
-        kind.__setitem__(container, key, value)
-    for key in [key for key in kind.keys(container) if key not in content]:
-        kind.__delitem__(container, key)
-    is_in_order = all(map(is_, kind.keys(container), content))
-    if not is_in_order:
-        for key, value in content.items():  # each goes behind all others
-            kind.__delitem__(container, key)
-            kind.__setitem__(container, key, value)
 
 
 def _find_worst(errors: list[BaseException]) -> BaseException:

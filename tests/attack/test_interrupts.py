@@ -15,7 +15,7 @@ from source_tree import SUPPORT
 from time_limits import run_program
 
 _CHANGING = (
-    "untouched/,process/restoring,process/interrupts,"
+    "untouched/,process/containers,process/restoring,process/interrupts,"
     "trace/layers,hidden_modes,trace/static_pass,trace/questions,trace/conversion"
 )
 

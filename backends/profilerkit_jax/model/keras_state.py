@@ -5,9 +5,7 @@ Containers are those of Python, bytearrays and numpy arrays.
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
-from operator import is_
 from typing import Any
 
 import numpy as np
@@ -18,12 +16,12 @@ from profilerkit.backend_kit.keras_layers import (
     read_variable_value,
     set_variable_value,
 )
-from profilerkit.process.restoring import assign_dict, for_each
+from profilerkit.process.containers import CONTAINERS, refill
+from profilerkit.process.object_facts import copy_content
+from profilerkit.process.restoring import for_each
 
 __all__ = ["list_all_variables", "save_state"]
 
-#: Each before its base class. A tuple cannot change; what it holds may.
-_CONTAINERS = (list, OrderedDict, dict, set, deque, tuple, bytearray)
 #: Larger arrays are not copied.
 _MOST_ARRAY_BYTES = 2**20
 
@@ -31,12 +29,14 @@ _MOST_ARRAY_BYTES = 2**20
 def save_state(model: Any) -> Callable[[], None]:
     """Return what puts a Keras model back."""
     reached = _list_reached(vars(layer) for layer in flat_layers(model))
-    contents = [(value, _copy(value)) for value in reached if isinstance(value, _CONTAINERS)]
+    contents = [(value, copy_content(value)) for value in reached if isinstance(value, CONTAINERS)]
+    buffers = [(value, slice(None), bytes(value)) for value in reached if isinstance(value, bytearray)]
     arrays = [(value, value.copy()) for value in reached if _is_small_array(value)]
     values = [(variable, read_variable_value(variable)) for variable in list_all_variables(model)]
 
     def restore() -> None:
-        for_each(_refill, contents)
+        for_each(refill, contents)
+        for_each(bytearray.__setitem__, buffers)
         for_each(np.copyto, arrays)
         for_each(set_variable_value, values)
 
@@ -58,30 +58,10 @@ def _list_reached(values: Iterable[Any]) -> list[Any]:
         if id(value) in reached:
             continue
         reached[id(value)] = value
-        if isinstance(value, _CONTAINERS) and not isinstance(value, bytearray):
+        if isinstance(value, (*CONTAINERS, tuple)):  # a tuple cannot change; what it holds may
             waiting += value.values() if isinstance(value, dict) else value
     return list(reached.values())
 
 
 def _is_small_array(value: Any) -> bool:
     return isinstance(value, np.ndarray) and value.flags.writeable and value.nbytes <= _MOST_ARRAY_BYTES
-
-
-def _copy(container: Any) -> Any:
-    """Return what a container holds, in one of Python's own types."""
-    kind: Any = next(kind for kind in _CONTAINERS if isinstance(container, kind))
-    return kind(container)
-
-
-def _refill(container: Any, content: Any) -> None:
-    """Give a container its content back, by the methods of Python's own types: those of Keras note every change."""
-    if isinstance(content, dict):
-        assign_dict(container, content, type(content))
-    elif isinstance(content, (list, deque, bytearray)):
-        if len(container) != len(content) or not all(map(is_, container, content)):
-            kind = type(content)
-            kind.clear(container)
-            kind.extend(container, content)
-    elif isinstance(content, set) and container != content:
-        set.clear(container)
-        set.update(container, content)

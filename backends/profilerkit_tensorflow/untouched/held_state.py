@@ -23,7 +23,7 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
-from profilerkit.process.object_facts import list_slots
+from profilerkit.process.object_facts import copy_content, list_slots
 
 from ..compat.variables import MethodTarget, ResourceVariable
 from .snapshots import (
@@ -33,13 +33,13 @@ from .snapshots import (
     CacheSnapshot,
     CellSnapshot,
     ClassSnapshot,
+    ContainerSnapshot,
     GeneratorSnapshot,
     GlobalSnapshot,
     ObjectSnapshot,
     SlotsSnapshot,
     Snapshot,
     list_class_attributes,
-    take_container,
 )
 from .users_code import (
     CACHED_FUNCTION,
@@ -177,9 +177,8 @@ class HeldState:
             raise
         except Exception:  # an object of the user that cannot be read yet cannot be changed either
             return wrapped
-        names, values = tuple(attributes), tuple(attributes.values())
-        self.snapshots.append(ObjectSnapshot(value, kind, names, values))
-        return (*wrapped, *values)
+        self.snapshots.append(ObjectSnapshot(value, kind, dict(attributes)))
+        return (*wrapped, *attributes.values())
 
     def _visit_slots(self, slots: tuple[str, ...], value: Any) -> Iterable[Any]:
         attributes = {name: getattr(value, name) if _can_be_read(value, name) else MISSING for name in slots}
@@ -199,9 +198,9 @@ class HeldState:
 
     def _visit_container(self, container: Any) -> Iterable[Any]:
         """Return the items to follow, and the attributes of a derived class; those of Keras hold only a tracker."""
-        snapshot = take_container(container)
-        self.snapshots.append(snapshot)
-        items = tuple(snapshot[-1])  # the last field of each kind is what is inside
+        content = copy_content(container)
+        self.snapshots.append(ContainerSnapshot(container, content))
+        items = tuple(content.values() if isinstance(content, dict) else content)
         if len(items) > _LONGEST_FOLLOWED and not is_of_a_framework(type(items[0])):
             items = ()
         kind = type(container)

@@ -6,17 +6,14 @@ built-in classes: those of a subclass may refuse, or do more.
 
 from __future__ import annotations
 
-import weakref
-from collections import OrderedDict, deque
-from collections.abc import Callable, Collection, Iterable, Mapping
-from operator import is_
+from collections.abc import Callable, Mapping
 from types import CellType
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from profilerkit.process.restoring import assign_dict
+from profilerkit.process.containers import refill
 
 __all__ = [
     "MISSING",
@@ -25,21 +22,17 @@ __all__ = [
     "CacheSnapshot",
     "CellSnapshot",
     "ClassSnapshot",
-    "DictSnapshot",
+    "ContainerSnapshot",
     "GeneratorSnapshot",
     "GlobalSnapshot",
     "ObjectSnapshot",
-    "SequenceSnapshot",
-    "SetSnapshot",
     "SlotsSnapshot",
     "Snapshot",
     "list_class_attributes",
-    "take_container",
 ]
 
 #: The value of a name that is not bound.
 MISSING: Any = object()
-_CONTAINERS = (list, OrderedDict, dict, set, deque)
 
 
 class Snapshot(Protocol):
@@ -54,16 +47,13 @@ class ObjectSnapshot(NamedTuple):
 
     value: Any
     kind: type
-    names: tuple[Any, ...]
-    values: tuple[Any, ...]
+    attributes: dict[Any, Any]
 
     def restore(self) -> None:
         """Give the object its class and its attributes back."""
         if type(self.value) is not self.kind:
             object.__setattr__(self.value, "__class__", self.kind)
-        attributes = self.value.__dict__
-        if not _holds_same(attributes, attributes.values(), self.names, self.values):
-            assign_dict(attributes, dict(zip(self.names, self.values, strict=True)))
+        refill(self.value.__dict__, self.attributes)
 
 
 class SlotsSnapshot(NamedTuple):
@@ -83,73 +73,15 @@ class SlotsSnapshot(NamedTuple):
                 object.__setattr__(self.value, name, content)
 
 
-class DictSnapshot(NamedTuple):
-    """A dict with its content, in its order."""
-
-    container: dict[Any, Any]
-    keys: tuple[Any, ...]
-    values: tuple[Any, ...]
-
-    @classmethod
-    def take(cls, container: dict[Any, Any]) -> DictSnapshot:
-        """Return what a dict holds now."""
-        if type(container) is dict:
-            return cls(container, tuple(container), tuple(container.values()))
-        if isinstance(container, OrderedDict):
-            keys = tuple(OrderedDict.__iter__(container))
-            return cls(container, keys, tuple(dict.__getitem__(container, key) for key in keys))
-        return cls(container, tuple(dict.__iter__(container)), tuple(dict.values(container)))
-
-    def restore(self) -> None:
-        """Give the dict its content back, but for a weak reference as its key whose object is gone."""
-        now = DictSnapshot.take(self.container)
-        if _holds_same(now.keys, now.values, self.keys, self.values):
-            return
-        pairs = zip(self.keys, self.values, strict=True)
-        alive = {key: value for key, value in pairs if not (isinstance(key, weakref.ref) and key() is None)}
-        assign_dict(self.container, alive, _find_base(self.container))
-
-
-class SequenceSnapshot(NamedTuple):
-    """A list or a deque with its items."""
+class ContainerSnapshot(NamedTuple):
+    """A dict, set, list or deque with its content."""
 
     container: Any
-    items: tuple[Any, ...]
+    content: Any
 
     def restore(self) -> None:
-        """Give the container its items back."""
-        base = _find_base(self.container)
-        length = base.__len__(self.container)
-        if length == len(self.items) and all(map(is_, base.__iter__(self.container), self.items)):
-            return
-        if base is list:
-            list.__setitem__(self.container, slice(None), self.items)
-        else:
-            base.clear(self.container)
-            base.extend(self.container, self.items)
-
-
-class SetSnapshot(NamedTuple):
-    """A set with its members."""
-
-    container: set[Any]
-    members: frozenset[Any]
-
-    def restore(self) -> None:
-        """Give the set its members back."""
-        if not set.__eq__(self.container, self.members):
-            set.clear(self.container)
-            set.update(self.container, self.members)
-
-
-def take_container(container: Any) -> DictSnapshot | SequenceSnapshot | SetSnapshot:
-    """Return what a dict, set, list or deque holds now."""
-    base = _find_base(container)
-    if issubclass(base, dict):
-        return DictSnapshot.take(container)
-    if base is set:
-        return SetSnapshot(container, frozenset(set.__iter__(container)))
-    return SequenceSnapshot(container, tuple(base.__iter__(container)))
+        """Give the container its content back."""
+        refill(self.container, self.content)
 
 
 class ArraySnapshot(NamedTuple):
@@ -248,15 +180,3 @@ class ClassSnapshot(NamedTuple):
 def list_class_attributes(kind: type) -> dict[str, Any]:
     """Return the attributes of a class itself, but for those that Python names."""
     return {name: value for name, value in vars(kind).items() if not name.startswith("__")}
-
-
-def _holds_same(
-    now_keys: Collection[Any], now_values: Iterable[Any], keys: Collection[Any], values: Iterable[Any]
-) -> bool:
-    """Return whether the keys and the values are the same objects as before, in the same order."""
-    return len(now_keys) == len(keys) and all(map(is_, now_values, values)) and all(map(is_, now_keys, keys))
-
-
-def _find_base(container: Any) -> Any:
-    """Return the built-in class of a container."""
-    return next(kind for kind in _CONTAINERS if isinstance(container, kind))

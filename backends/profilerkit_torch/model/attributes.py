@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
 from collections.abc import Collection, Iterable, Iterator
 from types import (
     BuiltinFunctionType,
@@ -18,14 +17,13 @@ import torch
 from torch import nn
 
 from profilerkit.backend_kit.keras_layers import keras_bookkeeping
+from profilerkit.process.containers import CONTAINERS
 from profilerkit.process.object_facts import copy_content, count_items, list_slots
 
 from ..compat.modules import OWN
 
-__all__ = ["CONTAINERS", "EMPTY", "STANDARD", "list_further_attributes", "list_reachable", "read_slot"]
+__all__ = ["EMPTY", "STANDARD", "list_further_attributes", "list_reachable", "read_slot"]
 
-#: Containers whose contents are restored.
-CONTAINERS = (OrderedDict, dict, list, set, deque)
 _HOLDERS = (*CONTAINERS, tuple)
 #: The containers that every module has, hooks above all; most are empty.
 STANDARD = frozenset(name for name, value in vars(nn.Module()).items() if isinstance(value, CONTAINERS))

@@ -11,9 +11,10 @@ from torch import nn
 
 from profilerkit.backend_kit.keras_kinds import is_keras
 from profilerkit.process.cached import cached_property
+from profilerkit.process.containers import CONTAINERS
 
 from ..compat.modules import read_buffers, read_parameters
-from .attributes import CONTAINERS, list_further_attributes, list_reachable
+from .attributes import list_further_attributes, list_reachable
 from .keras_layers import holds_keras, is_unbuilt, list_compiled_tensors, list_written_values
 from .modules import (
     list_direct_tensors,

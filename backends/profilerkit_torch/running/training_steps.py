@@ -12,13 +12,13 @@ from torch import nn
 
 from profilerkit import InputError, ModelInputs
 from profilerkit.backend_kit.call_stack import tensors_in
+from profilerkit.process.containers import refill
 from profilerkit.process.restoring import for_each, restored
 
 from ..compat.modules import ACCUMULATION_HOOKS
 from ..costs import is_plain
 from ..model.attributes import list_reachable
 from ..model.modules import list_parameters
-from ..untouched.snapshots import refill
 from .timed_passes import Autocast
 
 __all__ = [

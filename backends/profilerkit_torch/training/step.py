@@ -22,6 +22,7 @@ from profilerkit import ModelInputs, ModelTrace
 from profilerkit.backend_kit.failures import find_raising_line
 from profilerkit.error_text import error_line
 from profilerkit.errors import ModelFailedError, ProfilerKitError
+from profilerkit.process.containers import refill
 from profilerkit.process.restoring import for_each, restored
 
 from ..compat.autograd import run_backward
@@ -38,7 +39,6 @@ from ..trace.recorder import Recorder
 from ..trace.tracing import trace_model
 from ..untouched.caller_context import apart, as_caller
 from ..untouched.preservation import substitute
-from ..untouched.snapshots import refill
 from .differentiation import NO_BACKWARD_PASS, follow_gradients, make_loss, note_unused
 from .step_functions import StepFunctions
 from .trained_layers import TrainedLayers

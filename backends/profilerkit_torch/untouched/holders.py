@@ -10,10 +10,11 @@ from itertools import islice
 from types import CellType
 from typing import Any
 
+from profilerkit.process.containers import refill
 from profilerkit.process.object_facts import copy_content, list_slots
 
 from ..model.attributes import EMPTY
-from .snapshots import SlotsSnapshot, refill
+from .snapshots import SlotsSnapshot
 
 __all__ = ["FUNCTION_CACHE", "Cell", "Container", "FunctionCache", "Holder", "Namespace", "Slots", "read_cell"]
 

@@ -22,10 +22,11 @@ from torch.nn.modules import module as torch_module
 from profilerkit import ModelInputs
 from profilerkit.error_text import list_causes
 from profilerkit.process.collector import frozen_objects_found
+from profilerkit.process.containers import CONTAINERS
 from profilerkit.process.restoring import call_each, restored
 
 from ..compat.tensors import TensorBase
-from ..model.attributes import CONTAINERS, list_reachable
+from ..model.attributes import list_reachable
 from ..model.inventory import Inventory
 from ..model.tensors import storage_key
 from .holders import FUNCTION_CACHE, Holder

@@ -7,13 +7,14 @@ from typing import Any
 import torch
 
 from profilerkit import ModelInputs
+from profilerkit.process.containers import CONTAINERS, refill
 from profilerkit.process.object_facts import copy_content, list_slots
 from profilerkit.process.restoring import call_each, for_each, restored
 
 from ..compat.modes import unseen_by_subclasses
-from ..model.attributes import CONTAINERS, list_reachable
+from ..model.attributes import list_reachable
 from ..model.tensors import has_graph, list_aliases, may_be_data, view_like
-from .snapshots import SlotsSnapshot, refill
+from .snapshots import SlotsSnapshot
 from .tensor_state import note_marks, note_tensors
 
 __all__ = ["InputObjects", "list_input_tensors", "on_device"]

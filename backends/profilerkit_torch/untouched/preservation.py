@@ -17,6 +17,7 @@ from torch import nn
 
 from profilerkit import ModelChangedWarning
 from profilerkit.arguments.structures import map_leaves
+from profilerkit.process.containers import refill
 from profilerkit.process.locks import Lock
 from profilerkit.process.object_facts import copy_content, list_slots
 from profilerkit.process.restoring import Step, call_each, for_each, restored
@@ -29,7 +30,7 @@ from ..model.keras_layers import substitute_variables
 from ..model.tensors import has_storage, list_with_values
 from .caller_context import apart, note_modes
 from .process_state import SettingsSnapshot, note_process
-from .snapshots import ClassSnapshot, ModuleSnapshots, SlotsSnapshot, list_own_classes, refill
+from .snapshots import ClassSnapshot, ModuleSnapshots, SlotsSnapshot, list_own_classes
 from .tensor_state import KeptValue, list_versions, note_marks, note_sizes, note_tensors, restore_versions, write_back
 
 __all__ = ["one_at_a_time", "preserve", "substitute", "watch_parameters"]

@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 import torch
 from torch.utils import deterministic
 
+from profilerkit.process.containers import refill
 from profilerkit.process.restoring import Step, call_each, for_each
 
 from ..compat.autograd import top_saved_tensors_hooks
 from ..compat.modules import ALL_GLOBAL_HOOKS
 from ..compat.settings import get_precision, list_settings, set_precision
-from .snapshots import refill
 
 __all__ = ["SettingsSnapshot", "flushes_denormal", "note_process"]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import sys
-from collections import deque
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -15,13 +14,14 @@ from typing import Any
 import torch
 from torch import nn
 
+from profilerkit.process.containers import CONTAINERS, refill
 from profilerkit.process.object_facts import copy_content
-from profilerkit.process.restoring import Step, assign_dict, call_each, for_each
+from profilerkit.process.restoring import Step, call_each, for_each
 
-from ..model.attributes import CONTAINERS, EMPTY, STANDARD, list_reachable, read_slot
+from ..model.attributes import EMPTY, STANDARD, list_reachable, read_slot
 from ..model.inventory import Inventory
 
-__all__ = ["ClassSnapshot", "ModuleSnapshots", "SlotsSnapshot", "list_own_classes", "refill"]
+__all__ = ["ClassSnapshot", "ModuleSnapshots", "SlotsSnapshot", "list_own_classes"]
 
 #: The flag of a class that Python code has made: ``Py_TPFLAGS_HEAPTYPE``.
 _MADE_BY_A_STATEMENT = 1 << 9
@@ -193,22 +193,3 @@ def _are_same(current: Sequence[dict[Any, Any]], saved: Sequence[dict[Any, Any]]
 
 
 _VALUES = methodcaller("values")
-
-
-def refill(container: Any, content: Any) -> None:
-    """Give a container its content back, by the methods of its base class: a subclass may refuse to be changed."""
-    current = container if type(container) in CONTAINERS else copy_content(container)
-    if len(current) == len(content) and all(map(is_, current, content)):
-        if not isinstance(container, dict) or all(map(is_, current.values(), content.values())):
-            return
-        if type(container) is dict:  # with the same names in the same order
-            container.update(content)
-            return
-    kind: Any = next(kind for kind in CONTAINERS if isinstance(container, kind))
-    if issubclass(kind, dict):
-        assign_dict(container, content, kind)
-    elif kind is list:
-        list.__setitem__(container, slice(None), content)
-    else:
-        kind.clear(container)
-        (kind.extend if kind is deque else kind.update)(container, content)

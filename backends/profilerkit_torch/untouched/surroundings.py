@@ -18,11 +18,12 @@ import torch
 
 from profilerkit import ModelInputs
 from profilerkit.process.cached import once_for_each
+from profilerkit.process.containers import CONTAINERS
 from profilerkit.process.object_facts import count_items
 from profilerkit.process.restoring import call_each
 
 from ..compat.modules import GLOBAL_CALL_HOOKS, call_hooks
-from ..model.attributes import CONTAINERS, list_reachable
+from ..model.attributes import list_reachable
 from ..model.inventory import Inventory
 from .holders import FUNCTION_CACHE, Cell, Container, FunctionCache, Holder, Namespace, Slots, read_cell
 from .snapshots import list_own_classes

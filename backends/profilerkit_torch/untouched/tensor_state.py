@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 
 import torch
 
+from profilerkit.process.containers import refill
 from profilerkit.process.restoring import Step, call_each, for_each
 
 from ..compat.autograd import set_version
 from ..compat.modules import ACCUMULATION_HOOKS, GRADIENT_HOOKS
 from ..compat.tensors import count_writes, is_view
 from ..model.tensors import PLAIN_TYPES, SPARSE_PARTS, has_graph, has_storage, identify_elements, list_with_values
-from .snapshots import refill
 
 __all__ = [
     "KeptValue",

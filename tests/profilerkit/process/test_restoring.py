@@ -9,7 +9,6 @@ import signal
 import sys
 import time
 import weakref
-from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from types import CodeType, FrameType
@@ -18,7 +17,7 @@ from typing import Any
 import pytest
 
 from profilerkit import Profiler
-from profilerkit.process.restoring import _WholeCall, assign_dict, for_each, restored, whole_call
+from profilerkit.process.restoring import _WholeCall, for_each, restored, whole_call
 from profilerkit.testing import FakeBackend, FakeModel, FakeTensor
 
 
@@ -73,33 +72,6 @@ def test_all_arguments_are_worked_off_and_an_interrupt_comes_before_other_errors
     with pytest.raises(KeyboardInterrupt):
         for_each(work, [(0,), (1,), (2,), (3,)])
     assert done == [0, 1, 2, 3]
-
-
-def refuse(*arguments: Any) -> None:
-    raise TypeError
-
-
-#: Refuses to be changed by its own methods.
-FixedDict: Any = type(
-    "FixedDict", (OrderedDict,), dict.fromkeys(("update", "pop", "__setitem__", "__delitem__"), refuse)
-)
-
-
-def test_a_dict_gets_its_content_by_the_methods_of_its_base_class_alone() -> None:
-    container = FixedDict()
-    for key, value in {"c": 3, "x": 0, "a": 0}.items():
-        OrderedDict.__setitem__(container, key, value)
-    assign_dict(container, {"a": 1, "b": 2, "c": 3}, OrderedDict)
-    assert list(container.items()) == [("a", 1), ("b", 2), ("c", 3)]
-
-
-@pytest.mark.parametrize("kind", [dict, OrderedDict])
-def test_a_dict_gets_its_content_in_its_order_and_never_lacks_a_name(kind: Any) -> None:
-    content = kind(a=1, b=2, c=3)
-    for changed in ({"c": 3, "a": 0}, {}, {"x": 1, "b": 2}, {"b": 2, "a": 1, "c": 3, "d": 4}):
-        container = kind(changed)
-        assign_dict(container, dict(content), kind)
-        assert list(container.items()) == [("a", 1), ("b", 2), ("c", 3)]
 
 
 @contextmanager
