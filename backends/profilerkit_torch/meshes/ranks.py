@@ -147,21 +147,24 @@ def _trace_step(
     with watch_step(recorder), one_thread, scheme.in_step(recorder):
         notes = scheme.run(model, inputs, recorder, rank.passes)
         left = recorder.list_alive()  # what the scheme keeps for the next step is there
-    memory = _make_timeline(recorder, weights.total(), input_bytes, left.total())
+    memory = MemoryTimeline(
+        weights.total(),
+        input_bytes,
+        tuple(recorder.live_bytes),
+        parts=_join_parts(recorder.peak),
+        unsized=recorder.unsized,
+        left_bytes=left.total(),
+    )
     exchanged = tuple(recorder.list_exchanged(rank.mesh))
+    faults = (*note_whole_weights(model), *note_repeated_reductions(recorder.exchanged.values()))
+    idle = note_idle(rank.mesh, (placed.collective for placed in exchanged))
     trace = ModelTrace(
         recorder.layers.list_records(scheme.find_share),
         tuple(recorder.operators),
         memory,
         uncounted=recorder.uncounted,
         method="fake tensors",
-        notes=(
-            note,
-            *(notes or _note_untrained(model, recorder)),
-            *note_idle(rank.mesh, (placed.collective for placed in exchanged)),
-            *note_whole_weights(model),
-            *note_repeated_reductions(recorder.exchanged.values()),
-        ),
+        notes=(note, *(notes or _note_untrained(model, recorder)), *idle, *faults),
     )
     return RankTrace(
         trace,
@@ -195,18 +198,6 @@ def _count_gradients(model: nn.Module) -> int:
     """Return the bytes of the gradients that a step leaves in the parameters."""
     gradients = map(find_gradient, model.parameters())
     return count_bytes(gradient for gradient in gradients if gradient is not None)
-
-
-def _make_timeline(recorder: RankRecorder, weight_bytes: int, input_bytes: int, left_bytes: int) -> MemoryTimeline:
-    """Return the bytes alive in a step that is over."""
-    return MemoryTimeline(
-        weight_bytes,
-        input_bytes,
-        tuple(recorder.live_bytes),
-        parts=_join_parts(recorder.peak),
-        unsized=recorder.unsized,
-        left_bytes=left_bytes,
-    )
 
 
 def _join_parts(peak: Mapping[Purpose, int]) -> dict[str, int]:

@@ -120,17 +120,23 @@ def spread_by_config(config: Any, model: nn.Module, device_mesh: DeviceMesh) -> 
             f"parallelize is a DistributedConfig, and {type(model).__name__} is no model of transformers that follows "
             "one; give a function that is called with the model and the mesh"
         )
-    sizes = [getattr(config, name) or 1 for name in _SIZES]
-    if [size for size in sizes if size > 1] != [size for size in device_mesh.shape if size > 1]:
-        asked = ", ".join(f"{name}={size}" for name, size in zip(_SIZES, sizes, strict=True) if size > 1)
+    _require_mesh(config, device_mesh)
+    prepared, _, manager = model.prepare_distribute_model(config)  # type: ignore[operator]
+    return model.maybe_distribute_model(model, prepared, manager)  # type: ignore[operator, no-any-return]
+
+
+def _require_mesh(config: Any, device_mesh: DeviceMesh) -> None:
+    """Raise `ArgumentError` where a mesh has other sizes than settings of transformers, or these have a pipeline."""
+    sizes = {name: getattr(config, name) or 1 for name in _SIZES}
+    above_one = {name: size for name, size in sizes.items() if size > 1}
+    if list(above_one.values()) != [size for size in device_mesh.shape if size > 1]:
+        asked = ", ".join(f"{name}={size}" for name, size in above_one.items())
         raise ArgumentError(
             f"the DistributedConfig has {asked or 'one rank'}, and the mesh {tuple(device_mesh.shape)}; give a mesh of "
             "the same sizes in this order"
         )
-    if sizes[0] > 1:
+    if "pp_size" in above_one:
         raise ArgumentError(
             "the pipeline of transformers has no schedule for training; give a function that returns stages and a "
             "schedule of torch.distributed.pipelining"
         )
-    prepared, _, manager = model.prepare_distribute_model(config)  # type: ignore[operator]
-    return model.maybe_distribute_model(model, prepared, manager)  # type: ignore[operator, no-any-return]
