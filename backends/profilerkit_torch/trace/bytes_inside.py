@@ -31,6 +31,7 @@ import torch
 
 from ..compat.modes import disable_dispatch_modes
 from ..compat.operators import find_operator, has_python_kernel, read_schema
+from ..costs.shapes import has_floats
 from ..model.tensors import count_stored_bytes
 from .attention_kernels import count_spelled_out_bytes
 
@@ -117,8 +118,7 @@ def _count_in_huber(device: torch.device | None, x: Any, target: Any, reduction:
 
 def _count_in_log_sum(device: torch.device | None, x: torch.Tensor, dimensions: Sequence[int], *_: Any) -> int:
     """Return the bytes of the largest numbers and of the exponentials of what is left; integers become floats first."""
-    is_number = x.is_floating_point() or x.is_complex()
-    itemsize, copies = (x.element_size(), 1) if is_number else (_FLOAT32_BYTES, 2)
+    itemsize, copies = (x.element_size(), 1) if has_floats(x) else (_FLOAT32_BYTES, 2)
     summed = math.prod(x.shape[dim] for dim in dimensions or range(x.dim())) if x.dim() else 1
     return itemsize * (copies * x.numel() + x.numel() // max(1, summed))
 
@@ -157,9 +157,8 @@ def _count_in_mean(device: torch.device | None, x: torch.Tensor, *_: Any, dtype:
 
 def _count_cast(device: torch.device | None, x: torch.Tensor, dtype: torch.dtype | None) -> int:
     """Return the bytes of a reduction's input in the dtype that is added up; CUDA's kernels cast narrow floats."""
-    is_number = x.is_floating_point() or x.is_complex()
-    dtype = dtype or (x.dtype if is_number else torch.int64)
-    if dtype is x.dtype or (is_number and _is_cuda(device)):
+    dtype = dtype or (x.dtype if has_floats(x) else torch.int64)
+    if dtype is x.dtype or (has_floats(x) and _is_cuda(device)):
         return 0
     return x.numel() * dtype.itemsize
 

@@ -29,6 +29,7 @@ from profilerkit.unfinished import is_unfinished, make_unfinished_error
 from ..compat.modes import unseen_by_functions
 from ..compat.operators import HigherOrderOperator, find_operator
 from ..compat.tensors import FakeTensor, find_storage, storage_address
+from ..costs.shapes import has_floats
 from ..model.tensors import list_wrapped
 from ..untouched.leftovers import tensors_alive
 from ..untouched.write_guard import written_by
@@ -89,7 +90,7 @@ class Origins:
 
         ``values`` is the tensor that has the numbers: itself, unless it is one without values.
         """
-        if not _has_numbers(tensor):
+        if not has_floats(tensor):
             return
         if tensor.numel() > 1 and not self._exposed.has_numbers:
             self._exposed.has_numbers = True
@@ -279,7 +280,7 @@ class UntrackedTensors:
             self._take_gradient(tensor)
         if self._stands_in(tensor):
             self._meet_stand_in(tensor, is_lifted)
-        elif _has_numbers(tensor):
+        elif has_floats(tensor):
             self._meet_numbers(tensor, is_lifted)
 
     def _meet_stand_in(self, tensor: torch.Tensor, is_lifted: bool) -> None:
@@ -287,7 +288,7 @@ class UntrackedTensors:
         if not tensor.numel():
             return
         self._live.add(tensor, 0)
-        if not is_lifted and (_has_numbers(tensor) or not self.is_indexing):
+        if not is_lifted and (has_floats(tensor) or not self.is_indexing):
             self._report()
 
     def _take_gradient(self, leaf: torch.Tensor) -> None:
@@ -311,11 +312,6 @@ class UntrackedTensors:
         if self._threads.were_started:
             return True
         return not is_lifted and self._threads.have_run(if_unknown=self.has_values)
-
-
-def _has_numbers(tensor: torch.Tensor) -> bool:
-    """Return whether a tensor's elements are floating-point or complex numbers."""
-    return tensor.is_floating_point() or tensor.is_complex()
 
 
 def find_key(tensor: torch.Tensor) -> int:

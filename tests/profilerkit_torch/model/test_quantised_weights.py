@@ -105,30 +105,26 @@ def test_8_bit_parameters_keep_a_scale_for_each_row() -> None:
     assert found.macs == MACS
 
 
-class PackedLinear(nn.Module):
+def make_packed_linear(features: tuple[str, str], bias: bool) -> Call:
     """As GPTQ and AWQ have it: eight numbers in an int32, scales and zeros for each group, all of them buffers."""
 
-    def __init__(self, features: tuple[str, str], bias: bool) -> None:
-        super().__init__()
-        setattr(self, features[0], IN)
-        setattr(self, features[1], OUT)
-        self.bits, self.group_size = 4, 32
-        self.register_buffer("qweight", torch.zeros(IN // 8, OUT, dtype=torch.int32))
-        self.register_buffer("qzeros", torch.zeros(IN // 32, OUT // 8, dtype=torch.int32))
-        self.register_buffer("scales", torch.zeros(IN // 32, OUT, dtype=torch.float16))
-        self.register_buffer("bias", torch.zeros(OUT, dtype=torch.float16) if bias else None)
-
-    def forward(self, x: torch.Tensor) -> Any:
-        weight: Any = self.qweight
-        shifts = torch.arange(0, 32, 4, dtype=torch.int32)
-        unpacked = weight.unsqueeze(1).bitwise_right_shift(shifts.reshape(1, 8, 1)).bitwise_and(15).reshape(IN, OUT)
+    def run(self: Any, x: torch.Tensor) -> Any:
+        shifts = torch.arange(0, 32, 4, dtype=torch.int32).reshape(1, 8, 1)
+        unpacked = self.qweight.unsqueeze(1).bitwise_right_shift(shifts).bitwise_and(15).reshape(IN, OUT)
         return x @ unpacked.to(x.dtype)
+
+    layer = Call(run, bits=4, group_size=32, **dict(zip(features, (IN, OUT), strict=True)))
+    layer.register_buffer("qweight", torch.zeros(IN // 8, OUT, dtype=torch.int32))
+    layer.register_buffer("qzeros", torch.zeros(IN // 32, OUT // 8, dtype=torch.int32))
+    layer.register_buffer("scales", torch.zeros(IN // 32, OUT, dtype=torch.float16))
+    layer.register_buffer("bias", torch.zeros(OUT, dtype=torch.float16) if bias else None)
+    return layer
 
 
 @pytest.mark.parametrize("features", [("in_features", "out_features"), ("infeatures", "outfeatures")])
 @pytest.mark.parametrize("bias", [True, False])
 def test_buffers_that_stand_for_a_weight_are_parameters(features: tuple[str, str], bias: bool) -> None:
-    found = trace_complete(PackedLinear(features, bias), x())
+    found = trace_complete(make_packed_linear(features, bias), x())
     assert (found.total_params, found.trainable_params) == (WEIGHTS + bias * OUT, 0)
     beside = (IN // 32) * (OUT // 8) * 4 + (IN // 32) * OUT * 2
     assert found.size_bytes == WEIGHTS // 2 + beside + bias * OUT * 2
