@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from profilerkit.trace.layer_paths import walk_outwards
 
@@ -16,26 +16,14 @@ __all__ = ["PackedLayer", "Placement", "place_tensors"]
 _PLAIN = frozenset({"float64", "float32", "float16", "bfloat16", "int64", "bool"})
 
 
-@dataclass(frozen=True, slots=True)
-class PackedLayer:
-    """The tensors of a layer whose weights are packed, without biases."""
+class PackedLayer(NamedTuple):
+    """A layer whose weights are packed: their bytes, with scales and zero points, and the dtype that most have."""
 
-    #: Their bytes by dtype, with scales and zero points.
-    by_dtype: Mapping[str, int]
-
-    @property
-    def bytes(self) -> int:
-        """All of their bytes."""
-        return sum(self.by_dtype.values())
-
-    @property
-    def dtype(self) -> str:
-        """The dtype that most of the bytes have."""
-        return max(self.by_dtype, key=self.by_dtype.__getitem__)
+    bytes: int
+    dtype: str
 
 
-@dataclass(frozen=True)
-class Placement:
+class Placement(NamedTuple):
     """Where the tensors of a checkpoint belong."""
 
     #: The layers that are packed, by their paths.
@@ -70,12 +58,11 @@ def place_tensors(tensors: Iterable[StoredTensor], layers: Mapping[str, bool]) -
 
 
 def _add_up(tensors: Iterable[StoredTensor]) -> PackedLayer:
-    """Return the bytes of the tensors of a layer."""
-    by_dtype: Counter[str] = Counter()
+    """Return the bytes of the tensors of a layer, without biases."""
+    sizes: Counter[str] = Counter()
     for tensor in tensors:
-        if not tensor.name.endswith("bias"):
-            by_dtype[tensor.dtype] += tensor.bytes
-    return PackedLayer(by_dtype)
+        sizes[tensor.dtype] += 0 if tensor.name.endswith("bias") else tensor.bytes
+    return PackedLayer(sizes.total(), sizes.most_common(1)[0][0])
 
 
 def _find_layer(name: str, layers: Mapping[str, bool]) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -213,17 +213,10 @@ def count_additions(message: Message, elements: int) -> Cost:
 
 def make_collective(message: Message, layer: str, phase: str, overlaps: bool, mesh: Mapping[str, int]) -> Collective:
     """Return one collective of a layer over a mesh; one that ``overlaps`` runs beside the rank's own work."""
-    dimension = ",".join(_list_dimensions(message.ranks, mesh))
-    ranks = len(message.ranks)
+    ranks, places = len(message.ranks), [find_places(rank, mesh) for rank in message.ranks]
+    # It runs over the dimensions in which the ranks differ.
+    dimension = ",".join(name for name in mesh if len({of_rank[name] for of_rank in places}) > 1)
     return Collective(layer, message.kind, dimension, ranks, phase, 1, message.bytes, message.sent_bytes, overlaps)
-
-
-def _list_dimensions(ranks: Sequence[int], mesh: Mapping[str, int]) -> Iterator[str]:
-    """Yield the names of the dimensions of a mesh in which ranks differ."""
-    places = [find_places(rank, mesh) for rank in ranks]
-    for dimension in mesh:
-        if len({of_rank[dimension] for of_rank in places}) > 1:
-            yield dimension
 
 
 def note_idle(mesh: Mapping[str, int], collectives: Iterable[Collective]) -> list[str]:

@@ -45,15 +45,10 @@ class Links:
         node = self.rank // self.ranks_per_node
         return len(partners), sum(rank // self.ranks_per_node == node for rank in partners)
 
-    def leaves_node(self, collective: Collective) -> bool:
-        """Return whether ranks of several nodes take part in a collective."""
-        ranks, in_node = self.count_partners(collective)
-        return in_node < ranks
-
     def list_unknown(self, collectives: Iterable[Collective]) -> tuple[str, ...]:
         """Return what of the links is not known and some of the collectives use, in words."""
-        is_unknown = self.network is None and any(map(self.leaves_node, collectives))
-        return (_UNKNOWN_NETWORK,) if is_unknown else ()
+        in_nodes = all(ranks == in_node for ranks, in_node in map(self.count_partners, collectives))
+        return () if in_nodes or self.network is not None else (_UNKNOWN_NETWORK,)
 
     def find_seconds(self, collective: Collective) -> float:
         """Return the least seconds that a collective takes; if the network is not known, the seconds of the link alone.

@@ -23,7 +23,7 @@ from .calibration import Calibration, write_content
 from .cases import CalibrationCase
 from .measuring import choose_clock, measure_networks, measure_tables
 
-__all__ = ["calibrate", "describe_left_out"]
+__all__ = ["calibrate"]
 
 #: The shares of the time that the host and the networks have; the operators have the rest.
 _OF_HOST, _OF_NETWORKS = 0.1, 0.35
@@ -93,8 +93,11 @@ def calibrate(
 def _list_left_out(calibration: Calibration, cases: int, failed: Mapping[str, str], networks: int) -> dict[str, str]:
     """Return the facts of what was not measured of so many cases and networks: for lack of time, or as it failed."""
     points = sum(len(table.points) for table in calibration.tables)
-    facts = describe_left_out("operators", points, cases - len(failed))
-    facts |= describe_left_out("networks", len({network.name for network in calibration.networks}), networks)
+    ran = len({network.name for network in calibration.networks})
+    facts = {}
+    for what, measured, number in (("operators", points, cases - len(failed)), ("networks", ran, networks)):
+        if measured < number:
+            facts[f"{what}_measured"] = f"{measured} of {number}; the time did not suffice for more: give more seconds"
     if failed:
         facts["operators_failed"] = "; ".join(f"{name}: {reason}" for name, reason in failed.items())
     return facts
@@ -104,13 +107,6 @@ def _describe_backend(backend: Backend, threads: int) -> str:
     """Return the framework with its versions, and for how many threads a calibration is."""
     version = ", ".join(f"{name} {value}" for name, value in list(backend.environment().items())[:2])
     return f"{backend.name} ({version}) on {format_count(threads, 'thread')}"
-
-
-def describe_left_out(what: str, measured: int, number: int) -> dict[str, str]:
-    """Return the fact that not everything was measured, for the file; empty if it was."""
-    if measured >= number:
-        return {}
-    return {f"{what}_measured": f"{measured} of {number}; the time did not suffice for more: give more seconds"}
 
 
 def _make_device(info: DeviceInfo, calibration: Calibration, facts: dict[str, str]) -> DeviceInfo:

@@ -81,13 +81,6 @@ def test_what_is_refused(files: tuple[str, str], further: tuple[str, ...], messa
     assert message in err
 
 
-def test_a_damaged_profile(files: tuple[str, str], tmp_path: Path) -> None:
-    damaged = tmp_path / "damaged.json"
-    damaged.write_text('{"traceEvents": [')
-    err = run("join", str(damaged), "--model", files[1], code=USAGE)
-    assert "is no JSON, or cut off" in err
-
-
 def test_the_script_is_printed_and_written(tmp_path: Path) -> None:
     out = run("trace-script")
     compile(out, "script.py", "exec")

@@ -13,7 +13,7 @@ pytest.importorskip("torch.distributed.fsdp", reason="this torch has no fully_sh
 import mesh_networks as networks
 from click.testing import CliRunner, Result
 
-from profilerkit import ArgumentError, Comparison, Report, audit, find_mesh, profile
+from profilerkit import ArgumentError, Report, audit, find_mesh, profile
 from profilerkit.cli import cli
 from profilerkit.results.comparison import side_by_side
 from profilerkit_audits.plan import Plan
@@ -96,22 +96,6 @@ def test_command_finds_a_mesh_and_writes_files(file: Path, tmp_path: Path) -> No
     assert "- rank 0 of 4 (dp_shard=4)" in drawn.output
     lanes = {event["cat"] for event in json.loads(timeline.read_text())["traceEvents"] if event["ph"] == "X"}
     assert lanes == {"work", "waiting", "collectives"}
-
-
-@pytest.mark.slow
-def test_command_sets_two_layouts_side_by_side(file: Path, tmp_path: Path) -> None:
-    """A fourth of all weights beside a half of them, of four bytes each."""
-    reports = [str(tmp_path / f"{name}.json") for name in ("wide", "deep")]
-    for mesh, report in zip(("dp_shard=4", "dp_shard=2"), reports, strict=True):
-        layout = [f"{file}:Net", "--mesh", mesh, "--parallelize", "fsdp2", "--input-shape", "words=16:int64"]
-        saved = CliRunner().invoke(cli, ["profile", *layout, "--metric", "rank_parameter_bytes", "--output", report])
-        assert saved.exit_code == 0, saved.output
-    both = tmp_path / "both.json"
-    compared = CliRunner().invoke(cli, ["compare", *reports, "--output", str(both)])
-    assert compared.exit_code == 0, compared.output
-    assert "Rank Parameter Bytes" in compared.output
-    shares = [report["rank_parameter_bytes"] for report in Comparison.load(both).reports]
-    assert shares == [WHOLE // 4 * 4, WHOLE // 2 * 4]
 
 
 @pytest.mark.parametrize(

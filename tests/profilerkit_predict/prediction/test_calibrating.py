@@ -18,7 +18,7 @@ from profilerkit.errors import ArgumentError, InputError, NotOfferedError
 from profilerkit.inputs import ModelInputs
 from profilerkit.trace.records import LayerCall, LayerRecord, ModelTrace, OpRecord, TensorInfo, WeightRecord
 from profilerkit_predict.prediction import Calibration, EfficiencyTable, Network, Point
-from profilerkit_predict.prediction.calibrating import _find_peaks, calibrate, describe_left_out
+from profilerkit_predict.prediction.calibrating import _find_peaks, _list_left_out, calibrate
 from profilerkit_predict.prediction.calibration import write_content, write_toml
 from profilerkit_predict.prediction.cases import (
     CalibrationCase,
@@ -325,10 +325,12 @@ def test_cases_begin_with_some_of_each_group_from_both_ends(cases: list[str], or
 
 
 def test_a_calibration_says_how_much_of_it_was_measured() -> None:
-    assert describe_left_out("operators", 358, 358) == {}
-    assert describe_left_out("networks", 3, 12) == {
-        "networks_measured": "3 of 12; the time did not suffice for more: give more seconds"
-    }
+    table = EfficiencyTable("product", "float32", (Point((1, 4, 5, 10), 400.0, 1e-3),))
+    calibration = Calibration((table,), 1e-6, HostSeconds(0.0))
+    assert _list_left_out(calibration, 1, {}, 0) == {}
+    short = "; the time did not suffice for more: give more seconds"
+    facts = {"operators_measured": f"1 of 2{short}", "networks_measured": f"0 of 12{short}"}
+    assert _list_left_out(calibration, 3, {"norm": "why"}, 12) == facts | {"operators_failed": "norm: why"}
 
 
 def test_convolutions_of_float32_on_a_gpu_have_the_peak_of_tf32_if_they_are_faster() -> None:
