@@ -64,14 +64,6 @@ class PredictedLayers(LayerRows):
     """Predicted seconds of each layer's own operators, and their limit: matrix products, memory traffic or dispatch.
 
     ``bound_seconds`` is the bound of the layer by itself; ``estimate_seconds`` is None by a data sheet.
-
-    >>> from torch import nn
-    >>> from profilerkit import DeviceInfo, profile
-    >>> from profilerkit.devices import Figure
-    >>> toy = DeviceInfo("toy", dense_peaks={"float32": Figure(320.0, "an example")})
-    >>> table = profile(nn.Linear(8, 2), input_shape=(8,), metrics=["predicted_layers"], on=toy)["predicted_layers"]
-    >>> table[0]["bound_seconds"], table[0]["binds"]
-    (0.1, 'products')
     """
 
     NAME: str = "predicted_layers"

@@ -131,17 +131,12 @@ def fit(
     maximum = cost.facts.sizes.longest_context
     longest = _find_largest(maximum or MOST_TRIED, lambda tokens: bool(count(batch, tokens).fits))
     largest = _find_largest(MOST_TRIED, lambda sequences: bool(count(sequences, context).fits))
-    most = _count_most_shares(cost)
+    layers = cost.facts.sizes.layers  # stages are no more
+    most = layers if layers and cost.layout.pipeline > 1 and cost.layout.data == 1 else MOST_TRIED
     too_few = _find_largest(most, lambda shares: not count(batch, context, _widen(cost.layout, shares)).fits)
     needed = None if too_few == most else _widen(cost.layout, too_few + 1).devices
     is_maximum = maximum is not None and longest == maximum
     return Fit(requested, batch, context, cost.devices, longest, is_maximum, largest, needed)
-
-
-def _count_most_shares(cost: StepCost) -> int:
-    """Return the most shares of what `_widen` makes more of: stages are no more than layers."""
-    layers = cost.facts.sizes.layers
-    return layers if layers and cost.layout.pipeline > 1 and cost.layout.data == 1 else MOST_TRIED
 
 
 def _widen(layout: Layout, count: int) -> Layout:

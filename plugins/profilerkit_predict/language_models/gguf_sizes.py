@@ -72,21 +72,16 @@ class GgufSizes:
         if file.metadata.get(f"{architecture}.attention.causal") is False or self._find("block_count") is None:
             raise InputError(f"{file.path} holds no model that generates text: its architecture is {architecture!r}")
         self.blocks = self._require("block_count") - (self._find("nextn_predict_layers") or 0)
-        self._routing = self._find_routing()
         self._shapes = {tensor.name: tensor.shape for tensor in file.tensors}
-
-    def _find_routing(self) -> Routing | None:
-        experts = self._find("expert_count") or 0
-        chosen = self._find("expert_used_count") or 0
-        if experts and not 0 < chosen <= experts:
-            raise self._refuse(f"{chosen} of {experts} experts for a token")
-        return Routing(experts, chosen) if experts else None
 
     def require_routing(self) -> Routing:
         """Return how many experts a layer has, and how many a token is sent to."""
-        if self._routing is None:
+        experts, chosen = self._find("expert_count"), self._find("expert_used_count") or 0
+        if not experts:
             raise self._refuse(f"experts, and no {self.architecture}.expert_count")
-        return self._routing
+        if not 0 < chosen <= experts:
+            raise self._refuse(f"{chosen} of {experts} experts for a token")
+        return Routing(experts, chosen)
 
     def is_left_out(self, tensor: StoredTensor) -> bool:
         """Return whether a tensor is of the layers at the end that predict several tokens."""

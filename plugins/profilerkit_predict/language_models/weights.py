@@ -40,15 +40,10 @@ def list_layer_weights(
 ) -> tuple[LayerWeight, ...]:
     """Return the weights of all layers and what each is, tied ones once.
 
-    A table is a weight that only layers of embeddings hold; one that is tied to the head is the head, and read whole.
-    Experts are weights of three dimensions of a layer that multiplies a token by a whole number of the first one.
-
-    Args:
-        trace: The trace of both passes.
-        decode: The operators of a step of one token for each sequence: they tell how many experts a token is sent to.
-        batch: The sequences.
-        head: The identity of the weight that makes logits, if it is known.
-        routing: How many experts a token is sent to by the configuration, for layers in which all of them were run.
+    A table is a weight that only layers of embeddings hold; one that is tied to the head is the head, and read whole;
+    ``head`` is its identity. Experts are weights of three dimensions of a layer that multiplies a token by a whole
+    number of the first one: the operators of ``decode``, a step of one token for each sequence of the batch, tell how
+    many. Where all of them were run, ``routing`` tells it, which is that of the configuration.
     """
     macs = _sum_macs_by_layer(decode)
     tables = _find_tables(trace.layers)

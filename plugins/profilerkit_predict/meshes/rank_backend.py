@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, TypeVar
 
@@ -33,15 +33,6 @@ __all__ = ["RankBackend", "main"]
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class _TracedStep:
-    """The step that was traced last: of which model and inputs, and the trace or the error that came of it."""
-
-    model: RankModel
-    inputs: ModelInputs
-    outcome: RankTrace | ProfilerKitError
-
-
 class RankBackend(Backend, LimitsMetrics, ReadsOptimizers, Trains):
     """Counts a `RankModel` by the backend of its framework, in a process of its own."""
 
@@ -49,32 +40,28 @@ class RankBackend(Backend, LimitsMetrics, ReadsOptimizers, Trains):
 
     def __init__(self, inner: Backend) -> None:
         self.inner: Backend = inner
-        self._last: _TracedStep | None = None
+        #: The model and the inputs that were traced last, and what came of it: a failure would come once more.
+        self._traced: tuple[RankModel, ModelInputs] | None = None
+        self._outcome: RankTrace | ProfilerKitError = NotOfferedError("no step of a rank was traced")
 
     def trace_step(self, model: RankModel, inputs: ModelInputs) -> RankTrace:
         """Return a training step of the rank, which is traced once; raises what its process does."""
-        last = self._last
-        if last is None or last.model is not model or last.inputs is not inputs:
-            last = self._last = _TracedStep(model, inputs, self._find_outcome(model, inputs))
-        if isinstance(last.outcome, ProfilerKitError):
-            raise last.outcome
-        return last.outcome
-
-    def _find_outcome(self, model: RankModel, inputs: ModelInputs) -> RankTrace | ProfilerKitError:
-        """Trace a step; return its error where it fails, as it would fail in the same way once more."""
-        try:
-            return _trace_in_process(model, inputs, self.inner.name)
-        except InputError as error:  # the function is not found, or does not fit the mesh
-            return PlacementError(str(error))
-        except ProfilerKitError as error:
-            return error
+        if self._traced is None or self._traced[0] is not model or self._traced[1] is not inputs:
+            self._traced = model, inputs
+            try:
+                self._outcome = _trace_in_process(model, inputs, self.inner.name)
+            except InputError as error:  # the function is not found, or does not fit the mesh
+                self._outcome = PlacementError(str(error))
+            except ProfilerKitError as error:
+                self._outcome = error
+        return self.step
 
     @property
     def step(self) -> RankTrace:
-        """The step that was traced last."""
-        if self._last is None or isinstance(self._last.outcome, ProfilerKitError):
-            raise NotOfferedError("no step of a rank was traced")
-        return self._last.outcome
+        """The step that was traced last; raises its error where it failed."""
+        if isinstance(self._outcome, ProfilerKitError):
+            raise self._outcome
+        return self._outcome
 
     def trace(self, model: RankModel, inputs: ModelInputs | None) -> ModelTrace:
         """Return the forward pass of the step, or all of them."""
@@ -115,10 +102,9 @@ class RankBackend(Backend, LimitsMetrics, ReadsOptimizers, Trains):
 
     def model_type(self, model: RankModel) -> str:
         """Return the class of the model that the rank has a share of, as its step shows it; else what builds it."""
-        last = self._last
-        if last is None or last.model is not model or isinstance(last.outcome, ProfilerKitError):
-            return model.name
-        return last.outcome.trace.layers[0].type
+        is_traced = self._traced is not None and self._traced[0] is model
+        failed = isinstance(self._outcome, ProfilerKitError)
+        return self.step.trace.layers[0].type if is_traced and not failed else model.name
 
     def resolve_device(self, model: Any, device: DeviceLike) -> str:
         """Refuse any device: a rank is traced without one."""

@@ -254,7 +254,7 @@ def test_layers_that_predict_further_tokens_take_turns(model: Model) -> None:
             {},
             "which layers have it is not known here",
         ),
-        ("llama", {"expert_count": 4, "expert_used_count": 9}, {}, "9 of 4 experts for a token"),
+        ("llama", {"expert_count": 4, "expert_used_count": 9}, with_experts(4), "9 of 4 experts for a token"),
     ],
 )
 def test_what_cannot_be_followed_says_why(
