@@ -1,4 +1,4 @@
-"""What plugins offer where no backend is loaded: backends by name alone, and the functions of any backend."""
+"""Offers of plugins without a loaded backend: backends by name only, and the functions for any backend."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def names_of_functions() -> set[str]:
 
 
 class _UnknownBackend(Backend):
-    """Stands for the backend of a model that was not loaded: what plugins offer for it, they offer for any backend."""
+    """Stands for the backend of a model that is not loaded: offers for it are offers for any backend."""
 
     name = "unknown"
 

@@ -19,7 +19,7 @@ __all__ = ["find_plugin", "list_commands", "load_command", "load_options", "read
 
 
 def list_commands() -> dict[str, CommandInfo]:
-    """Return what plugins say of their commands, by name; of two with one name the first."""
+    """Return the descriptions of the commands of plugins, by name; if two have one name, the first."""
     commands: dict[str, CommandInfo] = {}
     for offer in list_infos(CommandInfo):
         commands.setdefault(offer.item.name, offer.item)
@@ -53,7 +53,7 @@ def load_options() -> list[click.Option]:
 
 
 def use_options(values: Mapping[str, Any], report: Report, spec: str) -> None:
-    """Let each option that plugins add, and that was given, do what it is for with the report of a model."""
+    """Call each given option of plugins with the report of a model."""
     for offered in _load_offered_options():
         value, load_use = offered.find_value(values), offered.offer.item.load_use
         if value is not None and load_use is not None:

@@ -39,9 +39,9 @@ class Manager(pluggy.PluginManager):
         self._sources: dict[int, PluginInfo] = {}
         #: The installed plugins that are not registered, as they are disabled.
         self.switched_off: list[PluginInfo] = []
-        #: What the registered plugins have answered to questions.
+        #: The answers of the registered plugins to questions.
         self._answers: dict[Hashable, Any] = {}
-        #: Whether all installed plugins are registered; what is registered afterwards comes from code.
+        #: Whether all installed plugins are registered; later ones are registered by code.
         self.is_complete = False
         self.add_hookspecs(hookspecs)
 
@@ -84,7 +84,7 @@ class Manager(pluggy.PluginManager):
         return removed
 
     def answer_once(self, question: Hashable, ask: Callable[[], T]) -> T:
-        """Return what plugins answer to a question, which they are asked once while the same ones are registered."""
+        """Return the answers of plugins to a question, which is asked again only after a plugin is registered."""
         if question not in self._answers:
             self._answers[question] = ask()
         answer: T = self._answers[question]
@@ -165,7 +165,7 @@ def call_guarded(
 
 
 def _read(hook: str, result: Any) -> Any:
-    """Return what a plugin offers; raises `TypeError` for what is no list, or no mapping to formulas."""
+    """Return the offers of a plugin; raises `TypeError` if they are no list, or no mapping to formulas."""
     if hook != _FORMULAS:
         return tuple(result)
     from ..costs.registry import read_formulas  # slow to import, and needed for no command that lists something

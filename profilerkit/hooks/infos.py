@@ -1,4 +1,4 @@
-"""What a plugin offers by name, each with a function that loads it: backends, renderers, loaders, engines, commands."""
+"""Offers of a plugin by name, each with a function that loads it: backends, renderers, loaders, engines, commands."""
 
 from __future__ import annotations
 
@@ -66,11 +66,11 @@ _TEXTS = _check(texts("a tuple of texts, such as ('torch',)"))
 
 
 class Named(Protocol):
-    """What a plugin offers by name.
+    """An offer of a plugin by name.
 
     Attributes:
-        HOOK: The hook that such an object is offered through.
-        WHAT: What it is, for messages.
+        HOOK: The hook that returns such offers.
+        WHAT: The kind of the offer, for messages.
     """
 
     HOOK: ClassVar[str]
@@ -82,7 +82,7 @@ class Named(Protocol):
 
 @dataclass(frozen=True)
 class Info:
-    """What a plugin offers by name, and loads. Raises `ArgumentError` for a value that a field cannot have."""
+    """An offer of a plugin by name, with a function that loads it. Raises `ArgumentError` for an invalid field."""
 
     HOOK: ClassVar[str]
     WHAT: ClassVar[str]

@@ -1,7 +1,7 @@
-"""What a profiler remembers of earlier requests, and whether it still holds.
+"""The values that a profiler remembers from earlier requests, and whether they are still valid.
 
-A value holds for the function, the arguments and the statuses that it was computed from, as long as these and the model
-are what they were then: both may be changed in place.
+A value is valid for the function, the arguments and the statuses that it was computed from, as long as their contents
+and the model are unchanged: all may be changed in place.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ class Remembered:
     contents: object = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the status and its request: what it was computed from is told by identity, which ends here.
+        """Pickle only the status and its request: everything else is compared by identity, which a pickle loses.
 
-        A value that was loaded stays one.
+        A value that was loaded stays a loaded value.
         """
         return Remembered, (self.status, self.function, None if self.arguments is None else {}, None, self.request)
 
@@ -82,7 +82,7 @@ class Resolved(NamedTuple):
         return None
 
 
-#: What every profiler has that may be changed in place.
+#: The arguments that every profiler provides and that may be changed in place.
 _DATA = ("data_splits", "input_source")
 
 
@@ -98,15 +98,15 @@ _NOT_READ = _State(object(), None)
 
 
 class Cache:
-    """What is remembered, as one request reads it and adds to it.
+    """The remembered values, as one request reads them and adds to them.
 
     Args:
-        registry: Which function computes which status key.
-        provided: What every profiler has, by the names of parameters.
-        entries: What is remembered, by status key.
-        request: What the caller passed.
-        recompute: Whether nothing that was computed before this request holds.
-        once: Whether nothing is to be noted of what values were computed from.
+        registry: The function of each status key.
+        provided: The arguments that every profiler provides, by the names of parameters.
+        entries: The remembered values, by status key.
+        request: The caller's arguments.
+        recompute: Whether all earlier values are ignored.
+        once: Whether the request is the only one: then it is not noted how values were computed.
     """
 
     def __init__(
@@ -145,7 +145,7 @@ class Cache:
         resolved: Resolved,
         group: object | None = None,
     ) -> None:
-        """Remember what a binding's function has computed of its arguments."""
+        """Remember the values that a binding's function has computed from its arguments."""
         self._fresh.add(id(binding.function))
         state = _NOT_READ if self._once else self._read_state(binding, resolved)
         arguments = {**resolved.values, **resolved.statuses}
@@ -171,7 +171,7 @@ class Cache:
         return is_fresh or self._once or self._is_unchanged(remembered, binding, resolved)
 
     def _is_unchanged(self, remembered: Remembered, binding: Binding, resolved: Resolved) -> bool:
-        """Say whether the model, the arguments and the function are what they were when a value was computed."""
+        """Return whether the model, the arguments and the function are unchanged since a value was computed."""
         function = binding.function
         if id(function) in self._unchanged:
             return True
@@ -187,10 +187,10 @@ class Cache:
         return bool(unchanged)
 
     def _read_state(self, binding: Binding, resolved: Resolved) -> _State:
-        """Return the present state of the model, and of what a function uses.
+        """Return the present state of the model, of the arguments and of the function.
 
-        The fingerprint is of the values of the parameters too where a function may look at them. One that uses the
-        model through the backend alone counts and times, whatever the values are.
+        The fingerprint of the model includes the values of its parameters if the function may read them. A function
+        that uses the model only through the backend counts and times, whatever the values are.
         """
         values = binding.contract.handles_model
         if values not in self._fingerprints:
@@ -199,7 +199,7 @@ class Cache:
 
 
 def _are_same(arguments: Mapping[str, Any], earlier: Mapping[str, Any]) -> bool:
-    """Return whether arguments are the earlier ones; what every profiler has is told by its identity."""
+    """Return whether arguments are equal to the earlier ones; provided arguments are compared by identity."""
     if arguments.keys() != earlier.keys():
         return False
     others = [name for name, value in arguments.items() if value is not earlier[name]]

@@ -97,7 +97,7 @@ class Comparative(Enum):
         return over / under
 
     def verdict(self, enhancement: float | None) -> str:
-        """Return "better" or "worse" for what `enhancement` returned; empty where neither can be said.
+        """Return "better" or "worse" for a result of `enhancement`; an empty text if neither holds.
 
         A ratio that is written as 1 has no verdict.
 

@@ -20,10 +20,10 @@ __all__ = ["ComparedRuns"]
 
 
 class ComparedRuns:
-    """Compares what was seen of runs with the trace, where one of the two is new.
+    """Compares observed runs with the trace if one of the two is new.
 
     Attributes:
-        contradiction: What a run has done that the trace has otherwise, in words; empty if nothing has.
+        contradiction: How a run contradicts the trace, in words; empty if none does.
     """
 
     def __init__(self, memory: dict[str, Remembered]) -> None:
@@ -33,11 +33,11 @@ class ComparedRuns:
         self._superseded: dict[int, _Superseded] = {}
 
     def compare(self, outcomes: Mapping[str, Outcome]) -> None:
-        """Compare the outcomes of a function, which are remembered already, with what was there before."""
+        """Compare the outcomes of a function, which are remembered already, with earlier values."""
         traced = self._memory.get(Trace.NAME)
         if traced is None or not isinstance(traced.status.value, ModelTrace):
             return
-        new = self._memory if Trace.NAME in outcomes else outcomes  # what was compared before is not compared again
+        new = self._memory if Trace.NAME in outcomes else outcomes  # earlier pairs are not compared again
         runs: list[ObservedRun] = []
         for name in new:
             remembered = self._memory.get(name)
@@ -78,9 +78,9 @@ def _is_like(timed: Remembered, traced: Remembered) -> bool:
 
 
 def _contradict_trace(memory: dict[str, Remembered], difference: str) -> dict[int, _Superseded]:
-    """Have the remembered trace contradicted, and what was computed from it; return what that has superseded.
+    """Mark the remembered trace as contradicted, with all values computed from it; return the superseded statuses.
 
-    Nothing is computed again: a value stays what it is, and is not complete any more.
+    Nothing is computed again: a value keeps its number, and is not complete any more.
     """
     past = memory[Trace.NAME].status
     trace = add_contradiction(past.value, difference)

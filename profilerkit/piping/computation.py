@@ -1,11 +1,11 @@
-"""How a function gets its arguments, and how a status comes to its value.
+"""How a function gets its arguments, and how a status gets its value.
 
-For each parameter of a function, by name and in this order: what the caller passed; what every profiler has
-(``model``, ``data_splits``, ``backend``, ``profiler``); a registered status key of that name, computed first if need
-be, of which the function gets the value; the parameter's default.
+A parameter of a function is filled by its name, from the first of these: the caller's argument; what every profiler
+provides (``model``, ``data_splits``, ``backend``, ``profiler``); the value of the registered status key of that name,
+which is computed first if needed; the parameter's default.
 
-`Cache` says which values are remembered, and until when they hold. What a value inherits from the statuses it was
-computed from is said on it too: made of a lower bound, it is a lower bound.
+`Cache` decides which values are remembered, and how long they are valid. A value inherits the gaps of the statuses that
+it was computed from: computed from a lower bound, it is a lower bound.
 """
 
 from __future__ import annotations
@@ -48,17 +48,16 @@ _INAPPLICABLE = Unavailable("does not apply to this model", is_applicable=False)
 
 
 class Computation:
-    """One request to a profiler: the caller's arguments, and what was computed in it.
+    """One request to a profiler: the caller's arguments, and the values that it computes.
 
     Args:
-        registry: Which function computes which status key.
-        provided: What every profiler has, by the names of parameters.
-        memory: What the profiler remembers, by status key; what is computed is added.
+        registry: The function of each status key.
+        provided: The arguments that every profiler provides, by the names of parameters.
+        memory: The values that the profiler remembers, by status key; the request adds its values.
         arguments: The caller's arguments, by name.
-        recompute: Whether nothing that was computed before this request is used.
-        path: What is being computed right now, from the outside inwards, if a function makes this request.
-        once: Whether nobody asks for a value again after this request: then nothing is noted of what it was computed
-            from.
+        recompute: Whether earlier values are ignored.
+        path: If a function makes this request: the keys that are being computed, outermost first.
+        once: Whether the request is the only one: then it is not noted how values were computed.
     """
 
     def __init__(
@@ -82,7 +81,7 @@ class Computation:
         self._runs = ComparedRuns(memory)
 
     def status(self, name: str) -> StatusKey:
-        """Return the computed status of that name, computing it and what it needs where need be."""
+        """Return the status of that name; compute it, and the statuses that it needs, if they are not remembered."""
         return self._find_status(self.registry[name])
 
     def _find_status(self, binding: Binding) -> StatusKey:
@@ -235,7 +234,7 @@ class Computation:
 
 
 def _describe_origin(error: Exception) -> str:
-    """Return whose code raised an error: a plugin's, or the line that did; those that we raise say it themselves."""
+    """Return where an error was raised: the plugin, or the line of code; nothing for errors of profilerkit itself."""
     line = find_raising_line(error)
     is_ours = isinstance(error, ProfilerKitError) or f" of {__name__.partition('.')[0]}." in line
     return describe_origin(error) or ("" if is_ours or not line else f"raised at {line}")

@@ -1,7 +1,7 @@
 """Profiler functions: the signature of ``__call__`` is the contract.
 
-A function names what it needs, as a pytest fixture does, and the profiler hands it over. What may be named is said in
-`profilerkit.piping.computation`.
+A function names its arguments, like a test that names pytest fixtures, and the profiler passes them.
+`profilerkit.piping.computation` lists the possible names.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ __all__ = [
 
 #: A status key: a class, or a configured instance.
 KeyLike: TypeAlias = "StatusKey | type[StatusKey]"
-#: What ``KEYS`` may be.
+#: The possible values of ``KEYS``.
 Keys: TypeAlias = "KeyLike | Iterable[KeyLike]"
 
-#: What every profiler provides by name; no status key may be called so.
+#: The arguments that every profiler provides by name; no status key may have such a name.
 PROVIDED = ("model", "data_splits", "backend", "profiler", "input_source")
 #: Parameters of the profiler's own methods, which could never reach a function.
 RESERVED = frozenset({"name", "recompute", "print_mode", "short_print", "strict"})
-#: What hands the model, or the user's own loaders, to the code of a function.
+#: The arguments that give the model, or the user's own loaders, to the code of a function.
 _HANDLES = frozenset({"model", "data_splits", "profiler"})
-#: What a function that uses the model through the backend takes only to run it.
+#: The arguments that a function which uses the model through the backend takes only to run it.
 _RUN_WITH = frozenset({"inputs", "data_splits", "sampling", "profiler"})
 
 #: The name by which a subclass may define its keys too.
@@ -53,15 +53,15 @@ _SINGULAR = "get_bounded_status_key"
 
 
 class Need(IntEnum):
-    """What a function needs of the model; a later member includes the earlier ones.
+    """The use that a function makes of the model; a later member includes the earlier ones.
 
-    ``static=True`` computes what needs less than `RUN`, and a separate process computes in this order, as a model may
-    hang or crash when it runs.
+    ``static=True`` computes the functions that need less than `RUN`. A separate process computes functions in this
+    order, because a model may hang or crash when it runs.
     """
 
     #: Nothing but arguments of the caller.
     NOTHING = 0
-    #: What a trace has: layers, operators, shapes.
+    #: The contents of a trace: layers, operators, shapes.
     TRACE = 1
     #: The model itself, such as its attributes and weights. It does not run.
     MODEL = 2
@@ -70,16 +70,16 @@ class Need(IntEnum):
 
 
 class Contract(NamedTuple):
-    """What a function computes and takes.
+    """The keys and the parameters of a function.
 
     Attributes:
         keys: An instance of each status key.
         parameters: The parameters of ``__call__`` by name.
         handles_model: Whether code of its own, not of the backend, may use the model or the user's data. The model is
             guarded while it runs, and its values may depend on all values of the weights.
-        need: What the function itself needs of the model: ``NEED``, or what its parameters tell. A function that is
-            handed the model may run it, unless it says otherwise. What the status keys among its parameters need comes
-            on top of this; see `Registry.find_need`.
+        need: The use that the function itself makes of the model: ``NEED``, or else by its parameters. A function with
+            a parameter ``model`` may run it unless ``NEED`` is less. The needs of the status keys among its parameters
+            are added by `Registry.find_need`.
     """
 
     keys: tuple[StatusKey, ...]
@@ -91,7 +91,7 @@ class Contract(NamedTuple):
 class ProfilerFunction(ABC):
     """Computes one or more status keys of a model.
 
-    A subclass lists the keys in ``KEYS``. The signature of ``__call__`` lists what it needs:
+    A subclass lists the keys in ``KEYS``. The signature of ``__call__`` lists its arguments:
 
     >>> from profilerkit import Metric
     >>> class MacsPerParam(Metric):
@@ -116,9 +116,9 @@ class ProfilerFunction(ABC):
     COMPUTED_WITH: ClassVar[tuple[str, ...]] = ()
     #: Whether it uses the model only through methods of the backend, which restore the model themselves.
     ONLY_THROUGH_BACKEND: ClassVar[bool] = False
-    #: What it needs of the model, if its parameters do not say so; see `Contract`.
+    #: The use that it makes of the model, if its parameters do not show it; see `Contract`.
     NEED: ClassVar[Need | None] = None
-    #: What arguments of the caller may be, by the names of parameters of ``__call__``.
+    #: The checks of the caller's arguments, by the names of parameters of ``__call__``.
     CHECKS: ClassVar[Mapping[str, Check]] = {}
     #: The status keys that it adds to the report of a watched training loop; see `Profiler.watch`.
     REPORTED_OF_WATCHED_STEPS: ClassVar[tuple[str, ...]] = ()
@@ -152,7 +152,7 @@ class ProfilerFunction(ABC):
         return inspect.signature(self if hasattr(self, "__signature__") else self.__call__).parameters
 
     def read_contract(self) -> Contract:
-        """Return what the function computes and takes, which is read once, when it is registered."""
+        """Return the keys and parameters of the function, which are read once, when it is registered."""
         parameters = self.parameters()
         handles_model = not self.ONLY_THROUGH_BACKEND and not _HANDLES.isdisjoint(parameters)
         need = self.NEED
@@ -214,7 +214,7 @@ def is_nameless(parameter: Parameter) -> bool:
 
 
 def _make_template(function: ProfilerFunction, key: Any) -> StatusKey:
-    """Return a status key as an instance; raise `TypeError` for what is no status key, or has no name."""
+    """Return a status key as an instance; raise `TypeError` for anything else, or for a key without a name."""
     template = key() if inspect.isclass(key) and issubclass(key, StatusKey) else key
     if not isinstance(template, StatusKey):
         raise TypeError(f"{describe(function)} is bound to {shown(key)}, which is no StatusKey class or instance")
@@ -234,10 +234,10 @@ def describe(function: ProfilerFunction) -> str:
 
 
 def read_usable(function: Any) -> Contract:
-    """Return the contract of a function; raise for one that no profiler can take.
+    """Return the contract of a function.
 
-    Raises `ArgumentError` for what is no `ProfilerFunction`, and `TypeError` for a function whose arguments cannot be
-    passed by name, or that takes or computes a name which the profiler itself uses.
+    Raises `ArgumentError` for an object that is no `ProfilerFunction`, and `TypeError` for a function whose arguments
+    cannot be passed by name, or that takes or computes a name which the profiler itself uses.
     """
     if not isinstance(function, ProfilerFunction):
         raise ArgumentError(f"cannot register {shown(function)}: {why_no_function(function)}")
@@ -264,7 +264,7 @@ def read_usable(function: Any) -> Contract:
 
 
 def why_no_function(value: Any) -> str:
-    """Say why a value is no function of a profiler's, and what to do."""
+    """Return why a value is no profiler function, and what to do."""
     if isinstance(value, type) and issubclass(value, ProfilerFunction):
         return f"it is a class; give an instance, {value.__name__}()"
     if isinstance(getattr(value, "NAME", None), str):

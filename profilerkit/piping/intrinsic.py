@@ -1,4 +1,4 @@
-"""What every profiler can compute on demand, before any metric is registered: the inputs of the model, and traces."""
+"""The functions that every profiler has before any metric is registered: the inputs of the model, and traces."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class ComputeInputs(ProfilerFunction):
         """Return inputs of ``batch_size`` samples; a split's are 1 unless it is given, examples are as they are.
 
         They are in the layout that the model says it takes.
-        What keeps them from being had is returned, not raised: some metrics need no inputs.
+        If there are none, the reason is returned, not raised: some metrics need no inputs.
 
         Args:
             backend: The model's backend.

@@ -18,8 +18,8 @@ __all__ = ["measure_jointly"]
 def measure_jointly(computations: Sequence[Computation], names: Collection[str]) -> None:
     """Measure together what of ``names`` all of the computations have a `JointFunction` of the same type for.
 
-    What is remembered from an earlier measurement of the same models with the same arguments is kept. What cannot be
-    measured so (a model that fails) is left to each one's own turn, where its failure is kept.
+    Remembered values of an earlier measurement of the same models with the same arguments are kept. If a model fails,
+    nothing is measured here: each computation then measures its own model, and keeps the failure.
     """
     done: set[str] = set()
     for binding in computations[0].registry:

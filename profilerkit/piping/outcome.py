@@ -91,7 +91,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of computing a status: the value and how complete it is.
+    """The outcome of computing a status: the value and how complete it is.
 
     ``bounds`` are the two ends of a partial value; without them it is a lower bound.
     """
@@ -102,7 +102,7 @@ class Outcome:
     error: Exception | None = None
     note: str = ""
     bounds: Bounds | None = None
-    #: What was seen of the runs that the value took.
+    #: The observed runs of the model that the value needed.
     runs: tuple[ObservedRun, ...] = ()
     #: False where there is no value because it would have no meaning for the model.
     is_applicable: bool = True
@@ -131,7 +131,7 @@ class Outcome:
 
     @classmethod
     def of(cls, returned: Any) -> Outcome:
-        """Read what a function returned for one key."""
+        """Read the result of a function for one key."""
         if isinstance(returned, Outcome):
             return returned
         if isinstance(returned, Partial):

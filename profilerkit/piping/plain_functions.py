@@ -24,12 +24,12 @@ _TEXT = instance(str, "a text")
 _PART = Check(f"one of {', '.join(repr(part.value) for part in TracePart)}", TracePart).or_none()
 _NEEDS = {need.name.lower(): need for need in Need}
 _NEED = Check(f"one of {', '.join(map(repr, _NEEDS))}", _NEEDS.__getitem__).or_none()
-#: What else the documentation of a metric says.
+#: Further facts in the documentation of a metric.
 _FACTS = ("formula", "omissions", "source")
 
 
 class PlainMetric(ProfilerFunction):
-    """What `metric` makes of a function: called as the function, and to be registered like any other.
+    """The result of `metric`: it is called like the original function, and registered like any profiler function.
 
     Attributes:
         func: The function.
@@ -109,9 +109,9 @@ def metric(
         derived_from: The part of the trace that the value depends on, such as "operators", if the function takes
             ``trace``.
         on_demand: If True, the metric is computed only if it is requested by name.
-        need: What the function needs of the model: "nothing", "trace", "model" if it reads the model and does not run
-            it, or "run". With ``static=True`` a metric that runs the model is left out. Default: "run" if the function
-            takes ``model``, ``data_splits``, ``profiler`` or ``inputs``.
+        need: The use that the function makes of the model: "nothing", "trace", "model" if it reads the model and does
+            not run it, or "run". With ``static=True`` a metric that runs the model is left out. Default: "run" if the
+            function takes ``model``, ``data_splits``, ``profiler`` or ``inputs``.
         **facts: Any of ``formula``, ``omissions`` and ``source``, for the documentation of the metric.
 
     Raises:

@@ -39,7 +39,7 @@ class Scale(Enum):
     TIME = "time"
 
 
-#: What may stand where a bare count has no unit.
+#: The prefixes of a count without a unit.
 PREFIXES = ("k", "M", "G", "T", "P", "E")
 _UPWARD = {
     Scale.SI: (1000.0, ("", *PREFIXES)),

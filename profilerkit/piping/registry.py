@@ -30,7 +30,7 @@ class Binding:
     Attributes:
         key: The template.
         function: The function.
-        contract: What the function computes and takes.
+        contract: The keys and parameters of the function.
         override: Whether it takes precedence over bindings without it.
         on_demand: Whether it is computed only where something needs it; it then belongs to no table.
         plugin: The plugin of another package that offers the function; None for any other function.
@@ -167,7 +167,7 @@ class Registry:
         return binding
 
     def find_like(self, name: str, function: ProfilerFunction) -> str | None:
-        """Return what a misspelt parameter of a function may mean: another's status key, or what profilers provide."""
+        """Return what a misspelt parameter of a function may mean: a status key, or a provided argument."""
         others = [binding.key for binding in self if binding.function is not function]
         return nearest(name, [*PROVIDED, *(text for key in others for text in (key.NAME, *key.ALIASES))])
 
@@ -190,15 +190,15 @@ class Registry:
         return _list_parameters(self._list_behind([self._bindings[name] for name in names]))
 
     def find_need(self, name: str) -> Need:
-        """Return what a status key needs of the model: the most that its function needs, or one behind it."""
+        """Return the need of a status key: the greatest need of its function and of the functions behind it."""
         return max(binding.contract.need for binding in self._list_behind([self[name]]))
 
     def _list_behind(
         self, bindings: Iterable[Binding], is_followed: Callable[[Binding], bool] = lambda binding: True
     ) -> list[Binding]:
-        """Return bindings, and those of the status keys among the parameters of their functions, and so on.
+        """Return bindings, with the bindings of the status keys among their functions' parameters, and so on.
 
-        Of the functions behind the first ones, those for which ``is_followed`` is False are left out. Each function is
+        Behind the first bindings, a function for which ``is_followed`` returns False is left out. Each function is
         there once.
         """
         waiting = [*bindings]

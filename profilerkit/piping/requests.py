@@ -1,4 +1,4 @@
-"""What a caller asks a profiler for: the status keys to compute, and the arguments that reach their functions."""
+"""The request of a caller: the status keys to compute, and the arguments that reach their functions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .status import Metric
 
 __all__ = ["Preference", "first_of_several", "read_arguments", "read_request", "select_keys"]
 
-#: What a profiler is made with; `profile` and `compare` take them too.
+#: The arguments of a profiler's constructor; `profile` and `compare` take them too.
 MADE_WITH = ("inputs", "input_shape", "data_splits")
 #: How many metrics a message names of many.
 _NAMED = 4
@@ -44,7 +44,8 @@ def read_request(
 ) -> tuple[list[list[str]], dict[str, Any]]:
     """Return the status keys to compute of each registry, and the arguments that reach the functions of these.
 
-    ``static`` leaves out what runs the model, and its arguments. See `read_arguments` for ``strict`` and ``caller``.
+    ``static`` leaves out functions that run the model, and their arguments. See `read_arguments` for ``strict`` and
+    ``caller``.
     """
     read = read_arguments(arguments, registries, strict, caller)
     if static:
@@ -188,10 +189,10 @@ def _list_keys_that_take(registry: Registry, argument: str) -> list[str]:
 
 
 def select_keys(registry: Registry, names: Iterable[str] | None, arguments: Mapping[str, Any]) -> list[str]:
-    """Return the status keys to compute: the named ones, or all of the tables, and those that an argument asks for.
+    """Return the status keys to compute: the named keys, or all keys of tables, and keys that an argument requests.
 
-    Raises `UnknownStatusError` for a name that no function computes, and `ArgumentError` where an argument has
-    several values, and nobody would read but the first of them.
+    Raises `UnknownStatusError` for a name that no function computes, and `ArgumentError` if an argument has several
+    values, but no function reads more than the first.
     """
     requested = [registry[name].key.NAME for name in (registry.names() if names is None else names)]
     if arguments:

@@ -95,7 +95,7 @@ def _read_outcome(function: ProfilerFunction, key: StatusKey, returned: Any, tra
 
 
 def _require_finished(function: ProfilerFunction, value: Any) -> None:
-    """Raise `TypeError` for what has yet to be run to become a value."""
+    """Raise `TypeError` for a value that must still be run, such as a generator."""
     if inspect.iscoroutine(value):
         value.close()  # else Python warns that nobody awaited it
         raise TypeError(
@@ -136,7 +136,7 @@ def _list_names(names: Any) -> str:
 
 
 def apply_gaps(outcome: Outcome, key: StatusKey, trace: ModelTrace | None) -> Outcome:
-    """Return the outcome of a key that follows from a trace: without what the trace lacks it is not complete."""
+    """Return the outcome of a key that is computed from a trace, with the gaps of the trace."""
     if trace is None or key.DERIVED_FROM is None or outcome.value is None:
         return outcome
     gaps = find_gaps(trace, key.DERIVED_FROM, key.COUNTS, outcome.value if is_number(outcome.value) else None)
@@ -149,7 +149,7 @@ def apply_gaps(outcome: Outcome, key: StatusKey, trace: ModelTrace | None) -> Ou
 
 
 def inherit_gaps(outcome: Outcome, sources: Iterable[StatusKey]) -> Outcome:
-    """Return the outcome of a status that was computed from others: without what they lack it is not complete."""
+    """Return the outcome of a status that was computed from other statuses, with their gaps."""
     sources = tuple(sources)
     missing = [words for source in sources for words in source.outcome.missing]
     return outcome.add_missing(missing, inherit_bounds(sources, outcome.value)) if missing else outcome

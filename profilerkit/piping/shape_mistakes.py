@@ -1,4 +1,4 @@
-"""What may be wrong with inputs that a model does not take: the batch in a shape, a shape for inputs, another dtype."""
+"""Mistakes in inputs that a model does not take: a shape with the batch, a shape in place of inputs, a wrong dtype."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def explain_inputs(error: Exception, source: InputSource | None, backend: Backen
 
 
 def _describe_example(example: Any, backend: Backend, model: Any) -> str:
-    """Return what is unusual about example inputs: whole numbers alone, or a dtype that no weight of the model has."""
+    """Return what is unusual in example inputs: only whole numbers, or a dtype that no weight of the model has."""
     leaves = [*ModelInputs.of(example).leaves()]
     if leaves and all(type(leaf) is int for leaf in leaves):
         return f"the inputs are whole numbers; if they are a shape, give input_shape={tuple(leaves)}, without the batch"

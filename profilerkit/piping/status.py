@@ -1,4 +1,4 @@
-"""Status keys: what can be known about a model, and how each value is shown and compared.
+"""Status keys: the facts that can be computed about a model, and how each value is shown and compared.
 
 A `StatusKey` is a name and a value. A `Metric` is the status key people read: it has a description, units and a sense
 of better and worse. A registered key is a template; a computed status is a fresh copy that carries its outcome and is

@@ -90,7 +90,7 @@ def _list_data(others: Iterable[StatusKey], report: Report) -> dict[str, Any]:
     return data
 
 
-# What values were computed from ---------------------------------------------------------------------------------------
+# The inputs and traces of values --------------------------------------------------------------------------------------
 
 
 class _Origins(NamedTuple):
@@ -141,7 +141,7 @@ def _find_origin(key: str, origins: Iterable[StatusKey], statuses: Mapping[str, 
 
 
 def _list_conditions(backend: Backend, origins: _Origins) -> tuple[str, ...]:
-    """Return what the caller has switched on: of the framework, where the model has run, and of the traces."""
+    """Return the settings of the caller that change numbers: those of the framework if the model ran, and of traces."""
     conditions = [*(backend.non_default_settings if origins.have_run else ())]
     for trace in origins.traces:
         conditions += trace.conditions
@@ -184,7 +184,7 @@ def _list_notes(
     batches: Mapping[str, int],
     records: Collection[StatusRecord],
 ) -> tuple[str, ...]:
-    """Return the notes of inputs, traces and of what is no metric, then those of metrics that are not among them."""
+    """Return the notes of inputs, of traces and of keys that are no metrics, then further notes of metrics."""
     notes_of_traces: list[str] = []
     for trace in origins.traces:
         notes_of_traces += (*trace.notes, *trace.contradictions)
@@ -209,7 +209,7 @@ def _list_notes(
 
 
 def _explain_gaps(status: StatusKey) -> list[str]:
-    """Return what a value that is no metric lacks; the tables of layers, and their text, say it themselves."""
+    """Return the gaps of a value that is no metric; tables of layers, and their text, show their gaps themselves."""
     outcome = status.outcome
     if outcome.completeness is Completeness.COMPLETE or isinstance(outcome.value, (LayerTable, str)):
         return []
@@ -248,7 +248,7 @@ def _list_dtypes(inputs: ModelInputs) -> str:
 
 
 def _make_fingerprint(trace: ModelTrace) -> str:
-    """Return what is equal for models of the same layers with weights of the same names, sizes and dtypes."""
+    """Return a text that is equal for models of the same layers with weights of the same names, sizes and dtypes."""
     described = []
     for layer in trace.layers:
         weights = [(weight.name, weight.count, weight.dtype) for weight in (*layer.parameters, *layer.buffers)]

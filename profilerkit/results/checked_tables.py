@@ -31,19 +31,19 @@ _TOGETHER = (TRAFFIC, ("graph", "node"))
 #: The columns that every renderer of layers reads, and every renderer of operators.
 _LAYER_COLUMNS = ("path", "type", "depth", "is_leaf", "calls", "params", *WORK, "output_shapes")
 _OPERATOR_COLUMNS = ("operator", "layer", *WORK)
-#: What tells one layer, and the type of each: no layer is without it.
+#: The columns that identify a layer, with their types: every layer has them.
 _TYPES_OF_A_LAYER = {"path": str, "type": str, "depth": int, "is_leaf": bool}
 
 
-# What a column holds --------------------------------------------------------------------------------------------------
+# The contents of columns ----------------------------------------------------------------------------------------------
 
 
 class _Rule(NamedTuple):
-    """What the cells of a column hold.
+    """The kind of the cells of a column.
 
     Attributes:
-        content: What it is called in a message: "text", for "is 3, no text".
-        fits: Whether a cell holds it.
+        content: Its name in messages: "text", for "is 3, no text".
+        fits: Returns whether a cell is of this kind.
     """
 
     content: str
@@ -65,7 +65,7 @@ _SHAPES = _Rule("shapes", _is_shapes)
 _COUNT = _Rule("number from 0", _is_count)
 _NUMBER = _Rule("number", lambda value: value is None or type(value) in (int, float))  # no bool, which is an int too
 
-#: What the columns of these names hold. Columns of other names are not checked: plugins have some of their own.
+#: The kinds of columns by name. Columns of other names are not checked: plugins have columns of their own.
 _RULES = {
     **dict.fromkeys(("configuration", "path", "type", "operator", "layer", "phase", "kernel", "missing"), _TEXT),
     **dict.fromkeys(("graph", "node"), _TEXT),
@@ -77,7 +77,7 @@ _NUMBERS = ("share", "seconds", "per_second")
 
 
 def _find_rule(column: str) -> _Rule | None:
-    """Return what a column holds by its name; None where the name does not say."""
+    """Return the kind of a column by its name; None for an unknown name."""
     if column in _RULES:
         return _RULES[column]
     if column.endswith("_shapes"):
@@ -93,7 +93,7 @@ def _ends_in(column: str, words: Iterable[str]) -> bool:
 
 
 def require_rows(table: Table, where: str) -> None:
-    """Raise `ValueError`, naming the cell, where a column does not hold what its name says: text, counts, numbers."""
+    """Raise `ValueError`, naming the cell, if a cell is not of the kind of its column: text, counts, numbers."""
     rows, columns = list(table), table.columns
     for names in _TOGETHER:
         if not set(names).isdisjoint(columns):
@@ -107,7 +107,7 @@ def require_rows(table: Table, where: str) -> None:
                 raise ValueError(f"{where}.rows[{index}].{column} is {short(row[column])}, no {rule.content}")
 
 
-# What a table holds ---------------------------------------------------------------------------------------------------
+# The contents of tables -----------------------------------------------------------------------------------------------
 
 
 def require_layers(table: LayerTable, where: str) -> None:

@@ -1,8 +1,8 @@
-"""Values of a report as what JSON can hold, and back.
+"""Values of a report in a form that JSON can hold, and back.
 
-Numbers, text, truth values, lists and mappings stay what they are. Everything else is a mapping with a ``type``:
-measurements, tables, tuples, and the floats that JSON cannot write. Calls of a layer are rows, for there may be very
-many of them.
+Numbers, text, booleans, lists and mappings are unchanged. Every other value becomes a mapping with a ``type``:
+measurements, tables, tuples, and the floats that JSON cannot write. Calls of a layer become rows, because there may be
+very many of them.
 """
 
 from __future__ import annotations

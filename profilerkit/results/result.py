@@ -1,4 +1,4 @@
-"""What reports and comparisons have in common: they are mappings, and become text, a figure, a page or a file."""
+"""The common base of reports and comparisons: mappings that can become text, a figure, a page or a file."""
 
 from __future__ import annotations
 
@@ -96,11 +96,11 @@ class Result(Mapping[str, Any]):
         configuration: bool = False,
         advice: bool = True,
     ) -> str:
-        """Return what the model costs and where, or another form, as text.
+        """Return the costs of the model and of its layers as text, or another form.
 
         Args:
             details: Add descriptions and the layers, as ``--layers`` does on the command line.
-            form: What ``--format`` takes there: ``"table"``, ``"tree"``, ``"markdown"``, ``"latex"``.
+            form: A value of ``--format`` there: ``"table"``, ``"tree"``, ``"markdown"``, ``"latex"``.
             depth: The depth of the deepest layers to show; -1 for all.
             top: Show only so many layers, those with the most MACs, and rows of each table.
             configuration: Also show how each layer is configured, in the form ``"tree"``.
@@ -118,7 +118,7 @@ class Result(Mapping[str, Any]):
             tracker: A ``SummaryWriter`` of TensorBoard, the module ``mlflow`` in a run, a run of W&B, a logger of
                 Lightning, or anything else with their methods; any other object raises `ArgumentError`.
             step: The step of the training that the numbers belong to.
-            prefix: What the names begin with: "cost/macs".
+            prefix: The beginning of the names: "cost" for "cost/macs".
         """
         self._draw("tracker", tracker, step=step, prefix=prefix)
 
@@ -145,7 +145,7 @@ class Result(Mapping[str, Any]):
         return render(result, form, **options)
 
     def _draw(self, form: str, *arguments: Any, **options: Any) -> Any:
-        """Return what the renderer of a form that is no text makes of this."""
+        """Return the result of a renderer whose form is no text."""
         from ..hooks.renderers import renderer
 
         return renderer(form, is_text=False)(self, *arguments, **options)

@@ -50,7 +50,7 @@ __all__ = [
 #: The formats of files, and the schema that is written.
 _REPORT, _COMPARISON = "profilerkit.report", "profilerkit.comparison"
 _SCHEMA = 1
-#: What stands before the checksum of a file: its format, its schema, and the version that wrote it.
+#: The fields before the checksum of a file: its format, its schema, and the version that wrote it.
 _HEAD = ("format", "schema", "profilerkit")
 R = TypeVar("R", bound=Result)
 T = TypeVar("T")
