@@ -300,6 +300,14 @@ def test_nodes_may_stand_in_another_order() -> None:
     assert "which nothing before it makes" in str(BACKEND.trace(made_of_itself, ModelInputs(x=X)).failure)
 
 
+def test_a_branch_may_return_what_a_later_node_makes() -> None:
+    """It has no node that reads the value."""
+    side = {f"{name}_branch": make_graph([], [], ["late"]) for name in ("then", "else")}
+    nodes = [helper.make_node("If", ["c"], ["y"], **side), helper.make_node("Exp", ["x"], ["late"])]
+    trace = trace_graph(make_model(nodes, {"x": X}, {"c": np.asarray(True)}), x=X)
+    assert (trace.failure, trace.flops) == (None, 6)
+
+
 def test_a_value_that_grows_from_run_to_run_has_no_known_size() -> None:
     """It was counted by its first size in all runs, and said to be complete."""
     body = make_graph(
