@@ -7,6 +7,7 @@ create, share and reuse, and this module adds up the bytes.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -54,7 +55,7 @@ def live_bytes(
     """
     buffers = _Buffers(steps, input_sizes, frozenset(kept), _list_innermost(spans, len(steps)))
     alive, totals = sum(input_sizes.values()), []
-    ending: list[set[int]] = [set() for _ in steps]  # for each step, the buffers that are freed after it
+    ending = defaultdict[int, set[int]](set)  # by the index of a step, the buffers that are freed after it
     for index, step in enumerate(steps):
         for value, size in step.makes:
             if value in step.aliases:

@@ -178,18 +178,17 @@ class OperatorCosts:
             CostFormulaError: If the formula raises another error, or returns no `Cost`.
         """
         formula = self.registry.get(call.type)
-        if formula is None:
-            return self._derive_cost(call)
-        try:
-            return evaluate_formula(
-                call.type,
-                partial(formula, call),
-                lambda: f"inputs={call.inputs}, outputs={call.outputs}",
-                call.numbers,
-                may_raise=(UnknownShapeError, UnknownCostError),
-            )
-        except UnknownCostError:
-            return None
+        if formula is not None:
+            return _evaluate(formula, call)
+        if call.type in self.free:
+            return Cost(0, 0)
+        if call.type in self.elementwise:
+            elements = call.outputs[0].numel if is_float(call.output_dtypes[0]) else 0
+            return apply_formula(self.elementwise[call.type], call.numbers, elements)
+        if call.type in self.reductions:
+            elements = call.inputs[0].numel if is_float(call.input_dtypes[0]) else 0
+            return apply_formula(self.reductions[call.type], call.numbers, elements)
+        return None
 
     def price(self, call: OperatorCall) -> Price:
         """Return the cost of one call, with the work that is not counted.
@@ -206,16 +205,18 @@ class OperatorCosts:
         """Register the formulas of a plugin by operator; if one of them is refused, register none."""
         self.registry.register_whole(formulas, self.register)
 
-    def _derive_cost(self, call: OperatorCall) -> Cost | None:
-        """Return the cost of an operator without a formula of its own; None for one that is not registered."""
-        if call.type in self.free:
-            return Cost(0, 0)
-        if call.type in self.elementwise:
-            elements = call.outputs[0].numel if is_float(call.output_dtypes[0]) else 0
-            return apply_formula(self.elementwise[call.type], call.numbers, elements)
-        if call.type in self.reductions:
-            elements = call.inputs[0].numel if is_float(call.input_dtypes[0]) else 0
-            return apply_formula(self.reductions[call.type], call.numbers, elements)
+
+def _evaluate(formula: Callable[..., Cost], call: OperatorCall) -> Cost | None:
+    """Return what a formula returns of a call; None where it does not know this variant of its operator."""
+    try:
+        return evaluate_formula(
+            call.type,
+            partial(formula, call),
+            lambda: f"inputs={call.inputs}, outputs={call.outputs}",
+            call.numbers,
+            may_raise=(UnknownShapeError, UnknownCostError),
+        )
+    except UnknownCostError:
         return None
 
 

@@ -207,10 +207,7 @@ class MemoryTimeline:
     @property
     def missing(self) -> tuple[str, ...]:
         """A text about the bytes that are not counted."""
-        return tuple(
-            f"{operator} of unknown size ({format_count(calls, 'call')})"
-            for operator, calls in sorted(self.unsized.items())
-        )
+        return _describe_calls(self.unsized, " of unknown size")
 
     @property
     def peak_index(self) -> int | None:
@@ -287,9 +284,7 @@ class ModelTrace:
     @property
     def missing(self) -> tuple[str, ...]:
         """Texts about what is not counted."""
-        return tuple(
-            f"{operator} ({format_count(calls, 'call')})" for operator, calls in sorted(self.uncounted.items())
-        )
+        return _describe_calls(self.uncounted)
 
     def bounds(self, column: str, path: str = "") -> Bounds:
         """Return the two bounds of the "macs" or "flops" of a layer, with the layers inside it, or of the model."""
@@ -357,6 +352,11 @@ class ModelTrace:
     def layer(self, path: str) -> LayerRecord:
         """Return the record of a layer; an unknown path raises `KeyError` with the nearest ones."""
         return self.layers[self.table.position(path)]
+
+
+def _describe_calls(calls: Mapping[str, int], of: str = "") -> tuple[str, ...]:
+    """Return operators in words, each with the number of its calls."""
+    return tuple(f"{operator}{of} ({format_count(number, 'call')})" for operator, number in sorted(calls.items()))
 
 
 def distinct(weights: Iterable[WeightRecord]) -> tuple[WeightRecord, ...]:
