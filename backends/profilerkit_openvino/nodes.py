@@ -14,7 +14,9 @@ _NAMES = {
     "bf16": "bfloat16",
     "boolean": "bool",
     "dynamic": "",
+    "f4e2m1": "float4_e2m1fn",
     "f8e4m3": "float8_e4m3fn",  # its largest number is 448, that of float8_e4m3 is 240
+    "f8e8m0": "float8_e8m0fnu",
     "nf4": "float4_nf4",
     "undefined": "",
 }

@@ -27,6 +27,7 @@ from profilerkit.backend import RunOptions
 from profilerkit.backend_kit.operator_join import operator_table
 from profilerkit.testing import ARCHITECTURES
 from profilerkit_openvino import EvalLossFunction, OpenvinoBackend, get_accuracy, get_topk, runs, timing
+from profilerkit_openvino.nodes import dtype_name
 from profilerkit_openvino.timing import map_fusions
 
 BACKEND = OpenvinoBackend()
@@ -246,3 +247,10 @@ def test_times_are_in_a_profile() -> None:
     report = profile(BUILDERS["mlp"](), metrics=["execution_time", "macs"], num_iters=3, warmup=1)
     assert report["execution_time"] > 0
     assert report["macs"] == ARCHITECTURES["mlp"].macs(1)
+
+
+def test_dtypes_have_the_names_that_arrays_have() -> None:
+    """Those of numpy and ml_dtypes; a few that both lack have names alike."""
+    names = {dtype_name(element) for element in vars(openvino.Type).values() if isinstance(element, openvino.Type)}
+    lacking = {name for name in names if name and not hasattr(np, name) and not hasattr(ml_dtypes, name)}
+    assert lacking == {"float4_nf4", "uint1", "uint3", "uint6"}
