@@ -30,7 +30,7 @@ layer.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -261,32 +261,21 @@ def _find_common(chains: Sequence[Chain]) -> Chain:
 # The calls ------------------------------------------------------------------------------------------------------------
 
 
-class _Call(NamedTuple):
-    """A call of a layer: the names of the layer and of those around it, and the number of its scope."""
-
-    layer: Chain
-    number: int
-
-
 def _number_calls(placed: Sequence[Chain], naming: _Naming) -> list[tuple[Scope, ...]]:
     """Return the calls of the layers around each node, counted from 0 instead of 1, 3, 5."""
-    calls_of_nodes = [list(_list_calls(scopes, naming)) for scopes in placed]
-    numbers: dict[Chain, set[int]] = {}
-    for calls in calls_of_nodes:
-        for call in calls:
-            numbers.setdefault(call.layer, set()).add(call.number)
-    positions = {
-        _Call(layer, number): position
-        for layer, its_numbers in numbers.items()
-        for position, number in enumerate(sorted(its_numbers))
+    calls_by_scopes: dict[Chain, list[Scope]] = {}
+    numbers: dict[str, set[int]] = {}
+    for scopes in dict.fromkeys(placed):
+        path, calls = "", []
+        for scope in scopes:
+            name, number = naming.split_number(scope)
+            path = f"{path}.{name}" if path else name
+            calls.append(Scope(path, number))
+            numbers.setdefault(path, set()).add(number)
+        calls_by_scopes[scopes] = calls
+    in_order = {path: sorted(found) for path, found in numbers.items()}
+    numbered = {
+        scopes: tuple(Scope(path, in_order[path].index(number)) for path, number in calls)
+        for scopes, calls in calls_by_scopes.items()
     }
-    return [tuple(Scope(".".join(call.layer), positions[call]) for call in calls) for calls in calls_of_nodes]
-
-
-def _list_calls(scopes: Chain, naming: _Naming) -> Iterator[_Call]:
-    """Yield the calls of layers that scopes stand for, from the outermost on."""
-    layer: Chain = ()
-    for scope in scopes:
-        name, number = naming.split_number(scope)
-        layer = (*layer, name)
-        yield _Call(layer, number)
+    return [numbered[scopes] for scopes in placed]
