@@ -83,25 +83,20 @@ def list_layer_rows(trace: ModelTrace) -> Iterator[Mapping[str, Any]]:
         totals = {path: {**columns.label(work[path]), **columns.label(own_work[path], "own_")} for path in work}
         bounds = list_layer_bounds(trace, totals)
     parents = {pair.parent for pair in nested}
-    total_params = trace.total_params
+    totals = {"params": trace.total_params, "macs": trace.macs, "flops": trace.flops}
+    did_run = trace.failure is None
     is_configured = any(layer.configuration for layer in trace.layers)
     layers = {layer.path: layer for layer in trace.layers}
     for path in order_as_tree(layers):
         layer, inside = layers[path], weights[path]
-        counts = columns.label(work[path], is_known=did_run)
+        counts = {"params": inside.params, **columns.label(work[path], is_known=did_run)}
         yield {
-            "path": path,
-            "type": layer.type,
-            "depth": layer.depth,
-            "is_leaf": path not in parents,
+            **_name_layer(layer, is_leaf=path not in parents),
             "calls": sum(call.times for call in layer.calls) if did_run or layer.calls else None,
-            "params": inside.params,
             **counts,
             "own_params": inside.own_params,
             **columns.label(own_work[path], "own_", is_known=did_run),
-            "params_share": _divide(inside.params, total_params),
-            "macs_share": _divide(counts["macs"], trace.macs),
-            "flops_share": _divide(counts["flops"], trace.flops),
+            **{f"{name}_share": _divide(counts[name], total) for name, total in totals.items()},
             "trainable_params": inside.trainable_params,
             "params_by_dtype": inside.params_by_dtype,
             "weight_bytes": inside.weight_bytes,
@@ -109,6 +104,11 @@ def list_layer_rows(trace: ModelTrace) -> Iterator[Mapping[str, Any]]:
             **_describe_tensors(layer.calls[0] if layer.calls else None),
             **({"configuration": layer.configuration} if is_configured else {}),
         }
+
+
+def _name_layer(layer: LayerRecord, *, is_leaf: bool) -> dict[str, Any]:
+    """Return the columns that say which layer a row is of."""
+    return {"path": layer.path, "type": layer.type, "depth": layer.depth, "is_leaf": is_leaf}
 
 
 class _Nested(NamedTuple):
@@ -163,10 +163,7 @@ def list_call_rows(trace: ModelTrace) -> Iterator[Mapping[str, Any]]:
         path, index = key
         call = layers[path].calls[index] if key in callers else None
         yield {
-            "path": path,
-            "type": layers[path].type,
-            "depth": layers[path].depth,
-            "is_leaf": key not in parents and call is not None,
+            **_name_layer(layers[path], is_leaf=key not in parents and call is not None),
             "call": index,
             **columns.label(work[key]),
             **columns.label(own_work.get(key, zeros), "own_"),
