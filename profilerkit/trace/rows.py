@@ -83,8 +83,7 @@ def list_layer_rows(trace: ModelTrace) -> Iterator[Mapping[str, Any]]:
         totals = {path: {**columns.label(work[path]), **columns.label(own_work[path], "own_")} for path in work}
         bounds = list_layer_bounds(trace, totals)
     parents = {pair.parent for pair in nested}
-    totals = {"params": trace.total_params, "macs": trace.macs, "flops": trace.flops}
-    did_run = trace.failure is None
+    model = {"params": trace.total_params, "macs": trace.macs, "flops": trace.flops}
     is_configured = any(layer.configuration for layer in trace.layers)
     layers = {layer.path: layer for layer in trace.layers}
     for path in order_as_tree(layers):
@@ -96,7 +95,7 @@ def list_layer_rows(trace: ModelTrace) -> Iterator[Mapping[str, Any]]:
             **counts,
             "own_params": inside.own_params,
             **columns.label(own_work[path], "own_", is_known=did_run),
-            **{f"{name}_share": _divide(counts[name], total) for name, total in totals.items()},
+            **{f"{name}_share": _divide(counts[name], whole) for name, whole in model.items()},
             "trainable_params": inside.trainable_params,
             "params_by_dtype": inside.params_by_dtype,
             "weight_bytes": inside.weight_bytes,
