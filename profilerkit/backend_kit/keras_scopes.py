@@ -273,7 +273,7 @@ def _number_calls(placed: Sequence[Chain], naming: _Naming) -> list[tuple[Scope,
             calls.append(Scope(path, number))
             numbers.setdefault(path, set()).add(number)
         calls_by_scopes[scopes] = calls
-    in_order = {path: sorted(found) for path, found in numbers.items()}
+    in_order = {path: sorted(numbers_of_calls) for path, numbers_of_calls in numbers.items()}
     numbered = {
         scopes: tuple(Scope(path, in_order[path].index(number)) for path, number in calls)
         for scopes, calls in calls_by_scopes.items()
