@@ -21,10 +21,10 @@ from ..foreign_text import visible
 from ..process.clean_output import terminal_columns
 from ..process.randomness import keep_random_state
 from ..trace.table import Table as DataTable
-from .content import choose_mark, parts
+from .content import parts
 from .fitting import BEFORE_NOISE, FittedColumn, fit, indent_cell
 from .grids import FIRM_SPACE, Grid, Notes, Part, join_units
-from .values import write_in_full, write_interval
+from .values import choose_mark, write_in_full, write_interval
 
 if TYPE_CHECKING:
     from ..results.comparison import Comparison

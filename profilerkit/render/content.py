@@ -11,9 +11,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ..foreign_text import visible
-from ..piping.outcome import Completeness
-from ..piping.quantity import PREFIXES
-from ..times.measurement import Measurement
 from ..times.operator_times import COLUMNS
 from ..trace.layer_paths import within_depth
 from ..trace.layer_table import is_innermost
@@ -27,13 +24,13 @@ from .layer_time_grids import has_times, layer_time_grid
 from .notes import make_comparison_notes, make_notes
 from .table_grids import ROWS, operator_grid, table_grid
 from .time_grids import environment_grids, measurement_grids, sweep_grids
-from .values import write_interval
+from .values import choose_mark, split_value, write_compared_value
 
 if TYPE_CHECKING:
     from ..results.comparison import Comparison
     from ..results.report import Report, StatusRecord
 
-__all__ = ["Selection", "choose_mark", "list_parts_below", "parts"]
+__all__ = ["Selection", "list_parts_below", "parts"]
 
 
 @dataclass(frozen=True)
@@ -150,7 +147,7 @@ def _draw_values(report: Report) -> Grid:
             marks[len(rows), value_column] = mark
         if mark and mark != "noisy":  # a noisy value is complete
             marks[len(rows), completeness_column] = mark
-        rows.append((record.friendly_name, *_split_value(record), record.completeness.value))
+        rows.append((record.friendly_name, *split_value(record), record.completeness.value))
     title = f"{report.name}  ({report.backend})"
     return Grid(title, titles, tuple(rows), frozenset({value_column}), kind="metrics", marks=marks)
 
@@ -218,7 +215,7 @@ def _draw_comparison(comparison: Comparison) -> Grid:
         records = [report.statuses.get(key) for report in reports]
         enhancements = [write_enhancement(comparison, key, index) for index in range(len(others))]
         name = _find_first_record(key, reports).friendly_name
-        rows.append((name, *map(_write_cell, records), *(enhancement.text for enhancement in enhancements)))
+        rows.append((name, *map(write_compared_value, records), *(enhancement.text for enhancement in enhancements)))
         words = ["", *map(choose_mark, records), *(enhancement.verdict for enhancement in enhancements)]
         marks |= {(number, column): word for column, word in enumerate(words) if word}
     numeric = frozenset(range(1, len(titles)))
@@ -233,44 +230,6 @@ def _find_first_record(key: str, reports: Iterable[Report]) -> StatusRecord:
 def _draw_descriptions(records: Iterable[StatusRecord]) -> Grid:
     rows = tuple((record.friendly_name, record.description) for record in records)
     return Grid("Metrics", ("Metric", "Description"), rows, kind="descriptions")
-
-
-def _split_value(record: StatusRecord) -> tuple[str, str]:
-    """Return the text of a value without its unit, and the unit; a bare count keeps its prefix: "51.9 k"."""
-    if record.value is None:
-        return "-", ""
-    text, unit = record.shown, record.unit
-    if unit in ("", *PREFIXES) or f" {unit}" not in text:
-        unit = ""
-    elif record.text_parts is None:
-        text = text.replace(f" {unit}", "", 1)
-    else:  # the text of a measurement has its unit more than once
-        text = record.text_parts.without_unit
-    return f"{record.sign}{text}{write_interval(record)}", unit
-
-
-def _write_cell(record: StatusRecord | None) -> str:
-    """Return a value of a comparison; a measurement without its interval, since the ratio beside it has one."""
-    if record is None:
-        return "not measured"
-    if record.value is None:
-        return record.completeness.value
-    measured = record.text_parts
-    text = record.shown if measured is None else measured.without_interval
-    return f"{record.sign}{text}{write_interval(record)}"
-
-
-def choose_mark(record: StatusRecord | None) -> str:
-    """Return the mark of a value in its report: "failed", "partial" or "noisy"; empty for one that is well known."""
-    if record is None:
-        return ""
-    if record.completeness is not Completeness.COMPLETE:
-        return "failed" if record.completeness is Completeness.FAILED else "partial"
-    value = record.value
-    if not isinstance(value, Measurement):
-        return ""
-    is_rough = value.is_range and len(value.samples) > 1  # one sample tells nothing of its noise
-    return "noisy" if value.is_noisy or is_rough else ""
 
 
 # Layers that are shown ------------------------------------------------------------------------------------------------

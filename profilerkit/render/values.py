@@ -6,7 +6,9 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..piping.quantity import Scale, scale_value, split_words
+from ..piping.outcome import Completeness
+from ..piping.quantity import PREFIXES, Scale, scale_value, split_words
+from ..times.measurement import Measurement
 from ..trace.bounds import Bounds, Sign
 
 if TYPE_CHECKING:
@@ -15,8 +17,11 @@ if TYPE_CHECKING:
 __all__ = [
     "KINDS",
     "Column",
+    "choose_mark",
     "share_text",
+    "split_value",
     "write_achieved",
+    "write_compared_value",
     "write_count",
     "write_in_full",
     "write_interval",
@@ -113,6 +118,44 @@ def write_interval(record: StatusRecord) -> str:
         "?" if end is None else str(scale_value(end, record.base_unit, record.scale)) for end in (ends.low, ends.high)
     )
     return f" [{low}, {high}]"
+
+
+def split_value(record: StatusRecord) -> tuple[str, str]:
+    """Return the text of a value without its unit, and the unit; a bare count keeps its prefix: "51.9 k"."""
+    if record.value is None:
+        return "-", ""
+    text, unit = record.shown, record.unit
+    if unit in ("", *PREFIXES) or f" {unit}" not in text:
+        unit = ""
+    elif record.text_parts is None:
+        text = text.replace(f" {unit}", "", 1)
+    else:  # the text of a measurement has its unit more than once
+        text = record.text_parts.without_unit
+    return f"{record.sign}{text}{write_interval(record)}", unit
+
+
+def write_compared_value(record: StatusRecord | None) -> str:
+    """Return a value of a comparison; a measurement without its interval, since the ratio beside it has one."""
+    if record is None:
+        return "not measured"
+    if record.value is None:
+        return record.completeness.value
+    measured = record.text_parts
+    text = record.shown if measured is None else measured.without_interval
+    return f"{record.sign}{text}{write_interval(record)}"
+
+
+def choose_mark(record: StatusRecord | None) -> str:
+    """Return the mark of a value in its report: "failed", "partial" or "noisy"; empty for one that is well known."""
+    if record is None:
+        return ""
+    if record.completeness is not Completeness.COMPLETE:
+        return "failed" if record.completeness is Completeness.FAILED else "partial"
+    value = record.value
+    if not isinstance(value, Measurement):
+        return ""
+    is_rough = value.is_range and len(value.samples) > 1  # one sample tells nothing of its noise
+    return "noisy" if value.is_noisy or is_rough else ""
 
 
 def write_in_full(record: StatusRecord) -> str:

@@ -7,8 +7,8 @@ import pytest
 from profilerkit import Comparative, Completeness, Measurement, Report
 from profilerkit.piping.quantity import format_known
 from profilerkit.render import render
-from profilerkit.render.content import choose_mark
 from profilerkit.render.enhancements import write_enhancement
+from profilerkit.render.values import choose_mark
 from profilerkit.results.comparison import Comparison
 from profilerkit.results.report import StatusRecord
 from profilerkit.trace.records import LayerTable
