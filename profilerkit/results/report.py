@@ -138,6 +138,14 @@ class StatusRecord:
             )
 
 
+def _find_shown_ends(record: StatusRecord) -> tuple[float | None, float | None]:
+    """Return the two ends of a number that is measured or partial; None for one that is not known, or is exact."""
+    if isinstance(record.value, Measurement):
+        return record.value.interval
+    ends = record.ends or Bounds()
+    return (ends.low, ends.high) if record.sign else (None, None)
+
+
 def _find_failure(outcome: Outcome) -> FailureCode | None:
     if outcome.completeness is not Completeness.FAILED:
         return None
@@ -217,14 +225,16 @@ class Report(Result):
         """Return all metrics that are numbers, in base units, as a flat dict, which experiment trackers accept.
 
         A measurement gives its median and the ends of its interval: ``execution_time``, ``execution_time.low`` and
-        ``execution_time.high``. Tables, and metrics without a value, are left out.
+        ``execution_time.high``. A partial number gives the ends that are known. Tables, and metrics without a value,
+        are left out.
         """
         numbers = {}
         for key, record in self.statuses.items():
-            if record.number is not None:
-                numbers[key] = record.number
-            if isinstance(record.value, Measurement):
-                numbers[f"{key}.low"], numbers[f"{key}.high"] = record.value.interval
+            if record.number is None:
+                continue
+            numbers[key] = record.number
+            low, high = _find_shown_ends(record)
+            numbers |= {f"{key}.{name}": end for name, end in (("low", low), ("high", high)) if end is not None}
         return numbers
 
     @property
