@@ -14,7 +14,7 @@ from ..process.restoring import restored
 from ..trace.layer_paths import add_outer
 from ..trace.records import LayerCall
 
-__all__ = ["CallStack", "follow_calls", "list_layers", "list_shown_layers", "tensors_in"]
+__all__ = ["CallStack", "follow_calls", "list_layers", "list_shown_layers", "note_unlisted", "tensors_in"]
 
 L = TypeVar("L")
 
@@ -171,3 +171,13 @@ def list_shown_layers(layers: Iterable[tuple[str, Any]], called: Iterable[str]) 
             called_paths = add_outer(called)
         if path in called_paths:
             yield path, layer
+
+
+def note_unlisted(types: Iterable[str]) -> Iterator[str]:
+    """Yield a note if layers of these types were called that the model does not list."""
+    made = ", ".join(sorted(set(types)))
+    if made:
+        yield (
+            f"the model calls layers that it does not register ({made}), from a plain list or made while it runs; "
+            "their work is counted, their parameters are not"
+        )

@@ -23,15 +23,13 @@ OTHERS = {
 #: Words in the names of the options that change nothing in a report, or only where JAX keeps and says things.
 _WORDS = """
     backend cache cluster compilation compiler_detailed debug_key debug_leaked debug_log device distributed dump
-    embedded
-    error_checking exec_time export hlo include log mesh mock optimization_level pjrt platform pgle pallas pprint
-    preemption profile raise recover send serialization share sort source topology trac transfer transport transform
-    warn
-    report static_indices scan3 remat3 custom_vjp3 seed_offset legacy direct_linearize simplified_jaxpr size_one vma
-    explicit_x64 auto_pcast rank_promotion emit_pipeline bcoo eager_constant no_execution vmap_shmap mutable_array
-    refs_to_pins bwd_checks unsafe_xla garbage thread_guard shardy magma memory_fitting collectives gumbel ragged_dot
-    accurate_erf custom_jvp3 mtls remat_barrier rgv3 shard_args
-    proxy async_dispatch gpu_kernel_lowering jax2tf mosaic partitioning explain residuals disallow xla
+    embedded error_checking exec_time export hlo include log mesh mock optimization_level pjrt platform pgle pallas
+    pprint preemption profile raise recover send serialization share sort source topology trac transfer transport
+    transform warn report static_indices scan3 remat3 custom_vjp3 seed_offset legacy direct_linearize
+    simplified_jaxpr size_one vma explicit_x64 auto_pcast rank_promotion emit_pipeline bcoo eager_constant
+    no_execution vmap_shmap mutable_array refs_to_pins bwd_checks unsafe_xla garbage thread_guard shardy magma
+    memory_fitting collectives gumbel ragged_dot accurate_erf custom_jvp3 mtls remat_barrier rgv3 shard_args proxy
+    async_dispatch gpu_kernel_lowering jax2tf mosaic partitioning explain residuals disallow xla
 """
 LEFT_OUT = _WORDS.split()
 
@@ -53,6 +51,11 @@ def setting(request: pytest.FixtureRequest) -> Setting:
 
 
 @pytest.fixture
+def before() -> object:
+    return JaxBackend().fingerprint(_square)
+
+
+@pytest.fixture
 def value(setting: Setting) -> Iterator[Any]:
     previous, value = setting.read(), OTHERS.get(setting.name, not setting.default)
     jax.config.update(setting.name, value)
@@ -71,14 +74,8 @@ def test_a_setting_is_named_where_it_changes_something(setting: Setting, value: 
     assert (words in conditions("macs")) is setting.counts
 
 
-def test_a_profiler_does_not_remember_values_under_another_setting(setting: Setting) -> None:
-    before = JaxBackend().fingerprint(_square)
-    previous = setting.read()
-    jax.config.update(setting.name, OTHERS.get(setting.name, not setting.default))
-    try:
-        assert JaxBackend().fingerprint(_square) != before
-    finally:
-        jax.config.update(setting.name, previous)
+def test_a_profiler_does_not_remember_values_under_another_setting(before: object, value: Any) -> None:
+    assert JaxBackend().fingerprint(_square) != before
 
 
 def test_every_option_of_jax_is_in_the_table_or_left_out() -> None:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from profilerkit import CostFormulaError, ModelTrace
 from profilerkit.backend_kit.branch_memory import measure_memory
+from profilerkit.backend_kit.call_stack import note_unlisted
 from profilerkit.backend_kit.graph_traces import FOLLOWED
 from profilerkit.backend_kit.live_bytes import live_bytes
 from profilerkit.backend_kit.program_parts import list_all
@@ -205,12 +206,7 @@ def _list_notes(walk: Walk, program: Program) -> Iterator[str]:
     if walk.folding.follows_inputs:
         yield FOLLOWED
     yield from describe_replicas(find_strategy(program.layers))
-    made = ", ".join(sorted(set(program.calls.unlisted_types)))
-    if made:
-        yield (
-            f"the model calls layers that it does not register ({made}), from a plain list or made while it "
-            "runs; their work is counted, their parameters are not"
-        )
+    yield from note_unlisted(program.calls.unlisted_types)
 
 
 def _note_packed(packed: Mapping[int, int]) -> Iterator[str]:

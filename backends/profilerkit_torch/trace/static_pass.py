@@ -15,6 +15,7 @@ from typing import Any
 import torch
 
 from profilerkit import ModelChangedWarning, ModelInputs
+from profilerkit.backend_kit.call_stack import note_unlisted
 from profilerkit.backend_kit.failures import backend_failed, find_raising_line
 from profilerkit.process.user_lines import find_stack_level
 from profilerkit.trace.bounds import PeakSpread
@@ -294,12 +295,7 @@ class RecordedPass:
     def _list_notes(self, unlisted_types: Iterable[str]) -> Iterator[str]:
         if self._is_lazy:
             yield "the model has lazy parameters without a size yet; they are counted with the size these inputs give"
-        made = ", ".join(sorted(set(unlisted_types)))
-        if made:
-            yield (
-                f"the model calls layers that it does not register ({made}), from a plain list or made while it "
-                "runs; their work is counted, their parameters are not"
-            )
+        yield from note_unlisted(unlisted_types)
 
 
 @contextmanager
