@@ -168,9 +168,8 @@ class Timeline:
         return sorted(calls, key=lambda call: call.order)
 
     def _leave(self, raised: bool, number: int) -> None:
-        while self._frames and isinstance(
-            self._frames[-1], _BackwardFrame
-        ):  # a backward pass that raised inside the call
+        # A backward pass that raised inside the call has not ended.
+        while self._frames and isinstance(self._frames[-1], _BackwardFrame):
             self._frames.pop()
         if not self._frames:
             return

@@ -22,7 +22,8 @@ from .gradient_bucket import MASTER_BYTES, GradientBucket, describe_partition
 from .recorder import RankRecorder
 from .shares import count_bytes, find_share
 from .step_scheme import StepScheme
-from .weight_gathers import Gathers, Plan, follow_layers, make_plan
+from .weight_gathers import Gathers
+from .weight_plan import Plan, follow_layers, make_plan
 
 __all__ = ["PartitionedParameters"]
 

@@ -1,0 +1,169 @@
+"""Which layers need which weights when in a step of ZeRO 3, by the rules and defaults of DeepSpeed.
+
+What is needed when is known from the first steps: the step here is one of the later ones. Addresses:
+``partition_parameters.py`` and ``config.py`` in ``deepspeed/runtime/zero`` at github.com/deepspeedai/DeepSpeed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import torch
+from torch import nn
+
+from profilerkit.backend_kit.call_stack import tensors_in
+from profilerkit.process.restoring import call_each, restored
+
+from ..compat.modules import read_parameters
+from ..model.modules import list_layers
+from .gradient_bucket import require_one_dtype
+
+__all__ = ["RULES", "Gathering", "Plan", "Rules", "Weight", "follow_layers", "make_plan"]
+
+
+class Rules(NamedTuple):
+    """DeepSpeed's settings, in elements of weights, with their defaults.
+
+    Attributes:
+        persistent: ``stage3_param_persistence_threshold``: weights of so many or fewer stay whole.
+        ahead: ``stage3_prefetch_bucket_size``: so many are gathered ahead.
+        live: ``stage3_max_live_parameters``: nothing is gathered ahead where more are whole.
+        reuse: ``stage3_max_reuse_distance``: weights that are needed again before so many others are not given back.
+    """
+
+    persistent: int = 100_000
+    ahead: int = 50_000_000
+    live: int = 1_000_000_000
+    reuse: int = 1_000_000_000
+
+
+RULES = Rules()
+
+
+class Weight:
+    """A weight: the rank's part of it, whether it stays whole because it is small, and whether it is whole now.
+
+    Args:
+        path: The path of the first layer that has it.
+        order: Its place among the weights of the model.
+        parameter: The weight; its memory is that of the whole one, or none.
+        ranks: Among how many ranks it is divided.
+    """
+
+    def __init__(self, path: str, order: int, parameter: nn.Parameter, ranks: int) -> None:
+        self.path = path
+        self.order = order
+        self.parameter = parameter
+        self.elements = parameter.numel()
+        with torch.no_grad():
+            self.partition = parameter.new_empty(-(-self.elements // ranks))
+        self.is_small: bool = self.elements <= RULES.persistent
+        self.is_whole = False
+        #: The all-gather that is under way.
+        self.coming: Gathering | None = None
+        #: The layers that need it now.
+        self.users: set[nn.Module] = set()
+        #: The last of its needs in this pass that was taken off the queue, by `_Need.step`; -1 before the first.
+        self.sought_until = -1
+
+    @property
+    def is_away(self) -> bool:
+        """Whether it is neither whole nor under way."""
+        return not self.is_whole and self.coming is None
+
+    def resize(self, elements: int) -> None:
+        """Give the whole weight memory for so many elements."""
+        self.parameter.untyped_storage().resize_(elements * self.parameter.itemsize)
+
+
+class Gathering(NamedTuple):
+    """An all-gather of weights.
+
+    Attributes:
+        weights: The weights.
+        flat: The tensor that several are gathered into; None for a single one, which is gathered into its own memory.
+    """
+
+    weights: Sequence[Weight]
+    flat: torch.Tensor | None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The weights of a model, and which layers need them when.
+
+    Attributes:
+        dtype: The dtype of all weights.
+        by_parameter: The weights, by the ``id`` of their parameters.
+        by_module: The weights that each layer has itself, without layers that have none.
+        order: The layers in the order in which they begin in a pass, forward and backward.
+        rules: The settings.
+    """
+
+    dtype: torch.dtype
+    by_parameter: Mapping[int, Weight]
+    by_module: Mapping[nn.Module, Sequence[Weight]]
+    order: Sequence[nn.Module]
+    rules: Rules
+
+    @property
+    def trainable(self) -> Sequence[Weight]:
+        """The weights that get gradients."""
+        return [weight for weight in self.by_parameter.values() if weight.parameter.requires_grad]
+
+
+def make_plan(model: nn.Module, ranks: int, rehearse: Callable[[], None]) -> Plan:
+    """Divide the weights of a model among ranks, and note in a rehearsal of a pass which layers begin when."""
+    dtype = require_one_dtype(list(model.parameters()))
+    by_parameter: dict[int, Weight] = {}
+    by_module: dict[nn.Module, Sequence[Weight]] = {}
+    for path, module in list_layers(model):
+        parameters = [parameter for parameter in read_parameters(module).values() if parameter is not None]
+        for parameter in parameters:
+            if id(parameter) not in by_parameter:
+                by_parameter[id(parameter)] = Weight(path, len(by_parameter), parameter, ranks)
+        if parameters:
+            by_module[module] = [by_parameter[id(parameter)] for parameter in parameters]
+    order: list[nn.Module] = []
+    with follow_layers(by_module, order.append, lambda module: None):
+        rehearse()
+    return Plan(dtype, by_parameter, by_module, order, RULES)
+
+
+@contextmanager
+def follow_layers(
+    modules: Iterable[nn.Module], begin: Callable[[nn.Module], None], end: Callable[[nn.Module], None]
+) -> Iterator[None]:
+    """Call functions with each module as it begins and ends, forward and backward, inside.
+
+    One whose inputs need no gradients, as an embedding, has no end in the backward pass.
+    """
+
+    def begin_forward(module: nn.Module, arguments: Any) -> None:
+        begin(module)
+
+    def end_forward(module: nn.Module, arguments: Any, output: Any) -> None:
+        end(module)
+        if torch.is_grad_enabled():
+            for tensor in tensors_in(output, torch.is_tensor):
+                if tensor.requires_grad:
+                    tensor.register_hook(partial(begin_backward, module))
+
+    def begin_backward(module: nn.Module, gradient: torch.Tensor) -> None:
+        begin(module)
+
+    def end_backward(module: nn.Module, inputs: Any, outputs: Any) -> None:
+        if any(gradient is not None for gradient in inputs):  # DeepSpeed sees the end by these alone
+            end(module)
+
+    stops: list[Callable[[], None]] = []
+    with restored(partial(call_each, stops)):
+        for module in modules:
+            stops.append(module.register_forward_pre_hook(begin_forward).remove)
+            stops.append(module.register_forward_hook(end_forward).remove)
+            stops.append(module.register_full_backward_hook(end_backward).remove)
+        yield
