@@ -47,117 +47,6 @@ _LOOPING = (
 _RECURRENT_SIZES = ("state_size", "ssm_state_size", "mamba_d_state", "attention_hidden_size")
 
 
-class _EnginePass(InferencePass):
-    """A pass of a serving engine, whose kernels never write the scores of attention, whatever device they are for."""
-
-    knows_kernels = False
-
-
-class Followed(NamedTuple):
-    """What a model did: the trace of all its passes, and the calls with the contents of the cache after each."""
-
-    trace: ModelTrace
-    calls: Calls
-
-
-def follow(model: nn.Module, length: int, batch: int, steps: int) -> Followed:
-    """Follow a model through a prompt of so many tokens, and so many steps of one token.
-
-    Raises `InputError` for a model that cannot be followed, or returns no cache.
-    """
-    calls = Calls(steps)
-    tokens = torch.empty(batch, length, dtype=torch.int64, device="meta")
-    inputs = ModelInputs(tokens, *_make_sound(model, batch)).given_to(calls.run)
-    trace = trace_model(model, inputs, list(map(_EnginePass, GRAD_MODES)))
-    if calls.error is not None:
-        raise calls.error
-    if trace.failure is not None or len(calls.contents) != steps + 1:
-        raise InputError(
-            f"{type(model).__name__} cannot be followed through a prompt of {length:,} tokens and {steps} more: "
-            f"{_explain(trace.failure)}"
-        ) from trace.failure
-    return Followed(replace(trace, program=None), calls)
-
-
-def _make_sound(model: Any, batch: int) -> Iterator[torch.Tensor]:
-    """Yield the spectrograms that an encoder of sound takes, two frames for each of its positions; else nothing."""
-    positions = find_sound_positions(model.config)
-    if positions is not None:
-        frames = 2 * positions
-        yield torch.empty(batch, model.config.num_mel_bins, frames, dtype=choose_dtype(model), device="meta")
-
-
-def _explain(failure: Exception | None) -> str:
-    """Return why a model was not followed: its own error, without the wrapping of a pass."""
-    if failure is None:
-        return "it made no cache"
-    cause = failure.__cause__
-    return error_line(failure) if cause is None else f"it raised {type(cause).__name__}: {error_line(cause)}"
-
-
-def list_cache_contents(model: Any, context: int, batch: int, dtype: str | None) -> tuple[CacheContents, CacheContents]:
-    """Return the contents of the cache that a model returns after so many tokens, and after one more."""
-    language_model = make_language_model(model, dtype)
-    require_decoder(language_model)
-    before, after = follow(language_model, context, batch, 1).calls.contents
-    return before, after
-
-
-def _find_cache_growth(model: nn.Module, contents: Sequence[CacheContents]) -> tuple[CacheLayer, ...]:
-    """Return how the cache of a model grows; a cache that two lengths do not explain is looked at at a third."""
-    before, after = contents[:2]
-    later = None
-    if needs_third_length(before, after):
-        length = _THIRD_RECURRENT if _is_recurrent(model) else _THIRD * before.context - 1
-        longest = find_longest_context(model.config) or length + 1
-        later = follow(model, min(length, longest - 1), before.batch, 0).calls.contents[0]
-    growth = tuple(find_growth(before, after, later, find_most_attended(model.config)))
-    if not has_chunks(model.config):
-        return growth
-    return tuple(replace(part, is_chunked=part.window is not None) for part in growth)
-
-
-def _choose_length(model: Any, prompt: int) -> tuple[int, list[str]]:
-    """Return the tokens of the prompt to trace, and a note if they are not those that were requested.
-
-    Raises `InputError` for a prompt in tokens where the encoder takes sound of a fixed length.
-    """
-    sound = find_sound_positions(model.config)
-    if sound is not None:
-        if prompt != sound:
-            raise InputError(
-                f"{type(model).__name__} takes sound, in {sound:,} positions of its encoder whatever its length, and "
-                f"{prompt:,} tokens of prompt were requested; leave out prompt (prompt=, --prompt)"
-            )
-        return sound, [f"the prompt is sound: {sound:,} positions of the encoder, whatever is said in it"]
-    if prompt > _RECURRENT and _is_recurrent(model):
-        return _RECURRENT, [_LOOPING]
-    if prompt < _FEWEST:
-        return _FEWEST, [f"traced with a prompt of {_FEWEST} tokens; shorter ones follow from its laws"]
-    return prompt, []
-
-
-def _is_recurrent(model: Any) -> bool:
-    """Return whether a model has recurrent layers, by its configuration or the cache that transformers makes."""
-    from transformers import cache_utils
-
-    if any(getattr(model.config, name, None) for name in _RECURRENT_SIZES):
-        return True
-    recurrent = getattr(cache_utils, "LinearAttentionCacheLayerMixin", None)
-    if recurrent is None or is_encoder_decoder(model.config):
-        return False
-    try:
-        layers = cache_utils.DynamicCache(config=model.config).layers
-    except MemoryError:
-        raise
-    except Exception:  # a configuration that it cannot read: then nothing is known beforehand
-        return False
-    return any(isinstance(layer, recurrent) for layer in layers)
-
-
-# A prompt whose work tells what it grows with -------------------------------------------------------------------------
-
-
 class FollowedPrompt(NamedTuple):
     """A language model that was followed through a prompt and a step of one token.
 
@@ -202,6 +91,58 @@ def follow_prompt(model: Any, prompt: int, batch: int) -> FollowedPrompt:
     return FollowedPrompt(model, trace, calls, length, cache, tuple(strides), notes)
 
 
+def _choose_length(model: Any, prompt: int) -> tuple[int, list[str]]:
+    """Return the tokens of the prompt to trace, and a note if they are not those that were requested.
+
+    Raises `InputError` for a prompt in tokens where the encoder takes sound of a fixed length.
+    """
+    sound = find_sound_positions(model.config)
+    if sound is not None:
+        if prompt != sound:
+            raise InputError(
+                f"{type(model).__name__} takes sound, in {sound:,} positions of its encoder whatever its length, and "
+                f"{prompt:,} tokens of prompt were requested; leave out prompt (prompt=, --prompt)"
+            )
+        return sound, [f"the prompt is sound: {sound:,} positions of the encoder, whatever is said in it"]
+    if prompt > _RECURRENT and _is_recurrent(model):
+        return _RECURRENT, [_LOOPING]
+    if prompt < _FEWEST:
+        return _FEWEST, [f"traced with a prompt of {_FEWEST} tokens; shorter ones follow from its laws"]
+    return prompt, []
+
+
+def _is_recurrent(model: Any) -> bool:
+    """Return whether a model has recurrent layers, by its configuration or the cache that transformers makes."""
+    from transformers import cache_utils
+
+    if any(getattr(model.config, name, None) for name in _RECURRENT_SIZES):
+        return True
+    recurrent = getattr(cache_utils, "LinearAttentionCacheLayerMixin", None)
+    if recurrent is None or is_encoder_decoder(model.config):
+        return False
+    try:
+        layers = cache_utils.DynamicCache(config=model.config).layers
+    except MemoryError:
+        raise
+    except Exception:  # a configuration that it cannot read: then nothing is known beforehand
+        return False
+    return any(isinstance(layer, recurrent) for layer in layers)
+
+
+def _find_cache_growth(model: nn.Module, contents: Sequence[CacheContents]) -> tuple[CacheLayer, ...]:
+    """Return how the cache of a model grows; a cache that two lengths do not explain is looked at at a third."""
+    before, after = contents[:2]
+    later = None
+    if needs_third_length(before, after):
+        length = _THIRD_RECURRENT if _is_recurrent(model) else _THIRD * before.context - 1
+        longest = find_longest_context(model.config) or length + 1
+        later = follow(model, min(length, longest - 1), before.batch, 0).calls.contents[0]
+    growth = tuple(find_growth(before, after, later, find_most_attended(model.config)))
+    if not has_chunks(model.config):
+        return growth
+    return tuple(replace(part, is_chunked=part.window is not None) for part in growth)
+
+
 def _find_chunk(model: Any, trace: ModelTrace, batch: int) -> int:
     """Return the tokens of a chunk that recurrent layers compute at once, however short the prompt is.
 
@@ -238,3 +179,62 @@ def _find_telling_length(strides: Iterable[int], windows: Container[int], length
     while telling in windows:
         telling += period
     return telling
+
+
+# A model followed through prefill and steps ---------------------------------------------------------------------------
+
+
+class Followed(NamedTuple):
+    """What a model did: the trace of all its passes, and the calls with the contents of the cache after each."""
+
+    trace: ModelTrace
+    calls: Calls
+
+
+def follow(model: nn.Module, length: int, batch: int, steps: int) -> Followed:
+    """Follow a model through a prompt of so many tokens, and so many steps of one token.
+
+    Raises `InputError` for a model that cannot be followed, or returns no cache.
+    """
+    calls = Calls(steps)
+    tokens = torch.empty(batch, length, dtype=torch.int64, device="meta")
+    inputs = ModelInputs(tokens, *_make_sound(model, batch)).given_to(calls.run)
+    trace = trace_model(model, inputs, list(map(_EnginePass, GRAD_MODES)))
+    if calls.error is not None:
+        raise calls.error
+    if trace.failure is not None or len(calls.contents) != steps + 1:
+        raise InputError(
+            f"{type(model).__name__} cannot be followed through a prompt of {length:,} tokens and {steps} more: "
+            f"{_explain(trace.failure)}"
+        ) from trace.failure
+    return Followed(replace(trace, program=None), calls)
+
+
+class _EnginePass(InferencePass):
+    """A pass of a serving engine, whose kernels never write the scores of attention, whatever device they are for."""
+
+    knows_kernels = False
+
+
+def _make_sound(model: Any, batch: int) -> Iterator[torch.Tensor]:
+    """Yield the spectrograms that an encoder of sound takes, two frames for each of its positions; else nothing."""
+    positions = find_sound_positions(model.config)
+    if positions is not None:
+        frames = 2 * positions
+        yield torch.empty(batch, model.config.num_mel_bins, frames, dtype=choose_dtype(model), device="meta")
+
+
+def _explain(failure: Exception | None) -> str:
+    """Return why a model was not followed: its own error, without the wrapping of a pass."""
+    if failure is None:
+        return "it made no cache"
+    cause = failure.__cause__
+    return error_line(failure) if cause is None else f"it raised {type(cause).__name__}: {error_line(cause)}"
+
+
+def list_cache_contents(model: Any, context: int, batch: int, dtype: str | None) -> tuple[CacheContents, CacheContents]:
+    """Return the contents of the cache that a model returns after so many tokens, and after one more."""
+    language_model = make_language_model(model, dtype)
+    require_decoder(language_model)
+    before, after = follow(language_model, context, batch, 1).calls.contents
+    return before, after
