@@ -73,30 +73,6 @@ class _Try(NamedTuple):
     outcomes: Sequence[Outcome] = ()
 
 
-class _Queue:
-    """What is still to be run: cases whose times were noisy, then those that were not started yet."""
-
-    def __init__(self, cases: Iterable[Case]) -> None:
-        self._cases = iter(cases)
-        self._again: list[_Try] = []
-        self._has_cases = True  # as far as is known
-
-    def __bool__(self) -> bool:
-        return bool(self._again) or self._has_cases
-
-    def take(self) -> _Try | None:
-        """Return what is run next; None if there is nothing more."""
-        if self._again:
-            return self._again.pop()
-        case = next(self._cases, None)
-        self._has_cases = case is not None
-        return None if case is None else _Try(case)
-
-    def put_again(self, case: Case, outcomes: Sequence[Outcome]) -> None:
-        """Have a case run again, next."""
-        self._again.append(_Try(case, outcomes))
-
-
 @dataclass
 class _Session:
     """A case in its process: counting, waiting for the machine, or being timed.
@@ -164,7 +140,7 @@ class LocalEngine(Engine):
 
     def run(self, cases: Iterable[Case]) -> Generator[Outcome, None, None]:
         """Run the cases, and yield each outcome when it is there."""
-        queue = _Queue(cases)
+        queue = [_Try(case) for case in cases][::-1]  # the next one is the last
         finished: list[Outcome] = []
         try:
             while queue or self._sessions or finished:
@@ -189,19 +165,16 @@ class LocalEngine(Engine):
     def _list_states(self) -> list[tuple[State, str]]:
         return [(session.state, session.case.device) for session in self._sessions]
 
-    def _start(self, queue: _Queue) -> Iterator[Outcome]:
+    def _start(self, queue: list[_Try]) -> Iterator[Outcome]:
         """Start processes while there is room for them; yield the outcomes of cases that no process can run."""
         while queue and may_start(self._list_states(), self.workers):
-            attempt = queue.take()
-            if attempt is None:
-                return
-            case = attempt.case
+            case, earlier = queue.pop()
             if case.failure is not None:
                 yield without_run(case, self.machine, case.failure, case.problem)
                 continue
             self.tell_start(case)  # an error of the user's watch is none of the process
             try:
-                self._sessions.append(_Session(case, self._start_process(case), attempt.outcomes))
+                self._sessions.append(_Session(case, self._start_process(case), earlier))
             except (ProfilerKitError, OSError) as error:
                 reason = f"its process could not be started: {error}"
                 yield without_run(case, self.machine, FailureCode.ENGINE, reason)
@@ -221,7 +194,7 @@ class LocalEngine(Engine):
             return IsolatedRun(case.job(), case.limits, "spawn", quiet=True)
         return IsolatedRun(case.job(), case.limits, "forkserver", warm, quiet=True)
 
-    def _give_turns(self, queue: _Queue) -> None:
+    def _give_turns(self, queue: Sequence[_Try]) -> None:
         """Stop models that have arrived at their gate, and let one go if it may have the machine."""
         for session in self._sessions:
             if session.is_at_gate() and session.state is State.COUNTING:
@@ -231,14 +204,14 @@ class LocalEngine(Engine):
             if session.state is State.WAITING and not starts_more and may_go(session.case.device, self._list_states()):
                 session.go()
 
-    def _finish(self, queue: _Queue) -> Iterator[Outcome]:
-        """Yield the outcomes of processes that are over; cases with noisy times are put into the queue again."""
+    def _finish(self, queue: list[_Try]) -> Iterator[Outcome]:
+        """Yield the outcomes of processes that are over; cases with noisy times are run again, next."""
         over = [session for session in self._sessions if session.run.over]
         self._sessions = [session for session in self._sessions if not session.run.over]
         for session in over:
             outcomes = [*session.earlier, session.finish(self.machine)]
             if len(outcomes) <= self.options.repeats and is_noisy(outcomes[-1]):
-                queue.put_again(session.case, outcomes)
+                queue.append(_Try(session.case, outcomes))
             else:
                 yield pick_quietest(outcomes)
 

@@ -67,7 +67,7 @@ def _list_absent_of_traces(reports: Sequence[ReportData]) -> list[str]:
     if not any(report["operators"] and report["operators"]["reads"] for report in reports):
         absent.append("graph (what operators read is not known)")
     if not any(any(report["roofline"]["seconds"]) for report in reports):
-        absent.append("roofline (layer_times was not measured)")
+        absent.append("roofline (no layer has a time of its own: layer_times measures it)")
     if not any(report["timeline"] for report in reports):
         absent.append("timeline (operator_table was not measured)")
     return absent

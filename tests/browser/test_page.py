@@ -160,7 +160,10 @@ def test_a_page_says_what_it_has_not(visit: Open) -> None:
     assert page.locator("main > section:visible").count() == 1, "nothing that is empty is there"
     untimed = visit(small(timed=False))
     assert untimed.locator("#roofline").is_hidden()
-    assert "roofline (layer_times was not measured)" in untimed.locator("#summary .absent").inner_text()
+    assert (
+        "roofline (no layer has a time of its own: layer_times measures it)"
+        in untimed.locator("#summary .absent").inner_text()
+    )
     assert visit(small()).locator("#summary .absent").inner_text() == (
         "Not in this report: graph (what operators read is not known); timeline (operator_table was not measured)."
     )

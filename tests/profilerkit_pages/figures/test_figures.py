@@ -198,6 +198,21 @@ def test_a_sample_far_beyond_the_others_is_said_and_does_not_squeeze_them() -> N
     assert "1 sample beyond, up to 100 s" in texts(figure)
 
 
+def test_percentiles_that_so_few_samples_cannot_tell_are_left_out() -> None:
+    """One of ten samples is expected above p90, one of a hundred above p99."""
+    figure = latency(REPORT)
+    assert len(figure.axes[0].lines) == 1, "the median alone"
+    said = "".join(texts(figure))
+    assert "p99 4" not in said
+    assert "Percentiles left out, of 4 samples: p90 needs 10, p99 needs 100." in said
+    ten = latency(make_timed("a", *(1 + place / 9 for place in range(10))))
+    assert len(ten.axes[0].lines) == 2
+    assert "Percentiles left out, of 10 samples: p99 needs 100." in "".join(texts(ten))
+    hundred = latency(make_timed("a", *(1 + place / 99 for place in range(100))))
+    assert len(hundred.axes[0].lines) == 3
+    assert "left out" not in "".join(texts(hundred))
+
+
 # Batch sizes ----------------------------------------------------------------------------------------------------------
 
 
@@ -256,6 +271,36 @@ def test_a_timeline_without_weights_and_one_that_is_a_lower_bound() -> None:
     assert "A lower bound; not counted: where of unknown size (2 calls)." in said
 
 
+#: 100 KiB of weights below at most 3 KiB.
+HEAVY = replace(REPORT, memory=MemoryTimeline(102_400, 512, (1024, 3072, 2048, 512)))
+
+
+def test_most_of_the_weights_are_left_out() -> None:
+    """Above the weights are 3 KiB: the upper axis starts a tenth of that below 100, and ends over the peak of 103."""
+    figure = memory_timeline(HEAVY)
+    upper, lower = figure.axes
+    assert upper.get_ylim() == pytest.approx((99.7, 103.66))
+    assert lower.get_ylim() == pytest.approx((0, 3.96 / 6)), "the scale of both is one"
+    said = texts(figure)
+    assert "peak 103 KiB: op_b in block.b" in said
+    assert "The axis is broken: most of the weights, which are alive throughout, is left out." in "".join(said)
+    weights, activations = (area.get_paths()[0].get_extents() for area in upper.collections)
+    assert (weights.y0, weights.y1, activations.y1) == (0, 100, 103), "what is drawn is all of it"
+
+
+def test_the_axis_is_whole_where_it_may_be() -> None:
+    assert len(memory_timeline(REPORT).axes) == 1, "weights are a quarter of the peak"
+    assert len(memory_timeline(HEAVY, broken=False).axes) == 1
+    assert len(memory_timeline(HEAVY, include_weights=False).axes) == 1
+    assert len(memory_timeline(replace(REPORT, memory=HEAVY.memory), broken=True).axes) == 2
+
+
+def test_a_break_that_would_leave_out_nothing_is_not_drawn() -> None:
+    """0.75 KiB of weights below 3 KiB: the lower axis would reach to 0.66, the upper one starts at 0.45."""
+    light = replace(REPORT, memory=MemoryTimeline(768, 512, (1024, 3072, 2048, 512)))
+    assert len(memory_timeline(light, broken=True).axes) == 1
+
+
 # Roofline -------------------------------------------------------------------------------------------------------------
 
 
@@ -303,6 +348,35 @@ def test_a_roofline_is_of_the_forward_pass_and_says_where_it_has_no_roof() -> No
     ways = re.findall(r"Ceilings\.(\w+)\(", note)
     assert len(ways) == 2
     assert all(callable(getattr(Ceilings, way)) for way in ways), "what it advises exists"
+
+
+def make_predicted_rows(estimate: float | None) -> LayerTable:
+    """Return predictions of two layers: bounds of 1 and 2 ms, an estimate of the first or none."""
+    facts = {"type": "Linear", "depth": 1, "is_leaf": True, "calls": 1, "own_macs": 0, "binds": "traffic"}
+    times = (("head", 1e-3, estimate), ("", 2e-3, None))
+    return LayerTable([{**facts, "path": path, "bound_seconds": b, "estimate_seconds": e} for path, b, e in times])
+
+
+@pytest.mark.parametrize(("estimate", "speed", "kind"), [(None, 6e5, "at most"), (2e-3, 3e5, "an estimate")])
+def test_predicted_times_are_beside_the_measured_ones(estimate: float | None, speed: float, kind: str) -> None:
+    """The head: 600 FLOPs for 600 bytes, in 1 ms at least, or in 2 ms."""
+    row = record("predicted_layers", make_predicted_rows(estimate))
+    figure = roofline(replace(REPORT, statuses={**REPORT.statuses, "predicted_layers": row}))
+    (axis,) = figure.axes
+    assert (1, pytest.approx(speed)) in [tuple(point) for point in axis.collections[-1].get_offsets()]
+    assert len(axis.collections) == 3, "two types that were measured, and the prediction"
+    assert f"predicted, {kind}" in texts(figure)
+    assert axis.get_ylabel() == "Achieved FLOP/s"
+
+
+def test_a_roofline_of_predictions_alone_says_so() -> None:
+    row = record("predicted_layers", make_predicted_rows(None))
+    figure = roofline(replace(REPORT, statuses={"predicted_layers": row}))
+    (axis,) = figure.axes
+    (dots,) = axis.collections
+    assert [tuple(point) for point in dots.get_offsets()] == [(1, pytest.approx(6e5))]
+    assert axis.get_ylabel() == "FLOP/s (predicted, at most)"
+    assert any("Nothing was measured: these are predicted times" in text for text in texts(figure))
 
 
 # All of them ----------------------------------------------------------------------------------------------------------
