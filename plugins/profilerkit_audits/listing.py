@@ -66,7 +66,7 @@ def find_specs(pattern: str, folder: Path) -> Listing:
     (``torchvision:*``). A text without a wildcard is returned as it is. Raises `PlanError` for a pattern that matches
     nothing.
     """
-    if not is_pattern(pattern):
+    if not is_pattern(pattern) or (folder / pattern).exists():  # a file may be called net[1].onnx
         return Listing((pattern,))
     prefix, _, name = pattern.rpartition(":")
     library = pattern.partition(":")[0]
@@ -89,9 +89,10 @@ def find_specs(pattern: str, folder: Path) -> Listing:
 
 def _match_names(files: Mapping[str, Path], pattern: str) -> _Choice:
     """Return the public functions and classes of Python files, by what the files are called, that a pattern matches."""
-    names = {title: _read_names(file, pattern) for title, file in files.items()}
-    specs = [f"{title}:{public}" for title, publics in names.items() for public in publics]
-    return _Choice(specs, [spec for spec in specs if _is_match(spec.rpartition(":")[2], pattern)], list(files))
+    pairs = [(f"{title}:{name}", name) for title, file in files.items() for name in _read_names(file, pattern)]
+    # A name may be the pattern (see `_read_names`), and net_[0-9] does not match itself.
+    matching = [spec for spec, name in pairs if name == pattern or fnmatchcase(name, pattern)]
+    return _Choice([spec for spec, _ in pairs], matching, list(files))
 
 
 def _explain_no_match(pattern: str, choice: _Choice) -> str:
@@ -131,11 +132,6 @@ def _read_names(file: Path, pattern: str) -> list[str]:
     """
     names = list_definitions(file) if file.suffix == ".py" else []
     return [pattern] if names is None else names
-
-
-def _is_match(public: str, pattern: str) -> bool:
-    """Return whether a name of `_read_names` matches a pattern, or is it: ``net_[0-9]`` does not match itself."""
-    return public == pattern or fnmatchcase(public, pattern)
 
 
 def _find_loaders_with_names() -> list[str]:

@@ -135,9 +135,10 @@ def test_patterns_of_functions_and_of_files(tmp_path: Path) -> None:
     (tmp_path / "other.py").write_text("def build(): ...\nraise SystemExit('a pattern must not run the file')\n")
     assert list(find_specs("nets.py:net_*", tmp_path).specs) == [f"nets.py:net_0{number}" for number in (1, 2, 3)]
     assert list(find_specs("*.py:build", tmp_path).specs) == ["other.py:build"]
-    for name in ("b.onnx", "a.onnx"):
+    for name in ("b.onnx", "a.onnx", "net[1].onnx"):
         (tmp_path / name).touch()
-    assert list(find_specs("*.onnx", tmp_path).specs) == ["a.onnx", "b.onnx"]
+    assert list(find_specs("[ab].onnx", tmp_path).specs) == ["a.onnx", "b.onnx"]
+    assert find_specs("net[1].onnx", tmp_path).specs == ("net[1].onnx",), "there is such a file"
     excluded = list_settings(tmp_path, {"spec": "nets.py:net_*", "exclude": ["*_02", "*_03"]})
     assert [spec for spec, _ in excluded] == ["nets.py:net_01"]
 
