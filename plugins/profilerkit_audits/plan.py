@@ -130,8 +130,8 @@ class Plan:
                 raise ArgumentError(f"{shown(content)} is no plan; give a mapping with a list of models")
             require_known(content, (*_WHOLE, *_list_common()), _ONE_MODEL, "plan")
             budgets = dict(content.get("budgets", {}))
-            if budgets:
-                Budget.of(budgets)
+            if budgets and Budget.of(budgets).needs_baseline:
+                raise ArgumentError("budgets: an audit has no baseline for a limit in x; give numbers: macs = '<= 5 G'")
             entries = _require_entries(content.get("models"))
             workers = at_least(1).or_none()("workers", content.get("workers"))
             repeats = at_least(0)("repeats", content.get("repeats", 2))
