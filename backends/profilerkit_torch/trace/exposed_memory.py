@@ -65,6 +65,11 @@ class ExposedMemory:
         self._suspicions = [kept for kept in self._suspicions if kept.find_storage()]
         self._suspicions.append(suspicion)
 
+    def list_storages(self) -> list[Any]:
+        """Return the storages that have left torch and are not freed."""
+        storages = [suspicion.find_storage() for suspicion in self._suspicions]
+        return [storage for storage in storages if storage is not None]
+
     def is_foreign(self, address: int) -> bool:
         """Return whether numbers at an address belong to no tensor: outside this memory, or not written by an operator.
 

@@ -110,6 +110,13 @@ class Origins:
         entry.suspicion.storage = storage
         self._exposed.add(entry.suspicion)
 
+    def note_freed_memory(self) -> None:
+        """Count memory that the model has given back itself, by ``storage.resize_(0)``, as large as it is now."""
+        for storage in self._exposed.list_storages():
+            entry = self._live.by_storage.get(storage_address(storage))
+            if entry is not None and storage.nbytes() < entry.seen:
+                self._live.resize(storage)
+
     def accept(self, results: Any) -> None:
         """Know the results of a layer that has a formula of its own."""
         with unseen_by_functions():

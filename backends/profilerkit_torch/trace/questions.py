@@ -90,6 +90,8 @@ class Questions(PassMode):
         self._recorder = recorder
         self._devices = DeviceQuestions(recorder, device)
         self._guard = guard
+        #: Whether the model has the memory of a tensor, which it may free by ``storage.resize_(0)``.
+        self._has_given_memory = False
         # No function has two handlers: the order of these tables does not matter.
         self._handlers: dict[Any, Handler] = {
             **dict.fromkeys(_MAKERS, self._make_empty),
@@ -121,6 +123,8 @@ class Questions(PassMode):
 
         A device that is no keyword argument, as of ``x.to("cuda")``, is the matter of `DeviceQuestions`.
         """
+        if self._has_given_memory:
+            self._recorder.origins.note_freed_memory()
         handle = self._handlers.get(func)
         if handle is not None:
             return handle(Call(func, args, kwargs or {}))
@@ -243,6 +247,7 @@ class Questions(PassMode):
 
     def _leave(self, call: Call) -> Any:
         """Give the numbers or the memory of a real tensor to what is not torch."""
+        self._has_given_memory = True
         self._note_leaving(call, call.tensor)
         return call.run()
 

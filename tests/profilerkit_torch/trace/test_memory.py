@@ -152,3 +152,20 @@ def test_autocast_is_seen_and_keeps_the_weights_it_casts(device: str) -> None:
     assert found.table["layer.1"]["output_shapes"] == ((2, 8),)
     assert {info.dtype for op in found.operators for info in op.outputs} == {"bfloat16"}
     assert found.memory.peak_bytes(include_weights=False) == ACTIVATION + 64 * 2 + 2 * ACTIVATION // 2
+
+
+@pytest.mark.parametrize(("freed", "activations"), [(True, 3), (False, 4)])
+def test_memory_that_the_model_frees_itself_is_alive_no_more(freed: bool, activations: int) -> None:
+    """At the end there are the input, a sum and its copy, and the product, unless its storage is empty by then."""
+
+    def run(self: Any, x: torch.Tensor) -> torch.Tensor:
+        product = x * 2
+        total = product + 1
+        storage = product.untyped_storage()
+        if freed:
+            storage.resize_(0)
+        return total.repeat(1)
+
+    inputs = ModelInputs(ones(1000))
+    assert BACKEND.trace(Call(run), inputs).memory.peak_bytes() == activations * 4000
+    assert BACKEND.measure_memory(Call(run), inputs) == pytest.approx(activations * 4000, abs=64)
