@@ -404,7 +404,7 @@ NO_CASES = {
     "Device": "an enumeration",
     "DeviceInfo": "plain data; what its files may hold is tested in tests/profilerkit/devices",
     "Prediction": "plain data that predict returns",
-    "find_mesh": "its mesh and its device are checked in tests/profilerkit_predict/meshes/test_find_mesh.py",
+    "find_mesh": "its mesh and its device are checked in tests/profilerkit_predict/meshes/test_mesh_uses.py",
     "write_execution_traces": "its mesh is checked in tests/profilerkit_predict/meshes/test_mesh_files.py",
     "write_step_timeline": "the same",
     "audit": "its plan is checked key by key; see tests/profilerkit_audits/test_plan.py",

@@ -8,18 +8,6 @@ from enum import StrEnum
 
 from profilerkit.errors import ArgumentError, by_likeness
 
-__all__ = [
-    "GGML_TYPES",
-    "MULTIPLIED",
-    "MULTIPLIED_OR_LOOKED_UP",
-    "WEIGHT_FORMATS",
-    "GgmlType",
-    "WeightFormat",
-    "WeightKind",
-    "find_weight_format",
-    "list_product_dtypes",
-]
-
 
 class WeightKind(StrEnum):
     """What weights are for."""

@@ -15,16 +15,6 @@ from profilerkit.errors import InputError
 
 from .formats import GGML_TYPES
 
-__all__ = [
-    "GgufFile",
-    "StoredTensor",
-    "Value",
-    "read_gguf",
-    "read_safetensors",
-    "read_safetensors_folder",
-    "require_no_overlap",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class StoredTensor:

@@ -16,16 +16,6 @@ from profilerkit.process.files import write_text
 
 from ..meshes.layout import MESH, OPEN_MESH, SCHEMES
 
-__all__ = [
-    "command",
-    "gradient_accumulation_steps_option",
-    "mesh_option",
-    "network_option",
-    "parallelize_option",
-    "rank_option",
-    "ranks_per_node_option",
-]
-
 # Options of ``profile`` for one rank of a mesh; the command has some of them too.
 
 mesh_option: click.Option = click.Option(

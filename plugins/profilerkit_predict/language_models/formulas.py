@@ -14,19 +14,6 @@ from profilerkit.errors import ArgumentError
 from ..checkpoints.formats import WeightFormat
 from .records import LatentAttention, Law, Term, WeightPart, Work
 
-__all__ = [
-    "count_attended_entries",
-    "count_attended_pairs",
-    "count_chunked_pairs",
-    "count_expected_experts",
-    "count_macs",
-    "count_stored_bytes",
-    "count_written_pairs",
-    "dtype_bytes",
-    "engine_macs",
-    "engine_terms",
-]
-
 #: Bytes of an element.
 _BYTES = {"float64": 8, "float32": 4, "float16": 2, "bfloat16": 2, "float8": 1, "int8": 1}
 

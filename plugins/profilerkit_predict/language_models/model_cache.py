@@ -8,19 +8,6 @@ from dataclasses import dataclass, replace
 
 from profilerkit.errors import InputError
 
-__all__ = [
-    "CacheBytes",
-    "CacheContents",
-    "CacheGrowth",
-    "CacheLayer",
-    "CacheTensor",
-    "count_cache_bytes",
-    "find_growth",
-    "find_layer",
-    "is_index",
-    "needs_third_length",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class CacheTensor:

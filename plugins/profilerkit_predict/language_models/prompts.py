@@ -12,17 +12,6 @@ from profilerkit.errors import ArgumentError, InputError
 
 from .records import WeightPart
 
-__all__ = [
-    "EncodedInputs",
-    "ImageSize",
-    "InputEncoder",
-    "InputKind",
-    "Lengths",
-    "choose_lengths",
-    "read_image_size",
-    "require_context",
-]
-
 #: The usual tokens of a prompt, and of a generation.
 _PROMPT, _NEW = 2048, 256
 

@@ -20,23 +20,6 @@ if TYPE_CHECKING:
 
     from .step_shapes import StepShapes
 
-__all__ = [
-    "ExecutionModel",
-    "GeneratedTokens",
-    "LatentAttention",
-    "Law",
-    "MatrixShape",
-    "ModelFacts",
-    "ModelSizes",
-    "PassCounts",
-    "ReadIn",
-    "Routing",
-    "Term",
-    "TracedPasses",
-    "WeightPart",
-    "Work",
-]
-
 
 class Law(StrEnum):
     """How multiply-accumulates grow with ``n`` new tokens of a sequence after ``c`` tokens in its cache."""

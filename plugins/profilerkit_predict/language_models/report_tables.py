@@ -34,17 +34,6 @@ if TYPE_CHECKING:
     from .serving import Serving
     from .steps import Step, StepTerm
 
-__all__ = [
-    "describe_formats",
-    "is_traced_pass",
-    "list_answers",
-    "list_serving_columns",
-    "list_steps",
-    "list_tables",
-    "list_term_rows",
-    "list_term_titles",
-]
-
 #: Shows a number of a report as a short text.
 _Show = Callable[[float | None], str]
 

@@ -21,16 +21,6 @@ from .steps import Step
 if TYPE_CHECKING:
     from .facts_source import FactsSource
 
-__all__ = [
-    "NOTHING_DRAFTED",
-    "Speculation",
-    "add_drafter",
-    "find_drafter",
-    "make_drafter",
-    "read_parameters",
-    "read_speculation",
-]
-
 #: The value of ``draft=`` for layers of the model itself that predict further tokens.
 _OWN_HEADS = "mtp"
 

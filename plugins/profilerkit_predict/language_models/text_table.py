@@ -10,20 +10,6 @@ from profilerkit.piping.quantity import Scale, scale_value
 
 from .fitting import MOST_TRIED
 
-__all__ = [
-    "PAIRS",
-    "Column",
-    "TextTable",
-    "draw_table",
-    "join_columns",
-    "show_bytes",
-    "show_count",
-    "show_most",
-    "show_rate",
-    "show_seconds",
-    "wrap_lines",
-]
-
 #: The headings of a table of names and values.
 PAIRS = ("", "")
 #: The width of notes: what every terminal has.

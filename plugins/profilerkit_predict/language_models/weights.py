@@ -16,16 +16,6 @@ from ..checkpoints.quantization import Formats
 from .laws import find_root_call
 from .records import MatrixShape, ReadIn, Routing, WeightPart
 
-__all__ = [
-    "LayerWeight",
-    "count_unrouted_macs",
-    "find_passes",
-    "list_layer_weights",
-    "list_matrices",
-    "sum_parts",
-    "weight_parts",
-]
-
 
 class LayerWeight(NamedTuple):
     """A weight, the layer that holds it, and what it is: a part without sizes."""

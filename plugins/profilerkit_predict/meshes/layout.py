@@ -12,18 +12,6 @@ from profilerkit.error_text import shown
 from profilerkit.errors import ArgumentError, by_likeness
 from profilerkit.models.python_loaders import is_in_file, is_in_module
 
-__all__ = [
-    "MESH",
-    "OPEN_MESH",
-    "PASSES",
-    "SCHEMES",
-    "RankModel",
-    "find_places",
-    "list_group",
-    "read_parallelize",
-    "read_rank",
-]
-
 #: The schemes that have a name.
 SCHEMES: tuple[str, ...] = ("fsdp2", "ddp", "zero1", "zero2", "zero3")
 #: The argument for how many passes' gradients are added up, by the name that training loops have for it.

@@ -12,22 +12,6 @@ from typing import NamedTuple
 from profilerkit.trace.dtypes import element_bytes
 from profilerkit.trace.records import ModelTrace, OpRecord
 
-__all__ = [
-    "ProductSizes",
-    "Region",
-    "count_least_read",
-    "count_moved_bytes",
-    "find_family",
-    "find_kind",
-    "find_regions",
-    "find_sizes",
-    "is_free",
-    "is_selective",
-    "join_recurrences",
-    "list_stand_ins",
-    "plain_name",
-]
-
 #: The kinds of products by the patterns of their names; the first that matches counts.
 _KINDS = {
     "convolution gradient": r"conv\w*backward|conv\w*gradient|conv2dbackprop|backprop(input|filter)",

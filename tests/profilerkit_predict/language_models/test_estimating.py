@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import prod
 from typing import Any
 
 import pytest
 from toy_language_model import DEVICE, EXPERTS, toy_facts
 
 from profilerkit.devices import DeviceInfo, Figure
+from profilerkit.trace.records import OpRecord, TensorInfo
 from profilerkit_predict.checkpoints.formats import find_weight_format
 from profilerkit_predict.language_models import StepCost
 from profilerkit_predict.language_models.estimating import Estimate, average, compute_rate
+from profilerkit_predict.language_models.laws import Passes
 from profilerkit_predict.language_models.layout import Layout
 from profilerkit_predict.language_models.model_cache import CacheLayer
 from profilerkit_predict.language_models.records import LatentAttention, Law, Term
 from profilerkit_predict.language_models.serving import SAMPLED, predict_serving
-from profilerkit_predict.language_models.step_shapes import AttentionShape, ProductShape, StepShapes, TrafficShape
+from profilerkit_predict.language_models.step_shapes import (
+    AttentionShape,
+    ProductShape,
+    StepShapes,
+    TrafficShape,
+    find_shapes,
+)
 from profilerkit_predict.prediction import Calibration, EfficiencyTable, Network, Point
 from profilerkit_predict.prediction.calibration import write_content
 from profilerkit_predict.prediction.cases import HostSeconds
@@ -175,3 +184,40 @@ def test_an_interval_keeps_its_width_above_the_bound() -> None:
     estimate, bound = cost.estimate(1, 1, 20), cost(1, 1, 20).seconds
     assert estimate.value == estimate.low == bound
     assert estimate.high == pytest.approx(2 * bound)
+
+
+# The shapes of a step -------------------------------------------------------------------------------------------------
+
+HIDDEN, HEADS, SIZE = 96, 4, 8
+
+
+def operator(name: str, layer: str, shape: tuple[int, ...], macs: int = 0) -> OpRecord:
+    """Return an operator of float32 that reads as many bytes as it writes."""
+    size = 4 * prod(shape)
+    return OpRecord(name, layer, 0, macs, 2 * macs, size, size, (TensorInfo(shape, "float32"),))
+
+
+def follow(tokens: int, keys: int) -> list[OpRecord]:
+    """Return the operators of a layer, whose attention has a sink beside the scores of the keys, as that of gpt_oss."""
+    product = HEADS * tokens * keys * SIZE
+    return [
+        operator("aten.bmm.default", "attention", (1, HEADS, tokens, keys), product),
+        operator("aten.cat.default", "attention", (1, HEADS, tokens, keys + 1)),
+        operator("aten.amax.default", "attention", (1, HEADS, tokens, 1)),
+        operator("aten.bmm.default", "attention", (1, HEADS, tokens, SIZE), product),
+        operator("aten.silu.default", "mlp", (1, tokens, HIDDEN)),
+        operator("aten.where.self", "", (1, 1, tokens, keys)),
+    ]
+
+
+@pytest.mark.parametrize("prompt", [HIDDEN, HIDDEN + 1, HIDDEN - 1, HEADS])
+def test_traffic_is_what_has_a_value_for_each_token(prompt: int) -> None:
+    """An activation reads and writes 96 floats for each token, also where (1, 96, 96) looks like a square of tokens.
+
+    The scores of attention and its mask are such squares, which one fused operator never writes.
+    """
+    passes = Passes(follow(prompt, prompt), follow(1, prompt + 1), 1, prompt, {})
+    shapes = find_shapes(passes)
+    assert shapes is not None
+    assert shapes.traffic == {TrafficShape("activation", 2 * 4 * HIDDEN, "float32"): 1}
+    assert {one.pairs.rate: count for one, count in shapes.attention.items()} == {2 * HEADS * SIZE: 1}

@@ -1,4 +1,4 @@
-"""A rank's report as any other: its arguments, layouts side by side, budgets, audits of meshes, and the command."""
+"""A rank's report as any other: layouts side by side, budgets, audits, the command, and the smallest mesh that fits."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ pytest.importorskip("torch.distributed.fsdp", reason="this torch has no fully_sh
 import mesh_networks as networks
 from click.testing import CliRunner, Result
 
-from profilerkit import ArgumentError, Report, audit, find_mesh, profile
+from profilerkit import ArgumentError, DeviceInfo, Report, audit, find_mesh, profile
 from profilerkit.cli import cli
+from profilerkit.devices import Figure
 from profilerkit.results.comparison import side_by_side
 from profilerkit_audits.plan import Plan
 from profilerkit_budgets import Budget, Verdict, check
@@ -146,3 +147,48 @@ def test_backend_by_the_file_of_a_function() -> None:
     assert _find_backend(networks.Net) == "torch"
     jax_networks: Any = pytest.importorskip("mesh_networks_jax")
     assert _find_backend(jax_networks.build) == "jax"
+
+
+# The smallest mesh that fits ------------------------------------------------------------------------------------------
+
+
+ARGUMENTS: dict[str, Any] = {
+    "parallelize": "fsdp2",
+    "optimizer": "adamw",
+    "metrics": ["total_params", "rank_peak_memory"],
+}
+
+
+def find(fits: Any, mesh: Any) -> Any:
+    return find_mesh(networks.Net, networks.words(), mesh=mesh, fits=fits, **ARGUMENTS)
+
+
+@pytest.mark.slow
+def test_smallest_mesh_is_the_first_that_fits() -> None:
+    peaks = [
+        profile(networks.Net, networks.words(), mesh={"dp_shard": ranks}, **ARGUMENTS)["rank_peak_memory"]
+        for ranks in (2, 4)
+    ]
+    assert peaks[0] > peaks[1]
+    device = DeviceInfo("small", figures={"memory_size": Figure(float(peaks[1]), "an example")})
+    report = find(device, {"dp_shard": None})
+    assert report["rank_peak_memory"] == peaks[1]
+    assert report["total_params"] == 115_008 // 4  # test_mesh_ranks counts the whole
+
+
+@pytest.mark.slow
+def test_no_mesh_suffices() -> None:
+    """More ranks than a weight has rows are no use: each gathers weights that are padded to their number."""
+    with pytest.raises(ArgumentError, match=r"bytes on a rank even with dp_shard=\d+, and 1,000 are there"):
+        find(1000, {"dp_shard": None})
+
+
+@pytest.mark.parametrize("mesh", [{"dp_shard": 2}, {"dp_shard": None, "tp": None}])
+def test_mesh_without_one_open_size(mesh: Any) -> None:
+    with pytest.raises(ArgumentError, match="one size must be None"):
+        find(80e9, mesh)
+
+
+def test_device_of_unknown_memory() -> None:
+    with pytest.raises(ArgumentError, match="the memory of unknown is not known; give a number of bytes"):
+        find(DeviceInfo("unknown"), {"dp_shard": None})

@@ -17,6 +17,7 @@ from profilerkit.devices import Figure, read_device
 from profilerkit.errors import ArgumentError, InputError, NotOfferedError
 from profilerkit.inputs import ModelInputs
 from profilerkit.trace.records import LayerCall, LayerRecord, ModelTrace, OpRecord, TensorInfo, WeightRecord
+from profilerkit_predict.commands.calibrate import _describe_networks
 from profilerkit_predict.prediction import Calibration, EfficiencyTable, Network, Point
 from profilerkit_predict.prediction.calibrating import _find_peaks, _list_left_out, calibrate
 from profilerkit_predict.prediction.calibration import write_content, write_toml
@@ -362,3 +363,32 @@ def test_an_operator_that_the_device_refuses_is_left_out_and_named() -> None:
     assert (len(table.points), left) == (1, {"norm": "expected scalar type Float but found BFloat16"})
     with pytest.raises(RuntimeError, match="expected scalar type"):
         measure_tables(make_backend(), cases, 0.1, clock)
+
+
+# What the command prints of networks ----------------------------------------------------------------------------------
+
+
+def calibrate_with(*ratios: float) -> Calibration:
+    networks = [Network(f"network {index}", "family", "forward", ratio) for index, ratio in enumerate(ratios)]
+    return Calibration((), 1e-6, HostSeconds(0.0), tuple(networks), "made up")
+
+
+def test_networks_that_agree_have_an_interval() -> None:
+    assert list(_describe_networks(calibrate_with(0.5, 1.0, 2.0))) == [
+        "  forward: networks took 1 times what their operators add up to; 9 of 10 lie between 0.5 and 2"
+    ]
+
+
+def test_networks_that_disagree_are_no_basis_for_predictions() -> None:
+    # The middle one is 0.01; the furthest from it is 200 times as much.
+    first, second = _describe_networks(calibrate_with(0.001, 0.01, 2.0))
+    assert first.endswith("networks took 0.01 times what their operators add up to; 9 of 10 lie between 5e-05 and 2")
+    assert "they disagree so much that predictions say little" in second
+    assert "calibrate again when it is idle" in second
+
+
+def test_two_networks_are_too_few() -> None:
+    assert list(_describe_networks(calibrate_with(0.5, 0.6))) == [
+        "  forward: fewer than three networks ran, too few for a correction; intervals are from 0.333 to 3 times the "
+        "estimate"
+    ]
