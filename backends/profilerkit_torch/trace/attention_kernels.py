@@ -1,6 +1,6 @@
-"""Attention: which kernel a device takes for it, and what it has alive without one.
+"""Attention: which kernel a device uses, and the bytes alive if there is no kernel.
 
-Where no kernel takes the arguments, torch makes all scores: see ``_scaled_dot_product_attention_math`` in
+If no kernel accepts the arguments, torch makes all scores: see ``_scaled_dot_product_attention_math`` in
 ``aten/src/ATen/native/transformers/attention.cpp``. The CPU's one kernel takes four dimensions, and values as wide as
 the queries.
 """
@@ -24,7 +24,7 @@ __all__ = [
 
 #: The number of attention that no kernel takes.
 _SPELLED_OUT = 0
-#: Dtypes in which it is not spelled out: their elements become those of float32 first.
+#: Dtypes that are converted to float32 first if attention is composed of operators.
 _NARROW = (torch.float16, torch.bfloat16)
 
 
@@ -47,7 +47,7 @@ def choose_kernel(
     is_causal: bool,
     is_grouped: bool,
 ) -> int:
-    """Ask torch which kernel it takes on a device for query, key and value; what it is asked with takes up one row."""
+    """Ask torch which kernel it uses on a device for query, key and value; the tensors of the question are small."""
     if device.type == "meta":  # an accelerator, whose kernels drop out too
         dropout = 0.0
     if device.type != "cuda":
@@ -78,7 +78,7 @@ def count_spelled_out_bytes(
     enable_gqa: bool = False,
     **options: Any,
 ) -> int:
-    """Return what attention has alive at its peak beyond its output, without gradients; 0 where a kernel takes it."""
+    """Return the bytes alive at the peak of attention beyond its output, without gradients; 0 if there is a kernel."""
     tensors = (query, key, value)
     if device is None or device.type not in ("cpu", "cuda") or any(tensor.is_nested for tensor in tensors):
         return 0

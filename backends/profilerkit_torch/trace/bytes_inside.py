@@ -1,8 +1,8 @@
-"""Bytes that an operator makes for itself and gives back before it returns, where a rule of torch's says how many.
+"""Bytes that an operator allocates and frees inside, if the source of torch shows how many.
 
-``scaled_dot_product_attention`` makes a mask of numbers, of the queries' dtype, out of a mask of booleans, before it
-chooses a kernel (``convert_boolean_attn_mask`` in ``aten/src/ATen/native/transformers/attention.cpp``). Where no kernel
-takes the arguments, it makes all scores.
+``scaled_dot_product_attention`` converts a mask of booleans to a mask of numbers, in the queries' dtype, before it
+chooses a kernel (``convert_boolean_attn_mask`` in ``aten/src/ATen/native/transformers/attention.cpp``). If no kernel
+accepts the arguments, it makes all scores.
 
 On CUDA a sum over the rows of a matrix, as the gradient of a bias is, adds up parts of the rows in several blocks of
 threads, which leave their results in one buffer (``setReduceConfig`` in ``aten/src/ATen/native/cuda/Reduce.cuh``).
@@ -13,12 +13,12 @@ The gradients of attention in float32 and of a softmax on CUDA begin with the pr
 Sums and products begin with their input in the dtype that they add up in (``make_reduction`` in
 ``aten/src/ATen/native/ReduceOpsUtils.h``): int64 for integers and booleans.
 
-Losses of logits, margins and Huber are made of several tensors of the input's size (``aten/src/ATen/native/Loss.cpp``),
-as are logarithms of sums (``ReduceOps.cpp``). Distances are a product of longer points (``Distance.cpp``). Pooling by
-the largest element finds where these are, too (``Pooling.cpp``).
+Losses of logits, margins and Huber allocate several tensors of the input's size (``aten/src/ATen/native/Loss.cpp``),
+and so do logarithms of sums (``ReduceOps.cpp``). Distances are a product of longer points (``Distance.cpp``). Maximum
+pooling also makes the indices of the largest elements (``Pooling.cpp``).
 
-What other kernels take besides differs between devices, and no trace has it. Of recurrent layers on CUDA it can be
-more than all the rest, and kernels in Python make tensors as any function: `find_unknown_inside` names them.
+The workspaces of other kernels differ between devices, and no trace has them. For recurrent layers on CUDA they can be
+larger than everything else, and kernels in Python make tensors like any function: `find_unknown_inside` names these.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _RECURRENT = ("lstm", "gru", "rnn_tanh", "rnn_relu", "_cudnn_rnn", "_cudnn_rnn_b
 #: One takes more powers of a matrix the larger its numbers are.
 #: The other runs whole for nested tensors alone, and makes all scores.
 _BY_VALUES = ("linalg_matrix_exp", "_scaled_dot_product_attention_math")
-#: Of a reduction on CUDA: the threads of a block at most, and those of a warp.
+#: The most threads of a block in a reduction on CUDA, and the threads of a warp.
 _MOST_THREADS, _WARP = 512, 32
 #: The bytes of a partial sum, and of a counter.
 _FLOAT32_BYTES = 4
@@ -56,7 +56,7 @@ def count_bytes_inside(func: Any, args: Any, kwargs: Any, device: torch.device |
 
 
 def find_unknown_inside(func: Any, device: torch.device | None) -> str:
-    """Return the name of what an operator takes for itself on a device where that is much and nobody tells how much."""
+    """Return the name of an operator's workspace on a device if it is large and its size is unknown."""
     if func.namespace != "aten":
         has_unseen = has_python_kernel(func, device or torch.device("cpu"))
         return f"the workspace of {read_schema(func).name}" if has_unseen else ""
@@ -99,10 +99,9 @@ def _count_in_softmax_gradient(device: torch.device | None, gradient: Any, outpu
 def _count_in_cross_entropy(
     device: torch.device | None, x: Any, target: Any, weight: Any = None, pos_weight: Any = None, reduction: int = 1
 ) -> int:
-    """Return the bytes of what a loss of each element is made of: two tensors, the loss is in one of them.
+    """Return the bytes of the tensors that the loss of each element is made of: two, one of which becomes the loss.
 
-    These are what the input is multiplied with and the logarithm of its sigmoid; a weight for positives, less 1, is
-    there beside them.
+    These are the factor of the input, and the logarithm of its sigmoid. A weight for positives, less 1, is there too.
     """
     beside = 0 if pos_weight is None else count_stored_bytes(pos_weight)
     return (2 - (reduction == 0)) * count_stored_bytes(x) + beside

@@ -1,4 +1,4 @@
-"""What the caller has switched on around a profile of torch that changes its numbers."""
+"""The settings of the caller around a profile of torch that change its numbers."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _DEVICES = ("cpu", "cuda", "xpu", "mps")
 
 
 def conditions(model: nn.Module) -> Iterator[str]:
-    """Yield what is switched on, in words: autocast, hooks of saved tensors, a compiled model, settings.
+    """Yield in words each setting that is on: autocast, hooks of saved tensors, a compiled model, global settings.
 
-    The grad mode is none of them: passes are made in one of their own.
+    The grad mode is not among them: a pass sets its own.
     """
     for device in _DEVICES:
         if torch.is_autocast_enabled(device):

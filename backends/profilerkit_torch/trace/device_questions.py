@@ -1,6 +1,6 @@
-"""Where a model's tensors are: on the meta device its questions get the answers of a run, and it moves nothing.
+"""Questions about devices in a pass on the meta device: they get the answers of a run, and moving does nothing.
 
-What the model then makes "there", on the device of the answers, is made on the meta device.
+A tensor that the model then makes on the device of such an answer is made on the meta device.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ class Call(NamedTuple):
         return f"Tensor.{name}" if hasattr(torch.Tensor, name) else f"torch.{name.lstrip('_')}"
 
     def run(self) -> Any:
-        """Call the function of torch's, and return what it returns."""
+        """Call the function of torch, and return its result."""
         return self.func(*self.args, **self.kwargs)
 
 
-#: Returns to the model what a call returns.
+#: Handles a call of the model and returns its result.
 Handler: TypeAlias = Callable[[Call], Any]
 
 
@@ -67,7 +67,7 @@ class DeviceQuestions:
         self._has_moved = False
 
     def list_handlers(self) -> dict[Any, Handler]:
-        """Return what handles a call in a pass on the meta device, by the function that is called."""
+        """Return the handlers of calls in a pass on the meta device, by the function that is called."""
         if self._device is None:
             return dict.fromkeys(_ANSWERS, self.note_unknown)
         return {
@@ -120,7 +120,7 @@ class DeviceQuestions:
         return _ANSWERS[call.func](call.run(), self._device)
 
     def _tell_on_cpu(self, call: Call) -> Any:
-        """Answer as a tensor on the CPU does; what one elsewhere answers only a run can tell."""
+        """Answer like a tensor on the CPU; for a tensor on another device only a run can tell the answer."""
         if call.tensor.is_meta and self.is_on_cpu(call.tensor):
             return call.func(torch.empty(0), *call.args[1:], **call.kwargs)
         return self.note_unknown(call)
@@ -189,7 +189,7 @@ _TYPES_BY_NAME: dict[str, Any] = {
 }
 
 
-# Answers of a tensor on the device of a run; the first argument is what one on the meta device answers ----------------
+# Answers of a tensor on the device of a run; the first argument is the answer of a tensor on the meta device ----------
 
 
 def _answer_device(of_meta: Any, device: torch.device) -> torch.device:

@@ -1,6 +1,6 @@
-"""Parts of a record: what a branch or a turn of a loop does, recorded apart, and put back or dropped.
+"""Excerpts of a record: the operators of a branch or of a turn of a loop, recorded apart, then put back or dropped.
 
-The peak of the record then lies between two ends, as nobody knows which branches are taken.
+The peak of the record then lies between two ends, because it is not known which branches are taken.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["Excerpt", "Peaks", "Stretch", "find_peaks", "measure_spread", "recor
 
 @dataclass(frozen=True)
 class Excerpt:
-    """What was recorded in a call, and taken off the record.
+    """The operators of a call, removed from the record.
 
     Attributes:
         base: The bytes alive at its beginning.

@@ -27,12 +27,12 @@ class Suspicion:
         return self.storage and self.storage()
 
     def is_at(self, address: int) -> bool:
-        """Return whether an address is that of a byte of the storage."""
+        """Return whether an address is inside the storage."""
         storage = self.find_storage()
         return storage is not None and storage.data_ptr() <= address < storage.data_ptr() + storage.nbytes()
 
     def is_changed(self) -> bool:
-        """Return whether the memory holds what no operator wrote."""
+        """Return whether the memory holds values that no operator wrote."""
         if self.content is None:
             return True
         storage = self.find_storage()
@@ -42,7 +42,7 @@ class Suspicion:
             return not torch.equal(_read_memory(storage), self.content)
 
     def renew(self) -> None:
-        """Note what an operator has written there."""
+        """Note the values that an operator has written there."""
         storage = self.find_storage()
         if storage is not None:
             with disable_dispatch_modes(), unseen_by_functions():
@@ -61,7 +61,7 @@ class ExposedMemory:
         self._suspicions: list[Suspicion] = []
 
     def add(self, suspicion: Suspicion) -> None:
-        """Note another piece of memory, and forget those that are freed."""
+        """Note another piece of memory, and forget the freed ones."""
         self._suspicions = [kept for kept in self._suspicions if kept.find_storage()]
         self._suspicions.append(suspicion)
 

@@ -23,7 +23,7 @@ from .hidden_modes import PassMode
 
 __all__ = ["FusedAttention"]
 
-#: Kernels by their numbers in torch: that of cuDNN has its output where flash attention has it.
+#: Kernels by their numbers in torch. The layout of cuDNN's output is that of flash attention.
 _FLASH, _EFFICIENT, _CUDNN = 1, 2, 3
 _ONE_HOT: Any = F.one_hot
 

@@ -151,18 +151,18 @@ def count_encoder_bytes(encoder: nn.TransformerEncoderLayer, call: SelfAttention
     hidden = size // call.query.shape[-1] * encoder.linear1.weight.shape[0]
     if encoder.norm_first:
         attention = size + _count_kernel_bytes(call, device)  # beside the normalized input
-        network = size + size + hidden + size  # what attention gave, that normalized, the hidden layer, its output
+        network = size + size + hidden + size  # attention's result, its normalization, the hidden layer, the output
         return max(attention, network) + _count_mask_bytes(call)
     attention = _count_kernel_bytes(call, device)
-    network = size + hidden + size  # what attention gave, normalized, the hidden layer, its output
+    network = size + hidden + size  # the normalized result of attention, the hidden layer, the output
     last_norm = size + size + size  # the input of the network, which was added, the sum, and that normalized
     return max(attention, network, last_norm) + _count_mask_bytes(call)
 
 
 def _count_mask_bytes(call: SelfAttention) -> int:
-    """Return what torch makes of the masks (``MultiheadAttention.merge_masks``).
+    """Return the bytes of the merged masks (``MultiheadAttention.merge_masks``).
 
-    One of booleans becomes one of numbers; two become one with a number for each score.
+    A mask of booleans becomes a mask of numbers; two masks become one with a number for each score.
     """
     itemsize = call.query.element_size()
     converted = sum(mask.numel() * itemsize for mask in call.masks if mask.dtype is torch.bool)

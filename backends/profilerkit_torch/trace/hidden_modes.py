@@ -1,14 +1,14 @@
-"""Names of torch's that would show a model that it is in a pass lead to other answers while its code runs.
+"""Replacements of functions of torch by which a model would notice that it runs in a pass.
 
-No mode of the pass sees these calls, so what the names stand for is replaced, in torch and in the files of the model:
+No mode of the pass sees these calls, so the names are rebound to other functions, in torch and in the model's files:
 
-- ``has_torch_function`` would see the function modes of the pass. Copies of torch's own functions ask it, and would
-  have their work go past these modes; attention would be spelled out.
-- ``isinstance(x, FakeTensor)`` would tell transformers that it is being recorded: it makes masks then that a run does
-  not have.
+- ``has_torch_function`` would see the function modes of the pass. Copies of torch's own functions call it: they would
+  bypass these modes, and attention would be composed of operators.
+- ``isinstance(x, FakeTensor)`` would tell transformers that it is being recorded: then it makes masks that a run does
+  not make.
 - ``to_dlpack``, which is written in C, asks the mode of the pass.
 
-Torch's own code gets the truth.
+Torch's own code still gets the true answers.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class PassMode(TorchFunctionMode):
 
 @contextmanager
 def hide_modes(namespaces: Iterable[dict[str, Any]], fake_mode: Any = None) -> Iterator[None]:
-    """Answer as in a run what is asked by names of torch's or of these namespaces, but for tensors of a fake mode."""
+    """Have names of torch and of these namespaces answer as in a run, except for tensors of a fake mode."""
     places = (*_IN_TORCH, *_find_asked(namespaces))
     asked = [(space, name, space[name]) for space, name in places if id(space.get(name)) in _ANSWERS]
     modes = [*_fake_modes]
@@ -78,7 +78,7 @@ def _is_of_torch(kind: type) -> bool:
     return f"{kind.__module__}.".startswith(("torch.", "builtins."))
 
 
-# What the names lead to in a pass -------------------------------------------------------------------------------------
+# The replacements in a pass -------------------------------------------------------------------------------------------
 
 
 #: The modes of the fake tensors of the passes that are running.
@@ -86,7 +86,7 @@ _fake_modes: list[Any] = []
 
 
 def _is_asked_by_torch() -> bool:
-    """Return whether what calls the caller of this function is torch's own code."""
+    """Return whether the caller of this function's caller is torch's own code."""
     return str(sys._getframe(2).f_globals.get("__name__", "")).partition(".")[0] == "torch"
 
 

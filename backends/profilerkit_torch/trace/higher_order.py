@@ -1,8 +1,8 @@
 """Operators that take functions: conditions, loops and scans, flex attention, and wrappers of other operators.
 
-What their functions do is recorded as if the model had done it itself. Where a condition's value is not known, as on
-shapes alone, the dearer branch is counted, which makes the counts upper bounds, and of a loop one turn, which makes
-them lower bounds.
+The work of their functions is recorded like work of the model itself. If the value of a condition is not known, as on
+shapes alone, the more expensive branch is counted, which makes the counts upper bounds; one turn of a loop is counted,
+which makes them lower bounds.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ def is_control_flow(func: Any) -> bool:
 
 
 def run_higher_order(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
-    """Run an operator that takes functions, and have the recorder record what they do."""
+    """Run an operator that takes functions, and have the recorder record the work of these functions."""
     return _HANDLERS.get(func.name(), _run_kernel)(recorder, func, args, kwargs)
 
 
-# Wrappers: what they take is called -----------------------------------------------------------------------------------
+# Wrappers: the function that they take is called ----------------------------------------------------------------------
 
 
 def _run_kernel(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
@@ -62,7 +62,7 @@ def _run_kernel(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs
 
 
 def _make_call(split: Callable[..., tuple[Callable[..., Any], Sequence[Any]]]) -> Handler:
-    """Return what calls the function that an operator takes; ``split`` finds it, and its operands, in the arguments."""
+    """Return a handler that calls the operator's function; ``split`` finds it, and its operands, in the arguments."""
 
     def call(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
         function, operands = split(*args)
@@ -82,7 +82,7 @@ def _run_triton(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs
 
 
 def _run_flex_attention(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
-    """Count the dense product, whatever the blocks of the mask, and what the modification does to each score."""
+    """Count the dense product, whatever the blocks of the mask are, and the modification of each score."""
     query, key, value, modify, blocks = args[:5]
     buffers = args[7] if len(args) > 7 else kwargs.get("score_mod_other_buffers", ())
     all_scores = _record_all_scores(recorder, func, args, kwargs)
@@ -101,7 +101,7 @@ def _run_flex_attention(recorder: Recorder, func: HigherOrderOperator, args: Any
 
 
 def _record_all_scores(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any) -> Excerpt | None:
-    """Return what attention does without a kernel of its own, apart; None where torch has no code for that."""
+    """Return an excerpt of attention without a kernel of its own; None if torch has no code for it."""
     if find_python_kernel(func) is None:
         return None
     return record_apart(recorder, lambda: _run_kernel(recorder, func, args, kwargs))[0]
@@ -176,7 +176,7 @@ def _find_value(recorder: Recorder, predicate: Any) -> bool | None:
     if not isinstance(predicate, torch.Tensor):
         return bool(predicate)
     value: Any = recorder.values.find(predicate) if recorder.on_meta else predicate
-    value = getattr(value, "constant", value)  # what a fake tensor knows
+    value = getattr(value, "constant", value)  # the known value of a fake tensor
     if value is None or value.is_meta or hasattr(value, "fake_mode"):
         return None
     with disable_dispatch_modes():
@@ -187,7 +187,7 @@ def _find_value(recorder: Recorder, predicate: Any) -> bool | None:
 
 
 def _run_scan(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
-    """Run a scan by torch's own loop, without what that does beforehand to know the shapes of the outputs."""
+    """Run a scan by torch's own loop, without torch's extra turn to learn the shapes of the outputs."""
     combine, init, xs, *further = args
     *position, more = further or [()]  # torch 2.6 names the dimension and the direction before what else it hands on
     steps_to_drop = _count_steps_for_shapes()
@@ -220,7 +220,7 @@ def _count_steps_for_shapes() -> int:
     return steps - 1
 
 
-#: By name: what runs an operator; any other is run by its kernel.
+#: The handlers of operators by name; any other operator is run by its kernel.
 _HANDLERS: dict[str, Handler] = {
     "cond": _run_condition,
     "while_loop": _run_loop,

@@ -1,8 +1,8 @@
-"""What one pass over a model runs: its forward pass; `training` has the other kind, a step of training.
+"""A pass that runs the forward pass of a model; `training` has the other kind, a training step.
 
-A run to be timed computes no gradients: it is under ``torch.no_grad()``. So is the first kind of pass, but it leaves
-autograd out: operators arrive before autograd takes them apart, as they do in ``torch.inference_mode()``. That mode is
-not on: a model may ask for it, and its tensors are of a kind of their own.
+A timed run computes no gradients: it is under ``torch.no_grad()``. The first kind of pass computes none either, and
+also bypasses autograd: operators arrive before autograd decomposes them, as in ``torch.inference_mode()``. That mode
+itself is not used: a model may ask whether it is on, and its tensors are of a special kind.
 """
 
 from __future__ import annotations
@@ -62,9 +62,9 @@ class InferencePass:
         set_inference_flags(modules)
 
     def run(self, model: nn.Module, inputs: ModelInputs, recorder: Recorder) -> None:
-        """Run what is to be recorded; errors of the model pass through."""
+        """Run the forward pass to be recorded; errors of the model pass through."""
         with _keep_attention_whole(recorder), as_caller(), recorder.questions():
-            output = copy_context().run(inputs.run, model)  # what it sets in context variables goes with the copy
+            output = copy_context().run(inputs.run, model)  # its changes of context variables end with the copy
         recorder.origins.check_results(output)
 
     def notes(self) -> Iterable[str]:
@@ -73,7 +73,7 @@ class InferencePass:
             yield "the model computes gradients and relies on its caller to enable them: they are enabled in this pass"
 
     def refuses(self, error: BaseException | None) -> bool:
-        """Return whether a pass ended because this kind cannot do what the model does, and the next kind can."""
+        """Return whether a pass ended because this kind does not support the model, and the next kind may."""
         return isinstance(error, PassError) and self.grad_mode is below_autograd
 
     def needs_next(self, error: BaseException | None) -> bool:

@@ -17,14 +17,14 @@ _TO_COPY = find_operator("aten._to_copy.default")
 
 
 class KeptCasts:
-    """Notes which casts stay after a pass, with the weights that they were made of, which their graphs hold.
+    """Notes the casts of weights that stay after a pass; their graphs hold the weights.
 
-    In a block of autocast torch keeps the cast of each weight until the block ends. Where the caller has begun the
-    block, such casts are alive after a pass, and must not be reported as tensors that the model has left behind.
+    In a block of autocast torch keeps the cast of each weight until the block ends. If the caller has begun the block,
+    such casts are alive after a pass, and must not be reported as tensors that the model has left behind.
 
     Args:
         live: The storages that are alive.
-        has_stand_ins: Whether tensors without values stand in for the weights. Those that stay must not keep the
+        has_stand_ins: Whether tensors without values stand in for the weights. Weights that stay must not keep the
             gradients that the pass has computed.
     """
 
@@ -36,7 +36,7 @@ class KeptCasts:
         self._weights: list[weakref.ref[torch.Tensor]] = []
 
     def note(self, func: Any, args: Any, result: Any) -> None:
-        """Note what an operator has made, if it is the cast of a weight."""
+        """Note the result of an operator if it is the cast of a weight."""
         if func is not _TO_COPY or not (args[0].requires_grad and args[0].is_leaf):
             return
         self._live.mark_as_kept(result)

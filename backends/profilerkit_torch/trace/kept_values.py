@@ -1,4 +1,4 @@
-"""Where the values of stand-ins are: those that `KnownValues` knows, small tensors beside them or the user's own."""
+"""The tensors with the known values of stand-ins (`KnownValues`): small tensors, or the user's own tensors."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Originals:
     def __init__(self) -> None:
         #: Stand-ins that still have the values of their originals, each with its original, by the stand-in's ``id``.
         self.by_id: dict[int, _Original] = {}
-        #: The stand-ins by their storages, and by those of their originals.
+        #: The stand-ins by their own storages, and by the storages of their originals.
         self._by_storage: dict[int, torch.Tensor] = {}
         self._by_real_storage: dict[int, torch.Tensor] = {}
 

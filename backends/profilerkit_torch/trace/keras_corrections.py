@@ -1,8 +1,8 @@
-"""Work that Keras does on torch alone, and that is taken off again: a layer costs the same on torch and on TensorFlow.
+"""Removing work that Keras does only on torch, so that a layer costs the same on torch and on TensorFlow.
 
-Keras' attention takes masks of booleans, and on torch makes numbers of them that a kernel adds; in a graph the booleans
-choose among the scores, which costs nothing. Its recurrent layers look at what a step returns before they loop: in a
-graph nothing uses that step and it falls away; on torch it runs.
+Keras' attention takes masks of booleans. On torch it converts them to numbers that a kernel adds; in a graph the
+booleans select among the scores, which costs nothing. Its recurrent layers run a trial step before they loop: in a
+graph nothing uses this step and it is removed; on torch it runs.
 """
 
 from __future__ import annotations

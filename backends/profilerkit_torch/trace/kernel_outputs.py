@@ -1,9 +1,9 @@
-"""What kernels return where torch's kernels for meta tensors do not: another layout, or fewer tensors.
+"""Corrections of the outputs of torch's meta kernels: real kernels return another layout, or fewer tensors.
 
-Convolutions, norms and paddings keep channels last. A model that asks ``x.is_contiguous()`` takes another way by it.
+Convolutions, norms and paddings keep channels last. The path of a model that asks ``x.is_contiguous()`` depends on it.
 
-A gradient of a norm that nobody asked for is not returned. Nor are on the CPU the statistics of a frozen batch norm, or
-the bag of each row where an embedding only sums rows up (``aten/src/ATen/native/EmbeddingBag.cpp``).
+A gradient of a norm that is not needed is not returned. On the CPU, neither are the statistics of a frozen batch norm,
+nor the bag of each row if an embedding only sums rows (``aten/src/ATen/native/EmbeddingBag.cpp``).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _FORMATS = {4: torch.channels_last, 5: torch.channels_last_3d}
 
 
 def lay_out_as_kernels(func: Any, args: Any, result: Any) -> Any:
-    """Return what an operator made without values, laid out as its kernels lay it out."""
+    """Return the output of an operator on stand-ins in the layout of its real kernels."""
     find_layout = _LAYOUTS.get(read_schema(func).name)
     if find_layout is None or not args or not isinstance(args[0], torch.Tensor):
         return result
@@ -97,7 +97,7 @@ _LAYOUTS: dict[str, Callable[[Any], torch.memory_format | None]] = {
 }
 
 
-# What a kernel does not return ----------------------------------------------------------------------------------------
+# Outputs that a kernel does not return --------------------------------------------------------------------------------
 
 
 #: The place of the mask that says which gradients are asked for, by the operator.
@@ -116,7 +116,7 @@ _SUM, _MAX = 0, 2
 
 
 def leave_out(func: Any, args: Any, result: Any, device: torch.device | None) -> Any:
-    """Return what an operator made without values, as its kernel on a device returns it."""
+    """Return the outputs of an operator on stand-ins without those that its kernel on a device does not return."""
     if func in _MASKS:
         mask = args[_MASKS[func]]
         return tuple(tensor if is_asked else None for tensor, is_asked in zip(result, mask, strict=True))

@@ -1,11 +1,11 @@
-"""Values in a pass on shapes alone: what depends on no weight and on no floating-point input keeps its values.
+"""Known values in a pass on shapes alone: tensors that depend on no weight and no floating-point input have values.
 
-Positions, masks and lengths decide which way a model takes. Each such stand-in, a meta or fake tensor, has a small
-*concrete* tensor on the CPU with its values, which the same operators act on: a view of the stand-in has a view of that
-tensor, an operator in place writes to it. Random numbers have none, nor has anything above a mebibyte.
+The path of a model depends on positions, masks and lengths. Each such stand-in, a meta or fake tensor, has a small
+*concrete* tensor on the CPU with its values, and the same operators act on both: a view of the stand-in has a view of
+the concrete tensor, an in-place operator writes to it. Random numbers, and tensors above a mebibyte, have none.
 
-A stand-in of a buffer or an input of the user's has that as its *original*; its concrete tensor is made at the first
-write to it, or where its values are asked for. What operators make of values is in `value_answers`.
+A stand-in for a buffer or an input of the user has that tensor as its *original*; its concrete tensor is made at the
+first write to it, or when its values are read. `value_answers` has the operators whose results depend on values.
 """
 
 from __future__ import annotations
@@ -44,21 +44,21 @@ class KnownValues:
         #: Storages of real tensors that were written to with values that are unknown.
         self._overwritten: set[int] = set()
 
-    # What FakeValues does otherwise -----------------------------------------------------------------------------------
+    # Methods that FakeValues overrides --------------------------------------------------------------------------------
 
     def stands_in(self, tensor: torch.Tensor) -> bool:
         """Return whether a tensor has no values of its own."""
         return tensor.is_meta
 
     def run(self, function: Any, args: Any, kwargs: Any) -> Any:
-        """Return what a function makes of real tensors."""
+        """Return the result of a function for real tensors."""
         return function(*args, **kwargs)
 
     def make_stand_in(self, tensor: torch.Tensor, device: torch.device) -> Any:
         """Return a tensor like another one, without values, for results on a device; that itself if it has none."""
         return _move_to_meta(tensor)
 
-    # What is known ----------------------------------------------------------------------------------------------------
+    # Known values -----------------------------------------------------------------------------------------------------
 
     def read_from(self, tensor: torch.Tensor, original: torch.Tensor) -> None:
         """Give a stand-in the values of its original for the whole pass, if these are integers."""
@@ -99,10 +99,10 @@ class KnownValues:
         moved: torch.Tensor = self.run(torch.Tensor.to, (tensor, _CPU), options)
         return moved
 
-    # What operators do to it ------------------------------------------------------------------------------------------
+    # The effect of operators on known values --------------------------------------------------------------------------
 
     def follow(self, func: Any, args: Any, kwargs: Any, result: Any) -> None:
-        """Do to the concrete tensors what an operator did without values; ``args`` may have real tensors."""
+        """Repeat an operator on the concrete tensors of its stand-ins; ``args`` may have real tensors."""
         nature = find_nature(func)
         if nature.writes:
             self._follow_write(func, args, kwargs)
@@ -116,10 +116,10 @@ class KnownValues:
                     self.give(tensor, values)
 
     def _follow_write(self, func: Any, args: Any, kwargs: Any) -> None:
-        """Do to the concrete tensors what an operator in place did.
+        """Repeat an in-place operator on the concrete tensors.
 
-        Nothing is known of what it writes to, and nothing has to be done, where no target has a concrete tensor
-        or is real. Otherwise the operator runs on these; where it cannot, all of them lose their values.
+        If no target has a concrete tensor or is real, its values are unknown, and nothing is done. Otherwise the
+        operator runs on the concrete tensors; if it cannot, all targets lose their values.
         """
         targets = list(written_by(func, args, kwargs))
         for target in targets:
@@ -145,7 +145,7 @@ class KnownValues:
             self._overwritten.add(storage_key(tensor))
 
     def run_on_values(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """Return what an operator makes of the values of its tensors; None where some are unknown or too many."""
+        """Return the result of an operator for the values of its tensors; None if some are unknown or too many."""
         nature = find_nature(func)
         named = dict(kwargs)
         if not nature.from_shapes:
@@ -183,7 +183,7 @@ class FakeValues(KnownValues):
         return isinstance(tensor, FakeTensor)
 
     def run(self, function: Any, args: Any, kwargs: Any) -> Any:
-        """Return what a function makes of real tensors, and of the shapes of fake ones."""
+        """Return the result of a function for real tensors, and for the shapes of fake ones."""
         with disable_dispatch_modes():
             args = [_move_to_meta(value) if isinstance(value, FakeTensor) else value for value in args]
             return function(*args, **kwargs)

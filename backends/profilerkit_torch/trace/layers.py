@@ -49,7 +49,7 @@ class EndedCall(NamedTuple):
 
 
 class LayerListener:
-    """What a `LayerStack` tells of the calls that it follows. A subclass has those methods that it needs."""
+    """Receives the calls that a `LayerStack` follows. A subclass overrides the methods that it needs."""
 
     def begin_module(self, module: nn.Module) -> None:
         """Learn that a module begins, be it one of the model's or not; before `begin_layer`, of Keras models alone."""

@@ -18,7 +18,7 @@ __all__ = ["INPUT", "LiveBytes", "list_viewed_bytes", "select_makers"]
 
 #: The maker of an input of the model.
 INPUT = -1
-#: The maker of what no operator has written to: of weights and constants.
+#: The maker of a storage that no operator has written to, such as a weight or a constant.
 NOBODY = -2
 
 
@@ -51,12 +51,12 @@ class _Watched(weakref.ref[Any]):
 
     #: Its address.
     key: int
-    #: Its bytes when it was last seen, and those that count.
+    #: Its bytes when it was last seen, and the bytes that count.
     seen: int
     counted: int
-    #: Those of weights in it, which a trace has beside the bytes alive.
+    #: The bytes of weights in it, which a trace has beside the bytes alive.
     weights: int
-    #: What it is for.
+    #: The part of memory that it belongs to.
     part: Any
     #: Whether it was made for the pass, and should be gone after it.
     made: bool
@@ -82,7 +82,7 @@ class LiveBytes:
         self.part: Any = "inputs"
         self.parts: Counter[Any] = Counter()
         self._watched: dict[int, _Watched] = {}
-        #: Those that are freed and not taken off yet.
+        #: The freed storages that are not taken off yet.
         self._freed: deque[_Watched] = deque()
 
     @property
@@ -100,7 +100,7 @@ class LiveBytes:
         return self._watched
 
     def take_off(self) -> None:
-        """Take off what was freed; a storage that has the address of one is counted anew only after that."""
+        """Take off the freed storages; only then can a new storage at the same address be counted."""
         freed = self._freed
         while freed:
             watched = freed.popleft()
@@ -140,12 +140,12 @@ class LiveBytes:
         *,
         is_weight: bool = False,
     ) -> int:
-        """Count the tensor's storage, or what it has grown by; return its bytes where it was not known before.
+        """Count the tensor's storage, or its growth; return its bytes if it was not known before, else 0.
 
-        ``size`` is what it counts for. ``made`` says that the storage was made for the pass, and should be gone after
-        it. ``maker`` is the operator that has just written to it. ``is_weight`` says that a trace has its bytes beside
-        the bytes alive, where they stay even if the model replaces it in its pass: it counts as less than nothing once
-        it is freed.
+        ``size`` replaces its bytes. ``made`` means that the storage was made for the pass, and should be gone after it.
+        ``maker`` is the operator that has just written to it. ``is_weight`` means that a trace has its bytes beside the
+        bytes alive, where they stay even if the model replaces the weight in its pass: when it is freed, its bytes are
+        subtracted.
         """
         try:
             storage = find_storage(tensor)
@@ -172,7 +172,7 @@ class LiveBytes:
         return nbytes
 
     def _grow(self, watched: _Watched, by: int) -> None:
-        """Count what a storage has grown by."""
+        """Count the growth of a storage."""
         watched.seen += by
         watched.counted += by
         self._total += by

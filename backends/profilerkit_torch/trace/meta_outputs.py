@@ -1,8 +1,8 @@
-"""Outputs of operators on stand-ins that need not run: torch's kernels for them are slow, or refuse.
+"""Outputs of operators on stand-ins without running them: torch's meta kernels for them are slow, or refuse.
 
-Many are written in Python. The first that runs in a process imports torch's compiler and SymPy for it, which takes
-seconds, and each takes up to milliseconds; the kernel of recurrent layers takes each step apart into a dozen of them:
-on a sequence of 32 steps through three layers that is two hundred times the run itself.
+Many of these kernels are written in Python. The first one in a process imports torch's compiler and SymPy, which takes
+seconds, and each takes up to milliseconds. The kernel of recurrent layers decomposes each time step into a dozen
+operators: for 32 steps through three layers it takes two hundred times as long as the run itself.
 
 Each function here returns None for arguments that differ from its description: those go to torch's kernel, which may
 refuse them.
@@ -25,7 +25,7 @@ __all__ = ["is_element_wise", "without_running"]
 
 
 def without_running(func: Any, args: Any, kwargs: Any) -> Any:
-    """Return what an operator makes of stand-ins where its shape is known beforehand; None for any that must run."""
+    """Return the output of an operator on stand-ins if its shape is known beforehand; None if it must run."""
     tensor = args[0] if args else None
     if isinstance(tensor, (list, tuple)) and tensor:  # tensors that are joined
         tensor = tensor[0]
@@ -37,7 +37,7 @@ def without_running(func: Any, args: Any, kwargs: Any) -> Any:
 
 @cache
 def _find_maker(func: Any) -> Callable[..., Any] | None:
-    """Return what makes the output of an operator, called with its arguments; None for one that must run."""
+    """Return a function that makes the output of an operator from its arguments; None if the operator must run."""
     schema = read_schema(func)
     name = f"{schema.name}.{schema.overload_name}"
     if name in _MAKERS:
@@ -59,7 +59,7 @@ def _make_of_size(find_size: Callable[..., Any], first: Any, *args: Any, **kwarg
 
 
 def _make_like_first(keeps_shape: Callable[..., bool], *args: Any, **kwargs: Any) -> torch.Tensor | None:
-    """Return a tensor like the first argument, where that is what the operator makes."""
+    """Return a tensor like the first argument, if the output of the operator is like it."""
     return _make_alike(args[0]) if not kwargs and keeps_shape(*args) else None
 
 
@@ -70,7 +70,7 @@ def _compute_elements(is_in_place: bool, x: torch.Tensor, *args: Any, **kwargs: 
     return x if is_in_place else _make_alike(x)
 
 
-# What is made otherwise than by its size alone ------------------------------------------------------------------------
+# Outputs that need more than their size -------------------------------------------------------------------------------
 
 
 def _make_loss(
@@ -157,7 +157,7 @@ def _multiply_groups(
     The operator is not run: torch's meta kernel accepts only bfloat16, its other kernels accept other dtypes too.
     """
     groups: tuple[int, ...] = ()
-    if a.dim() == b.dim() == 2:  # the groups lie along what is summed over
+    if a.dim() == b.dim() == 2:  # the groups lie along the summed dimension
         groups = offs.shape
     elif b.dim() == 3:
         groups = a.shape[:-2]
@@ -165,7 +165,7 @@ def _multiply_groups(
 
 
 _COL2IM = find_operator("aten.col2im.default")
-#: By operator: what it makes, called with its arguments.
+#: Functions that make the output, by operator.
 _MAKERS: dict[str, Callable[..., Any]] = {
     "aten::_grouped_mm.": _multiply_groups,
     "aten::scaled_dot_product_attention.": _attend,
@@ -176,13 +176,13 @@ _MAKERS: dict[str, Callable[..., Any]] = {
 }
 
 
-# What is like the first tensor: nothing about such arguments could fail ----------------------------------------------
+# Outputs like the first tensor: for these operators no arguments can be wrong -----------------------------------------
 
 
 _POINTWISE = find_tag("pointwise")
 #: Element-wise operators without that tag, in each or in older releases.
 _UNTAGGED = frozenset(("hardswish", "leaky_relu", "_prelu_kernel"))
-#: Those whose result has another dtype or layout than their first operand, or that take no floats there.
+#: Operators whose result has another dtype or layout than their first operand, or that take no floats there.
 _OF_ANOTHER_DTYPE = frozenset(
     (
         *("eq", "ne", "lt", "le", "gt", "ge", "isnan", "isinf", "isfinite", "isposinf", "isneginf", "signbit"),

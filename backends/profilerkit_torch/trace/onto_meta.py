@@ -1,6 +1,6 @@
-"""Real tensors in a pass on the meta device: those that the model makes itself, and integers among its inputs.
+"""Real tensors in a pass on the meta device: tensors that the model makes itself, and integer inputs.
 
-`OntoMeta` replaces them where an operator takes them together with tensors on that device.
+`OntoMeta` replaces them if an operator takes them together with tensors on the meta device.
 """
 
 from __future__ import annotations
@@ -62,10 +62,10 @@ class OntoMeta:
 
 
 def move_to_start(moved: Any) -> Any:
-    """Return a tensor that was to be moved off the meta device, and stays there, at address 0.
+    """Return a tensor that should move off the meta device as a meta tensor at address 0.
 
-    On that device an address is an offset. ``tolist()`` takes what it has moved to the CPU for values, and reads at
-    any address but 0: the process would end.
+    On the meta device an address is an offset. ``tolist()`` believes that it has moved the tensor to the CPU, and reads
+    at any address but 0: the process would crash.
     """
     if not (isinstance(moved, torch.Tensor) and moved.is_meta and moved.storage_offset()):
         return moved

@@ -31,7 +31,7 @@ _BY_VALUES = frozenset((find_tag("dynamic_output_shape"), find_tag("data_depende
 #: They read values, though their tags do not say so.
 _READERS = (find_operator("aten.is_nonzero.default"), find_operator("aten.repeat_interleave.self_Tensor"))
 _MAYBE_ALIASING = find_tag("maybe_aliasing_or_mutating")
-#: What `torch.tensor` makes of values; its schema declares a view.
+#: The operator that `torch.tensor` ends with; its schema declares a view.
 LIFT = find_operator("aten.lift_fresh.default")
 #: Operators whose results depend on the shape of their tensor alone, not on its values.
 FROM_SHAPES = frozenset(
@@ -49,13 +49,13 @@ def depends_on_values(func: Any) -> bool:
 
 
 class ValueNature(NamedTuple):
-    """What an operator does with values.
+    """How an operator uses values.
 
     Attributes:
         writes: Whether it writes to an argument.
-        has_values: Whether what it makes has values that could be known: not those of random numbers.
-        from_shapes: Whether these depend on no tensor's values.
-        takes_device: Whether it is told the device of what it makes.
+        has_values: Whether the values of its result can be known: not if they are random numbers.
+        from_shapes: Whether these values depend on no tensor's values.
+        takes_device: Whether it has an argument with the device of its result.
     """
 
     writes: bool
@@ -66,7 +66,7 @@ class ValueNature(NamedTuple):
 
 @cache
 def find_nature(func: Any) -> ValueNature:
-    """Return what an operator does with values."""
+    """Return how an operator uses values."""
     schema = read_schema(func)
     takes_tensors = any("Tensor" in str(argument.type) for argument in schema.arguments)
     return ValueNature(
@@ -119,7 +119,7 @@ def is_error_of_stand_ins(func: Any, error: Exception) -> bool:
 
 
 def tensors_in(value: Any) -> Iterable[torch.Tensor]:
-    """Yield the tensors among arguments or results: those in lists and tuples too."""
+    """Yield the tensors among arguments or results, also inside lists and tuples."""
     if isinstance(value, torch.Tensor):
         yield value
     elif isinstance(value, (list, tuple)):

@@ -56,7 +56,7 @@ _QUIET_TYPES = (torch.Tensor, torch.nn.Parameter, FakeTensor)
 
 
 class Origins:
-    """Finds what reaches operators and results of a pass although no recorded operator made it.
+    """Finds tensors that reach operators and results of a pass although no recorded operator made them.
 
     Args:
         live: The storages that are alive, of which the recorder knows the origin.
@@ -94,14 +94,14 @@ class Origins:
             return
         if tensor.numel() > 1 and not self._exposed.has_numbers:
             self._exposed.has_numbers = True
-            if not self.untracked.has_values:  # else they have known from the start what was there before
+            if not self.untracked.has_values:  # otherwise all earlier tensors are known from the start
                 self.untracked.know_all()
         entry = self._live.by_storage.get(find_key(tensor))
         if entry is not None and not copied:
             self._expose_memory(entry, values)
 
     def _expose_memory(self, entry: Any, values: torch.Tensor) -> None:
-        """Note that the memory of values has left torch: that of the tensor with this entry."""
+        """Note that the memory of values has left torch; ``entry`` is the entry of their tensor."""
         with unseen_by_functions():
             storage = weakref.ref(values.untyped_storage())
         if entry.suspicion is None:
@@ -126,20 +126,20 @@ class Origins:
                 if entry is not None:
                     entry.suspicion = None
 
-    # What operators and callers read ----------------------------------------------------------------------------------
+    # Tensors that operators and callers read --------------------------------------------------------------------------
 
     def check(self, func: Any, args: Any, kwargs: Any) -> None:
-        """Look at what an operator is about to read."""
+        """Check the tensors that an operator is about to read."""
         if self._has_suspects(args) or (kwargs and self._has_suspects(kwargs.values())):
             self._examine(func, args, kwargs or {})
 
     def renew(self) -> None:
-        """Know what the operator that has run wrote to memory that has left torch."""
+        """Note the values that the operator has written to memory that has left torch."""
         while self._rewritten:
             self._rewritten.pop().renew()
 
     def check_results(self, results: Any) -> None:
-        """Look at what a pass has made; raises `InputError` for a generator or the like, which has made nothing yet."""
+        """Check the results of a pass; raises `InputError` for a generator or the like, which has not run yet."""
         unfinished = next(values_in(results, is_unfinished), None)
         if unfinished is not None:
             raise make_unfinished_error(unfinished)
@@ -187,7 +187,7 @@ class Origins:
                 self._examine_suspect(tensor, entry, is_written=id(tensor) in written)
 
     def _examine_suspect(self, tensor: torch.Tensor, entry: Any, *, is_written: bool) -> None:
-        """Report a tensor whose memory holds what no operator wrote; what is written now is known from then on."""
+        """Report a tensor whose memory holds values that no operator wrote; values written now are known afterwards."""
         suspicion: Suspicion = entry.suspicion
         is_first_write = is_written and suspicion.content is None  # over memory whose content nobody has read
         is_changed = tensor.numel() > 0 and not is_first_write and suspicion.is_changed()
@@ -213,7 +213,7 @@ def _is_array(value: Any) -> bool:
 
 
 def _list_tensors(results: Any) -> tuple[torch.Tensor, ...]:
-    """Return the tensors among results; of a wrapper those inside it, which operators have made."""
+    """Return the tensors among results; for a wrapper the tensors inside it, which operators have made."""
     tensors = values_in(results, torch.is_tensor)
     return tuple(part for tensor in tensors for part in list_wrapped(tensor) or [tensor])
 
@@ -231,9 +231,9 @@ class UntrackedTensors:
         report: Called once for each tensor of unknown origin.
 
     Attributes:
-        has_values: Whether tensors of the model or of its inputs have values: in a real run, and those in objects among
-            the inputs, for which nothing stands in.
-        is_indexing: Whether torch itself makes tensors now, of the sequences in an index.
+        has_values: Whether tensors of the model or of its inputs have values: in a real run, and if objects among the
+            inputs hold tensors, which have no stand-ins.
+        is_indexing: Whether torch itself is making tensors now, from the sequences in an index.
     """
 
     def __init__(
@@ -250,16 +250,16 @@ class UntrackedTensors:
         self.has_values: bool = stands_in is None
         self.is_indexing = False
         self._threads = OtherThreads()
-        #: Tensors with values that were there before, and those that were asked about.
+        #: Tensors with values from before the pass, and tensors that were judged already.
         self._others = LiveBytes()
         #: Leaves of the graph that are no weights of the model's, with the gradients that they had.
         self._leaves: dict[int, tuple[torch.Tensor, torch.Tensor | None]] = {}
 
     @contextmanager
     def follow(self) -> Iterator[None]:
-        """Note the threads that are started; where tensors have values, know what was there before.
+        """Note the threads that are started; if tensors have values, note all tensors from before the pass.
 
-        Leaves of the graph that are no weights of the model's have their gradients again afterwards.
+        Leaves of the graph that are no weights of the model get their gradients back at the end.
         """
         if self.has_values:
             self.know_all()
@@ -269,7 +269,7 @@ class UntrackedTensors:
             yield
 
     def know_all(self) -> None:
-        """Know all tensors that there are: what was there before is no result."""
+        """Note all existing tensors: a tensor from before the pass is no result of it."""
         with frozen_objects_found(), unseen_by_functions():
             for tensor in tensors_alive():
                 self._others.add(tensor, 0)
@@ -281,7 +281,7 @@ class UntrackedTensors:
     def meet(self, tensor: torch.Tensor, *, is_lifted: bool = False) -> None:
         """Report a tensor that no recorded operator made, unless it may be a constant.
 
-        Lifted is what torch makes in this thread of numbers of Python's or numpy's.
+        ``is_lifted`` marks a tensor that torch makes in this thread from numbers of Python or numpy.
         """
         if tensor.requires_grad and tensor.is_leaf:
             self._take_gradient(tensor)

@@ -1,4 +1,4 @@
-"""Sizes of what products, convolutions, reductions and other operators make of meta tensors, without running them.
+"""Output sizes of products, convolutions, reductions and other operators on meta tensors, without running them.
 
 Each function returns None for arguments that differ from its description: those go to torch's kernel.
 """
@@ -72,7 +72,7 @@ def _size_product(a: torch.Tensor, b: torch.Tensor) -> _Size:
 def _size_joined(tensors: Sequence[torch.Tensor], dim: int = 0) -> _Size:
     """Return the size of tensors that are joined along a dimension, in which alone they differ."""
     first = tensors[0]
-    has_layout = first.dim() > 3 and not _are_alike(*tensors)  # of images the output may have that of the inputs
+    has_layout = first.dim() > 3 and not _are_alike(*tensors)  # the output may have the layout of the input images
     if has_layout or not _are_plain(*tensors) or not -first.dim() <= dim < first.dim():
         return None
     dim %= first.dim()

@@ -11,7 +11,7 @@ __all__ = ["LeftBehindError", "PassError", "Refusal", "UnansweredError"]
 
 
 class Refusal(Enum):
-    """Why a kind of pass cannot do what the model does in a run, where the next may; its value is said."""
+    """Why a kind of pass does not support the model, and the next kind may; the value is the text of the error."""
 
     #: Autocast ignores meta tensors: the pass would differ from the user's run.
     AUTOCAST = "autocast leaves meta tensors as they are, and keeps its casts by autograd"
@@ -24,7 +24,7 @@ class Refusal(Enum):
 
 
 class PassError(RuntimeError):
-    """Raised where a kind of pass refuses what the model does; ``reason`` says why."""
+    """Raised if a kind of pass does not support the model; ``reason`` says why."""
 
     def __init__(self, reason: Refusal) -> None:
         super().__init__(reason.value)
@@ -32,7 +32,7 @@ class PassError(RuntimeError):
 
 
 class UnansweredError(RuntimeError):
-    """Raised for a pass in which a model asked what its stand-ins do not know, and went on without the answer."""
+    """Raised for a pass in which a model asked stand-ins for unknown values, and continued without the answer."""
 
     def __init__(self, questions: Iterable[str]) -> None:
         asked = ", ".join(dict.fromkeys(questions))

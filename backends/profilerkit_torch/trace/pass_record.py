@@ -1,4 +1,4 @@
-"""What is recorded of a pass: its operators by layer, the bytes alive after each, and what could not be counted."""
+"""The record of a pass: its operators by layer, the bytes alive after each, and the uncounted work."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class OperatorRecord:
 class PassRecord(OperatorRecord, LayerListener):
     """The record of a pass over the layers that a stack follows.
 
-    A layer that has a formula of the user's costs what that says: its operators are recorded without a cost.
+    A layer with a formula of the user has the cost of the formula: its operators are recorded without a cost.
     """
 
     #: Whether work outside a branch depends on which one was taken, as gradients do.
@@ -93,7 +93,7 @@ class PassRecord(OperatorRecord, LayerListener):
         self.stretches: list[Stretch] = []
         #: Notes on how something was counted.
         self.notes: list[str] = []
-        #: Of all operators, each by its own formula: those in layers with a formula of their own too.
+        #: The MACs of all operators, each by its own formula, also inside layers with a formula of their own.
         self.operator_macs: int = 0
         #: How many layers around have a formula of their own.
         self._covered = 0
@@ -189,7 +189,7 @@ class PassRecord(OperatorRecord, LayerListener):
             self._covered += 1
 
     def end_layer(self, module: nn.Module, call: EndedCall) -> None:
-        """Correct what the operators of a layer took, where a run does other work; and count it by its own formula."""
+        """Correct the operators of a layer for which a run does other work; count the layer by its own formula."""
         treatment = self._treatments.get(type(module)) or self._choose_treatment(module)
         if treatment.may_be_fused:
             self._fuse(module, call, self._fused.pop())
@@ -218,7 +218,7 @@ class PassRecord(OperatorRecord, LayerListener):
         self.live_bytes[largest] = most
 
     def _correct_keras_layer(self, trials: TrialSteps, module: nn.Module, call: EndedCall) -> None:
-        """Take off what Keras does on torch alone: the trial steps of recurrent layers, the masks of attention."""
+        """Remove work that Keras does only on torch: trial steps of recurrent layers, and masks of attention."""
         for index in trials.end_layer(module, call.record, call.has_finished):
             self.operators[index] = replace(self.operators[index], macs=0, flops=0)
         take_off_masks(self.operators, module, call.record, self.layers.current, self.layers.current_call)

@@ -74,7 +74,7 @@ class Plan(Struct, frozen=True):
 
 
 def make_plan(func: Any, kind: Kind, args: Any, kwargs: Any, result: Any, device: torch.device | None) -> Plan:
-    """Return what there is to remember of an operator, from its first run; the device is that of the kernels."""
+    """Return the plan of an operator from its first run; ``device`` is the device whose kernels a run would use."""
     cost = op_cost(func, kind, args, kwargs, result)
     outputs = list(tensors_in(result))
     is_single = isinstance(result, torch.Tensor)
@@ -107,7 +107,7 @@ def make_plan(func: Any, kind: Kind, args: Any, kwargs: Any, result: Any, device
 
 
 def _name_unknown(func: Any, outputs: Iterable[torch.Tensor]) -> str:
-    """Return what an operator is called where it makes sparse tensors without values: as if they stored nothing."""
+    """Return the name of an operator that makes sparse tensors without values, whose stored elements are unknown."""
     for tensor in outputs:
         parts = list_parts(tensor) if stands_in(tensor) and not is_plain(tensor) else ()
         if parts and tensor.numel() and not parts[-1].numel():
@@ -118,10 +118,10 @@ def _name_unknown(func: Any, outputs: Iterable[torch.Tensor]) -> str:
 def _describe_outputs(
     func: Any, arguments: Iterable[torch.Tensor], result: Any, in_place: bool
 ) -> tuple[Callable[[], torch.Tensor] | None, ...] | None:
-    """Return what makes each output; None where the operator must run again.
+    """Return a function that makes each output; None if the operator must run again.
 
-    It must where an output is in the memory of an argument: ``_unsafe_view`` does so, and its schema does not say it.
-    And where its own memory is larger than it.
+    It must run again if an output is in the memory of an argument (``_unsafe_view``, whose schema does not say it), or
+    if an output has more memory than elements.
     """
     outputs = list(tensors_in(result))
     if _INPLACE_VIEW in func.tags or not all(tensor.is_meta for tensor in outputs):
@@ -166,7 +166,7 @@ def _find_product_dtype(func: Any, args: Any, outputs: Sequence[torch.Tensor]) -
 _ATTENTION = find_operator("aten.scaled_dot_product_attention.default")
 #: Types of tensors whose shape, strides and dtype tell everything that a formula reads.
 _DENSE_TYPES = (torch.Tensor, nn.Parameter, FakeTensor)
-#: Types of what a key has of arguments that are no objects of the user's.
+#: Types of the parts of a key that are no objects of the user.
 _PLAIN = frozenset(
     (
         *(int, float, complex, bool, str, type, type(None), tuple),
@@ -176,12 +176,12 @@ _PLAIN = frozenset(
 
 
 class Signature(NamedTuple):
-    """What is read of an operator's call before it runs.
+    """The facts of an operator's call before it runs.
 
     Attributes:
-        key: What its cost and output shapes depend on; None where that is more than can be told.
+        key: Everything that its cost and output shapes depend on; None if they depend on more.
         are_known: Whether the origin of all its tensors is known.
-        makers: Which operators wrote last to its tensors: places as `LiveBytes` has them, those before the first too.
+        makers: The operators that wrote last to its tensors, by the numbers of `LiveBytes`, with `INPUT` and `NOBODY`.
     """
 
     key: Any
@@ -213,7 +213,7 @@ def signature(func: Any, args: Any, kwargs: Any, storages: Mapping[int, Any]) ->
 
 
 def may_be_kept(func: Any, key: Any) -> bool:
-    """Return whether what is known of an operator by a key may be kept for as long as the process lives.
+    """Return whether a plan with this key may be kept for as long as the process lives.
 
     Another library may give its operators other kernels, and an object of the user's would be kept alive.
     """
@@ -221,9 +221,9 @@ def may_be_kept(func: Any, key: Any) -> bool:
 
 
 def _add_facets(values: Iterable[Any], facets: list[Any], makers: set[int], storages: Mapping[int, Any]) -> bool:
-    """Add what a key has of each value, and who wrote to it; return whether the origin of all tensors is known.
+    """Add the facets of each value to a key, and its last writer; return whether the origin of all tensors is known.
 
-    A key has the type of a value and the value itself, and of a tensor the shape and what else decides the outputs.
+    The facets of a tensor are its shape, strides, dtype and device; those of any other value its type and the value.
     """
     are_known = True
     for value in values:
@@ -287,7 +287,7 @@ class PlanStore(NamedTuple):
 
 
 class _Shared(NamedTuple):
-    """What all plans that traces share depend on, beside the signature: the model's device, and the convention."""
+    """The conditions of plans that traces share, beside the signature: the model's device, and the convention."""
 
     device: torch.device | None
     numbers: tuple[Any, ...]

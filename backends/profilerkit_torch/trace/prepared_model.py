@@ -1,4 +1,4 @@
-"""A model with its stand-ins and inputs: what is alive before it runs, and which values are known."""
+"""A model with its stand-ins and inputs: the bytes alive before it runs, and the known values."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ class PreparedModel(NamedTuple):
     """A model with stand-ins in it, and its inputs.
 
     Attributes:
-        inventory: What the model holds: of a lazy one with the weights that it has made now.
-        stand_ins: What stands in for each tensor of the model, by the ``id`` of the tensor; nothing in a real run.
-        inputs: The inputs with what stands in for them.
-        user_inputs: The inputs as the user gave them. Nothing stands in for the tensors in objects among them.
+        inventory: The inventory of the model; of a lazy model with the weights that it has made now.
+        stand_ins: The stand-in of each tensor of the model, by the ``id`` of the tensor; empty in a real run.
+        inputs: The inputs with their stand-ins.
+        user_inputs: The inputs as the user gave them. Tensors in objects among them have no stand-ins.
     """
 
     inventory: Inventory
@@ -43,8 +43,8 @@ class AliveBytes(NamedTuple):
     """The bytes alive before the first operator, without those of weights.
 
     Attributes:
-        of_model: Those of tensors that the model holds beside its weights (tables, caches), which stay as weights do.
-        of_inputs: Those of the inputs.
+        of_model: Bytes of tensors that the model holds beside its weights (tables, caches), which stay like weights.
+        of_inputs: Bytes of the inputs.
     """
 
     of_model: int
@@ -52,10 +52,10 @@ class AliveBytes(NamedTuple):
 
 
 def count_alive(recorder: Recorder, prepared: PreparedModel) -> AliveBytes:
-    """Have the recorder know what is alive before the first operator, and return the bytes of that.
+    """Tell the recorder the tensors that are alive before the first operator, and return their bytes.
 
-    The recorder counts what the model holds as nothing: a trace has the weights beside the bytes alive. What stands in
-    was made for the pass, and should be gone after it.
+    The recorder counts the tensors of the model as 0 bytes, because a trace has the weights beside the bytes alive.
+    Stand-ins are made for the pass, and should be gone after it.
     """
     live, inventory = recorder.live, prepared.inventory
 
@@ -83,9 +83,9 @@ def count_alive(recorder: Recorder, prepared: PreparedModel) -> AliveBytes:
 
 
 def share_values(recorder: Recorder, prepared: PreparedModel, buffers: Iterable[torch.Tensor]) -> None:
-    """Tell the recorder which values stand-ins for buffers and inputs have, and whether there are tensors without any.
+    """Tell the recorder the values of stand-ins for buffers and inputs, and whether there are sparse or nested tensors.
 
-    Sparse and nested ones stand for themselves, because their shapes do not tell what they store.
+    Sparse and nested tensors have no stand-ins, because their shapes do not determine what they store.
     """
     stand_ins, leaves = prepared.stand_ins, list(prepared.inputs.leaves())
     themselves = [stand_in for number, stand_in in stand_ins.items() if number == id(stand_in)]

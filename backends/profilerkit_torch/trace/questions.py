@@ -1,12 +1,12 @@
-"""The mode in which a model's own code runs on tensors without values, which stand in for its own.
+"""The function mode in which a model's code runs on stand-ins: it answers questions about tensors as in a run.
 
-Calls such as ``x.device``, ``x.item()`` and ``x.data_ptr()`` would give other answers there than in a run. Each has a
-handler, which gives the answer of a run, notes that there is none, or refuses the pass. Those that ask for a device are
-in `device_questions`; here are those of new memory, of autograd and of values.
+Calls such as ``x.device``, ``x.item()`` and ``x.data_ptr()`` would return other results for stand-ins than in a run.
+Each has a handler, which returns the result of a run, notes that it is unknown, or refuses the pass. Questions about
+devices are in `device_questions`; here are questions about new memory, autograd and values.
 
-Stand-ins have no values. Some are known all the same, as `KnownValues` says: a model that asks for these gets them. A
-pass is void in which a model asks for others and goes on, in a ``try``, or asks for an address: nobody knows one. In a
-real run every tensor answers, and it is only noted what has left, as code outside of torch may compute with it unseen.
+Stand-ins have no values, but some values are known (`KnownValues`): a model that asks for these gets them. A pass is
+void if a model asks for unknown values and continues, in a ``try``, or asks for an address, which nobody knows. In a
+real run every tensor answers; it is only noted which numbers leave torch, because other code may compute with them.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ def _list_methods(*names: str) -> list[Any]:
 
 
 _DLPACK: tuple[Any, ...] = (_TENSOR.__dlpack__, vars(torch.utils.dlpack)["to_dlpack"])
-#: What gives numbers to Python, to numpy or to another library.
+#: Calls that give numbers to Python, to numpy or to another library.
 _READERS: tuple[Any, ...] = (_TENSOR.numpy, _TENSOR.tolist, _TENSOR.__array__, *_DLPACK)
-#: What gives the memory itself, or its address; ``pickle`` reads it.
+#: Calls that give the memory itself, or its address; ``pickle`` reads it.
 _GIVERS = _list_methods("data_ptr", "const_data_ptr", "untyped_storage", "storage", "_typed_storage", "__reduce_ex__")
-#: What asks where that memory lies, or moves it.
+#: Calls that ask where the memory is, or move it.
 _PLACES = _list_methods("is_pinned", "is_shared", "share_memory_", "pin_memory")
-#: What calls a function of Python's with each element.
+#: Calls that call a Python function with each element.
 _LOOPS = (_TENSOR.apply_, _TENSOR.map_, _TENSOR.map2_)
 #: Functions that return memory which they do not write to.
 _MAKERS: tuple[Any, ...] = (
@@ -75,14 +75,14 @@ def has_type_question(names: frozenset[str]) -> bool:
 
 
 class Questions(PassMode):
-    """The mode: it sees each call of a function of torch's by the model's code, and handles those that ask.
+    """The mode: it sees each call of a torch function by the model's code, and handles the calls that ask questions.
 
-    It is off while it handles a call, so that what torch's own functions ask of their tensors is not seen.
+    It is off while it handles a call, so that it does not see the questions of torch's own functions.
 
     Args:
-        recorder: Of the pass.
-        device: The device of a run; None where there are several, or where stand-ins know their device themselves.
-        guard: Keeps the values of memory that leaves torch, where it is written to unseen.
+        recorder: The recorder of the pass.
+        device: The device of a run; None if there are several, or if stand-ins know their device themselves.
+        guard: Keeps the values of memory that leaves torch, and may be overwritten unseen.
     """
 
     def __init__(self, recorder: Recorder, device: torch.device | None, guard: WriteGuard) -> None:
@@ -106,7 +106,7 @@ class Questions(PassMode):
             self._handlers |= {**dict.fromkeys(VIEW_QUESTIONS, self._refuse_view), make_dual: self._refuse_dual}
 
     def _list_value_handlers(self) -> dict[Any, Handler]:
-        """Return what handles a call, by the function that is called: on stand-ins, or in a real run."""
+        """Return the handlers of calls about values, by the function that is called: on stand-ins, or in a real run."""
         if not self._recorder.stands_in:
             leaving = (*_READERS, *_GIVERS, _TENSOR.__cuda_array_interface__.__get__)
             return {**dict.fromkeys(leaving, self._leave), **dict.fromkeys(_LOOPS, self._call_on_elements)}
@@ -134,7 +134,7 @@ class Questions(PassMode):
             return func(*args)
         return func(*args, **self._devices.redirect(kwargs))
 
-    # What no operator shows -------------------------------------------------------------------------------------------
+    # Calls that no operator shows -------------------------------------------------------------------------------------
 
     def _make_empty(self, call: Call) -> Any:
         """Make memory without writing to it, and note it: code that is not torch's may fill it unseen."""
@@ -164,7 +164,7 @@ class Questions(PassMode):
         finally:
             untracked.is_indexing = False
 
-    # What a pass without autograd cannot do: another kind of pass follows ---------------------------------------------
+    # Calls that need autograd: another kind of pass follows -----------------------------------------------------------
 
     def _refuse_view(self, call: Call) -> NoReturn:
         """Refuse to tell whether a tensor is a view: below autograd, a view that a transform makes is not one."""
@@ -187,7 +187,7 @@ class Questions(PassMode):
         return self._run_on(values, call)
 
     def _read_unknown(self, call: Call) -> Any:
-        """Ask a tensor itself for numbers that are not known, and note that where they are not those of a run.
+        """Ask a tensor itself for numbers that are not known; note it if they differ from the numbers of a run.
 
         A real tensor has other numbers than in a run if a stand-in was written to it. A stand-in raises.
         """
