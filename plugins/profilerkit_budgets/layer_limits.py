@@ -13,7 +13,7 @@ from profilerkit.piping.quantity import format_number
 from profilerkit.render.values import Column
 from profilerkit.results.report import Report
 from profilerkit.trace.alignment import align
-from profilerkit.trace.bounds import WORK, Bounds
+from profilerkit.trace.bounds import WORK, Bounds, read_bounds
 
 from .findings import Finding, Verdict, compute_excess, divide_counts, divide_ends, explain_uncertainty, judge
 from .limits import Limit
@@ -65,9 +65,8 @@ def _list_uncounted(report: Report, column: str) -> str:
 
 def _read_ends(row: Mapping[str, Any], column: str, uncounted: str) -> Bounds:
     """Return the two ends of a layer's count: equal ones if all of it is counted."""
-    if f"{column}_low" in row:
-        return Bounds(row[f"{column}_low"], row[f"{column}_high"])
-    return Bounds(row[column], None if uncounted else row[column])
+    is_open = uncounted and f"{column}_low" not in row
+    return Bounds(row[column], None) if is_open else read_bounds(row, column)
 
 
 def _read_ends_before(report: Report, baseline: Report, column: str) -> dict[str, Bounds]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..piping.outcome import Completeness
 from ..piping.quantity import PREFIXES, Scale, scale_value, split_words
 from ..times.measurement import Measurement
-from ..trace.bounds import Bounds, Sign
+from ..trace.bounds import Bounds, Sign, read_bounds
 
 if TYPE_CHECKING:
     from ..results.report import StatusRecord
@@ -177,10 +177,10 @@ def write_row_value(row: Mapping[str, Any], column: str) -> tuple[Sign, float | 
     value = row.get(column)
     if value is None or f"{column}_low" not in row:
         return Sign.EXACT, value
-    low, high = row[f"{column}_low"], row[f"{column}_high"]
-    if not value and high:
-        return Sign.UPPER, high
-    return Bounds(low, high).sign(value), value
+    bounds = read_bounds(row, column)
+    if not value and bounds.high:
+        return Sign.UPPER, bounds.high
+    return bounds.sign(value), value
 
 
 def write_achieved(row: Mapping[str, Any]) -> str:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
-from .bounds import WORK
+from .bounds import WORK, read_bounds
 from .families import find_family
 from .layer_matching import match_layers
 from .records import LayerTable
@@ -188,23 +188,11 @@ def _compare(line: _Line, columns: Sequence[str]) -> dict[str, Any]:
 def _find_change(line: _Line, columns: Iterable[str]) -> str:
     if len(line.rows) == 1:
         return "removed" if 0 in line.rows else "added"
-    pairs = [(_read_count(line, 0, column), _read_count(line, 1, column)) for column in columns]
-    comparable = [(mine, theirs) for mine, theirs in pairs if mine.count is not None and theirs.count is not None]
-    if any(mine.count != theirs.count for mine, theirs in comparable):
+    mine, theirs = line.rows[0], line.rows[1]
+    comparable = [name for name in columns if mine.get(name) is not None and theirs.get(name) is not None]
+    if any(mine[name] != theirs[name] for name in comparable):
         return "changed"
-    return "same" if comparable and all(mine == theirs for mine, theirs in pairs) else "unknown"
-
-
-class _Count(NamedTuple):
-    """A number of a layer with its two ends, which are the number itself where it is exact; None where not known."""
-
-    count: Any
-    low: Any
-    high: Any
-
-
-def _read_count(line: _Line, model: int, column: str) -> _Count:
-    row = line.rows[model]
-    count = row.get(column)
-    low, high = name_ends(column)
-    return _Count(count, row.get(low, count), row.get(high, count))
+    is_alike = all(
+        mine.get(name) == theirs.get(name) and read_bounds(mine, name) == read_bounds(theirs, name) for name in columns
+    )
+    return "same" if comparable and is_alike else "unknown"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
     from .records import ModelTrace
@@ -26,6 +26,7 @@ __all__ = [
     "compute_spread",
     "find_bounds",
     "list_layer_bounds",
+    "read_bounds",
     "without",
 ]
 
@@ -215,6 +216,16 @@ def find_bounds(trace: ModelTrace, column: str, path: str = "") -> Bounds:
     is_inside = _make_inside_test(path)
     counted = sum(getattr(op, column) for op in trace.operators if is_inside(op.layer))
     return _bound_count(trace, column, counted, is_inside, _make_gap_test(trace))
+
+
+def read_bounds(row: Mapping[str, Any], column: str) -> Bounds:
+    """Return between which numbers a column of a layer's row lies: the number itself, both ends, where it has none.
+
+    >>> read_bounds({"macs": 4, "macs_low": 4, "macs_high": None}, "macs"), read_bounds({"macs": 4}, "macs")
+    (Bounds(low=4, high=None), Bounds(low=4, high=4))
+    """
+    value = row.get(column)
+    return Bounds(row.get(f"{column}_low", value), row.get(f"{column}_high", value))
 
 
 def list_layer_bounds(trace: ModelTrace, totals: dict[str, dict[str, int]]) -> dict[str, dict[str, float | None]]:
