@@ -229,17 +229,8 @@ class IsolatedRun:
         """Record that the process is over, after the rest of its output was read."""
         if self.over:
             return
-        for source in self.list_sources():
-            if source.end is not self._ends.control:
-                while source.read():
-                    pass
+        self._read_the_rest()
         self.over = True
-        for output in self._outputs:
-            output.finish()
-        try:
-            self.progress.read_report()
-        except ChannelError as error:
-            self._code, self._detail = self._code or FailureCode.CHANNEL, str(error)
         if self.ending is None:
             self._code = self._code or FailureCode.LOST
             started = self._started
@@ -248,6 +239,19 @@ class IsolatedRun:
         if self._pidfd is not None:
             os.close(self._pidfd)
             self._pidfd = None
+
+    def _read_the_rest(self) -> None:
+        """Read what has arrived, to the end of the output and the latest report."""
+        for source in self.list_sources():
+            if source.end is not self._ends.control:
+                while source.read():
+                    pass
+        for output in self._outputs:
+            output.finish()
+        try:
+            self.progress.read_report()
+        except ChannelError as error:
+            self._code, self._detail = self._code or FailureCode.CHANNEL, str(error)
 
     # What came of it --------------------------------------------------------------------------------------------
 

@@ -89,16 +89,10 @@ def obstacle(path: str | PathLike[str]) -> str | None:
     This is a check before long work; `write_bytes` reports what changes after it.
     """
     named = Path(path)
-    target = Path(os.path.realpath(named))
     try:
         mode = named.stat().st_mode
     except FileNotFoundError:
-        if not target.parent.is_dir():
-            folder = named.parent if not named.is_symlink() else target.parent
-            return f"there is no folder {str(folder)!r} to write {named.name!r} to"
-        if not os.access(target.parent, os.W_OK):
-            return f"the folder {str(named.parent)!r} is read-only; write {named.name!r} to another folder"
-        return None
+        return _find_obstacle_of_new(named)
     except OSError as error:
         return f"{str(named)!r} cannot be written: {error.strerror}"
     if stat.S_ISDIR(mode):
@@ -107,6 +101,17 @@ def obstacle(path: str | PathLike[str]) -> str | None:
         return f"{str(named)!r} is a block device, which holds a disk; name a file"
     if _is_read_only(named, mode):
         return f"the file {str(named)!r} is read-only; make it writable, or name another one"
+    return None
+
+
+def _find_obstacle_of_new(named: Path) -> str | None:
+    """Return why a file that does not exist yet cannot be made."""
+    folder = Path(os.path.realpath(named)).parent
+    if not folder.is_dir():
+        shown = folder if named.is_symlink() else named.parent
+        return f"there is no folder {str(shown)!r} to write {named.name!r} to"
+    if not os.access(folder, os.W_OK):
+        return f"the folder {str(named.parent)!r} is read-only; write {named.name!r} to another folder"
     return None
 
 
@@ -134,14 +139,7 @@ def _open_special(name: str) -> int | None:
 
 
 def _write_file(target: str, content: bytes) -> None:
-    try:
-        mode = os.stat(target).st_mode
-    except FileNotFoundError:
-        mode = None
-    if mode is not None and stat.S_ISDIR(mode):
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-    if mode is not None and _is_read_only(target, mode):
-        raise PermissionError(errno.EACCES, "the file is read-only")
+    mode = _read_mode(target)
     try:
         _replace(target, mode, content)
     except OSError as error:
@@ -151,6 +149,19 @@ def _write_file(target: str, content: bytes) -> None:
             _write_all(descriptor, content)
             os.ftruncate(descriptor, len(content))
             os.fsync(descriptor)
+
+
+def _read_mode(target: str) -> int | None:
+    """Return the mode of a file, None where there is none; raise `OSError` for a folder and a read-only file."""
+    try:
+        mode = os.stat(target).st_mode
+    except FileNotFoundError:
+        return None
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    if _is_read_only(target, mode):
+        raise PermissionError(errno.EACCES, "the file is read-only")
+    return mode
 
 
 def _replace(target: str, mode: int | None, content: bytes) -> None:
