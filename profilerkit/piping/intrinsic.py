@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from ..arguments.checks import BATCH_SIZE, ONE_BATCH_SIZE, Check, text, to_call
+from ..arguments.checks import BATCH_SIZE, ONE_BATCH_SIZE, Check, instance, text, to_call
 from ..backend import Backend
 from ..backend_kit.failures import backend_failed, find_raising_line
 from ..data_splits import DataLoader
@@ -60,6 +60,7 @@ class NonzeroTrace(StatusKey):
     NAME: str = "nonzero_trace"
 
 
+_SOURCE = instance(InputSource, "nothing: a profiler has it from inputs= or input_shape=").or_none()
 #: A function that is called in place of the model.
 CALL = to_call("a function of the model and its inputs, such as lambda model, x: model.f(x)").or_none()
 
@@ -72,6 +73,7 @@ class ComputeInputs(ProfilerFunction):
         "batch_size": BATCH_SIZE,
         "split": text("the name of a data split, such as 'test'").or_none(),
         "call": CALL,
+        "input_source": _SOURCE,
     }
     NEED: ClassVar[Need | None] = Need.NOTHING
     #: `InputSource.build` preserves the model where a function of the user's makes the inputs.

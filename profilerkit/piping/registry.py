@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from inspect import Parameter
+from typing import Any
 
 from ..arguments.names import status_name
 from ..errors import RegistrationConflictError, RegistrationWarning, UnknownStatusError, nearest
@@ -42,6 +43,14 @@ class Binding:
     override: bool = False
     on_demand: bool = False
     plugin: NamedPlugin | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle all but the contract, which is read again: defaults of parameters may be anything."""
+        return _rebind, (self.key, self.function, self.override, self.on_demand, self.plugin)
+
+
+def _rebind(key: StatusKey, function: ProfilerFunction, *facts: Any) -> Binding:
+    return Binding(key, function, function.read_contract(), *facts)
 
 
 class Registry:
