@@ -27,10 +27,17 @@ _SECRETS = (
     (re.compile(r"(?<=://)[^/\s:@]+:[^/\s@]+(?=@)"), "<secret>"),
     (re.compile(r"(?i)\b((?:password|passwd|token|secret|api[_-]?key)\s*[=:]\s*)(?!<)[^\s,;&'\"]+"), r"\1<secret>"),
 )
-#: An absolute path: of a folder at the top that is one of the usual, or of two parts at the least. It stands alone,
-#: behind the name of a loader (``hf:/home``), or in a URL without a host (``file:///home``, ``sqlite:////home``).
+#: The folders of an absolute path.
 _PATH = re.compile(
-    r"(?:(?<![\w./\\~-])|(?<=://)|(?<=:///))(?:/(?:[^\s/:'\"<>|,;()\[\]{}]+/)+|/(?=(?:home|root|tmp|usr|var|opt|mnt|srv|data)\b)|[A-Za-z]:\\(?:[^\s\\:'\"<>|,;]+\\)*)"
+    r"""
+    (?:(?<![\w./\\~-])|(?<=://)|(?<=:///))  # alone, behind a loader (hf:/home), or in a URL without a host
+    (?:
+        /(?:[^\s/:'"<>|,;()\[\]{}]+/)+  # of two parts at the least
+      | /(?=(?:home|root|tmp|usr|var|opt|mnt|srv|data)\b)  # or a usual folder at the top
+      | [A-Za-z]:\\(?:[^\s\\:'"<>|,;]+\\)*  # or of Windows
+    )
+    """,
+    re.VERBOSE,
 )
 #: Names of users that are words as well, which would be hidden all over the place.
 _COMMON_NAMES = frozenset(

@@ -22,7 +22,7 @@ from profilerkit_pages.page_parts import pack
 
 from ..hiding import hide_text
 from ..machines import shorten_commit, shorten_moment
-from ..rows import Row
+from ..rows import Row, Value
 from ..summary import find_differing_settings
 from .subjects import Subject
 
@@ -186,22 +186,18 @@ def _describe_metric(name: str, rows: Sequence[Row], record: StatusRecord | None
 
     ``record`` is one of the metric in any report; None if there is none.
     """
-    scale, comparative = (None, Comparative.NONE) if record is None else (record.scale, record.comparative)
     values = [row.values.get(name) for row in rows]
     present = {number: value for number, value in enumerate(values) if value is not None}
     unit = next((value.unit for value in present.values() if value.unit), "")
+    scale = _SCALES.get(unit, Scale.SI) if record is None else record.scale
     content: dict[str, Any] = {
         "name": name,
         "title": write_title(name),
         "unit": text(unit),
-        "scale": (scale or _SCALES.get(unit, Scale.SI)).value,
-        "more": comparative in (Comparative.DIFF, Comparative.DIV),
+        "scale": scale.value,
+        "more": record is not None and record.comparative in (Comparative.DIFF, Comparative.DIV),
         "values": [None if value is None else value.value for value in values],
-        "incomplete": {
-            number: [value.completeness.value if value.is_applicable else "does not apply", text(value.reason)]
-            for number, value in present.items()
-            if value.completeness is not Completeness.COMPLETE
-        },
+        "incomplete": {number: note for number, value in present.items() if (note := _explain_gap(value, text))},
         "signed": {number: [value.sign, value.value] for number, value in present.items() if value.sign},
     }
     if any(value.is_measured for value in present.values()):
@@ -209,6 +205,13 @@ def _describe_metric(name: str, rows: Sequence[Row], record: StatusRecord | None
             [value.low, value.high] if value is not None and value.is_measured else None for value in values
         ]
     return content
+
+
+def _explain_gap(value: Value, text: Text) -> list[str]:
+    """Return the state of a value that is not complete, and why; nothing of a complete one."""
+    if value.completeness is Completeness.COMPLETE:
+        return []
+    return [value.completeness.value if value.is_applicable else "does not apply", text(value.reason)]
 
 
 def _number_alike(values: Sequence[str]) -> list[int]:
