@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from profilerkit.backend_kit.operator_calls import OperatorCall, Shapes, UnknownCostError, UnknownShapeError, read_sizes
-from profilerkit.backend_kit.operator_costs import OperatorCosts, RegisterCost
+from profilerkit.backend_kit.operator_costs import OperatorCosts
 from profilerkit.costs import (
     CallForm,
     Cost,
@@ -40,7 +40,7 @@ __all__ = ["COSTS", "OPERATORS", "Call", "Cost", "Shapes", "UnknownShapeError", 
 
 COSTS = CostRegistry("OpenVINO", called_with={"operator": CallForm(("call",))})
 OPERATORS = OperatorCosts(COSTS, example="Convolution")
-register_op_cost: RegisterCost = OPERATORS.register
+register_op_cost = OPERATORS.register
 _register = OPERATORS.register_all
 
 

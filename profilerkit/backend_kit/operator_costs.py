@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, overload
+from typing import Any, NamedTuple, TypeAlias, TypeVar, overload
 
 from ..costs import Cost, CostRegistry, apply_formula, elementwise, evaluate_formula
 from ..costs.numbers import is_float
@@ -41,9 +41,6 @@ __all__ = [
     "OperatorCosts",
     "PerElements",
     "Price",
-    "RegisterCost",
-    "RegisterCosts",
-    "RegisterPerElements",
 ]
 
 F = TypeVar("F", bound="Callable[..., Cost]")
@@ -218,27 +215,3 @@ def _evaluate(formula: Callable[..., Cost], call: OperatorCall) -> Cost | None:
         )
     except UnknownCostError:
         return None
-
-
-class RegisterCost(Protocol):
-    """The type of `OperatorCosts.register`, which a backend offers under a name of its own."""
-
-    @overload
-    def __call__(self, op: str, formula: None = None, *, override: bool = False) -> Callable[[F], F]: ...
-
-    @overload
-    def __call__(self, op: str, formula: F, *, override: bool = False) -> F: ...
-
-
-class RegisterCosts(Protocol):
-    """The type of `OperatorCosts.register_all`."""
-
-    def __call__(self, *types: str) -> Callable[[F], F]:
-        """Return a decorator that registers one formula for several operators."""
-
-
-class RegisterPerElements(Protocol):
-    """The type of `OperatorCosts.register_elementwise` and `OperatorCosts.register_reduction`."""
-
-    def __call__(self, formula: PerElements, *types: str) -> None:
-        """Register operators whose cost is ``formula`` of a number of elements."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from profilerkit.backend_kit.operator_calls import OperatorCall, Shapes, UnknownCostError, UnknownShapeError
-from profilerkit.backend_kit.operator_costs import OperatorCosts, RegisterCost
+from profilerkit.backend_kit.operator_costs import OperatorCosts
 from profilerkit.costs import CallForm, Cost, CostRegistry, Shape
 
 __all__ = [
@@ -39,7 +39,7 @@ OPERATORS = OperatorCosts(COSTS, example="dot_general")
 UNCOUNTED: dict[str, str] = {}
 
 is_known: Callable[[str], bool] = OPERATORS.is_known
-register_op_cost: RegisterCost = OPERATORS.register
+register_op_cost = OPERATORS.register
 scoped_costs: Callable[[], AbstractContextManager[None]] = COSTS.scoped
 
 

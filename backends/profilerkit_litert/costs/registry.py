@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,15 +10,15 @@ import numpy as np
 from ai_edge_litert.schema_py_generated import ActivationFunctionType
 
 from profilerkit.backend_kit.operator_calls import OperatorCall, UnknownShapeError
-from profilerkit.backend_kit.operator_costs import OperatorCosts, RegisterCost
+from profilerkit.backend_kit.operator_costs import OperatorCosts
 from profilerkit.costs import CallForm, Cost, CostRegistry, activation
 
 __all__ = ["COSTS", "OPERATORS", "LiteRTCall", "price", "register_op_cost", "scoped_costs"]
 
 COSTS = CostRegistry("LiteRT", called_with={"operator": CallForm(("call",))})
 OPERATORS = OperatorCosts(COSTS, example="CONV_2D")
-register_op_cost: RegisterCost = OPERATORS.register
-scoped_costs: Callable[[], AbstractContextManager[None]] = COSTS.scoped
+register_op_cost = OPERATORS.register
+scoped_costs = COSTS.scoped
 
 #: What an operator may do to its result.
 _FUSED: dict[int, Callable[[int], Cost]] = {

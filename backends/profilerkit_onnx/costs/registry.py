@@ -8,13 +8,12 @@ the standard, is reported as not counted, never as zero.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from profilerkit.backend_kit.operator_calls import OperatorCall, Shapes, UnknownCostError, UnknownShapeError
-from profilerkit.backend_kit.operator_costs import OperatorCosts, RegisterCost
+from profilerkit.backend_kit.operator_costs import OperatorCosts
 from profilerkit.costs import CallForm, Cost, CostRegistry, Shape
 
 __all__ = [
@@ -34,9 +33,9 @@ __all__ = [
 COSTS = CostRegistry("ONNX", called_with={"operator": CallForm(("call",))})
 OPERATORS = OperatorCosts(COSTS, example="Conv")
 
-is_known: Callable[[str], bool] = OPERATORS.is_known
-register_op_cost: RegisterCost = OPERATORS.register
-scoped_costs: Callable[[], AbstractContextManager[None]] = COSTS.scoped
+is_known = OPERATORS.is_known
+register_op_cost = OPERATORS.register
+scoped_costs = COSTS.scoped
 
 
 @dataclass(frozen=True)

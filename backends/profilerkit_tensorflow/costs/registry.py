@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar, overload
 
 from profilerkit.backend_kit.operator_calls import OperatorCall, Shapes, UnknownCostError, UnknownShapeError
-from profilerkit.backend_kit.operator_costs import OperatorCosts, RegisterCost, RegisterCosts, RegisterPerElements
+from profilerkit.backend_kit.operator_costs import OperatorCosts
 from profilerkit.costs import CallForm, Cost, CostRegistry, Formula, Shape
 from profilerkit.error_text import shown
 from profilerkit.errors import ArgumentError
@@ -66,11 +66,11 @@ OPERATORS = OperatorCosts(COSTS, example="Conv2D")
 
 # The functions of this module for users and for the files with formulas.
 op_cost: Callable[[OperatorCall], Cost | None] = OPERATORS.cost
-register_elementwise: RegisterPerElements = OPERATORS.register_elementwise
+register_elementwise = OPERATORS.register_elementwise
 register_free: Callable[..., None] = OPERATORS.register_free
-register_op_cost: RegisterCost = OPERATORS.register
-register_op_costs: RegisterCosts = OPERATORS.register_all
-register_reduction: RegisterPerElements = OPERATORS.register_reduction
+register_op_cost = OPERATORS.register
+register_op_costs = OPERATORS.register_all
+register_reduction = OPERATORS.register_reduction
 scoped_costs: Callable[[], AbstractContextManager[None]] = COSTS.scoped
 
 
