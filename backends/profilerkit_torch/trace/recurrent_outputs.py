@@ -16,6 +16,8 @@ from ..model.tensors import PLAIN_TYPES
 __all__ = ["RECURRENT"]
 
 _PLAIN_OR_FAKE = (*PLAIN_TYPES, FakeTensor)
+#: How many states each kind of cell has.
+_STATES = {kind: 2 if kind == "lstm" else 1 for kind in recurrent.GATES}
 
 
 def _make_outputs(
@@ -37,14 +39,14 @@ def _make_outputs(
     """
     states = hx if kind == "lstm" else (hx,)
     directions = 2 if bidirectional else 1
-    if x.dim() != 3 or 0 in x.shape or num_layers < 1 or len(states) != (2 if kind == "lstm" else 1):
+    if x.dim() != 3 or 0 in x.shape or num_layers < 1:
         return None
     samples, steps = x.shape[:2] if batch_first else (x.shape[1], x.shape[0])
-    if any(state.dim() != 3 or state.shape[:2] != (num_layers * directions, samples) for state in states):
+    if len(states) != _STATES[kind] or not _are_states(states, num_layers * directions, samples):
         return None
     hidden, out = states[-1].shape[2], states[0].shape[2]
     shapes: list[tuple[int, ...]] = []
-    for features in (x.shape[2], *[out * directions] * (num_layers - 1)):  # the features that each layer gets
+    for features in (x.shape[2], *[out * directions] * (num_layers - 1)):  # a layer takes what the one before it makes
         shapes += _list_weight_shapes(recurrent.GATES[kind], features, hidden, out, has_biases) * directions
     if [weight.shape for weight in weights] != shapes or not _have_one_dtype(x, *states, *weights):
         return None
@@ -52,6 +54,11 @@ def _make_outputs(
     last_states = (torch.empty(tuple(state.shape), dtype=x.dtype, device=x.device) for state in states)
     # Samples first is a view: torch computes with the steps first, and turns round what it has made.
     return (output.transpose(0, 1) if batch_first else output, *last_states)
+
+
+def _are_states(states: Sequence[torch.Tensor], cells: int, samples: int) -> bool:
+    """Return whether there is a state of each sample in each cell: there is a cell for each layer and direction."""
+    return all(state.dim() == 3 and state.shape[:2] == (cells, samples) for state in states)
 
 
 def _list_weight_shapes(gates: int, features: int, hidden: int, out: int, has_biases: bool) -> list[tuple[int, ...]]:
