@@ -322,8 +322,8 @@ def test_reports_show_the_upper_end_of_a_branch_that_is_not_counted() -> None:
 
     report = profile(Call(run, a=nn.Linear(8, 8), b=nn.Linear(8, 8)), torch.randn(4, 8), metrics=["macs", "flops"])
     drawn = tree.render(report)
-    assert "≤ 512 MACs (100.0 %)" in drawn
-    assert "≤ 256 MACs," in drawn, "a share of nothing stands beside no upper end"
+    assert "≤ 512 MACs," in drawn, "no share stands beside an upper end"
+    assert "≤ 256 MACs," in drawn
     (line,) = [line for line in str(report).splitlines() if line.startswith(" b ")]
     assert "≤ 256" in line
 
