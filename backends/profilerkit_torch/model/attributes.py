@@ -1,4 +1,4 @@
-"""What the attributes of a model's modules lead to: containers, tensors in them, and objects that hold more."""
+"""The values that attributes of modules lead to: containers, tensors in them, and objects with further values."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _HOLDERS = (*CONTAINERS, tuple)
 #: The containers that every module has, hooks above all; most are empty.
 STANDARD = frozenset(name for name, value in vars(nn.Module()).items() if isinstance(value, CONTAINERS))
 
-#: Types of values that lead nowhere, and of what the attributes of classes are besides.
+#: Types of values that lead nowhere, and further types of attributes of classes.
 _PLAIN = frozenset({int, float, bool, str, bytes, complex, type(None), torch.dtype, torch.device, torch.Size})
 _NOWHERE = _PLAIN | {
     *(type, ModuleType, FunctionType, MethodType, BuiltinFunctionType),
     *(property, staticmethod, classmethod, MemberDescriptorType, GetSetDescriptorType),
 }
-#: What has attributes, but does not belong to the model, or is restored elsewhere.
+#: Types of objects with attributes that do not belong to the model, or are restored elsewhere.
 _NOT_FOLLOWED = (
     *(nn.Module, torch.Tensor, type, ModuleType, FunctionType, MethodType, torch.jit.ScriptModule),
     torch.fx.Node,  # of an exported program: it has example values, whose sizes may be free
@@ -94,9 +94,9 @@ class _Opened(NamedTuple):
 
 
 def _open(value: Any) -> _Opened | None:
-    """Return what of a value may change; None for what is not followed.
+    """Return the part of a value that may change; None for a value that is not followed.
 
-    That is a container, an object's ``__dict__``, or with ``__slots__`` the object itself.
+    It is a container, the ``__dict__`` of an object, or an object with ``__slots__`` itself.
     """
     if isinstance(value, _HOLDERS):
         return _Opened(value, value)
@@ -111,7 +111,7 @@ def _open(value: Any) -> _Opened | None:
 
 
 def _look_into(container: Any) -> Any:
-    """Return what is in a container, of a dict its values; nothing of a long one."""
+    """Return the contents of a container (of a dict the values); nothing for a long container."""
     if count_items(container) > _LONG:
         return ()
     content = copy_content(container)
@@ -123,7 +123,7 @@ EMPTY = object()
 
 
 def read_slot(slot: Any, owner: Any) -> Any:
-    """Return what an object has in one of its slots; `EMPTY` where that has nothing."""
+    """Return the content of a slot of an object; `EMPTY` if it has none."""
     try:
         return slot.__get__(owner)
     except AttributeError:

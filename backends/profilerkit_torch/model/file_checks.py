@@ -1,4 +1,4 @@
-"""Exported programs, looked through before torch reads them: reading one would run code.
+"""Checks of exported programs before torch reads them: reading a program may run code.
 
 ``torch.export.load`` unpickles without limits where a safe reading fails, loads machine code, and runs much of the
 program as Python: it evaluates the sizes as Python expressions, writes the names of nodes into Python code that it
@@ -92,7 +92,7 @@ def _require_harmless_pickle(name: str, data: bytes) -> None:
         ) from error
 
 
-# The program, as JSON: each text in it is compared with what an export writes there -----------------------------------
+# The program, as JSON: each text in it is compared with the texts that an export writes there -------------------------
 
 
 class Finding(Exception):
@@ -128,13 +128,13 @@ _ARITHMETIC = re.compile(
     r"abs|add|and_|eq|floordiv|ge|getitem|gt|inv|invert|is_|is_not|le|lshift|lt|mod|mul|ne|neg|not_|or_"
     r"|pos|pow|rshift|sub|truediv|xor"
 )
-#: Functions beside operators that nodes of an export call: of symbols, and those that switch modes on and off.
+#: Functions beside operators that nodes of an export call: functions of symbols, and functions that switch modes.
 _FUNCTIONS = re.compile(
     r"torch\._?sym_\w+|torch\._functorch\.predispatch\.\w+|torch\.amp\.autocast_mode\._(enter|exit)_autocast"
     r"|torch\._C\._set_grad_enabled|math\.[a-z]\w*",
     re.ASCII,
 )
-#: Whose operators compute with tensors alone. Those of other packages may do anything.
+#: Namespaces whose operators only compute with tensors. Operators of other packages may do anything.
 _NAMESPACES = ("aten", "prims", "quantized_decomposed", "torchvision")
 #: Arguments that are texts and choose how to compute. Any other text may be the name of a file.
 _CHOICES = re.compile(
@@ -149,7 +149,7 @@ _HIGHER_ORDER = re.compile(
 
 
 def require_operator(target: str) -> None:
-    """Raise `Finding` for what a node calls, unless an export writes it and it computes with tensors or numbers."""
+    """Raise `Finding` for the target of a node, unless exports write it and it computes with tensors or numbers."""
     operator = _OPERATOR.fullmatch(target)
     if operator is None:
         is_allowed = bool(_FUNCTIONS.fullmatch(target) or _ARITHMETIC.fullmatch(target.removeprefix("_operator.")))
@@ -263,7 +263,7 @@ def _require_harmless_container(node: dict[str, Any]) -> None:
 
 # The whole program ----------------------------------------------------------------------------------------------------
 
-#: By the key under which a text stands. What stands under any other key is no code.
+#: The check of a text by its key. Texts under other keys are no code.
 _CHECKS: dict[str, Callable[[str], None]] = {
     **dict.fromkeys(("name", "as_name"), _require_node),
     **dict.fromkeys(("target", "as_operator"), require_operator),
@@ -279,7 +279,7 @@ _FREE = ("as_string", "as_strings", "custom", "from_node", "source_fn_stack", "s
 
 
 def require_harmless(value: Any, key: str = "") -> None:
-    """Raise `Finding` for what is not as an export writes it, in a part of a program that stands under a key."""
+    """Raise `Finding` for a part of a program, under a key, that an export would not write."""
     if isinstance(value, dict):
         for name, part in value.items():
             _require_no_code(name)

@@ -1,4 +1,4 @@
-"""What a model holds, found in one walk, for everything else that a trace needs."""
+"""The inventory of a model: its modules, layers and tensors, found in one walk."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class OwnedParameter(NamedTuple):
 
 
 class _Reached(NamedTuple):
-    """What the attributes of modules lead to."""
+    """The values that attributes of modules lead to."""
 
     #: With the ``__dict__`` of plain objects.
     containers: list[Any]
@@ -80,12 +80,12 @@ class Inventory:
 
     @cached_property
     def direct_parameters(self) -> list[torch.Tensor]:
-        """What modules have as parameters, each once."""
+        """The parameters in the sense of torch, each once."""
         return list_direct_tensors(self.modules, read_parameters)
 
     @cached_property
     def direct_buffers(self) -> list[torch.Tensor]:
-        """What modules have as buffers, each once."""
+        """The buffers in the sense of torch, each once."""
         return list_direct_tensors(self.modules, read_buffers)
 
     @cached_property
@@ -114,7 +114,7 @@ class Inventory:
 
     @cached_property
     def buffers(self) -> list[torch.Tensor]:
-        """The buffers, and what Keras' layers write to while they run."""
+        """The buffers, and the values that Keras layers write to while they run."""
         if not self.holds_keras:
             return self.direct_buffers
         return [*self.direct_buffers, *(value for module in self.modules for value in list_written_values(module))]
@@ -143,12 +143,12 @@ class Inventory:
 
     @cached_property
     def containers(self) -> list[Any]:
-        """What the attributes lead to beside tensors: containers, and the ``__dict__`` of plain objects, each once."""
+        """The containers that attributes lead to, and the ``__dict__`` of plain objects, each once."""
         return self._reach.containers
 
     @cached_property
     def of_training(self) -> set[int]:
-        """The ids of what optimizers and metrics of Keras models hold: a forward pass does not use it."""
+        """The ids of the tensors of optimizers and metrics of Keras models: a forward pass does not use them."""
         return set(map(id, list_compiled_tensors(self.modules))) if self.holds_keras else set()
 
     @property
@@ -163,7 +163,7 @@ class Inventory:
 
     @cached_property
     def _reach(self) -> _Reached:
-        """All that attributes lead to, without what a Keras layer keeps of the symbolic call that builds it."""
+        """All values that attributes lead to, without the symbolic tensors that a Keras layer keeps of its building."""
         reached = _Reached([], [], [])
         visited: dict[int, int] = {}
         for module, attributes in self.further_attributes:

@@ -103,7 +103,7 @@ def list_variables(module: Any) -> Iterator[Any]:
 
 
 def list_trainable_values(module: Any) -> Iterator[tuple[str, torch.Tensor]]:
-    """Yield name and value of what training may change in a Keras layer itself."""
+    """Yield name and value of each value of a Keras layer itself that training may change."""
     for variable in list_stored_variables(module, "trainable") if is_keras(module) else ():
         value = read_variable_value(variable)
         if value is not None:
@@ -111,7 +111,7 @@ def list_trainable_values(module: Any) -> Iterator[tuple[str, torch.Tensor]]:
 
 
 def list_written_values(module: nn.Module) -> Iterator[torch.Tensor]:
-    """Yield what a Keras layer itself writes to while it runs: statistics, and the states of random generators."""
+    """Yield the values that a Keras layer itself writes to while it runs: statistics, and states of generators."""
     if not is_keras(module):
         return
     for variable in (*list_stored_variables(module, "non_trainable"), *list_seed_states(module)):
@@ -123,7 +123,7 @@ def list_written_values(module: nn.Module) -> Iterator[torch.Tensor]:
 def list_reported_weights(module: nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
     """Yield name and value of the weights that a report shows for a Keras layer itself, trained or not.
 
-    A recurrent layer has those of its cell. A layer around a torch module has none: the module has them.
+    A recurrent layer has the weights of its cell. A layer around a torch module has none: the module has them.
     """
     if not is_keras(module) or (is_shipped(module) and type(module).__name__ == "TorchModuleWrapper"):
         return

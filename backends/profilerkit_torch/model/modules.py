@@ -1,4 +1,4 @@
-"""Lists of what a model holds: its modules, layers and tensors, also where Keras' layers keep theirs."""
+"""Lists of the modules, layers and tensors of a model, also of those that Keras layers keep elsewhere."""
 
 from __future__ import annotations
 
@@ -63,13 +63,13 @@ def _list_children(module: nn.Module) -> list[tuple[str, nn.Module]]:
 
 
 def find_mirrors(modules: Iterable[nn.Module]) -> set[int]:
-    """Return the ``id`` of each module that has the weights of a Keras layer and of those inside it once more."""
+    """Return the ``id`` of each module that only repeats the weights of a Keras layer and of the layers inside it."""
     children = ((name, child, module) for module in modules for name, child in read_children(module).items())
     return {id(child) for name, child, module in children if is_mirror(name, child, module)}
 
 
 def list_named_parameters(model: nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
-    """Yield the parameters by name, each once; of Keras' layers what training may change."""
+    """Yield the parameters by name, each once; for Keras layers the values that training may change."""
     modules = list_modules(model)
     if not holds_keras(modules):
         yield from model.named_parameters()

@@ -31,7 +31,7 @@ _PACKED_NAMES = (
 )
 #: The attributes of such layers with the two sizes of the unpacked matrix.
 _SIZE_NAMES = (("in_features", "out_features"), ("infeatures", "outfeatures"))
-#: Where the parameters of bitsandbytes keep their scales: those of 4 bits; those of 8 bits, which have the weight too.
+#: The attributes of bitsandbytes' parameters with scales: of 4 bits, then of 8 bits (the weight is there too).
 _SCALES = ("quant_state", "CB", "SCB")
 #: In the names of torch's classes in C++ of packed linear layers, convolutions, embeddings, and recurrent cells.
 _PACKED_KIND = "ParamsBase"
@@ -41,10 +41,10 @@ _PACKED_KIND = "ParamsBase"
 
 
 class OwnWeights(NamedTuple):
-    """What a module has itself.
+    """The parameters and buffers of a module itself.
 
     Attributes:
-        parameters: Name, value, and how many numbers it stands for, where the value alone does not tell.
+        parameters: Name, value, and how many numbers it stands for, if the value alone does not tell.
         buffers: Name and value.
     """
 
@@ -86,10 +86,10 @@ def _sort_by_role(parameters: dict[str, torch.Tensor], buffers: dict[str, torch.
 
 
 def list_beside_packed(module: nn.Module) -> dict[str, torch.Tensor]:
-    """Return what a layer keeps as plain attributes beside its packed weight.
+    """Return the tensors that a layer keeps as plain attributes beside its packed weight.
 
-    One of HQQ has its bias there, and scales and zero points in a mapping; one of bitsandbytes with 8 bits has its
-    scales in an object since its first call.
+    A layer of HQQ has its bias there, and scales and zero points in a mapping. A layer of bitsandbytes with 8 bits has
+    its scales in an object after its first call.
     """
     attributes = module.__dict__
     values: dict[str, Any] = {"state.SCB": getattr(attributes.get("state"), "SCB", None)}
@@ -135,7 +135,7 @@ def _count_matrix(module: nn.Module) -> int:
     return 0
 
 
-# What torch packs itself ----------------------------------------------------------------------------------------------
+# Weights that torch packs itself --------------------------------------------------------------------------------------
 
 
 def list_packed_weights(module: nn.Module) -> Iterator[tuple[str, Any, torch.Tensor]]:
@@ -162,10 +162,10 @@ def unpack(package: torch.ScriptObject) -> list[torch.Tensor]:
 
 
 def _read_state(value: torch.ScriptObject) -> Iterator[torch.Tensor]:
-    """Yield the tensors that a packed object is saved as.
+    """Yield the tensors in the saved state of a packed object.
 
-    The state of a layer holds tensors. That of a recurrent cell holds the packed objects of its two products, with
-    their biases, and the same biases once more as tensors, which are left out.
+    The state of a layer has tensors. The state of a recurrent cell has the packed objects of its two products, with
+    their biases, and the same biases again as tensors, which are left out.
     """
     with disable_dispatch_modes():  # it is no work of the model's
         state = value.__getstate__()

@@ -1,4 +1,4 @@
-"""What ``torch.save`` wrote: tensors are read from it without running code, and what it would import is named."""
+"""Files of ``torch.save``: reading tensors without running code, and naming the functions that a file would import."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _set_variable(name: str, value: str | None) -> None:
 
 
 def require_tensors(data: bytes) -> None:
-    """Raise whatever error torch raises where what ``torch.save`` wrote has more than tensors and plain values."""
+    """Raise torch's own error for a file of ``torch.save`` with more than tensors and plain values."""
     with refuse_code():
         torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
 
@@ -56,7 +56,7 @@ def join_imported_names(data: bytes) -> str:
 
 
 def _list_pickles(data: bytes) -> list[bytes]:
-    """Return the pickles in what ``torch.save`` wrote: an archive since torch 1.6, one pickle before."""
+    """Return the pickles in a file of ``torch.save``: an archive since torch 1.6, one pickle before."""
     if not zipfile.is_zipfile(io.BytesIO(data)):
         return [data]
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
@@ -66,7 +66,7 @@ def _list_pickles(data: bytes) -> list[bytes]:
 def _list_names(pickle: bytes) -> list[str]:
     """Return the dotted names that a pickle imports; if the pickle is cut off, the names before the cut."""
     names: list[str] = []
-    strings: list[str] = []  # those written out in the pickle; one that it takes from its memo is missed
+    strings: list[str] = []  # strings in the pickle itself; strings from its memo are missed
     with suppress(Exception):  # not a pickle, or one that is cut off
         for code, value, _ in pickletools.genops(pickle):
             if code.name in ("GLOBAL", "INST"):

@@ -1,4 +1,4 @@
-"""Programs of ``torch.export`` as modules with the layers of their model; what they were exported for, and nodes."""
+"""Programs of ``torch.export`` as modules with the layers of their model; their declared inputs and their nodes."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ __all__ = [
 ]
 
 _CLONE = find_operator("aten.clone.default")
-#: The attribute of a module that keeps what its program was exported for.
+#: The attribute of a module that has the inputs for which its program was exported.
 _DECLARED = "_profilerkit_declared_inputs"
 #: The attribute of a module that keeps the nodes of its program that call something: names and operators.
 _NODES = "_profilerkit_nodes"
 #: Where a node has the layers that it belongs to, the outermost first.
 _LAYERS = "nn_module_stack"
-#: What Model Explorer calls the graph of a program.
+#: Model Explorer's name of the graph of a program.
 _GRAPH = "graph"
 
 

@@ -1,4 +1,4 @@
-"""What this process holds of a model that is spread over several: its rank, and its share of the weights."""
+"""The share of this process in a model that is spread over several processes: its rank, and its part of the weights."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ _SPREADING = (_DATA_PARALLEL, "FullyShardedDataParallel")
 
 
 class _Share(NamedTuple):
-    """What this process holds of some weights: elements of parameters, and the bytes of parameters and buffers."""
+    """The share of this process in some weights: elements of parameters, and the bytes of parameters and buffers."""
 
     elements: int
     bytes: int
 
 
 def rank_share(inventory: Inventory) -> RankShare | None:
-    """Return what this process holds of a model that runs in several; None for any other."""
+    """Return the share of this process in a model that runs in several processes; None for any other model."""
     modules = inventory.modules
     if not has_wrappers(inventory) or not _runs_in_several(modules):
         return None
     if not _is_in_group():
-        return None  # what is left of a group of processes that is gone
+        return None  # a leftover of a group of processes that is gone
     flats = [flat for _, flat in list_flattened(modules)]
     shares = [*map(_measure_flat, flats), *_measure_others(modules, flats)]
     return RankShare(
@@ -74,13 +74,13 @@ def count_bucket_bytes(model: nn.Module) -> int:
 
 
 def _measure_flat(flat: Any) -> _Share:
-    """Return what this process holds of parameters that FullyShardedDataParallel has made one of."""
+    """Return the share of this process in parameters that FullyShardedDataParallel has joined to one."""
     elements = sum(list_sizes_in_shard(flat))
     return _Share(elements, elements * flat.element_size())
 
 
 def _measure_others(modules: Iterable[nn.Module], flats: Iterable[Any]) -> Iterator[_Share]:
-    """Yield what this process holds of each weight that is in no flat parameter; tied weights are yielded once."""
+    """Yield the share of this process in each weight that is in no flat parameter; tied weights are yielded once."""
     measured = set(map(id, flats))
     flattened = {
         (id(owner), name)

@@ -1,4 +1,4 @@
-"""Scripted and traced modules, which run in torch's own interpreter, and what a module of any kind is called.
+"""Scripted and traced modules, which run in torch's own interpreter, and the class names of modules of any kind.
 
 Their operators are recorded, but not the inner modules that they belong to.
 """
@@ -39,7 +39,7 @@ def frozen_weights(scripts: Sequence[torch.jit.ScriptModule]) -> str:
 
 
 def type_name(module: nn.Module) -> str:
-    """Return the name of a module's class: of a scripted or exported one, that of the class it was made from."""
+    """Return the name of a module's class; for a scripted or exported module, the class that it was made from."""
     kind = type(module)
     if isinstance(module, torch.jit.ScriptModule):
         return str(getattr(module, "original_name", kind.__name__))

@@ -1,4 +1,4 @@
-"""What a model is made of right now, to notice that it was changed: in its modules, their attributes, its tensors."""
+"""The present structure of a model, to notice changes: its modules, their attributes, its tensors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .tensors import PLAIN_TYPES, read_bytes
 
 __all__ = ["read_structure"]
 
-#: What no pass reads of a module; and its flag, which is read apart.
+#: Attributes of a module that no pass reads; and its training flag, which is read apart.
 _LEFT_OUT = OF_STATE_DICTS | {"training"}
 BYTES_OF["torch"] = read_bytes
 

@@ -106,7 +106,7 @@ def may_be_data(tensor: torch.Tensor, alias: torch.Tensor) -> bool:
 
 
 def has_storage(tensor: torch.Tensor) -> bool:
-    """Return whether a tensor's memory is there: FSDP frees that of gathered weights; reading it ends the process."""
+    """Return whether a tensor's memory is allocated: FSDP frees gathered weights, and reading them would crash."""
     if not _is_dense(tensor) or not tensor.numel():
         return True
     if tensor.is_contiguous():
@@ -162,7 +162,7 @@ def view_like(tensor: torch.Tensor, original: torch.Tensor) -> torch.Tensor:
     return tensor.view_as(tensor) if is_view(original) else tensor
 
 
-# What it stands for and takes: its numbers, and the bytes that store them ---------------------------------------------
+# Its numbers, and the bytes that store them ---------------------------------------------------------------------------
 
 
 #: How many numbers share one element.
@@ -171,7 +171,7 @@ _PER_ELEMENT = {FLOAT4: 2}
 _PER_BYTE = {find_dtype(name): count for name, count in (("quint4x2", 2), ("quint2x4", 4))}
 #: How torch quantises with a scale and a zero point for each channel.
 _BY_CHANNEL = (torch.per_channel_affine, torch.per_channel_affine_float_qparams, torch.per_channel_symmetric)
-#: The methods that return what a sparse tensor is stored as, by its layout.
+#: The methods that return the parts of a sparse tensor, by its layout.
 _BY_ROW, _BY_COLUMN = ("crow_indices", "col_indices", "values"), ("ccol_indices", "row_indices", "values")
 SPARSE_PARTS: dict[torch.layout, tuple[str, ...]] = {
     torch.sparse_coo: ("_indices", "_values"),
@@ -194,9 +194,9 @@ def count_numbers(tensor: torch.Tensor) -> int:
 
 
 def count_stored_bytes(tensor: torch.Tensor) -> int:
-    """Return the bytes of a tensor's elements: of those a sparse tensor stores, of the tensors a subclass wraps.
+    """Return the bytes of a tensor: of a sparse tensor its stored parts, of a wrapper the tensors inside it.
 
-    The scales and zero points of channels are among them.
+    The scales and zero points of channels are included.
     """
     if type(tensor) in PLAIN_TYPES and tensor.layout is torch.strided and tensor.is_floating_point():
         return tensor.numel() * tensor.element_size()  # nearly all, and quick

@@ -101,7 +101,7 @@ class Elements(NamedTuple):
 
 
 def identify_weight(tensor: torch.Tensor) -> Elements | int:
-    """Return what two parameters share exactly where they are tied: their elements, or the ``id`` of the tensor."""
+    """Return a key that two parameters share if they are tied: their elements, or the ``id`` of the tensor."""
     if is_unsized(tensor) or not tensor.numel():
         return id(tensor)
     try:

@@ -1,13 +1,13 @@
-"""Wrappers around modules: what is counted is the model inside, under the paths that it has without them.
+"""Wrappers around modules: the model inside is counted, under the paths that it has without the wrappers.
 
-| wrapper | what stands for it while the model is counted |
+| wrapper | its replacement while the model is counted |
 |---|---|
 | ``torch.compile``, ``DataParallel``, ``DistributedDataParallel`` | the module inside |
 | ``FullyShardedDataParallel`` | the module inside, with its parameters as they were before they were flattened |
 | ``fully_shard`` (FSDP 2), ``parallelize_module`` | the module without the hooks of these, with whole parameters |
 
-A wrapper may be anywhere in a model. Classes are known by their names, as ``torch.distributed`` is not in every build
-of torch. What one rank holds of a model that is spread over several is in `rank_shares`.
+A wrapper may be anywhere in a model. Classes are known by their names, because ``torch.distributed`` is not in every
+build of torch. `rank_shares` has the share of one rank in a model that is spread over several.
 """
 
 from __future__ import annotations
@@ -79,10 +79,10 @@ def give_wrapper(inputs: ModelInputs, model: nn.Module) -> ModelInputs:
 
 
 def unwrap(model: nn.Module, modules: Sequence[nn.Module]) -> nn.Module:
-    """Take the wrappers out of a model, whose modules these are, and return what is inside.
+    """Take the wrappers out of a model with these modules, and return the model inside.
 
     Use inside `preserve`, which puts them back: the modules themselves are changed. The dictionaries of `read_children`
-    and `read_parameters` are the modules' own, so that what is put into them is in the modules.
+    and `read_parameters` are the modules' own, so writing to them changes the modules.
     """
     for wrapper, flat in list_flattened(modules):
         _unflatten(wrapper, flat)
@@ -193,7 +193,7 @@ def has_wrappers(inventory: Inventory) -> bool:
 
 
 def list_flattened(modules: Iterable[nn.Module]) -> list[tuple[nn.Module, Any]]:
-    """Return each FullyShardedDataParallel that has made one parameter of those of the module inside, with that."""
+    """Return each FullyShardedDataParallel with a flat parameter of the module inside, and this parameter."""
     wrappers = [module for module in modules if find_inner_name(module) == FLATTENED_NAME]
     flats = [(wrapper, find_flat_parameter(wrapper)) for wrapper in wrappers]
     return [(wrapper, flat) for wrapper, flat in flats if flat is not None]

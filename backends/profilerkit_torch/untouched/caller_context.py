@@ -38,8 +38,8 @@ _set_aside = _SetAside()
 class apart:
     """Takes the caller's dispatch modes away in a ``with`` block, with ``functions`` the function modes too.
 
-    Torch's inference mode is switched off as well. At the end all are back. Raises `TracingError` where torch records
-    what runs. Most callers have switched nothing on: for them it costs little, as each profile enters it many times.
+    Torch's inference mode is switched off as well. All are back at the end. Raises `TracingError` if torch is recording
+    operators. It is cheap for a caller without modes, because each profile enters it many times.
     """
 
     def __init__(self, *, functions: bool = True) -> None:
@@ -47,7 +47,7 @@ class apart:
         self._switched_off: ExitStack | None = None
 
     def __enter__(self) -> None:
-        """Switch off what the caller has switched on."""
+        """Switch off the caller's modes."""
         require_no_tracing()
         dispatch = dispatch_modes.count() or count_export_modes()
         in_functions = self._functions and function_modes.count()
@@ -93,7 +93,7 @@ def has_function_modes() -> bool:
 
 @contextmanager
 def as_caller() -> Iterator[None]:
-    """Give the caller's function modes back while code of the user's runs, and take away what that leaves switched on.
+    """Give the caller's function modes back while the user's code runs, and take modes away that it leaves switched on.
 
     A default device "meta" is left out: it is for making models, and no model runs on it.
     """
@@ -106,12 +106,12 @@ def as_caller() -> Iterator[None]:
 
 
 def _is_for_meta(mode: Any) -> bool:
-    """Return whether a mode is that of the default device "meta"."""
+    """Return whether a mode is the mode of the default device "meta"."""
     return type(mode).__name__ == "DeviceContext" and getattr(mode.device, "type", "") == "meta"
 
 
 def note_modes() -> Callable[[], None]:
-    """Note the modes and the device; return what takes away modes that are left switched on, and puts these back."""
+    """Note the modes and the device; return a function that restores exactly these."""
     dispatch, device = dispatch_modes.count(), read_default_device()
     functions = function_modes.list() if function_modes.count() else []
     restore_flags = note_mode_flags()
@@ -134,7 +134,7 @@ def modes_as_they_are() -> restored:
     return restored(note_modes(), in_child=False)
 
 
-# Where torch records or transforms what runs: no model can be profiled inside of that ---------------------------------
+# Contexts in which torch records or transforms operators: no model can be profiled inside -----------------------------
 
 
 _MESSAGE = (
@@ -145,7 +145,7 @@ _MESSAGE = (
 
 
 def require_no_tracing() -> None:
-    """Raise `TracingError` where torch records or transforms what runs, instead of just running it."""
+    """Raise `TracingError` if torch records or transforms operators instead of just running them."""
     if torch.compiler.is_compiling() and torch.compiler.is_exporting():
         where, what = "torch.export", "the exported forward"
     elif torch.compiler.is_compiling() or find_compiler():

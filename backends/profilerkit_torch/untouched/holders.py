@@ -1,4 +1,4 @@
-"""Where tensors may be left outside of a model: what each place had before a pass, has now, and how it is put back."""
+"""Holders: places outside of a model where tensors may be left; each notes its contents and can restore them."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ FUNCTION_CACHE: Any = functools._lru_cache_wrapper
 
 
 class Holder(ABC):
-    """A holder, with what it had when it was noted."""
+    """A holder, with its contents when it was noted."""
 
     __slots__ = ("name",)
 
     def __init__(self, name: str) -> None:
-        #: What messages call it.
+        #: Its name in messages.
         self.name = name
 
     @abstractmethod
     def list_changes(self) -> Iterator[tuple[Any, Any]]:
-        """Yield what it has now that it had not before, by name or index."""
+        """Yield its new contents, by name or index."""
 
     @abstractmethod
     def restore(self) -> None:
-        """Put back what it had."""
+        """Restore its contents."""
 
     def list_names(self, keys: Iterable[Any]) -> Iterator[str]:
-        """Yield what messages call the changes with these names or indices."""
+        """Yield the names in messages of changes with these names or indices."""
         yield self.name
 
 
@@ -80,7 +80,7 @@ class FunctionCache(Holder):
         return next((results for results in dicts if results is not vars(self._function)), None)
 
     def list_names(self, keys: Iterable[Any]) -> Iterator[str]:
-        """Yield nothing: nobody misses what is computed again."""
+        """Yield nothing: the results are computed again when they are needed."""
         return iter(())
 
 
@@ -108,7 +108,7 @@ class Cell(Holder):
 
 
 def read_cell(cell: CellType) -> Any:
-    """Return what a variable of a closure holds; `EMPTY` for nothing."""
+    """Return the content of a variable of a closure; `EMPTY` for nothing."""
     try:
         return cell.cell_contents
     except ValueError:
@@ -116,18 +116,18 @@ def read_cell(cell: CellType) -> Any:
 
 
 class Namespace(Holder):
-    """The globals of a module, of which those are noted that code of the model uses."""
+    """The globals of a module; only globals that the model's code uses are noted."""
 
     __slots__ = ("_namespace", "before")
 
     def __init__(self, namespace: dict[str, Any], module: str) -> None:
         super().__init__(module)
         self._namespace = namespace
-        #: By name what it stood for; `EMPTY` for nothing.
+        #: The earlier value of each name; `EMPTY` for none.
         self.before: dict[str, Any] = {}
 
     def note(self, name: str) -> Any:
-        """Note what a name stands for, and return it."""
+        """Note the value of a name, and return it."""
         value = self.before[name] = self._namespace.get(name, EMPTY)
         return value
 
@@ -139,7 +139,7 @@ class Namespace(Holder):
                 yield name, current
 
     def restore(self) -> None:
-        """Have the noted names stand for what they stood for."""
+        """Give the noted names their earlier values."""
         for name, value in self.before.items():
             if value is EMPTY:
                 self._namespace.pop(name, None)
@@ -147,7 +147,7 @@ class Namespace(Holder):
                 self._namespace[name] = value
 
     def list_names(self, keys: Iterable[Any]) -> Iterator[str]:
-        """Yield the names with that of the module before them."""
+        """Yield the names, each with the module's name in front."""
         return (f"{self.name}.{key}" for key in keys)
 
 
@@ -161,7 +161,7 @@ class Container(Holder):
         self._container, self._before = container, copy_content(container)
 
     def list_changes(self) -> Iterator[tuple[Any, Any]]:
-        """Yield the values that are new, of a dict those under another key too."""
+        """Yield the new values; in a dict, also values under another key than before."""
         current = copy_content(self._container)
         if isinstance(current, dict):
             yield from ((key, value) for key, value in current.items() if self._before.get(key, EMPTY) is not value)
@@ -192,5 +192,5 @@ class Slots(Holder):
                 yield slot, value
 
     def restore(self) -> None:
-        """Put back what was in the slots."""
+        """Restore the contents of the slots."""
         self._before.restore()

@@ -43,11 +43,11 @@ __all__ = [
 
 
 class Leftovers(NamedTuple):
-    """What a pass has left outside the model.
+    """The tensors that a pass has left outside the model.
 
     Attributes:
-        holders: The names of what held tensors that were taken away, in order.
-        remain: Whether tensors are left that could not be taken away.
+        holders: The names of the holders whose tensors were removed, in order.
+        remain: Whether tensors are left that could not be removed.
     """
 
     holders: tuple[str, ...] = ()
@@ -55,7 +55,7 @@ class Leftovers(NamedTuple):
 
 
 def remove_leftovers(alive: Callable[[], set[int]], surroundings: Surroundings) -> Leftovers:
-    """Take away what a pass has left outside the model, and return where that was.
+    """Remove the tensors that a pass has left outside the model, and return where they were.
 
     ``alive`` returns the addresses of the storages that were made for the pass and are still alive.
     """
@@ -77,7 +77,7 @@ def remove_leftovers(alive: Callable[[], set[int]], surroundings: Surroundings) 
 def _find_alive_after_collection(alive: Callable[[], set[int]]) -> set[int]:
     """Return the storages of a pass that are alive after it, garbage aside."""
     left = alive()
-    for generation in (1, 2):  # what refers to itself is only gone when it is collected
+    for generation in (1, 2):  # objects in reference cycles are only freed by the collector
         if not left:
             break
         gc.collect(generation)
@@ -86,7 +86,7 @@ def _find_alive_after_collection(alive: Callable[[], set[int]]) -> set[int]:
 
 
 def _restore_holders(left: set[int], surroundings: Surroundings) -> Iterator[str]:
-    """Put back what holds tensors that were left; yield its names."""
+    """Restore the holders with left tensors; yield their names."""
     for holder in surroundings.holders:
         changes = holder.list_changes()
         keys = [key for key, value in changes if any(_is_left(reached, left) for reached in list_reachable((value,)))]
@@ -124,9 +124,9 @@ def _has_tensors(left: set[int]) -> bool:
 
 @contextmanager
 def outside_restored(inventory: Inventory, inputs: ModelInputs) -> Iterator[None]:
-    """Put back what holds tensors, outside the model, that were not there before: a run may fill a cache.
+    """Restore the holders outside the model that have new tensors: a run may fill a cache.
 
-    One under autocast, or on another device, would leave there what the caller's own calls do not expect.
+    A run under autocast, or on another device, would leave tensors there that the caller's own calls do not expect.
     """
     surroundings = Surroundings(inventory, inputs)
     steps = [partial(_restore_tensors, holder) for holder in surroundings.holders]
@@ -135,13 +135,13 @@ def outside_restored(inventory: Inventory, inputs: ModelInputs) -> Iterator[None
 
 
 def _restore_tensors(holder: Holder) -> None:
-    """Put back what a holder had, where it has tensors that were not there before."""
+    """Restore a holder if it has new tensors."""
     reached = list_reachable([value for _, value in holder.list_changes()])
     if any(isinstance(value, torch.Tensor) for value in reached):
         holder.restore()
 
 
-# Caches that nothing was noted of before: found by what refers to the tensors in them ---------------------------------
+# Caches that were not noted before: found by the references to the tensors in them ------------------------------------
 
 
 #: How many levels of references are followed: a tensor in a tuple in a tuple in a list is three away from it.
@@ -151,9 +151,9 @@ _LEVELS = 4
 def forget_in_caches(tensors: list[torch.Tensor]) -> list[str]:
     """Take tensors out of functions' caches and out of the containers that hold them; return the names of containers.
 
-    The cache of a function loses nothing that it does not compute again. What a container had before is
-    unknown: the tensors, and the tuples with them, are only removed. A namespace is no cache: a module, a class or an
-    object keeps what it has a name for.
+    The cache of a function computes lost results again. The earlier contents of a container are unknown: the tensors,
+    and the tuples with them, are only removed. A namespace is no cache: a module, a class or an object keeps its named
+    values.
     """
     containers, unwanted = _search_holders(tensors)
     namespaces = _find_namespaces([container for container in containers if isinstance(container, dict)])

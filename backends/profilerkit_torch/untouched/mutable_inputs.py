@@ -21,10 +21,10 @@ __all__ = ["InputObjects", "list_input_tensors", "on_device"]
 
 
 def on_device(inputs: ModelInputs, device: torch.device, *, views: bool = True) -> ModelInputs:
-    """Return the inputs on a device; what a model does to gradients of these does not reach the user's own tensors.
+    """Return the inputs on a device, as tensors whose gradients are not those of the user's own tensors.
 
-    Views stay views with ``views``. A step of training has them as tensors of their own: a view that is written to
-    stays on the graph of that step.
+    With ``views``, views stay views. A training step gets copies instead: a view that is written to would stay on the
+    graph of the step.
     """
     copies: dict[int, torch.Tensor] = {}
 
@@ -41,7 +41,7 @@ def on_device(inputs: ModelInputs, device: torch.device, *, views: bool = True) 
 
 
 def list_input_tensors(inputs: ModelInputs) -> list[torch.Tensor]:
-    """Return the tensors that are inputs themselves, and those that objects among the inputs lead to."""
+    """Return the tensors that are inputs themselves, and the tensors that objects among the inputs lead to."""
     leaves = list(inputs.leaves())
     tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
     inside = list_reachable([leaf for leaf in leaves if not isinstance(leaf, torch.Tensor)])
@@ -49,7 +49,7 @@ def list_input_tensors(inputs: ModelInputs) -> list[torch.Tensor]:
 
 
 class InputObjects:
-    """The objects among the inputs, with what their attributes hold now, and the tensors among and in the inputs.
+    """The objects among the inputs with their present contents, and the tensors among and in the inputs.
 
     Values of tensors are restored elsewhere: here tensors get data, shapes, gradients, flags and attributes back.
     """
@@ -60,7 +60,7 @@ class InputObjects:
         values = list(list_reachable([leaf for leaf in self.leaves if not isinstance(leaf, torch.Tensor)]))
         #: The tensors that objects among the inputs lead to.
         self.tensors: list[torch.Tensor] = [value for value in values if isinstance(value, torch.Tensor)]
-        #: The tensors that are inputs themselves, and those that objects lead to.
+        #: The tensors that are inputs themselves, and the tensors that objects lead to.
         self.all_tensors = [*(leaf for leaf in self.leaves if isinstance(leaf, torch.Tensor)), *self.tensors]
         self._contents = [(value, copy_content(value)) for value in values if isinstance(value, CONTAINERS)]
         self._slots = [SlotsSnapshot(value, list_slots(type(value))) for value in values if list_slots(type(value))]
@@ -72,7 +72,7 @@ class InputObjects:
             self._tensor_steps = [*note_tensors(aliases, leaves_of_graph), note_marks(self.all_tensors)]
 
     def restore(self) -> None:
-        """Put back what the objects held: short, since it is timed with each run."""
+        """Restore the contents of the objects: quick, because it is timed with each run."""
         for_each(refill, self._contents)
         call_each(slots.restore for slots in self._slots)
 

@@ -1,7 +1,7 @@
-"""Handing the user's model back exactly as it came, and the process around it, without copying the model.
+"""Restoring the user's model, and the process around it, exactly, without copying the model.
 
-`preserve` notes every module's attributes, flags and class, every parameter's gradient, and the process' state, and
-puts back what changed. Inside it, `substitute` lets other tensors stand in for the model's.
+`preserve` notes every module's attributes, flags and class, every parameter's gradient, and the state of the process,
+and restores everything that changed. Inside it, `substitute` replaces the model's tensors by others.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ one_at_a_time: Lock = Lock()
 
 @contextmanager
 def preserve(model: nn.Module, *, tensor_values: bool = False, inventory: Inventory | None = None) -> Iterator[None]:
-    """Put back whatever changes of the model's structure and of the process' state, after errors too.
+    """Restore the structure of the model and the state of the process at the end of the block, after errors too.
 
-    With ``tensor_values`` buffers and tensors in other attributes are copied beforehand and get their values and
-    versions back as well, so that a graph that the caller holds stays usable; parameters are without their gradients
-    inside; and a change of a parameter's values, which nothing could undo, is warned of. ``inventory`` is what the
-    model holds, where the caller has it already. One model is profiled at a time in a process: another thread waits
-    here. The caller's modes are off inside, see `caller_context`.
+    With ``tensor_values``, buffers and tensors in other attributes are copied before, and get their values and versions
+    back, so that a graph of the caller stays usable; parameters have no gradients inside; and a change of a parameter's
+    values, which cannot be undone, causes a warning. ``inventory`` is the inventory of the model if the caller has it
+    already. One model is profiled at a time in a process: another thread waits here. The caller's modes are off inside,
+    see `caller_context`.
     """
     with apart(), one_at_a_time.block():
         inventory = inventory or Inventory(model)

@@ -41,9 +41,9 @@ def _note_random_numbers() -> Iterator[Step]:
 
 
 def _note_numpy() -> Step:
-    """Note numpy's random numbers, and return what puts them back; they are drawn anew where nobody had used them.
+    """Note the state of numpy's random numbers, and return a function that restores it; a new state if it was unused.
 
-    numpy imports its generators when they are asked for: that takes a while, and most models need none.
+    numpy imports its generators at their first use: that takes a while, and most models need none.
     """
     generators = sys.modules.get("numpy.random")
     numbers = None if generators is None else generators.get_state()
@@ -66,7 +66,7 @@ def _note_accelerators() -> Iterator[Step]:
 
 
 def _note_streams() -> Step:
-    """Note the current CUDA device and the current stream of each, and return what makes them current again."""
+    """Note the current CUDA device and the current stream of each, and return a function that restores them."""
     was_used = torch.cuda.is_initialized()
     streams = _list_current_streams() if was_used else []
     device = torch.cuda.current_device() if was_used else 0
@@ -89,9 +89,9 @@ def _list_current_streams() -> list[Any]:
 
 
 def _note_hooks() -> Step:
-    """Note the hooks for all modules and optimizers, and for saved tensors; return what gives torch these back."""
+    """Note the hooks for all modules and optimizers, and for saved tensors; return a function that restores them."""
     hooks = [(hooks_of_kind, dict(hooks_of_kind)) for hooks_of_kind in ALL_GLOBAL_HOOKS]
-    read_top = partial(top_saved_tensors_hooks, True)  # also where torch records what runs
+    read_top = partial(top_saved_tensors_hooks, True)  # also while torch records operators
     saving = read_top()
 
     def restore() -> None:
@@ -129,7 +129,7 @@ class SettingsSnapshot:
         _restore([*self._of_thread, *self._of_process])
 
     def restore_of_process(self) -> None:
-        """Put back what has changed of the settings that all threads share."""
+        """Restore the settings that all threads share."""
         _restore(self._of_process)
 
 

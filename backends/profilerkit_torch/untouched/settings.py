@@ -21,7 +21,7 @@ _cuda: Any = backends.cuda
 
 
 def _list_settings_in_c() -> Iterator[Setting]:
-    """Yield the settings of libraries by the names of their getters in C++, of those that this release of torch has."""
+    """Yield the settings of libraries that this release of torch has, by the names of their getters in C++."""
     for name, getter_name, default in (
         ("cudnn.enabled", "_get_cudnn_enabled", True),
         ("cudnn.benchmark", "_get_cudnn_benchmark", False),
@@ -68,7 +68,7 @@ def _list_precisions() -> Iterator[Setting]:
 
 
 def _read_precision(read: Callable[[str, str], str], library: str, operator: str) -> str:
-    """Return the precision that was chosen for these operators, or for all of them; where none was, that of float32."""
+    """Return the precision that was chosen for these operators, or for all operators; float32 if none was chosen."""
     precision = read(library, operator)
     return "ieee" if precision == "none" else precision
 

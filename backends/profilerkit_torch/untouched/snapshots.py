@@ -1,4 +1,4 @@
-"""What modules, their classes and the objects that they hold had before, and how that is put back."""
+"""Snapshots of modules, of their classes and of objects in them; each can restore its contents."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ _CONTAINER_TYPES = frozenset(CONTAINERS)
 
 
 def list_own_classes(inventory: Inventory, with_attributes: bool = False) -> list[type]:
-    """Return the classes of modules, and of what their attributes are, where some models keep tensors between calls.
+    """Return the classes of modules, and of their attributes, in which some models keep tensors between calls.
 
-    Not those of torch and Python.
+    Classes of torch and Python are left out.
     """
     kinds: set[type] = set(inventory.kinds)
     for _, attributes in inventory.further_attributes if with_attributes else ():
@@ -69,7 +69,7 @@ class ClassSnapshot:
 
 
 class SlotsSnapshot:
-    """What an object keeps in the ``__slots__`` of its class."""
+    """The contents of an object's ``__slots__``."""
 
     __slots__ = ("owner", "values")
 
@@ -91,10 +91,10 @@ class SlotsSnapshot:
 class ModuleSnapshots:
     """The attributes of modules, their own containers with their contents, and the states of their random generators.
 
-    Nearly all modules come out of a pass as they went in. So those of a model are compared at once, by functions in C.
+    Nearly all modules are unchanged after a pass. So all modules of a model are compared at once, by functions in C.
 
     Args:
-        inventory: What the model holds.
+        inventory: The inventory of the model.
     """
 
     __slots__ = ("attributes", "containers", "contents", "flags", "generators", "lengths", "modules", "types")
@@ -144,7 +144,7 @@ class ModuleSnapshots:
             for_each(refill, zip(attributes, self.attributes, strict=True))
 
     def _empty_containers(self) -> None:
-        """Empty the containers that were empty; those with a content are refilled."""
+        """Empty the containers that were empty; the others are refilled elsewhere."""
         if [*map(len, self.containers)] != self.lengths:
             for container, length in zip(self.containers, self.lengths, strict=True):
                 if not length:
@@ -171,7 +171,7 @@ def _set_flag(module: nn.Module, flag: Any) -> None:
 
 
 def _note_generator(value: Any) -> Step | None:
-    """Return what gives a generator of torch's, Python's or numpy's the state of now; None for any other value."""
+    """Return a function that restores the present state of a random generator; None for any other value."""
     if isinstance(value, torch.Generator):
         return partial(value.set_state, value.get_state())
     if isinstance(value, random.Random):

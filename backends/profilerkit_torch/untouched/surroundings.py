@@ -1,7 +1,7 @@
-"""What the functions of a model can reach beside it: globals, closures, caches, and what all these hold.
+"""The surroundings of a model, which its functions can reach: globals, closures, caches, and the objects in these.
 
-A pass on shapes makes tensors without values; what the functions store must not outlive it. Each place that they may
-store it in is noted before a pass as one of `holders`. A tensor that is left anywhere else is noticed too
+A pass on shapes makes tensors without values, which functions must not keep after the pass. Each place in which they
+may store a tensor is noted before a pass as one of `holders`. A tensor that is left anywhere else is noticed too
 (`leftovers`); then the model is counted in a run with values.
 """
 
@@ -45,19 +45,19 @@ _CONTAINER_TYPES = frozenset(CONTAINERS)
 class Surroundings:
     """The holders that the functions of a model can reach, as they were before a pass.
 
-    They are the globals that the model's code names, in its forward pass and in the methods and functions that this
-    names in turn; the cells of their closures; and the containers and plain objects that all these hold.
+    They are the globals that the model's code names, in its forward pass and in the methods and functions that it names
+    in turn; the cells of their closures; and the containers and plain objects in all these.
 
     Attributes:
         holders: The holders.
-        own_cells: Those that are variables of closures of the model's own methods.
-        names: For each function of the user's, the names that its code uses.
+        own_cells: The holders that are closure variables of the model's own methods.
+        names: For each function of the user, the names that its code uses.
     """
 
     def __init__(self, inventory: Inventory, inputs: ModelInputs) -> None:
         self.holders: list[Holder] = []
         self.names: list[frozenset[str]] = []
-        #: What was looked at, by its id; kept alive so that no id comes to be that of something else.
+        #: The visited objects by their ids; kept alive so that no other object gets the same id.
         self._noted: dict[int, Any] = {}
         #: How far containers were followed, as `list_reachable` notes it.
         self._reached: dict[int, int] = {}
@@ -69,14 +69,14 @@ class Surroundings:
         self._note_functions([*_list_hooks(inventory), inputs.function])
 
     def _note_functions(self, functions: Iterable[Any]) -> None:
-        """Note what functions can reach, and the functions that they name in turn."""
+        """Note the holders that functions can reach, and the functions that they name in turn."""
         for _ in range(_CALLS):
             functions = [inner for function in functions for inner in self._note_function(function)]
 
     def restore_own_cells(self) -> None:
-        """Put back what variables of closures of the model's own methods were, numbers too, as if they were attributes.
+        """Restore the closure variables of the model's own methods, numbers too, as if they were attributes.
 
-        All else that is no tensor is left as it is: a hook that counts calls is meant to.
+        Other values that are no tensors stay changed: a hook that counts calls should count them.
         """
         call_each(cell.restore for cell in self.own_cells)
 
@@ -86,7 +86,7 @@ class Surroundings:
         self._noted.clear()
 
     def _note_function(self, function: Any) -> list[Any]:
-        """Note what a function can reach, and return the functions that it names."""
+        """Note the holders that a function can reach, and return the functions that it names."""
         function = self._unwrap(function)
         if type(function) is not FunctionType or id(function) in self._noted:
             return []
@@ -102,7 +102,7 @@ class Surroundings:
         return called + self._methods.take(names.used)
 
     def _unwrap(self, function: Any) -> Any:
-        """Return what a method or a partial function calls, or a function calculates whose results are remembered."""
+        """Return the function inside a method, a partial function or a cached function."""
         while isinstance(function, (MethodType, partial)):
             function = function.__func__ if isinstance(function, MethodType) else function.func
         if not isinstance(function, FUNCTION_CACHE):
@@ -113,7 +113,7 @@ class Surroundings:
         return getattr(function, "__wrapped__", None)
 
     def _note_cell(self, cell: CellType, name: str) -> list[Any]:
-        """Note what a cell of a closure holds; return it if it is a function."""
+        """Note the content of a cell of a closure; return it if it is a function."""
         if id(cell) in self._noted:
             return []
         self._noted[id(cell)] = cell
@@ -187,7 +187,7 @@ class OwnMethods:
                     self._by_name.setdefault(name, []).append(function)
 
     def take_first(self) -> list[Any]:
-        """Return those that a call runs without naming them: forward and the special methods."""
+        """Return the methods that a call runs without naming them: forward and the special methods."""
         first = [name for name in self._by_name if name == "forward" or name.startswith("__")]
         return [method for name in first for method in self._by_name.pop(name)]
 
@@ -228,7 +228,7 @@ class CodeNames(NamedTuple):
 
 @once_for_each
 def read_names(code: CodeType) -> CodeNames:
-    """Return the names in some code; those of the functions and classes in it are among them."""
+    """Return the names in code, with the names in the functions and classes inside it."""
     inner = [read_names(constant) for constant in code.co_consts if type(constant) is CodeType]
     used = frozenset(code.co_names).union(*(names.used for names in inner))
     assigns_globals = _STORE_GLOBAL in code.co_code[::2] or any(names.assigns_globals for names in inner)

@@ -59,7 +59,7 @@ def _disable_after_import() -> Iterator[None]:
 
 
 def _stop_finding(finder: AroundImport) -> None:
-    """Take a finder out of those that Python asks for modules."""
+    """Remove a finder from ``sys.meta_path``."""
     sys.meta_path[:] = [other for other in sys.meta_path if other is not finder]
 
 

@@ -1,4 +1,4 @@
-"""What a tensor had before, and how it is put back: data, gradients, values and versions, attributes and hooks."""
+"""The state of a tensor, and how it is restored: data, gradients, values and versions, attributes and hooks."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _DETACH = methodcaller("detach_")
 def note_tensors(aliases: Iterable[tuple[torch.Tensor, torch.Tensor]], leaves: Iterable[torch.Tensor]) -> list[Step]:
     """Note the data of tensors, and gradients and flags of leaves of the graph; return the steps that put them back.
 
-    An alias is what the data of its tensor are now, see `model.tensors.may_be_data`.
+    An alias is a tensor over the present data of another tensor, see `model.tensors.may_be_data`.
     """
     aliases = list(aliases)
     off_the_graph = [tensor for tensor, _ in aliases if not has_graph(tensor)]
@@ -48,7 +48,7 @@ def note_tensors(aliases: Iterable[tuple[torch.Tensor, torch.Tensor]], leaves: I
 
 
 def _take_off_the_graph(leaves: Iterable[torch.Tensor]) -> None:
-    """Let tensors need no gradient that came to need one: in a training step, by a write of what depends on a weight.
+    """Take tensors off the graph that got on it: in a training step, by a write of a value that depends on a weight.
 
     Torch takes no view off its graph, but the base of the view.
     """
@@ -93,7 +93,7 @@ def _has_same_elements(tensor: torch.Tensor, before: torch.Tensor) -> bool:
 
 
 def note_sizes(tensors: Iterable[torch.Tensor]) -> Step:
-    """Note the sizes of storages; return what undoes that the model makes some longer (observers of values do)."""
+    """Note the sizes of storages; return a function that shrinks storages that have grown, as observers' do."""
     plain = [tensor for tensor in tensors if type(tensor) is torch.Tensor and tensor.layout is torch.strided]
     return partial(_restore_sizes, [(tensor, tensor.untyped_storage().nbytes()) for tensor in plain])
 
@@ -195,7 +195,7 @@ def restore_versions(versions: Iterable[KeptVersion]) -> None:
 
 _HOOKS = (*GRADIENT_HOOKS, *ACCUMULATION_HOOKS)
 _read_all = attrgetter("__dict__", *_HOOKS)
-#: What a tensor without attributes and hooks has; one that had hooks has an empty mapping for them.
+#: The state of a tensor without attributes and hooks; a tensor that had hooks has an empty mapping for them.
 _BARE: Any = ({}, *[None] * len(_HOOKS)) if _HOOKS else {}
 
 
@@ -213,7 +213,7 @@ class _Hooks(NamedTuple):
     content: dict[Any, Any]
 
 
-#: What a tensor without any hooks has.
+#: The hooks of a tensor without any hooks.
 _NO_HOOKS = [_Hooks(name, None, {}) for name in _HOOKS]
 
 
@@ -226,9 +226,9 @@ class _Marks(NamedTuple):
 
 
 def note_marks(tensors: Iterable[torch.Tensor]) -> Callable[[], None]:
-    """Note the attributes and hooks of tensors, and return what puts them back.
+    """Note the attributes and hooks of tensors, and return a function that restores them.
 
-    A pass may add some, and so does ``torch.compile``. Those of the tensors inside a wrapper tensor are put back too.
+    A pass may add some, and so does ``torch.compile``. The tensors inside a wrapper tensor are restored too.
     """
     tensors = _add_inner_tensors(tensors)
     noted = [_note(tensor) for tensor in tensors if _read_all(tensor) != _BARE]
@@ -242,9 +242,9 @@ def note_marks(tensors: Iterable[torch.Tensor]) -> Callable[[], None]:
 
 
 def _add_inner_tensors(tensors: Iterable[torch.Tensor]) -> list[torch.Tensor]:
-    """Return tensors, and those that each wrapper tensor is made of."""
+    """Return tensors, with the tensors that each wrapper tensor is made of."""
     tensors = list(tensors)
-    for tensor in tensors:  # those that are added are looked at too
+    for tensor in tensors:  # added tensors are visited too
         if type(tensor) not in PLAIN_TYPES and hasattr(tensor, "__tensor_flatten__"):
             names, _ = tensor.__tensor_flatten__()
             inner = [getattr(tensor, name) for name in names]
@@ -268,7 +268,7 @@ def _restore_hooks(tensor: Any, hooks: _Hooks) -> None:
     current = getattr(tensor, hooks.name)
     if current is not hooks.mapping:
         if current is not None:
-            current.clear()  # autograd has the mapping itself, and may go on calling what it holds
+            current.clear()  # autograd has the mapping itself, and may go on calling the hooks in it
         setattr(tensor, hooks.name, hooks.mapping)
     if hooks.mapping is not None:
         refill(hooks.mapping, hooks.content)

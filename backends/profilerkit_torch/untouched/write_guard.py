@@ -17,7 +17,7 @@ from .tensor_state import KeptValue, KeptVersion, list_versions, restore_version
 
 __all__ = ["WriteGuard", "may_write", "written_by"]
 
-#: What a batch norm calls the arguments that it updates.
+#: The names of the arguments that a batch norm updates.
 _RUNNING_STATISTICS = ("running_mean", "running_var")
 
 
@@ -38,14 +38,14 @@ class WriteGuard(WatchingMode):
         self._operators: dict[int, tuple[Any, bool]] = {}
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Run the operator, keeping what it is about to overwrite."""
+        """Run the operator, and keep the values that it overwrites."""
         kwargs = kwargs or {}
         if not isinstance(func, HigherOrderOperator):
             self.watch(func, args, kwargs)
         return func(*args, **kwargs)
 
     def watch(self, func: Any, args: Any, kwargs: Any) -> None:
-        """Keep what an operator that is about to run will overwrite."""
+        """Keep the values that an operator is about to overwrite."""
         entry = self._operators.get(id(func))
         if entry is None:
             entry = self._operators[id(func)] = func, may_write(func)
@@ -55,13 +55,13 @@ class WriteGuard(WatchingMode):
                 self._keep(tensor)
 
     def keep(self, tensors: Iterable[torch.Tensor]) -> None:
-        """Keep the values of these now: for what may be written after the guard has gone."""
+        """Keep the present values of tensors that may be written to after the guard is gone."""
         for tensor in tensors:
             self._keep(tensor)
 
     @cached_property
     def _aliases_by_storage(self) -> dict[int, list[tuple[torch.Tensor, torch.Tensor]]]:
-        """What shares each storage that was not written to so far: found at the first write, which may never come."""
+        """The tensors of each storage that was not written to so far: found at the first write, if there is one."""
         guarded: dict[int, list[tuple[torch.Tensor, torch.Tensor]]] = {}
         for tensor, alias in self._aliases:
             guarded.setdefault(storage_key(alias), []).append((tensor, alias))
