@@ -102,19 +102,14 @@ def read_safetensors_folder(folder: Path) -> tuple[StoredTensor, ...]:
 
 
 def _list_files(folder: Path) -> list[str]:
-    if (folder / _WHOLE).is_file():
-        return [_WHOLE]
-    index = folder / _INDEX
-    return _read_index(index) if index.is_file() else []
-
-
-def _read_index(path: Path) -> list[str]:
-    """Return the names of the files that an index names; raises `InputError` for one outside of the folder."""
+    """Return the files of a checkpoint by name; raises `InputError` if its index names one outside of the folder."""
+    path = folder / _INDEX
+    if (folder / _WHOLE).is_file() or not path.is_file():
+        return [_WHOLE] if (folder / _WHOLE).is_file() else []
     try:
-        content = _parse(path, path.read_bytes())
+        weight_map = _parse(path, path.read_bytes()).get("weight_map")
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error}") from error
-    weight_map = content.get("weight_map")
     names = list(weight_map.values()) if isinstance(weight_map, dict) else []
     if not names or not all(isinstance(name, str) and name == Path(name).name for name in names):
         raise InputError(f"{path} has no weight_map of names of files beside it")

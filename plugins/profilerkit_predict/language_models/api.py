@@ -19,7 +19,7 @@ from profilerkit.process.collector import collector_paused
 from ..checkpoints.formats import WeightFormat, find_weight_format
 from .adapters import read_adapters
 from .comparison import LanguageModelComparison
-from .engines import ANY_ENGINE, EngineRule, find_engine
+from .engines import ANY_ENGINE, find_engine
 from .facts_source import FactsSource, open_facts_source
 from .layout import read_layout
 from .model_cache import CacheBytes
@@ -131,6 +131,7 @@ def llm(
     if name is not None and len(models) > 1:
         raise ArgumentError(f"name={name!r} was given for {len(models)} models; leave it out")
     rule = find_engine(engine)
+    usual_reserve = ANY_ENGINE.reserve if rule.reserve is None else rule.reserve
     options = _Options(
         prompt=_COUNT.or_none()("prompt", prompt),
         new=_COUNT.or_none()("new", new),
@@ -150,7 +151,7 @@ def llm(
             engine=rule,
         ),
         prefill_tokens=_COUNT("prefill_tokens", prefill_tokens),
-        reserve=_read_reserve(reserve, rule),
+        reserve=_RESERVE("reserve", usual_reserve if reserve is None else reserve),
         rate=RATE("rate", rate),
         draft=draft,
         speculation=read_speculation(draft_tokens, acceptance, draft),
@@ -234,13 +235,6 @@ def _require_possible(cost: StepCost, lengths: Lengths, speculation: Speculation
             f"shared_prefix={prefix} (--shared-prefix) of prompts of {lengths.prompt:,} tokens: give fewer tokens than "
             "a prompt has"
         )
-
-
-def _read_reserve(reserve: float | None, rule: EngineRule) -> float:
-    """Return the share of memory that stays free: the requested one, that of an engine, or the usual one."""
-    usual = ANY_ENGINE.reserve if rule.reserve is None else rule.reserve
-    share: float = _RESERVE("reserve", usual if reserve is None else reserve)
-    return share
 
 
 def _read_values(name: str, value: Any, read: Callable[[Any], Any] = lambda item: item) -> list[Any]:

@@ -140,7 +140,8 @@ def _open_model(
     if isinstance(model, LoadedModel):
         name = name or model.name
         model = model.model
-    chosen = _choose_backend(backend, model)
+    named = backend_named(backend) if isinstance(backend, str) else backend or find_backend(model)
+    chosen: FollowsLanguageModels = require_capability(named, FollowsLanguageModels, CAPABILITIES)
     if is_text:
         # A loader may build the bare network without its head. A model of the user's own is taken as it is.
         model = chosen.with_language_head(model)
@@ -161,10 +162,3 @@ def _load_by_text(text: str, trust: bool) -> Any:
     if len(sys.modules) - modules_before > _MODULES_OF_FRAMEWORK:
         objects_aged()
     return model
-
-
-def _choose_backend(backend: Backend | str | None, model: Any) -> FollowsLanguageModels:
-    """Return the backend that was requested, or that of the model; raises an error if it follows no models."""
-    chosen = backend_named(backend) if isinstance(backend, str) else backend or find_backend(model)
-    follower: FollowsLanguageModels = require_capability(chosen, FollowsLanguageModels, CAPABILITIES)
-    return follower

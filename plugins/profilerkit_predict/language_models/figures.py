@@ -47,7 +47,8 @@ def cache_memory(reports: Sequence[LanguageModelReport]) -> Any:
 
     Adapters and what drafts are in it. A line across shows the memory of the device, less the reserve.
     """
-    figure, axis = _make_axes()
+    figure = new_figure(7.5, 4.5)
+    axis = figure.subplots()
     longest = max(report.facts.sizes.longest_context or 8 * (report.prompt + report.new) for report in reports)
     lines = [_list_memory(report, longest) for report in reports]
     unit, name = unit_for(max(max(line.values()) for line in lines), "B", Scale.IEC)
@@ -70,7 +71,8 @@ def tokens_per_second(reports: Sequence[LanguageModelReport]) -> Any:
     The roofs are those of the products alone and of the bytes alone; both are upper bounds. Batches whose cache does
     not fit are drawn dotted. Raises `ValueError` if a report has no device, or one without a peak or a bandwidth.
     """
-    figure, axis = _make_axes()
+    figure = new_figure(7.5, 4.5)
+    axis = figure.subplots()
     sizes = [2**power for power in range(_LARGEST_BATCH.bit_length())]
     for index, report in enumerate(reports):
         rates = [_compute_rates(report, size) for size in sizes]
@@ -196,11 +198,6 @@ def _compute_rates(report: LanguageModelReport, batch: int) -> _Rates:
 
 def _make_error(kind: str, report: LanguageModelReport) -> ValueError:
     return ValueError(f"{kind} of {report.title}: give a device with a peak for the dtype and a bandwidth")
-
-
-def _make_axes() -> tuple[Any, Any]:
-    figure = new_figure(7.5, 4.5)
-    return figure, figure.subplots()
 
 
 def _finish(figure: Any, axis: Any, what: str, bound: str) -> Any:

@@ -27,7 +27,7 @@ _OF_STEPS = ("bytes", "compute_seconds", "memory_seconds", "link_seconds", "seco
 
 def write_report(report: LanguageModelReport) -> dict[str, Any]:
     """Return all of a report as values that JSON can hold, in base units: counts, bytes, seconds."""
-    facts, cost = report.facts, report.cost
+    facts = report.facts
     return {
         "kind": "language model",
         "name": report.name,
@@ -44,30 +44,34 @@ def write_report(report: LanguageModelReport) -> dict[str, Any]:
             "decode": facts.traced and _write_counts(facts.traced.decode),
             "cache": [{name: getattr(contents, name) for name in _OF_CACHES} for contents in facts.cache.contents],
         },
-        "engine": {
-            "device": report.device and report.device.name,
-            "tier": report.device and report.device.tier,
-            "devices": cost.devices,
-            "layout": str(cost.layout),
-            "name": cost.engine.name,
-            "block_size": cost.block_size,
-            "rate": report.rate,
-            "inputs": [
-                {name: getattr(encoder, name) for name in _OF_ENCODERS}
-                | {"count": number, "notes": list(encoder.notes)}
-                for encoder, number in cost.inputs
-            ],
-            "shared_prefix": cost.shared_prefix,
-            "adapters": cost.adapters and asdict(cost.adapters) | {"parameters": cost.adapters.parameters},
-            "cache_dtype": cost.cache_format.name if cost.cache_format else facts.dtype,
-            "speculation": report.speculation and _write_speculation(report.speculation),
-            "assumptions": list(general_notes([report])),
-            "serving": [_write_serving(serving) for serving in report.serving],
-            "estimates": report.reason_without_estimates or "by a calibration",
-            "fits": [_write_fit(fit) for fit in report.fits],
-        },
+        "engine": _write_engine(report),
         "measured": report.measured and _write_measured(report, report.measured),
         "notes": list(report_notes(report)),
+    }
+
+
+def _write_engine(report: LanguageModelReport) -> dict[str, Any]:
+    cost = report.cost
+    return {
+        "device": report.device and report.device.name,
+        "tier": report.device and report.device.tier,
+        "devices": cost.devices,
+        "layout": str(cost.layout),
+        "name": cost.engine.name,
+        "block_size": cost.block_size,
+        "rate": report.rate,
+        "inputs": [
+            {name: getattr(encoder, name) for name in _OF_ENCODERS} | {"count": number, "notes": list(encoder.notes)}
+            for encoder, number in cost.inputs
+        ],
+        "shared_prefix": cost.shared_prefix,
+        "adapters": cost.adapters and asdict(cost.adapters) | {"parameters": cost.adapters.parameters},
+        "cache_dtype": cost.cache_format.name if cost.cache_format else cost.facts.dtype,
+        "speculation": report.speculation and _write_speculation(report.speculation),
+        "assumptions": list(general_notes([report])),
+        "serving": [_write_serving(serving) for serving in report.serving],
+        "estimates": report.reason_without_estimates or "by a calibration",
+        "fits": [_write_fit(fit) for fit in report.fits],
     }
 
 

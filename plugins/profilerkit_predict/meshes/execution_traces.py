@@ -130,13 +130,6 @@ class _Rank(NamedTuple):
     groups: _Groups
 
 
-class _NodeContent(NamedTuple):
-    """The type of a node, and its attributes as messages."""
-
-    type: _NodeType
-    attributes: list[bytes]
-
-
 def _encode_trace(tasks: Iterable[Task], rank: _Rank) -> bytes:
     """Return the content of a file: the version, and a node for each task."""
     messages = [_encode_text(1, _VERSION), *(_encode_node(number, task, rank) for number, task in enumerate(tasks))]
@@ -144,27 +137,28 @@ def _encode_trace(tasks: Iterable[Task], rank: _Rank) -> bytes:
 
 
 def _encode_node(number: int, task: Task, rank: _Rank) -> bytes:
-    content = _describe_work(task) if task.collective is None else _describe_exchange(task, task.collective, rank)
+    exchange = task.collective
+    kind, attributes = _describe_work(task) if exchange is None else _describe_exchange(task, exchange, rank)
     return b"".join(
         (
             _encode_field(_ID, number),
             _encode_text(_NAME, task.name),
-            _encode_field(_TYPE, content.type),
+            _encode_field(_TYPE, kind),
             *(_encode_field(_DATA_DEPENDENCIES, before) for before in task.after),
             _encode_part(_ATTRIBUTE, _encode_attribute("is_cpu_op", _BOOL, 0)),
-            *(_encode_part(_ATTRIBUTE, attribute) for attribute in content.attributes),
+            *(_encode_part(_ATTRIBUTE, attribute) for attribute in attributes),
         )
     )
 
 
-def _describe_work(task: Task) -> _NodeContent:
-    """Return the content of work; a simulator divides its operations by its bytes, so there is one at least."""
+def _describe_work(task: Task) -> tuple[_NodeType, list[bytes]]:
+    """Return the type and the attributes of work; a simulator divides operations by bytes, so there is one at least."""
     operations = _encode_attribute("num_ops", _INT64, max(1, task.flops))
-    return _NodeContent(_NodeType.COMPUTE, [operations, _encode_attribute("tensor_size", _UINT64, task.bytes)])
+    return _NodeType.COMPUTE, [operations, _encode_attribute("tensor_size", _UINT64, task.bytes)]
 
 
-def _describe_exchange(task: Task, collective: Collective, rank: _Rank) -> _NodeContent:
-    """Return the content of an exchange, whose size is what one rank gives.
+def _describe_exchange(task: Task, collective: Collective, rank: _Rank) -> tuple[_NodeType, list[bytes]]:
+    """Return the type and the attributes of an exchange, whose size is what one rank gives.
 
     Raises `ArgumentError` for one that the format does not have.
     """
@@ -175,22 +169,19 @@ def _describe_exchange(task: Task, collective: Collective, rank: _Rank) -> _Node
         kind = _encode_attribute("comm_type", _INT64, _COLLECTIVES[collective.kind])
         name = rank.groups.find_name(partners)
         group = [_encode_attribute("pg_name", _STRING, name)] if name else []
-        return _NodeContent(_NodeType.COLLECTIVE, [kind, comm_size, *group])
+        return _NodeType.COLLECTIVE, [kind, comm_size, *group]
     if not collective.is_sent:
         raise ArgumentError(
             f"{task.name}: a Chakra execution trace has no such exchange; it has {', '.join(_COLLECTIVES)}, send and "
             "receive"
         )
     sender, receiver = partners
-    return _NodeContent(
-        _NodeType.SEND if collective.kind == "send" else _NodeType.RECEIVE,
-        [
-            comm_size,
-            _encode_attribute("comm_src", _INT32, sender),
-            _encode_attribute("comm_dst", _INT32, receiver),
-            _encode_attribute("comm_tag", _INT32, 0 if collective.phase == "forward" else 1),
-        ],
-    )
+    return _NodeType.SEND if collective.kind == "send" else _NodeType.RECEIVE, [
+        comm_size,
+        _encode_attribute("comm_src", _INT32, sender),
+        _encode_attribute("comm_dst", _INT32, receiver),
+        _encode_attribute("comm_tag", _INT32, 0 if collective.phase == "forward" else 1),
+    ]
 
 
 def _encode_attribute(name: str, field: int, value: int | str) -> bytes:

@@ -52,22 +52,18 @@ def find_mesh(
     strictly = {**arguments, "metrics": [RankPeakMemory.NAME], "static": False, "strict": True}
     peaks: dict[int, int] = {}
     size = 1
-    while size * ranks <= max(_MOST_RANKS, ranks) and not _grows(peaks):
+    while size * ranks <= max(_MOST_RANKS, ranks):
         peaks[size] = profile(build, inputs, mesh={**sizes, name: size}, **strictly)[RankPeakMemory.NAME]
         if peaks[size] <= limit:
             return profile(build, inputs, mesh={**sizes, name: size}, **{"static": True, **arguments})
+        if size > 2 and peaks[size] >= peaks[size // 2]:
+            break  # as many ranks pad small weights
         size *= 2
     best = min(peaks, key=lambda tried: peaks[tried])
     raise ArgumentError(
         f"a step needs {peaks[best]:,} bytes on a rank even with {name}={best}, and {limit:,.0f} are there; spread it "
         "over another dimension too, or give each rank fewer samples"
     )
-
-
-def _grows(peaks: Mapping[int, int]) -> bool:
-    """Return whether the last of several sizes needs no less than the one before: many ranks pad small weights."""
-    needed = list(peaks.values())
-    return len(needed) > 2 and needed[-1] >= needed[-2]
 
 
 def _read_limit(fits: DeviceInfoLike | float) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from statistics import median
 from typing import Any, NamedTuple
@@ -200,27 +200,36 @@ def write_toml(device: DeviceInfo) -> str:
     content = device.calibration
     if content is None:
         raise ArgumentError(f"the device {device.name} has no calibration to write")
-    lines = [f"{name} = {_quote(getattr(device, name))}" for name in ("name", "title", "kind", "tier")]
+    lines = _write_values({name: getattr(device, name) for name in ("name", "title", "kind", "tier")})
     lines.append(f"aliases = [{', '.join(map(_quote, device.aliases))}]")
     lines += [f"{name} = {_write_figure(figure)}" for name, figure in device.figures.items()]
     lines += ["", "[dense_peaks]", *(f"{dtype} = {_write_figure(peak)}" for dtype, peak in device.dense_peaks.items())]
     lines += ["", "[facts]", *(f"{_quote(name)} = {_quote(fact)}" for name, fact in device.facts.items())]
-    lines += ["", "[calibration]", f"format = {content['format']}", f"backend = {_quote(content['backend'])}"]
-    lines.append(f"dispatch = {content['dispatch']!r}")
+    return "\n".join([*lines, *_list_lines(content)]) + "\n"
+
+
+def _list_lines(content: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the lines of a calibration, of which `write_content` made the content."""
+    yield from (
+        "",
+        "[calibration]",
+        *_write_values({name: content[name] for name in ("format", "backend", "dispatch")}),
+    )
     for name in ("host", "compiled"):
         if name in content:
-            lines += ["", f"[calibration.{name}]", *(f"{key} = {value!r}" for key, value in content[name].items())]
+            yield from ("", f"[calibration.{name}]", *_write_values(content[name]))
     for network in content["networks"]:
-        lines += ["", "[[calibration.networks]]"]
-        lines += [
-            f"{key} = {_quote(value) if isinstance(value, str) else repr(value)}" for key, value in network.items()
-        ]
+        yield from ("", "[[calibration.networks]]", *_write_values(network))
     for table in content["tables"]:
-        lines += ["", "[[calibration.tables]]", f"kind = {_quote(table['kind'])}", f"dtype = {_quote(table['dtype'])}"]
-        lines.append("# each: the sizes, FLOPs or bytes, seconds, spread of the repetitions, seconds of the host")
+        yield from ("", "[[calibration.tables]]", *_write_values({name: table[name] for name in ("kind", "dtype")}))
+        yield "# each: the sizes, FLOPs or bytes, seconds, spread of the repetitions, seconds of the host"
         rows = (", ".join(f"{number:.6g}" for number in point) for point in table["points"])
-        lines += ["points = [", *(f"    [{row}]," for row in rows), "]"]
-    return "\n".join(lines) + "\n"
+        yield from ("points = [", *(f"    [{row}]," for row in rows), "]")
+
+
+def _write_values(values: Mapping[str, Any]) -> list[str]:
+    """Return a line for each text or number."""
+    return [f"{name} = {_quote(value) if isinstance(value, str) else repr(value)}" for name, value in values.items()]
 
 
 def _write_figure(figure: Figure) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from profilerkit.devices.info import DeviceInfo
 from profilerkit.devices.products import find_dtype
-from profilerkit.piping.quantity import Scale, scale_value
+from profilerkit.render.values import Column
 from profilerkit.trace.records import ModelTrace
 
 from .bound import Bound, may_use_tf32
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["write_notes", "write_prediction"]
 
+_SECONDS = Column.of("seconds")
 #: How many layers the text names.
 _SHOWN_LAYERS = 3
 
@@ -40,9 +41,9 @@ def write_prediction(prediction: Prediction) -> str:
 
 def _write_time(prediction: Prediction) -> str:
     if prediction.estimate is None or prediction.high is None:
-        return f"at least {_write_seconds(prediction.bound.seconds)}"
-    low, high = _write_seconds(prediction.low), _write_seconds(prediction.high)
-    return f"{_write_seconds(prediction.estimate)}, from {low} to {high}"
+        return f"at least {_SECONDS.show(prediction.bound.seconds)}"
+    low, high = _SECONDS.show(prediction.low), _SECONDS.show(prediction.high)
+    return f"{_SECONDS.show(prediction.estimate)}, from {low} to {high}"
 
 
 def _list_layers(prediction: Prediction) -> Iterator[str]:
@@ -50,11 +51,7 @@ def _list_layers(prediction: Prediction) -> Iterator[str]:
     rows = [row for row in prediction.layers if row[column]]
     for row in sorted(rows, key=lambda row: -row[column])[:_SHOWN_LAYERS]:
         itself = "" if row["is_leaf"] or not row["path"] else " itself"  # its time is without the layers inside it
-        yield f"  {row['path'] or '(itself)'} ({row['type']}){itself}: {_write_seconds(row[column])}"
-
-
-def _write_seconds(seconds: float) -> str:
-    return str(scale_value(seconds, "s", Scale.TIME))
+        yield f"  {row['path'] or '(itself)'} ({row['type']}){itself}: {_SECONDS.show(row[column])}"
 
 
 def write_notes(

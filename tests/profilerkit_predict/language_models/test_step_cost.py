@@ -66,13 +66,6 @@ def test_a_step_that_cannot_be_is_an_error(arguments: tuple[Any, ...], message: 
         COST.cache_bytes(-5)
 
 
-def test_several_devices_share_the_work() -> None:
-    one = COST(2, 10)
-    four: Any = StepCost(toy_facts(), DEVICE, layout=Layout(4))(2, 10)
-    assert four.compute_seconds == pytest.approx(one.compute_seconds / 4)
-    assert four.memory_seconds == pytest.approx(one.memory_seconds / 4)
-
-
 def test_int4_shrinks_the_matrices_and_not_the_head_or_the_table() -> None:
     cost = StepCost(toy_facts(), DEVICE, find_weight_format("int4"))
     assert cost.stored_weight_bytes == 500 + 2 * 8 + 200 + 400  # eight scales for a thousand elements
