@@ -19,15 +19,6 @@ from profilerkit_metrics.utilization import choose_device
 if TYPE_CHECKING:
     from .prediction import Prediction
 
-__all__ = [
-    "ComputePredictedTime",
-    "ComputePredictedTrainingTime",
-    "PredictedLayers",
-    "PredictedTime",
-    "PredictedTrainingTime",
-    "PredictingFunction",
-]
-
 
 class PredictedTime(Seconds):
     """Seconds that one forward pass will take on a device: a bound, or an estimate between two ends; not measured.

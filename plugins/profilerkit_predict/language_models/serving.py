@@ -66,11 +66,7 @@ SAMPLED = 9
 
 
 def predict_serving(
-    cost: StepCost,
-    batch: int,
-    prompt: int,
-    new: int,
-    speculation: Speculation | None = None,
+    cost: StepCost, batch: int, prompt: int, new: int, speculation: Speculation | None = None
 ) -> Serving:
     """Return the predictions for a batch of prompts, each of which gets so many new tokens.
 

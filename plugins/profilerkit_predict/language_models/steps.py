@@ -67,14 +67,9 @@ class Step:
 
     def repeat(self, times: int) -> Step:
         """Return the sum of so many equal steps, one after the other."""
-        return Step(
-            self.execution,
-            self.macs * times,
-            self.weight_bytes * times,
-            self.cache_read_bytes * times,
-            self.cache_write_bytes * times,
-            tuple(term.repeat(times) for term in self.terms),
-        )
+        names = ("macs", "weight_bytes", "cache_read_bytes", "cache_write_bytes")
+        counts = {name: getattr(self, name) * times for name in names}
+        return replace(self, **counts, terms=tuple(term.repeat(times) for term in self.terms))
 
     @property
     def bytes(self) -> int:

@@ -72,12 +72,7 @@ class UnknownLinkError(ArgumentError):
 
 
 def find_links(
-    step: RankTrace,
-    target: DeviceInfo,
-    mesh: Mapping[str, int],
-    rank: int,
-    network: float | None,
-    ranks_per_node: int,
+    step: RankTrace, target: DeviceInfo, mesh: Mapping[str, int], rank: int, network: float | None, ranks_per_node: int
 ) -> Links:
     """Return what connects the devices of a rank's step; raises `UnknownLinkError` where it uses an unknown link."""
     if step.collectives and target.link is None:

@@ -186,8 +186,6 @@ def test_an_interval_keeps_its_width_above_the_bound() -> None:
     assert estimate.high == pytest.approx(2 * bound)
 
 
-# The shapes of a step -------------------------------------------------------------------------------------------------
-
 HIDDEN, HEADS, SIZE = 96, 4, 8
 
 

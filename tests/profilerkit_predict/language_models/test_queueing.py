@@ -58,10 +58,6 @@ def test_a_shared_prefix_is_not_run_again() -> None:
     assert (burst.passes, burst.first) == (2, cost(1, 4, 6).seconds)
 
 
-def test_a_device_without_figures_tells_nothing() -> None:
-    assert predict_burst(StepCost(toy_facts(), DeviceInfo("bare")), 2, 10, 8) is None
-
-
 def decode(sequences: int) -> float:
     """A later token of ``b`` sequences takes 10 + b ms."""
     return 0.01 + 0.001 * sequences
@@ -110,7 +106,9 @@ def test_replicas_share_the_requests() -> None:
 
 def test_a_rate_that_nothing_follows_for_is_noted() -> None:
     request = Request(16, 4, 8192, 0.1, 2.0)
-    report = make_report(StepCost(toy_facts(), DeviceInfo("bare")), request, (1,), None)
+    bare = StepCost(toy_facts(), DeviceInfo("bare"))
+    assert predict_burst(bare, 2, 10, 8) is None
+    report = make_report(bare, request, (1,), None)
     assert "nothing follows for 2 requests/s: give a device (--device)" in report.to_text()
     assert report.serving[0].arrivals is None
     served: Any = make_report(COST, request, (1,), None)

@@ -147,9 +147,7 @@ def test_experts_are_read_as_often_as_routing_makes() -> None:
 
 #: A billion bytes per second between devices in each direction.
 LINKED = DeviceInfo(
-    "linked",
-    dense_peaks=DEVICE.dense_peaks,
-    figures={**DEVICE.figures, "link_bandwidth": Figure(2e9, "a test")},
+    "linked", dense_peaks=DEVICE.dense_peaks, figures={**DEVICE.figures, "link_bandwidth": Figure(2e9, "a test")}
 )
 #: Two heads in the cache of 8 bytes a token; matrices of 2,000 bytes, experts of 16,000; width 4 in two layers.
 SHARED = toy_facts(
@@ -382,12 +380,9 @@ def test_serving_adds_up_the_steps() -> None:
     assert row.decode_tokens_per_second == pytest.approx(2 * 3 / sum(later))
     assert row.tokens_per_second == pytest.approx(8 / (COST(2, 10).seconds + sum(later)))
     assert row.cache_bytes == 2 * 16 * 8  # thirteen tokens in a block of sixteen
-
-
-def test_one_token_needs_no_later_step() -> None:
-    row: Any = predict_serving(COST, batch=1, prompt=10, new=1)
-    assert row.time_per_output_token is None
-    assert row.tokens_per_second == pytest.approx(1 / row.time_to_first_token)
+    first: Any = predict_serving(COST, batch=1, prompt=10, new=1)  # one token needs no later step
+    assert first.time_per_output_token is None
+    assert first.tokens_per_second == pytest.approx(1 / first.time_to_first_token)
 
 
 def test_a_device_without_figures_gives_counts_alone() -> None:

@@ -151,8 +151,7 @@ def test_exchange_that_the_format_lacks() -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "encoded"),
-    [(0, "00"), (127, "7f"), (128, "8001"), (300, "ac02"), (2**63, "80808080808080808001")],
+    ("number", "encoded"), [(0, "00"), (127, "7f"), (128, "8001"), (300, "ac02"), (2**63, "80808080808080808001")]
 )
 def test_numbers_of_protocol_buffers(number: int, encoded: str) -> None:
     assert execution_traces._encode_number(number).hex() == encoded  # 300 is the example of the format's own page

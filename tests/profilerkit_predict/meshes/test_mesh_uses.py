@@ -149,9 +149,6 @@ def test_backend_by_the_file_of_a_function() -> None:
     assert _find_backend(jax_networks.build) == "jax"
 
 
-# The smallest mesh that fits ------------------------------------------------------------------------------------------
-
-
 ARGUMENTS: dict[str, Any] = {
     "parallelize": "fsdp2",
     "optimizer": "adamw",

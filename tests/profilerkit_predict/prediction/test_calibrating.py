@@ -99,13 +99,10 @@ def test_a_gradient_is_a_kind_of_its_own_with_twice_the_products() -> None:
     assert (table.points[0].sizes, table.points[0].work) == ((2, 3, 4, 10), 480.0)
 
 
-def test_a_case_that_is_no_single_operator_is_an_error() -> None:
+def test_what_is_no_single_operator_is_an_error() -> None:
     case = make_case("two", lambda: None, operator("mm", (4, 5), 200), operator("add", (4, 5)))
     with pytest.raises(InputError, match="the case 'two' of a calibration is not one operator; it runs mm, add"):
         measure_tables(make_backend(), [case], 1.0)
-
-
-def test_nothing_to_measure_is_an_error() -> None:
     with pytest.raises(InputError, match="the made up backend provides no operator to measure"):
         measure_tables(make_backend(), [], 1.0)
     with pytest.raises(NotOfferedError, match="the made up backend provides nothing to calibrate a device with"):
@@ -163,9 +160,6 @@ def test_the_file_of_a_calibration_is_read_back(tmp_path: Path) -> None:
     assert Calibration.of(read) == calibration
     with pytest.raises(ArgumentError, match="the device bare has no calibration to write"):
         write_toml(DeviceInfo("bare"))
-
-
-# What decides an operator's time --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -259,9 +253,6 @@ def test_a_recurrent_layer_that_is_traced_step_by_step_is_one_operator() -> None
     assert (one.macs, one.outputs[0].shape, find_kind(one)) == (600, (2, 3, 4), "recurrent")
     assert (one.bytes_read, one.bytes_written) == (40, 96)
     assert other is head
-
-
-# With torch -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -363,9 +354,6 @@ def test_an_operator_that_the_device_refuses_is_left_out_and_named() -> None:
     assert (len(table.points), left) == (1, {"norm": "expected scalar type Float but found BFloat16"})
     with pytest.raises(RuntimeError, match="expected scalar type"):
         measure_tables(make_backend(), cases, 0.1, clock)
-
-
-# What the command prints of networks ----------------------------------------------------------------------------------
 
 
 def calibrate_with(*ratios: float) -> Calibration:

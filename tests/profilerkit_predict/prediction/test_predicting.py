@@ -57,9 +57,6 @@ def linear(*operators: OpRecord, **more: Any) -> ModelTrace:
     return ModelTrace(layers, operators or (default,), MemoryTimeline(200, 160), **more)
 
 
-# Bounds ---------------------------------------------------------------------------------------------------------------
-
-
 def test_compulsory_bytes_are_weights_inputs_and_outputs_once() -> None:
     assert compulsory_bytes(linear()) == 200 + 160 + 80
 
@@ -128,8 +125,6 @@ def test_what_has_no_time_is_an_error() -> None:
         predict_trace(failed, SHEET)
     assert str(caught.value.__cause__) == "inside the model"
 
-
-# Estimates ------------------------------------------------------------------------------------------------------------
 
 #: Products run at 1e6 FLOP/s at any size, traffic at 1e6 bytes a second; each call takes 1 ms besides, and 0.1 ms of
 #: the host.
@@ -258,9 +253,6 @@ def test_intervals_hold_nine_of_ten_networks() -> None:
     plain, corrected = (predict_trace(linear(), item) for item in (make_calibrated(), device))
     assert plain.device_seconds == corrected.device_seconds
     assert corrected.high == pytest.approx((1.4e-3 + 4e-4) * 2 * math.exp(0.09), rel=1e-2)
-
-
-def test_without_networks_the_interval_is_wide() -> None:
     assert Calibration.of(make_calibrated()).correction("forward") == (1.0, 1 / 3, 3.0)  # type: ignore[union-attr]
 
 
