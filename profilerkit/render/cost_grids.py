@@ -65,8 +65,9 @@ class Costs:
         labels = [_write_label(part, "" if depth else self.model.label) for depth, part in depths_and_parts]
         columns = {"Layer": labels, **self._write_columns([part for _, part in depths_and_parts])}
         columns = {title: cells for title, cells in columns.items() if not {"-", ""}.issuperset(cells)}
+        is_bounded = any(f"{self.by}_low" in row for row in self.model.rows)
         return Grid(
-            f"Where it goes, by {Column.of(self.by).in_a_sentence}",
+            f"Where it goes, by {Column.of(self.by).in_a_sentence}{', of what is counted' if is_bounded else ''}",
             tuple(columns),
             tuple(zip(*columns.values(), strict=True)),
             frozenset(index for index, title in enumerate(columns) if title not in _TEXTS),

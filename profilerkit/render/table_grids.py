@@ -144,16 +144,17 @@ def _write_number(row: _Row, name: str) -> str:
     """Return a number with the unit that its column has, or that the row names, and the sign of a bound before it."""
     if name == "share" or (name == "noise" and "column" in row):
         return share_text(row[name])
-    if name == "value" and "by" in row:
-        column = Column.of(str(row["by"]))
-    elif name in _STATISTICS and "column" in row:
-        column = Column.of(str(row["column"]))
-    else:
-        column = Column.of(name)
-        if name in WORK:  # their title is their unit
-            column = column._replace(unit="")
     sign, number = write_row_value(row, name) if name in _BOUNDED else ("", row[name])
-    return f"{sign}{column.show(number)}"
+    return f"{sign}{_find_column(row, name).show(number)}"
+
+
+def _find_column(row: _Row, name: str) -> Column:
+    """Return the column whose unit a number has: the one that its row names, or its own."""
+    if name == "value" and "by" in row:
+        return Column.of(str(row["by"]))
+    if name in _STATISTICS and "column" in row:
+        return Column.of(str(row["column"]))
+    return Column.of(name)._replace(unit="") if name in WORK else Column.of(name)  # the title of MACs is their unit
 
 
 def _write_content(value: Any) -> str:

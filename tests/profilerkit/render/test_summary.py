@@ -226,6 +226,7 @@ def test_a_lower_bound_of_a_part_has_its_sign() -> None:
         row("c.d", "D", 10, macs_low=10, macs_high=10),
     ]
     drawn = lines(render(report(*rows)))
+    assert "Where it goes, by MACs, of what is counted" in drawn, "the shares are"
     assert "a A [1, 8, 16, 16] 10 ≥ 4 10.0 % █" in drawn
     assert "b B [1, 8, 16, 16] 10 6 15.0 % █▌" in drawn
     assert "(itself) - ≥ 20 50.0 % █████" in drawn
