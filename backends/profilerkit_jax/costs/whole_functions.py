@@ -50,6 +50,12 @@ _FUNCTIONS: Mapping[str, _Function] = dict(
         _describe(jnp.fmax, elementwise.elementary("COMPARE"), inputs=2),
         _describe(jnp.fmin, elementwise.elementary("COMPARE"), inputs=2),
         _describe(jnp.heaviside, elementwise.elementary("COMPARE"), inputs=2),
+        _describe(jnp.floor_divide, elementwise.elementary("ROUND"), inputs=2),
+        _describe(jnp.remainder, elementwise.elementary("ROUND"), inputs=2),
+        _describe(jnp.trunc, elementwise.elementary("ROUND"), inputs=1),
+        _describe(jnp.copysign, elementwise.elementary("SPECIAL"), inputs=2),
+        _describe(jnp.hypot, elementwise.elementary("SPECIAL"), inputs=2),
+        _describe(jnp.sinc, elementwise.elementary("SPECIAL"), inputs=1),
     ]
 )
 
@@ -62,8 +68,8 @@ def find_function_cost(name: str, source: str, input_dtypes: Sequence[str], outp
     function = _FUNCTIONS.get(name)
     if function is None or function.file not in source:
         return None
-    has_arguments = len(input_dtypes) <= function.inputs and all(map(is_float, input_dtypes))
-    return function.formula(output.numel) if has_arguments else None
+    has_arguments = len(input_dtypes) <= function.inputs and "bool" not in input_dtypes
+    return function.formula(output.numel) if has_arguments and any(map(is_float, input_dtypes)) else None
 
 
 def is_whole_function(name: str) -> bool:

@@ -281,6 +281,10 @@ def test_a_softmax_takes_five() -> None:
         (jax.nn.log_sigmoid, 3),  # as of softplus
         (lambda x: jnp.fmax(x, x), 1),
         (lambda x: jnp.heaviside(x, 0.5), 1),
+        (lambda x: x // 2, 1),
+        (lambda x: x % 2, 1),
+        (jnp.trunc, 1),
+        (jnp.sinc, 1),
     ],
 )
 def test_an_activation_takes_as_much_of_one_element_as_of_each_of_many(
@@ -292,7 +296,10 @@ def test_an_activation_takes_as_much_of_one_element_as_of_each_of_many(
 @pytest.mark.parametrize("other", [S((), "float32"), S((4,), "float32"), X])
 @pytest.mark.parametrize(
     ("function", "operations"),
-    [(jax.nn.celu, 4), (jax.nn.elu, 4), (jax.nn.leaky_relu, 2), (jnp.fmax, 1), (jnp.fmin, 1), (jnp.heaviside, 1)],
+    [
+        *((jax.nn.celu, 4), (jax.nn.elu, 4), (jax.nn.leaky_relu, 2), (jnp.fmax, 1), (jnp.fmin, 1), (jnp.heaviside, 1)),
+        *((jnp.floor_divide, 1), (jnp.remainder, 1), (jnp.hypot, 1), (jnp.copysign, 1)),
+    ],
 )
 def test_a_function_of_two_arrays_takes_as_much_however_one_is_spread(function: Any, operations: int, other: S) -> None:
     assert trace_function(function, X, other).flops == operations * 12
@@ -300,6 +307,7 @@ def test_a_function_of_two_arrays_takes_as_much_however_one_is_spread(function: 
 
 def test_a_function_of_two_arrays_of_integers_is_no_work() -> None:
     assert trace_function(jnp.fmax, WORDS, WORDS).flops == 0
+    assert trace_function(jnp.floor_divide, WORDS, WORDS).flops == 0
 
 
 @pytest.mark.parametrize(("function", "operations"), [(jax.nn.elu, 4), (jax.nn.leaky_relu, 2), (jax.nn.hard_tanh, 2)])
