@@ -30,7 +30,7 @@ class Table {
     this.options = { name: ["path", "Layer"], thing: "layer", prefix: "", layerOf: null, most: 5000, ...options };
     Object.assign(this, { layers: rows, tree: rows.tree, isTree: rows.tree.deepest > 0, id: `table-${(tables += 1)}` });
     const [key, title] = this.options.name;
-    this.names = { key, title, numeric: false, values: rows.names, indent: 24 + 14 * Math.min(rows.tree.deepest, 14) };
+    this.names = { key, title, numeric: false, values: rows.names, indent: 20 + 14 * Math.min(rows.tree.deepest, 14) };
     this.widths = new ColumnWidths(rows.tree.order, this.names, () => this.options.widest?.());
     this.remember();
     this.build(place, tools);

@@ -41,7 +41,7 @@ class ColumnWidths {
 
   /** The least and the best width of a column. A number is never cut: half of it would be another one. */
   range(column) {
-    if (column === this.names) return narrow() ? { least: 132, best: 132 } : { least: Math.min(150, this.longestText(column) + column.indent), best: 280 };
+    if (column === this.names) return narrow() ? { least: 132, best: 132 } : { least: Math.min(150, Math.max(textWidth(ROOT, 13) + CELL, this.longestText(column)) + column.indent), best: 280 };
     if (column.width) return { least: column.width, best: column.width };
     const [title, word] = [widest(titleLines(column), "bold"), widest(column.title.split(" "), "bold")];
     const texts = this.longestText(column);
@@ -51,7 +51,7 @@ class ColumnWidths {
     }
     if (this.wideKey() === column.key && !narrow()) return { least: 460, best: 460 };
     const best = Math.max(72, title + 40, Math.min(texts, narrow() ? 140 : 280));
-    return { least: Math.min(best, column.isFirst ? 180 : 82), best }; // what tells rows apart is cut last
+    return { least: Math.min(best, column.isFirst ? 180 : Math.max(78, word + 40)), best }; // what tells rows apart is cut last
   }
 
   /** The width of the longest text of a column, without its share. */
