@@ -5,7 +5,7 @@ provides (``model``, ``data_splits``, ``backend``, ``profiler``); the value of t
 which is computed first if needed; the parameter's default.
 
 `Cache` decides which values are remembered, and how long they are valid. A value inherits the gaps of the statuses that
-it was computed from: computed from a lower bound, it is a lower bound.
+it was computed from.
 """
 
 from __future__ import annotations

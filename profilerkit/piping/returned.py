@@ -15,7 +15,7 @@ from typing import Any
 from ..error_text import shown
 from ..errors import InputError
 from ..times.measurement import Measurement
-from ..trace.bounds import UNKNOWN_ENDS, Bounds, Sign
+from ..trace.bounds import UNKNOWN_ENDS
 from ..trace.completeness import find_gaps
 from ..trace.records import ModelTrace
 from .function import ProfilerFunction, describe
@@ -23,7 +23,7 @@ from .outcome import Completeness, Failure, Outcome, Unavailable, is_number
 from .registry import Binding
 from .status import Metric, StatusKey
 
-__all__ = ["apply_gaps", "inherit_bounds", "inherit_gaps", "read_outcomes"]
+__all__ = ["apply_gaps", "inherit_gaps", "read_outcomes"]
 
 #: The types of most values, which are never wrong.
 _PLAIN = frozenset((int, float, str, bool, type(None)))
@@ -149,20 +149,11 @@ def apply_gaps(outcome: Outcome, key: StatusKey, trace: ModelTrace | None) -> Ou
 
 
 def inherit_gaps(outcome: Outcome, sources: Iterable[StatusKey]) -> Outcome:
-    """Return the outcome of a status that was computed from other statuses, with their gaps."""
-    sources = tuple(sources)
-    missing = [words for source in sources for words in source.outcome.missing]
-    return outcome.add_missing(missing, inherit_bounds(sources, outcome.value)) if missing else outcome
+    """Return the outcome of a status that was computed from others: without what they lack it is not complete.
 
-
-def inherit_bounds(sources: Iterable[StatusKey], value: Any) -> Bounds | None:
-    """Return the ends of a value made of partial ones: where all of these are lower bounds, so is the value.
-
-    The same goes for upper bounds. Of a value that is made of bounds of both kinds nothing is known. None is "this
-    much, or more".
+    No bound of a number is known then: a quotient of two lower bounds may be above or below the complete value.
     """
-    partial = [source.outcome for source in sources if source.outcome.completeness is Completeness.PARTIAL]
-    signs = {Sign.LOWER if outcome.ends is None else outcome.ends.sign(outcome.value) for outcome in partial}
-    if signs == {Sign.LOWER} or not is_number(value):
-        return None
-    return Bounds(None, value) if signs == {Sign.UPPER} else UNKNOWN_ENDS
+    missing = [words for source in sources for words in source.outcome.missing]
+    if not missing:
+        return outcome
+    return outcome.add_missing(missing, UNKNOWN_ENDS if is_number(outcome.value) else None)

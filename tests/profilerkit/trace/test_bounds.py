@@ -13,7 +13,7 @@ from profilerkit import ModelTrace, Report, StatusKey
 from profilerkit.hooks.renderers import render
 from profilerkit.piping.comparative import Comparative
 from profilerkit.piping.outcome import Completeness, Outcome
-from profilerkit.piping.returned import inherit_bounds
+from profilerkit.piping.returned import inherit_gaps
 from profilerkit.results.comparison import Comparison
 from profilerkit.results.report import StatusRecord
 from profilerkit.results.saving import parse, to_dict, to_json
@@ -125,17 +125,12 @@ def status(value: float, bounds: Bounds | None, completeness: Completeness = Com
     return StatusKey().with_outcome(Outcome(value, completeness, ("it",), bounds=bounds))
 
 
-@pytest.mark.parametrize(
-    ("sources", "expected"),
-    [
-        ([None], None),
-        ([Bounds(0, 4)], Bounds(None, 9)),
-        ([Bounds(0, 4), None], Bounds()),
-        ([Bounds(1, 8)], Bounds()),
-    ],
-)
-def test_a_value_made_of_bounds_is_one_of_the_same_kind(sources: list[Bounds | None], expected: Bounds | None) -> None:
-    assert inherit_bounds([status(4, bounds) for bounds in sources], 9) == expected
+@pytest.mark.parametrize(("value", "bounds"), [(9, Bounds()), (3.5, Bounds()), ("a text", None)])
+@pytest.mark.parametrize("source", [None, Bounds(0, 4), Bounds(1, 8)])
+def test_of_a_number_made_of_bounds_no_end_is_known(value: Any, bounds: Bounds | None, source: Bounds | None) -> None:
+    """A quotient grows where its divisor shrinks: 9 = 36 / 4 is an upper bound if 4 is a lower one."""
+    outcome = inherit_gaps(Outcome(value), [status(4, source)])
+    assert (outcome.completeness, outcome.missing, outcome.bounds) == (Completeness.PARTIAL, ("it",), bounds)
 
 
 # Reports ------------------------------------------------------------------------------------------------------------
