@@ -32,10 +32,10 @@ T = TypeVar("T")
 class ArrayBackend(Backend):
     """A backend whose tensors are numpy arrays, and whose models have neither modes nor a device of their own.
 
-    It has what the protocols `DeclaresInputs`, `LimitsMetrics`, `OpensModels` and `TakesCosts` ask for.
+    It implements the protocols `DeclaresInputs`, `LimitsMetrics`, `OpensModels` and `TakesCosts`.
 
     Attributes:
-        noun: What messages call a model: "an ONNX model".
+        noun: The name of a model in messages: "an ONNX model".
         operators: The costs of operators, to which plugins add.
     """
 
@@ -107,14 +107,14 @@ class ArrayBackend(Backend):
 class TimedArrayBackend(ArrayBackend):
     """An `ArrayBackend` whose runtime tells the time of each node of the graph that it runs; no pass goes backward.
 
-    It also has what the protocols `TimesLayers` and `TimesOperators` ask for.
+    It also implements the protocols `TimesLayers` and `TimesOperators`.
     """
 
     @abstractmethod
     def time_nodes(
         self, model: Any, inputs: ModelInputs, device: str, passes: int, export: str | PathLike[str] | None = None
     ) -> RanGraph:
-        """Run an opened model several times and return what ran; ``device`` is one that `resolve_device` returns.
+        """Run an opened model several times and return the nodes that ran; ``device`` is a result of `resolve_device`.
 
         With ``export`` the runtime's own trace of a pass is written to a file. Raises `NotOfferedError` if it writes
         none.

@@ -19,9 +19,9 @@ __all__ = ["BranchedMemory", "measure_memory"]
 #: The most operators of all programs together; nothing is said of the peak where there are more.
 _MOST_OPERATORS = 500_000
 
-#: Returns the bytes alive while each operator runs, of operators and the ranges of those that run more than once.
+#: Returns the bytes alive while each operator runs, given the operators and the ranges that run more than once.
 Timeline = Callable[[Sequence[Any], Sequence[tuple[int, int]]], Sequence[int]]
-#: The index of the side that each fork takes, of those that are come by.
+#: The index of the side that each fork on a way takes.
 _Way = ChainMap[Fork[Any], int]
 
 
@@ -59,7 +59,7 @@ def _list_alive(parts: Parts[Any], way: Taken, timeline: Timeline) -> tuple[int,
 def _measure_spread(
     forks: Sequence[Fork[Any]], parts: Parts[Any], peak: int, find_peak: Callable[[_Way], int]
 ) -> PeakSpread:
-    """Return how much the peaks of all ways differ from that of the counted one; ``find_peak`` tells that of a way."""
+    """Return how much the peaks of all ways differ from the peak of the counted way; ``find_peak`` returns a way's."""
     is_too_long = _count_programs(parts).operators > _MOST_OPERATORS
     ways = [] if is_too_long else list(map(_list_ways, forks))
     if is_too_long or not all(fork.is_alike for choices in ways for way in choices for fork in way):
@@ -72,7 +72,7 @@ def _measure_spread(
 
 
 def _decides(position: int, peaks: dict[tuple[int, ...], int]) -> bool:
-    """Return whether a peak depends on what the fork at one position does; each is by what all forks do."""
+    """Return whether a peak depends on the fork at one position; each peak is given by the sides of all forks."""
     return any(peak != peaks[*taken[:position], 0, *taken[position + 1 :]] for taken, peak in peaks.items())
 
 
@@ -81,7 +81,7 @@ def _list_reasons(forks: Iterable[Fork[Any]]) -> tuple[str, ...]:
 
 
 def _list_forks(parts: Parts[Any]) -> Iterator[Fork[Any]]:
-    """Yield the forks of a program, without those inside their sides."""
+    """Yield the forks of a program, without forks inside their sides."""
     for part in parts:
         if isinstance(part, Fork):
             yield part

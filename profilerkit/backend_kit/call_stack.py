@@ -23,7 +23,7 @@ _UNFINISHED = LayerCall((), ())
 
 
 class _Outer(NamedTuple):
-    """What ran when a call began, and the ``id`` of the layer that was called."""
+    """The running layer when a call began, and the ``id`` of the called layer."""
 
     path: str
     call: int
@@ -96,9 +96,9 @@ Follow: TypeAlias = Callable[[Callable[..., Any], Any, Any, Any], Any]
 def follow_calls(
     layers: Iterable[Any], follow: Follow, finish: Callable[[Any], Any] = lambda function: function
 ) -> Iterator[None]:
-    """Let the calls of layers go through a function meanwhile, by replacing ``__call__`` of the classes that define it.
+    """Let the calls of layers go through a function, by replacing ``__call__`` of the classes that define it.
 
-    ``follow`` is called with all instances of these classes. ``finish`` makes of a function what replaces the call.
+    ``follow`` is called with all instances of these classes. ``finish`` makes the replacement of ``__call__``.
     """
     with ExitStack() as patches:
         for cls in {next(cls for cls in type(layer).__mro__ if "__call__" in cls.__dict__) for layer in layers}:

@@ -45,17 +45,17 @@ def note_raising_layer(error: BaseException, paths: Mapping[int, str]) -> None:
 def explain_failure(
     error: Exception, inputs: object, backend: str, package: str, hint: str = "do these inputs fit it?"
 ) -> ProfilerKitError:
-    """Return the error for a pass that raised: a `ModelFailedError`, or a `BackendFailedError` if the fault is there.
+    """Return the error for a pass that raised: a `ModelFailedError`, or a `BackendFailedError` if the backend raised.
 
     It names the layer that `note_layer` has noted. `InputError` and `CostFormulaError` are returned as they are. An
-    error of memory is raised as it is: it may be anybody's.
+    error of memory is raised as it is: its cause may be anywhere.
 
     Args:
         error: The error that was raised.
         inputs: The inputs of the model's call.
         backend: The name of the backend.
         package: The package of the backend: ``__package__`` of any of its modules.
-        hint: What the user should check, if the error is the model's.
+        hint: The advice for the user, if the model raised.
     """
     if isinstance(error, MemoryError):
         raise error
@@ -86,7 +86,7 @@ def backend_failed(error: Exception, backend: str, location: str) -> BackendFail
 
 @contextmanager
 def name_backend(backend: str, method: str) -> Iterator[None]:
-    """Name the backend, and which of its methods runs, in what the method raises unintentionally."""
+    """Name the backend and its running method in errors that the method raises unintentionally."""
     try:
         yield
     except (ProfilerKitError, MemoryError):

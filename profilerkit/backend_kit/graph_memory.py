@@ -77,9 +77,9 @@ def find_viewed(op: Executed, views: Container[str]) -> dict[int, int]:
 
 
 def count_unsized(operators: Iterable[Executed], inputs: Iterable[GraphValue]) -> Counter[str]:
-    """Return what makes values of unknown size, with its calls.
+    """Return the operators that make values of unknown size, with their calls.
 
-    A value that is handed on is not named again.
+    An operator that hands a value on is not named again.
     """
     unsized = Counter[str]()
     for value in inputs:

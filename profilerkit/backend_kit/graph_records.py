@@ -1,4 +1,4 @@
-"""What reports say of each operator of a graph: its cost, its bytes, and whose results it reads."""
+"""The record of each operator of a graph: its cost, its bytes, and the operators whose results it reads."""
 
 from __future__ import annotations
 

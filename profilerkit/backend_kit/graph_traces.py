@@ -1,7 +1,7 @@
-"""The trace of a graph, made of what ran: operators, calls of layers, and bytes alive.
+"""The trace of a graph, made of the operators that ran: calls of layers, and bytes alive.
 
-A backend hands over the `graph_work.Work` that it has noted. One with a form of its own for operators makes its trace
-itself, with the functions of `graph_memory` and `graph_records`.
+A backend passes the `graph_work.Work` of its walk. A backend with its own form of operators makes its trace itself,
+with the functions of `graph_memory` and `graph_records`.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from .scoped_calls import PlacedWeight, count_weight_bytes, layer_calls, layer_r
 
 __all__ = ["FOLLOWED", "GraphFormat", "WalkedGraph", "describe_constants", "trace_work"]
 
-#: What a reader must know where the values of inputs decided.
+#: The note of a trace in which values of inputs decided.
 FOLLOWED = (
     "branches and loops follow the values of the inputs that were given: others may take other branches and more turns"
 )
 
 
 class WalkedGraph(NamedTuple):
-    """A graph that a walk has gone over for one call.
+    """A graph that was walked for one call.
 
     Attributes:
-        work: What runs.
-        inputs: What the call gives.
-        outputs: What the model returns.
+        work: The operators that run.
+        inputs: The values that the call gives.
+        outputs: The values that the model returns.
     """
 
     work: Work
@@ -43,7 +43,7 @@ class WalkedGraph(NamedTuple):
 
 
 class GraphFormat(NamedTuple):
-    """What is the same in all traces of a format.
+    """The facts that are the same in all traces of a format.
 
     Attributes:
         method: As in `ModelTrace`.
@@ -67,13 +67,13 @@ def trace_work(
     """Return the trace of a call of a model.
 
     Args:
-        walked: What runs in the call.
+        walked: The graph that was walked for the call.
         scopes: The layers of the model's own graph.
         weights: The parameters and buffers of the layers.
         form: The format of the model.
         notes: As in `ModelTrace`.
-        names: What each node of the model's own graph is called in the file, as `OpRecord` has it.
-        settings: What is known of how layers were created, by their paths.
+        names: The name of each node of the model's own graph in the file, in the form of `OpRecord`.
+        settings: The known arguments with which layers were created, by their paths.
     """
     work, inputs, outputs = walked
     executed = work.operators
@@ -109,7 +109,7 @@ def trace_work(
 
 
 def describe_constants(number: int) -> list[str]:
-    """Return what is said of operators that are not counted, as they depend on constants and shapes alone."""
+    """Return the note on operators that are not counted because they depend only on constants and shapes."""
     if not number:
         return []
     operators = format_count(number, "operator")

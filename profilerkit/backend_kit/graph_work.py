@@ -29,7 +29,7 @@ __all__ = [
 
 
 class GraphValue(ScopedValue, Protocol):
-    """A value of a graph, with what is known of its size before the model runs."""
+    """A value of a graph, with its size as far as it is known before the model runs."""
 
     @property
     def shape(self) -> Any:
@@ -94,13 +94,13 @@ C = TypeVar("C")
 
 @dataclass
 class RunningOrder(Generic[Op, C]):
-    """Operators in the order in which they run, and where among them are loops, and branches of which one runs.
+    """Operators in the order of execution, with the loops among them, and the branches of which only one runs.
 
     Attributes:
-        parts: Operators, loops, forks, and what holds values until there, in order.
-        choices: Where the model does one of several things, and which one is not known.
-        missed: What is not counted beside the operators, with its calls: what only branches have that are not counted
-            themselves, and loops that run nobody knows how often.
+        parts: Operators, loops, forks, and holds of values, in order.
+        choices: Places where the model does one of several things, and it is not known which.
+        missed: Further uncounted work, with its calls: work that only uncounted branches have, and loops with an
+            unknown number of turns.
     """
 
     parts: list[Op | Hold[Op] | Loop[Op] | Fork[Op]] = field(default_factory=list)
@@ -117,17 +117,17 @@ class RunningOrder(Generic[Op, C]):
         self.parts.append(op)
 
     def hold(self, op: Op) -> None:
-        """Keep alive until here what an operator reads that is not counted."""
+        """Keep values alive until here that an uncounted operator reads."""
         self.parts.append(Hold(op))
 
     def add(self, other: Self) -> None:
-        """Add what runs next."""
+        """Add operators that run next."""
         self.parts += other.parts
         self.choices += other.choices
         self.missed += other.missed
 
     def add_loop(self, body: Self) -> None:
-        """Add what runs next, and may run more than once."""
+        """Add operators that run next, and may run more than once."""
         self.add(replace(body, parts=[Loop(body.parts)]))
 
     @property
@@ -137,7 +137,7 @@ class RunningOrder(Generic[Op, C]):
         return sum(op.flops for op in operators), sum(op.macs for op in operators)
 
     def count_missing(self) -> Counter[str]:
-        """Return what is not counted, with its calls."""
+        """Return the uncounted work, with its calls."""
         missing = self.missed.copy()
         for op in self.operators:
             if op.missing:
@@ -159,21 +159,21 @@ W = TypeVar("W", bound=RunningOrder[Any, Any])
 
 @dataclass(frozen=True)
 class Body(Generic[W, V]):
-    """What a graph inside an operator does, and the values that it returns."""
+    """The work of a graph inside an operator, and the values that it returns."""
 
     work: W
     outputs: Sequence[V]
 
 
 class NotesWork(Protocol[W]):
-    """A walk over a graph, which notes what runs."""
+    """A walk over a graph, which notes the operators that run."""
 
     work: W
 
 
 @contextmanager
 def note_apart(walk: NotesWork[W]) -> Iterator[W]:
-    """Yield the work of what a walk goes over inside, which is not added to its work so far."""
+    """Yield the work of the walk inside the block, apart from its work so far."""
     work_so_far, walk.work = walk.work, type(walk.work)()
     try:
         yield walk.work

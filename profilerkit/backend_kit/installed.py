@@ -1,4 +1,4 @@
-"""What is installed: a framework's version, without importing it, and libraries that have models by name."""
+"""Installed packages: the version of a framework without importing it, and libraries that have models by name."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def read_declared_call(model: Any) -> ModelInputs | None:
 
 
 def _takes_one_structure(model: Any) -> bool:
-    """Return whether the ``call`` of a model is that of Keras' functional or sequential models."""
+    """Return whether a model has the ``call`` of Keras' functional or sequential models."""
     is_graph = any(base.__name__ in ("Functional", "Sequential") for base in type(model).__mro__)
     return is_graph and type(model).call.__module__.partition(".")[0] in ("keras", "tf_keras")
 

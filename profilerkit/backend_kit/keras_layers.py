@@ -44,9 +44,9 @@ _LISTS = {
 }
 #: The generators of random numbers of a layer of Keras 3. Without them a model is refused.
 _SEEDS = field("_seed_generators")
-#: What a variable of Keras 3 holds: that of its framework. Without it a model is refused.
+#: The value of a Keras 3 variable, an object of its framework. Without this name a model is refused.
 _VALUE = field("_value")
-#: The state that Keras keeps in each thread. Without it that of an optimizer which is not built is said to be missing.
+#: The state that Keras keeps in each thread. Without this name, the state of an unbuilt optimizer is named as missing.
 _STATE = field("keras.src.backend.common.global_state")
 #: The variables in that state whose values are made when the outermost stateless scope ends.
 _WITHOUT_VALUES = field("uninitialized_variables")
@@ -58,15 +58,15 @@ _BOOKS = ("_self_", "_tracker", "_layers", "_inbound", "_outbound", "_functional
 PACKED_KERNELS = ("_kernel", "_embeddings", "reverse_embeddings", "quantized_kernel")
 #: Where they keep the length that an axis of such a kernel had before it was packed, with that axis.
 UNPACKED_LENGTHS = {"_orig_output_dim": -1, "_orig_input_dim": 0}
-#: Attributes of a Keras layer that lead to its graph, and to what trains it: a forward pass needs none of them. Where
-#: they have other names, these are walked too, which takes longer.
+#: Attributes of a Keras layer that lead to its graph, and to its optimizer and metrics: a forward pass needs none of
+#: them. If they have other names, they are walked too, which takes longer.
 _NOT_CALLED = frozenset(
     (
         *("_inbound_nodes", "_outbound_nodes", "_nodes", "_nodes_by_depth", "_operations", "_operations_by_depth"),
         *("optimizer", "_optimizer", "_metrics", "_loss_tracker", "_compile_loss", "_compile_metrics"),
     )
 )
-#: What Keras keeps in a layer about its calls: of no matter to what it will do.
+#: Attributes in which Keras notes the calls of a layer: they do not affect later calls.
 OF_CALLS: frozenset[str] = frozenset({"_called", "_losses", "_loss_ids", "_tracker"})
 
 
@@ -94,7 +94,7 @@ def list_seed_states(layer: Any) -> list[Any]:
 
 
 def list_own_variables(layer: Any) -> list[Any]:
-    """Return all variables of a layer itself: trained, not trained, and those of its random generators."""
+    """Return all variables of a layer itself: trained, not trained, and of its random generators."""
     return [*list_stored_variables(layer, "trainable", "non_trainable"), *list_seed_states(layer)]
 
 
@@ -129,7 +129,7 @@ def _library_of(layer: Any) -> str:
 
 
 def keras_bookkeeping(layer: Any) -> frozenset[str]:
-    """Return the names of the attributes in which a Keras layer keeps what does not belong to its forward pass."""
+    """Return the names of the attributes of a Keras layer that do not belong to its forward pass."""
     return _NOT_CALLED if is_keras(layer) else frozenset()
 
 

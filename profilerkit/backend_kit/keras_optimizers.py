@@ -1,4 +1,4 @@
-"""The state of the optimizer that a Keras model was compiled with: what it has made, or would make."""
+"""The state of the optimizer that a Keras model was compiled with: its variables, or those that it would make."""
 
 from __future__ import annotations
 
@@ -18,11 +18,10 @@ __all__ = ["count_state_bytes"]
 def count_state_bytes(model: Any, make_variables: Callable[[Any, Any], Iterable[Any]] | None = None) -> int | str:
     """Return the bytes of a compiled model's optimizer state: 0 for a model that is not compiled, or none of Keras.
 
-    Single numbers, such as the step and the learning rate, are left out. Where the state is not known a text is
-    returned, with what is missing. It is not known where a ``train_step`` of the user's uses optimizers that are
-    attributes of the model, as adversarial models do: only that code tells which weights each of them trains.
-    ``make_variables`` returns what an optimizer that is not built would make for a model, by default as Keras 3 does on
-    any framework.
+    Single numbers, such as the step and the learning rate, are left out. If the state is not known, the reason is
+    returned as a text. It is not known if a ``train_step`` of the user uses optimizers that are attributes of the
+    model, as adversarial models do: only this code shows which weights each of them trains. ``make_variables`` returns
+    the variables that an unbuilt optimizer would make for a model, by default as Keras 3 does on any framework.
     """
     if not is_any_keras(model):
         return 0
@@ -60,7 +59,7 @@ def _list_further_optimizers(model: Any, compiled: Sequence[Any]) -> list[str]:
 
 
 def _list_items(value: Any) -> Iterable[Any]:
-    """Return what an attribute holds: the items of a list or mapping, else the value itself."""
+    """Return the contents of an attribute: the items of a list or mapping, else the value itself."""
     if isinstance(value, Mapping):
         return value.values()
     return value if isinstance(value, (list, tuple)) else (value,)
@@ -72,7 +71,7 @@ def _is_optimizer(value: Any) -> bool:
 
 
 def _list_arrays(variables: Any) -> list[Any]:
-    """Return those that are no single numbers; older classes list them when they are called."""
+    """Return the variables that are no single numbers; older classes list them when they are called."""
     listed = variables() if callable(variables) else variables
     return [variable for variable in listed if len(variable.shape)]
 

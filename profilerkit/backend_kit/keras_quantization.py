@@ -1,4 +1,4 @@
-"""Quantized layers of Keras: what quantization adds to their weights, and weights with two numbers in a byte."""
+"""Quantized layers of Keras: the variables that quantization adds, and weights with two numbers in a byte."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .keras_layers import PACKED_KERNELS, UNPACKED_LENGTHS
 
 __all__ = ["find_quantization_data", "is_quantization_data", "list_packed_variables", "name_variable"]
 
-#: Names that Keras gives to what quantization adds to a layer.
+#: The names of the variables that quantization adds to a Keras layer.
 _QUANTIZATION_DATA = re.compile(r"(_scales?|_zero|zero_point|_amax_history)$|^g_idx$")
 #: How Keras calls layers whose kernels have two numbers in each byte.
 _FOUR_BIT_MODES = ("int4", "gptq", "awq")

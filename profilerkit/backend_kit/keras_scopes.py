@@ -45,7 +45,7 @@ _FUNCTIONS = re.compile(
 )
 #: The names among them that inner layers have too.
 _LAYERS_TOO = re.compile(r"(stack|split|transpose|map|dropout)_\d+")
-#: What the converter puts before the names of nodes that it takes from the body of a loop.
+#: The prefix of the names of nodes that the converter takes from the body of a loop.
 _INLINED = re.compile(r".*_frozen_\d+_")
 _NUMBERED = re.compile(r"(.+)_(\d+)")
 _PRODUCTS = ("Conv", "ConvTranspose", "MatMul", "Gemm")
@@ -58,7 +58,7 @@ Chain = tuple[str, ...]
 
 
 class ScopedNode(Protocol):
-    """A node of a graph, as ONNX writes it: its name with scopes, its operator, and the names of what it reads."""
+    """A node of a graph, as ONNX writes it: its name with scopes, its operator, and the names of its inputs."""
 
     @property
     def name(self) -> str:
@@ -101,7 +101,7 @@ def find_keras_layers(nodes: Sequence[ScopedNode]) -> list[tuple[Scope, ...]]:
     return _number_calls(_place_by_neighbors(nodes, told_by_name), naming)
 
 
-# What the names tell --------------------------------------------------------------------------------------------------
+# Layers by names ------------------------------------------------------------------------------------------------------
 
 
 class _NumberedName(NamedTuple):
@@ -116,9 +116,9 @@ class _Naming:
     """How a converted graph names its scopes.
 
     Attributes:
-        root: The scope of the model, which all nodes with a scope are in; empty if they have none in common.
+        root: The scope of the model, which contains all nodes with a scope; empty if they have no common scope.
         is_numbered: Whether the scopes of layers have numbers, as current Keras writes them.
-        opened: Every scope of the graph, each with those around it.
+        opened: Every scope of the graph, each with the scopes around it.
     """
 
     root: str
@@ -127,7 +127,7 @@ class _Naming:
 
     @classmethod
     def learn(cls, nodes: Sequence[ScopedNode]) -> _Naming:
-        """Return how a graph names its scopes: they have numbers if those of the model and of its layers all do."""
+        """Return how a graph names its scopes: numbered if the scopes of the model and of all its layers are."""
         chains = {_split_scopes(node.name) for node in nodes} - {()}
         roots = {scopes[0] for scopes in chains}
         root = roots.pop() if len(roots) == 1 else ""
@@ -182,11 +182,11 @@ def _read_layers(node: ScopedNode, naming: _Naming) -> Chain | None:
     return naming.keep_layers(scopes) if scopes else None
 
 
-# What the neighbors tell ----------------------------------------------------------------------------------------------
+# Layers by neighbors --------------------------------------------------------------------------------------------------
 
 
 def _place_by_neighbors(nodes: Sequence[ScopedNode], told_by_name: Sequence[Chain | None]) -> list[Chain]:
-    """Return the layers of each node; where its name tells none (None), those that all of its neighbors are in."""
+    """Return the layers of each node; if its name shows none (None), the layers that all of its neighbors are in."""
     makers = {value: index for index, node in enumerate(nodes) for value in node.output if value}
     sources = [[makers[value] for value in node.input if value in makers] for node in nodes]
     forward = range(len(nodes))
@@ -229,7 +229,7 @@ def _find_nearest(
 
 
 def _look_through(layers: Chain | None, beyond: Chain | None) -> Chain | None:
-    """Return the layers that a node shows to its neighbors: its own; those beyond it if it is in none, or unknown."""
+    """Return the layers that a node shows to its neighbors: its own, or the layers beyond it if these are unknown."""
     is_in_a_layer = bool(layers)
     return layers if is_in_a_layer else beyond
 

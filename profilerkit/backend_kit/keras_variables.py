@@ -22,7 +22,7 @@ _PLAIN = ("Layer", "Model", "Sequential", "Functional")
 
 
 def name_own_weights(layer: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the names and weights of a Keras layer itself; for a recurrent layer also those of its cell."""
+    """Yield the names and weights of a Keras layer itself; for a recurrent layer with the weights of its cell."""
     states = {id(state.variable) for state in _list_carried_states(layer)}
     variables = list_stored_variables(layer, "trainable", "non_trainable")
     yield from ((name_variable(variable), variable) for variable in variables if id(variable) not in states)
@@ -64,7 +64,7 @@ def list_own_states(layer: Any) -> Iterator[State]:
 
 
 def _list_carried_states(layer: Any) -> Iterator[State]:
-    """Yield what `list_own_states` does, for a layer without its cells."""
+    """Yield the same as `list_own_states` for a layer without its cells."""
     if getattr(layer, "quantization_mode", None) is not None:
         for variable in list_stored_variables(layer, "trainable", "non_trainable"):
             if is_quantization_data(variable):
@@ -77,13 +77,13 @@ def _list_carried_states(layer: Any) -> Iterator[State]:
 
 
 def _list_recurrent_states(layer: Any) -> list[Any]:
-    """Return what a stateful recurrent layer carries from one call to the next."""
+    """Return the states that a stateful recurrent layer carries from one call to the next."""
     carried = getattr(layer, "states", None) if getattr(layer, "stateful", False) else None
     return list(tensors_in(carried, lambda value: hasattr(value, "assign")))
 
 
 def _list_unlisted_variables(layer: Any) -> list[Any]:
-    """Return the untrained variables that the layer's ``weights`` leave out, as those of random numbers are."""
+    """Return the untrained variables that the layer's ``weights`` leave out, such as states of random generators."""
     untrained = list_stored_variables(layer, "non_trainable")
     weights = {id(weight) for weight in layer.weights} if untrained else set()
     return [variable for variable in untrained if id(variable) not in weights]

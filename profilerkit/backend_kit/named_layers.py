@@ -84,14 +84,14 @@ class TypedOperator(NamedTuple):
 
 
 def name_types(name: str, operators: Iterable[TypedOperator], with_containers: bool = False) -> dict[str, str]:
-    """Return the type of each layer by its path, in the order of the operators; ``name`` is that of the model.
+    """Return the type of each layer by its path, in the order of the operators; ``name`` is the name of the model.
 
-    A layer has the type of its first operator with a weight; else of the last one that does not only move data; else of
-    the last one. One without operators of its own is a ``Module``. So is any with layers inside, unless
-    ``with_containers`` is set: for formats with operators such as attention, whose projections are layers inside.
+    A layer has the type of its first operator with a weight; else of its last operator that does not only move data;
+    else of its last operator. A layer without operators of its own is a ``Module``. So is a layer with layers inside,
+    unless ``with_containers`` is set: for formats with operators such as attention, whose projections are inner layers.
     """
     types = {"": name}
-    ranks: dict[str, int] = {}  # that of the operator which has given the layer its type
+    ranks: dict[str, int] = {}  # the rank of the operator that has given the layer its type
     for operator in operators:
         if not operator.layer:
             continue
@@ -115,7 +115,7 @@ _BEST = 2
 
 
 def _rank(operator: TypedOperator) -> int:
-    """Return how well an operator tells what its layer is."""
+    """Return how well an operator shows the type of its layer."""
     if operator.has_weight:
         return _BEST
     return 0 if operator.is_free else 1
@@ -145,7 +145,7 @@ class CallCounter:
             is_scoped: Whether the exporter tells its layer.
         """
         if not around and not is_scoped:
-            return (ROOT,)  # what an exporter adds between the nodes of a layer does not end its call
+            return (ROOT,)  # a node that an exporter adds between the nodes of a layer does not end its call
         if around != self._last:
             self._last_chain = self._number_calls(operator, around)
             self._last = around

@@ -1,4 +1,4 @@
-"""One call of an operator, as a cost formula of a backend gets it, and what the formula says it cannot know."""
+"""One call of an operator, as a cost formula of a backend gets it, and the error of a formula with unknown facts."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ class Shapes(Sequence[Shape]):
 class OperatorCall:
     """One call of an operator: the argument of a formula.
 
-    A backend adds, in a subclass, how formulas read what else determines the cost: the attributes of a node, or the
-    parameters of a primitive.
+    A subclass in a backend adds the further facts that determine the cost: the attributes of a node, or the parameters
+    of a primitive.
 
     Attributes:
         type: The operator, as the framework spells it: ``"Conv"``.
-        inputs: Shapes of its inputs; a call whose formula reads an unknown one is reported as not counted.
+        inputs: Shapes of its inputs; a call whose formula reads an unknown shape is reported as not counted.
         outputs: Shapes of its outputs.
         input_dtypes: Names of the inputs' dtypes, as numpy spells them: ``"float32"``; empty for an optional input
             that is left out.
@@ -84,7 +84,7 @@ class OperatorCall:
 
     @property
     def numbers(self) -> Numbers:
-        """What numbers it works on: complex ones if one of its inputs is complex."""
+        """The numbers that it works on: complex numbers if one of its inputs is complex."""
         return Numbers.of(self.input_dtypes, self.output_dtypes)
 
     def has_input(self, index: int) -> bool:

@@ -204,7 +204,7 @@ class OperatorCosts:
 
 
 def _evaluate(formula: Callable[..., Cost], call: OperatorCall) -> Cost | None:
-    """Return what a formula returns of a call; None where it does not know this variant of its operator."""
+    """Return the result of a formula for a call; None if the formula does not cover this variant of its operator."""
     try:
         return evaluate_formula(
             call.type,

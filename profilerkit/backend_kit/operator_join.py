@@ -162,7 +162,7 @@ class _Join:
         return claims, strangers
 
     def _find_match(self, called: CalledOperator, layer: str) -> _Match:
-        """Return the operator of the trace that a call in a layer is, or those of the calls inside it."""
+        """Return the operator of the trace for a call in a layer, or the operators for the calls inside it."""
         if called.is_free:
             return _Match((), is_all=True)
         layer = layer if called.layer is None else called.layer
@@ -237,6 +237,6 @@ def _sum_records(records: Sequence[OpRecord]) -> Work:
 
 
 def _explain_missing(records: Sequence[OpRecord]) -> str:
-    """Return what is not counted of records; empty where all is."""
+    """Return the uncounted work of records; empty if all is counted."""
     missing = sorted({op.missing for op in records if op.missing})
     return f"not counted: {', '.join(missing)}" if missing else ""

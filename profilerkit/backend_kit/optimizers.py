@@ -18,7 +18,7 @@ __all__ = ["OPTIMIZERS", "OptimizerBytes", "OptimizerState", "optimizer_bytes"]
 
 
 class OptimizerBytes(NamedTuple):
-    """The bytes that an optimizer stores between steps, and those that it allocates while it updates the weights.
+    """The bytes that an optimizer stores between steps, and the bytes that it allocates while it updates the weights.
 
     ``missing`` names, in words, the bytes that are unknown and left out; it is empty if there are none.
     """
@@ -33,8 +33,8 @@ class OptimizerState:
     """The state of an optimizer: a description, its source, and the bytes for one weight.
 
     Attributes:
-        keeps: What it stores, in words.
-        source: Where that is defined.
+        keeps: The stored tensors, in words.
+        source: Where they are defined.
         bytes_for: Returns the bytes for one weight.
         copies: How many tensors as large as a weight exist at once while it is updated.
         left_over: How many of them still exist while the next weight is updated.
@@ -49,7 +49,7 @@ class OptimizerState:
     of_shapes: bool = False
 
     def count_update_bytes(self, weights: Iterable[WeightRecord]) -> int:
-        """Return the most bytes that exist while weights are updated one after another, beside what is stored."""
+        """Return the most bytes that exist while weights are updated one after another, beside the stored bytes."""
         most = remaining = 0
         for weight in weights:
             most = max(most, self.copies * weight.bytes + remaining)

@@ -19,7 +19,7 @@ class DevicePass(Run):
         wait: Returns when every device is done.
         in_parts: Runs one training step, and calls the function that it is given between the forward and the backward
             part; None for a pass without such parts.
-        first_call_seconds: What the first pass took, with tracing and compilation; None if nothing is compiled.
+        first_call_seconds: The seconds of the first pass, with tracing and compilation; None if nothing is compiled.
 
     >>> step = DevicePass(lambda: None, wait=lambda: None, in_parts=lambda between: between())
     >>> list(step.parts())

@@ -18,9 +18,9 @@ __all__ = ["PrivateNames", "field", "find", "make_refusal"]
 
 
 def find(path: str) -> Any:
-    """Return what a dotted path leads to, importing the modules on the way; None where there is no such name.
+    """Return the object at a dotted path, importing the modules on the way; None if there is no such name.
 
-    Raises `ImportError` where the framework itself is not installed: its backend cannot be imported then.
+    Raises `ImportError` if the framework itself is not installed: its backend cannot be imported then.
 
     >>> import os
     >>> find("os.path.join") is os.path.join
@@ -72,7 +72,7 @@ def _find_module(path: str) -> _Start:
 def field(name: str) -> str:
     """Return the name of a private attribute of a framework's objects, which no path leads to.
 
-    Tests put another function here and in the place of `find`, to see what happens without a name.
+    Tests replace this function, and `find`, to test what happens without a name.
 
     >>> field("_parameters")
     '_parameters'
@@ -93,7 +93,7 @@ class PrivateNames:
 
     Attributes:
         library: The name of its package.
-        lacking: What is off in this release although calls go on, in sentences: each report has these as notes.
+        lacking: Sentences about features that are off in this release: each report has them as notes.
     """
 
     def __init__(self, library: str) -> None:
@@ -101,9 +101,10 @@ class PrivateNames:
         self.lacking: list[str] = []
 
     def find_first(self, *paths: str, instead: Any = None, off: str = "") -> Any:
-        """Return what the first of these paths leads to that this release has; ``instead`` where it has none of them.
+        """Return the object at the first of these paths that this release has; ``instead`` if it has none of them.
 
-        ``off`` says what is off then; it is empty where ``instead`` is another way, or where its use says it.
+        ``off`` is the sentence about the feature that is off then; it is empty if ``instead`` is another way to the
+        same result, or if the use of the name tells the user.
         """
         for path in paths:
             value = find(path)

@@ -46,9 +46,9 @@ class RanGraph:
     """A graph that was run several times.
 
     Attributes:
-        nodes: What ran, in the order of the graph.
-        whole: The seconds of each pass as a whole.
-        layers: The layers of the written graph.
+        nodes: The nodes that ran, in the order of the graph.
+        whole: The seconds of each whole pass.
+        layers: The layers of the original graph.
     """
 
     nodes: Sequence[RanNode]
@@ -76,7 +76,7 @@ def make_node(
     layer = "" if main is None else paths[main]
     others = tuple(dict.fromkeys(path for op in covered if (path := paths[op.node]) != layer))
     inside = tuple(CalledOperator(op.operator, layer=paths[op.node]) for op in covered)
-    is_free = not covered and near is not None  # the runtime has added it, to copy or convert what that node makes
+    is_free = not covered and near is not None  # the runtime has added it, to copy or convert the result of that node
     called = CalledOperator("", inside, is_free)  # the node itself has no counterpart in the trace
     return RanNode(name, operator, layer, others, called)
 
@@ -112,12 +112,12 @@ def _sum_times(nodes: Sequence[RanNode], indices: Sequence[int]) -> OperatorTime
 
 
 def time_layers(ran: RanGraph) -> tuple[LayerTime, ...]:
-    """Return the forward seconds of each layer's own operators; those between operators are the model's own."""
+    """Return the forward seconds of each layer's own operators; the time between operators is the model's own."""
     calls = Counter(scope.path for scope in {scope for chain in ran.layers.chains for scope in chain})
     seconds_by_layer: dict[str, list[Sequence[float]]] = defaultdict(list)
     for node in ran.nodes:
         seconds_by_layer[node.layer].append(node.seconds)
-    # What is between operators; below 0 where some ran at the same time.
+    # The time between operators; below 0 if some ran at the same time.
     seconds_by_layer[""].append(
         [whole - sum(node.seconds[index] for node in ran.nodes) for index, whole in enumerate(ran.whole)]
     )

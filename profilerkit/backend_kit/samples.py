@@ -24,7 +24,7 @@ Shape: TypeAlias = tuple[int, ...]
 
 
 class InputLayout(NamedTuple):
-    """What a layer takes: one sample, or a batch of them.
+    """The input layout of a layer: one sample, or a batch of samples.
 
     Attributes:
         rank: The number of dimensions of one sample.
@@ -51,7 +51,7 @@ def may_have_no_batch_first(layout: InputLayout, shapes: Collection[Shape]) -> b
 def count_samples(trace: ModelTrace, layouts: Mapping[str, InputLayout], shapes: Collection[Shape]) -> int | None:
     """Return the number of samples in inputs of these shapes, None if no layer says it.
 
-    ``layouts`` has what layers take by their paths, and ``trace`` the calls of the layers with these inputs.
+    ``layouts`` has the input layouts of layers by their paths, and ``trace`` the calls of the layers with these inputs.
     """
     for path, taken in _list_calls(trace):
         if path in layouts and taken and _is_telling(layouts[path], taken[0].shape, shapes):
@@ -68,10 +68,10 @@ def _list_calls(trace: ModelTrace) -> Iterator[tuple[str, Sequence[TensorInfo]]]
 
 
 def _is_telling(layout: InputLayout, taken: Shape, shapes: Collection[Shape]) -> bool:
-    """Return whether a layer with this layout, which takes this shape, decides what the inputs are.
+    """Return whether a layer with this layout, called with this shape, decides what the inputs are.
 
-    One by which only a single sample is recognized does not where an input has more dimensions than that sample: the
-    vector that it takes may be shared by all samples of that input, as the time step of a denoiser is.
+    A layer that shows only single samples decides nothing if an input has more dimensions than its sample: its vector
+    may be shared by all samples of that input, such as the time step of a denoiser.
     """
     if not layout.only_single:
         return True
@@ -81,7 +81,7 @@ def _is_telling(layout: InputLayout, taken: Shape, shapes: Collection[Shape]) ->
 
 
 def _count_samples_of_layer(layout: InputLayout, taken: Sequence[TensorInfo], shapes: Collection[Shape]) -> int | None:
-    """Return the number of samples by what a layer takes; None if that was not made of the model's inputs."""
+    """Return the number of samples by the input of a layer; None if this was not made of the model's inputs."""
     shape = taken[0].shape
     if _is_batch_of_one(layout, shape, shapes):
         return 1
@@ -93,13 +93,13 @@ def _count_samples_of_layer(layout: InputLayout, taken: Sequence[TensorInfo], sh
 
 
 def _is_from_input(layout: InputLayout, taken: Sequence[TensorInfo], shapes: Collection[Shape]) -> bool:
-    """Return whether an input of the model has the dimensions of what a layer takes, but for the features."""
+    """Return whether an input of the model has the dimensions of a layer's input, except for the features."""
     shape = taken[0].shape
     rank = len(shape)
     if not layout.is_sequence:
         return any(len(source) == rank and source[:1] == shape[:1] for source in shapes)
     is_packed = any(len(tensor.shape) == 1 for tensor in taken[1:])  # sequences of all samples in one row
-    # Time and batch are those of the input. The features are made in the model, and tokens have none.
+    # Time and batch are dimensions of the input. The features are made in the model, and tokens have none.
     return not is_packed and any(
         len(source) in (rank, rank - 1) and source[: rank - 1] == shape[:-1] for source in shapes
     )

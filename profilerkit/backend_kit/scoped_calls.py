@@ -65,7 +65,7 @@ class ScopedValue(Protocol):
 
 
 class ScopedOperator(Protocol):
-    """An operator with what it reads and makes."""
+    """An operator with the values that it reads and makes."""
 
     @property
     def inputs(self) -> Sequence[ScopedValue]:
@@ -177,7 +177,7 @@ def _find_callers(chains: Iterable[Sequence[Scope]]) -> dict[Scope, tuple[str, i
 def _pass_value(
     value: ScopedValue, source: Sequence[Scope], chain: Sequence[Scope], borders: Mapping[Scope, _Border]
 ) -> None:
-    """Note a value that leaves the calls it was made in, and enters those it is read in."""
+    """Note a value that leaves the calls in which it was made, and enters the calls in which it is read."""
     for scope in chain:
         if scope not in source:
             borders[scope].inputs[value.number] = value

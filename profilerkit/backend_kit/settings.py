@@ -1,4 +1,4 @@
-"""Settings of a process that change numbers: one table in each backend, of which the reports name what is switched."""
+"""Settings of a process that change numbers: one table in each backend; reports name the settings that are changed."""
 
 from __future__ import annotations
 

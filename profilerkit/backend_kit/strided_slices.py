@@ -10,7 +10,7 @@ __all__ = ["SliceMasks", "make_index"]
 
 
 class SliceMasks(NamedTuple):
-    """What the entries of a slice are; the lowest bit of each mask is that of the first entry.
+    """The kinds of the entries of a slice; the lowest bit of each mask belongs to the first entry.
 
     Attributes:
         begin: Slices from the first element on: ``:3``.
