@@ -157,14 +157,17 @@ class CacheTraffic(NamedTuple):
     written: float
 
 
-def count_cache_traffic(cache: EngineCache, pieces: Sequence[Piece], tensor_parallel: int = 1) -> CacheTraffic:
+def count_cache_traffic(
+    cache: EngineCache, pieces: Sequence[Piece], tensor_parallel: int = 1, replicas: int = 1
+) -> CacheTraffic:
     """Return the bytes that a step reads and writes on one of ``tensor_parallel`` devices, which share the heads.
 
-    A prefix that sequences share is read once. What has a constant size is written by the first step of a sequence and
-    read by each later one, which also writes it if it is a state; with an encoder it is the keys and values of cross
-    attention.
+    A prefix that sequences share is read once by each of ``replicas`` that share the sequences. What has a constant
+    size is written by the first step of a sequence and read by each later one, which also writes it if it is a state:
+    keys and values of cross attention, or of no token, are none.
     """
     has_encoder = cache.facts.is_encoder_decoder
+    readers = min(replicas, sum(piece.sequences for piece in pieces))
     read = written = 0.0
     for part in cache.parts:
         prefix = cache.count_shared_entries(part)
@@ -178,8 +181,9 @@ def count_cache_traffic(cache: EngineCache, pieces: Sequence[Piece], tensor_para
             # The prompt is the encoder's, and begins the decoder with one token; each further step adds one as well.
             entries_written += sequences * _count_added_entries(part, before, 1 if has_encoder else new_tokens)
             states_read += sequences if cached else 0
-            states_written += 0 if cached and has_encoder else sequences
-        part_read = part.bytes_per_entry * (entries_read + most_shared) + part.constant_bytes * states_read
+            is_state = not has_encoder and part.heads is None
+            states_written += sequences if is_state or not cached else 0
+        part_read = part.bytes_per_entry * (entries_read + readers * most_shared) + part.constant_bytes * states_read
         part_written = part.bytes_per_entry * entries_written + part.constant_bytes * states_written
         read += part.share_out(part_read, tensor_parallel)
         written += part.share_out(part_written, tensor_parallel)

@@ -121,7 +121,7 @@ class StepCost:
             piece.require_valid()
             require_context(self.facts.sizes.longest_context, piece.new_tokens + piece.cached, self.facts.name)
             self._require_traced_source(piece.new_tokens)
-        traffic = count_cache_traffic(self.cache, pieces)
+        traffic = count_cache_traffic(self.cache, pieces, replicas=self.layout.data)
         sequences = _count_sequences(pieces)
         weight_bytes = self.weight_bytes_read(_count_tokens(pieces), is_first=_has_first(pieces))
         adapter_bytes = round(self._count_adapter_bytes(sequences, sequences))

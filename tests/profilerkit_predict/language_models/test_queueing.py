@@ -25,6 +25,8 @@ def test_whole_prompts_go_in_groups() -> None:
     one = COST(2, 10).seconds
     assert (burst.batch, burst.passes) == (6, 3)
     assert (burst.first, burst.mean, burst.last) == pytest.approx((one, 2 * one, 3 * one))
+    single: Any = predict_burst(COST, 4, 10, 8192)  # one pass is the prefill
+    assert (single.passes, single.first, single.last) == (1, COST(4, 10).seconds, COST(4, 10).seconds)
 
 
 def test_a_prompt_goes_in_chunks_with_the_start_of_the_next() -> None:
@@ -38,11 +40,6 @@ def test_a_prompt_goes_in_chunks_with_the_start_of_the_next() -> None:
     assert burst.passes == 3
     assert (burst.first, burst.last) == pytest.approx((sum(seconds[:2]), sum(seconds)))
     assert burst.mean == pytest.approx((burst.first + burst.last) / 2)
-
-
-def test_one_pass_is_the_prefill() -> None:
-    burst: Any = predict_burst(COST, 4, 10, 8192)
-    assert (burst.passes, burst.first, burst.last) == (1, COST(4, 10).seconds, COST(4, 10).seconds)
 
 
 def test_replicas_have_prompts_of_their_own() -> None:

@@ -88,13 +88,11 @@ def test_keys_and_values_of_constant_size_have_the_format_of_the_cache() -> None
     crossing = toy_facts(parts=(CacheLayer("cross.0", 0, 100),), encoder_prompt=16)
     assert StepCost(crossing, DEVICE, cache_format=fp8).cache_bytes(16, 2) == 2 * 50
     kept = toy_facts(parts=(CacheLayer("layers.0", 8, 3 * 8, heads=2),))
-    assert StepCost(kept, DEVICE, cache_format=fp8).cache_bytes(16) == 16 * 4 + 3 * 4
-
-
-def test_latents_have_the_format_of_the_cache() -> None:
+    cost = StepCost(kept, DEVICE, cache_format=fp8)
+    assert (cost.cache_bytes(16), cost(1, 1, 16).cache_read_bytes) == (16 * 4 + 3 * 4, 16 * 4 + 3 * 4)
+    assert cost(1, 1, 16).cache_write_bytes == 4, "the three were written by the first step"
     latent = LatentAttention(layers=2, heads=4, rank=56, rope=8, nope=8, value=8)
-    cost = StepCost(toy_facts(latent=latent), DEVICE, cache_format=find_weight_format("fp8"))
-    assert cost.cache_bytes(16) == 16 * 2 * 64
+    assert StepCost(toy_facts(latent=latent), DEVICE, cache_format=fp8).cache_bytes(16) == 16 * 2 * 64
 
 
 def test_a_step_with_drafted_tokens_makes_several() -> None:
@@ -217,6 +215,9 @@ def test_a_prefix_is_stored_and_read_once() -> None:
     assert cost.cache_bytes(50, 4) == 4 * (64 + 16) * 8 - 3 * 32 * 8
     assert cost.cache.count_bytes(50, 4, cost.layout) == cost.cache_bytes(50, 4)
     assert cost(4, 1, 50).cache_read_bytes == 4 * (50 + 9) * 8 - 3 * 40 * 8
+    for replicas, readers in ((2, 2), (8, 4)):  # each that has a sequence reads the prefix
+        step = replace(cost, layout=Layout(data=replicas))(4, 1, 50)
+        assert step.cache_read_bytes == 4 * (50 + 9) * 8 - (4 - readers) * 40 * 8
     row: Any = predict_serving(cost, 4, 48, 2)
     assert row.prefill == cost(4, 8, 40)
     assert row.prefill.macs == 4 * (8 * 1000 + 100 + 6 * (8 * 40 + 36))
