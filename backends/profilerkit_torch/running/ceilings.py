@@ -1,4 +1,4 @@
-"""What torch computes and moves fastest on a CPU: the work that the ceilings of a roofline are measured with."""
+"""The work that measures the ceilings of a roofline: the fastest computing and moving of bytes of torch on a CPU."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _CACHED = (2**16, 2**18, 2**20)
 _IN_MEMORY = 2**25
 #: The side of a matrix that stays in a cache: 4 MiB.
 _MATRIX_SIDE = 1024
-#: The bytes of an element: all of this is in float32.
+#: The bytes of an element: all tensors here are float32.
 _ITEM_BYTES = 4
 
 
 @contextmanager
 def prepare_work(num_threads: int | None) -> Iterator[list[CeilingWork]]:
     """Yield the work; inside, torch runs it on so many threads."""
-    random = partial(torch.randn, generator=torch.Generator().manual_seed(0))  # torch's own stays as it is
+    random = partial(torch.randn, generator=torch.Generator().manual_seed(0))  # the generator of torch is unchanged
     with run_bare_operators(num_threads):
         products = [(random(side, side), random(side, side)) for side in _SIDES]
         flops = [CeilingWork("flops", 2 * len(a) ** 3, partial(functional.linear, a, b)) for a, b in products]
@@ -59,10 +59,10 @@ def _list_convolutions(
 
 
 def _list_traffic() -> Iterator[CeilingWork]:
-    """Yield what moves bytes: copies, functions in place, sums, and one row times a matrix.
+    """Yield the work that moves bytes: copies, functions in place, sums, and one row times a matrix.
 
     A copy and a function in place read and write each element. A sum reads two tensors and writes one. The product of a
-    row reads the matrix; the row, and what is written, are a thousandth of that and left out.
+    row reads the matrix; the row and the result are each a thousandth of the matrix and left out.
     """
     for elements in (*_CACHED, _IN_MEMORY):
         kind = "cached_bytes" if elements in _CACHED else "bytes"
@@ -80,11 +80,11 @@ def _list_traffic() -> Iterator[CeilingWork]:
 
 @contextmanager
 def run_bare_operators(num_threads: int | None) -> Iterator[int]:
-    """Make torch ready for operators that are timed one by one; yield how many threads these run on.
+    """Make torch ready for operators that are timed one by one; yield the number of their threads.
 
-    Inside, they run on so many threads; without gradients, as switching them off at each call would take as long as a
-    small operator; and without warnings. Torch warns of ``torch.lstm`` on weights that are tensors of their own, where
-    an `nn.LSTM` has them in one piece.
+    Inside, operators run on so many threads; without gradients, because switching them off at each call would take as
+    long as a small operator; and without warnings. Torch warns of ``torch.lstm`` if the weights are separate tensors,
+    while an `nn.LSTM` has them in one piece.
     """
     threads = torch.get_num_threads()
     with (

@@ -51,7 +51,7 @@ def use_compiled(model: nn.Module, compile: Any) -> Iterator[Callable[..., Any]]
 
 
 def _read_arguments(compile: Any) -> Mapping[str, Any]:
-    """Return the arguments for ``torch.compile``; raises `InputError` for what is neither of the three."""
+    """Return the arguments for ``torch.compile``; raises `InputError` for a value of another type."""
     if compile is True:
         return {}
     if isinstance(compile, str):
@@ -78,7 +78,7 @@ def _compile(function: Callable[..., Any], compile: Any) -> Callable[..., Any]:
 
 
 def _make_function(model: nn.Module) -> Callable[..., Any]:
-    """Return a function that calls the model, whose code no other function has, nor its name."""
+    """Return a function that calls the model; no other function has its code or its name."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
         return model(*args, **kwargs)
@@ -90,7 +90,7 @@ def _make_function(model: nn.Module) -> Callable[..., Any]:
 def _list_codes(book: Any) -> dict[int, CodeType]:
     """Return the code objects in one of the lists that the compiler keeps, by their ids.
 
-    What the compiler writes may have constants that have no hash, and then has none itself.
+    The ids are the keys because code that the compiler writes has no hash if one of its constants has none.
     """
     codes = [reference() for reference in getattr(book, "seen", ())]
     return {id(code): code for code in codes if code is not None}

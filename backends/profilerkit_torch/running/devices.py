@@ -25,7 +25,7 @@ __all__ = ["describe_accelerators", "device_info", "memory_reader", "move_model"
 def resolve_device(model: nn.Module | Inventory, device: DeviceLike) -> torch.device:
     """Return the torch device for a member of `Device`, a string of torch's, or None (where the model is).
 
-    Raises `DeviceNotAvailableError` for one that does not exist here.
+    Raises `DeviceNotAvailableError` for a device that does not exist here.
     """
     device = DEVICE("device", device)
     if device is None:
@@ -82,7 +82,7 @@ def describe_accelerators() -> dict[str, str]:
 
 
 def device_info(device: torch.device) -> DeviceInfo:
-    """Return what is known of a device, by the name that its driver reports."""
+    """Return the known facts of a device, by the name that its driver reports."""
     if device.type == "cpu":
         return processor()
     if device.type != "cuda":
@@ -95,8 +95,8 @@ def device_info(device: torch.device) -> DeviceInfo:
 def memory_reader(device: torch.device) -> Any:
     """Return the module that reports the memory of a device: ``memory_allocated`` and ``max_memory_allocated``.
 
-    That is the module of the device, or ``torch.accelerator``, which has them from torch 2.9 on. None where torch does
-    not report a peak, as for MPS. The device is one that a tensor is on.
+    It is the module of the device, or ``torch.accelerator``, which has both from torch 2.9 on. None if torch does not
+    report a peak, as for MPS. The device has to be one that a tensor is on.
     """
     for module in (getattr(torch, device.type, None), torch.accelerator):
         try:
@@ -108,7 +108,7 @@ def memory_reader(device: torch.device) -> Any:
 
 
 def require_values(model: nn.Module | Inventory, device: torch.device) -> None:
-    """Raise `WithoutValuesError` where there is nothing to run with: lazy parameters, or the meta device."""
+    """Raise `WithoutValuesError` if weights have no values to run with: lazy parameters, or the meta device."""
     inventory = Inventory.of(model)
     if is_lazy(inventory):
         raise WithoutValuesError(
@@ -125,8 +125,8 @@ def require_values(model: nn.Module | Inventory, device: torch.device) -> None:
 def move_model(inventory: Inventory, device: torch.device | None) -> Iterator[Inventory]:
     """Move a model to a device, and yield its tensors there; without a device it stays where it is.
 
-    Copies stand in for the tensors that are elsewhere, itself it stays. Use inside `preserve`, which takes the
-    stand-ins away.
+    Copies stand in for the tensors on other devices; the tensors themselves are not moved. Use inside `preserve`,
+    which takes the stand-ins away.
     """
     if device is None:
         yield inventory

@@ -69,7 +69,7 @@ def measure_cpu_peak(call: Callable[[], Any], _: torch.device) -> int:
 
 
 def measure_accelerator_peak(call: Callable[[], Any], device: torch.device) -> int:
-    """Return by how many bytes a call raises what the device's allocator has given out; its peak starts anew."""
+    """Return by how many bytes a call raises the memory given out by the device's allocator; its peak starts anew."""
     memory = memory_reader(device)
     if memory is None:
         raise NotOfferedError(f"torch does not report the peak of the memory on {device}")

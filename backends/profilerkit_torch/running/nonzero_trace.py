@@ -1,8 +1,8 @@
 """The trace of a real run without the multiply-accumulates that weights of zero take part in.
 
-An operator's work is left out in proportion to the zeros among its weights, whose values are looked at while the model
-runs: masks, parametrisations and casts have been applied by then. A tensor is a weight where it was computed of the
-model's own tensors alone, and an activation where an input had part in it.
+An operator's work is left out in proportion to the zeros among its weights, whose values are read while the model
+runs: masks, parametrisations and casts have been applied by then. A tensor is a weight if it was computed only from
+tensors of the model, and an activation if it was computed from an input.
 """
 
 from __future__ import annotations
@@ -74,14 +74,14 @@ _WITH_WEIGHT = (
     *("aten::linear", "aten::conv1d", "aten::conv2d", "aten::conv3d"),
     *("aten::convolution", "aten::_convolution"),
 )
-#: Multiplies activations, also where they are learned: what is zero in them is no pruned weight.
+#: Attention multiplies activations, even if they are learned: zeros in them are no pruned weights.
 _ATTENTION = "aten::scaled_dot_product_attention"
 #: Operators whose first argument is added to a product.
 _WITH_ADDEND = ("aten::addmm", "aten::addmv", "aten::addr", "aten::addbmm", "aten::baddbmm", "aten::_sparse_addmm")
 
 
 class WatchedPass(InferencePass):
-    """A forward pass that tells the mode when it begins, and what records it."""
+    """A forward pass that gives the mode the recorder when it begins."""
 
     def __init__(self, grad_mode: Any, mode: NonzeroMode) -> None:
         super().__init__(grad_mode)
@@ -93,7 +93,7 @@ class WatchedPass(InferencePass):
 
 
 class NonzeroMode(TorchDispatchMode):
-    """Runs what the recorder runs, and notes the nonzero elements among the weights of each operator."""
+    """Runs the operators for the recorder, and notes the nonzero elements among the weights of each operator."""
 
     def __init__(self, model: nn.Module, inputs: ModelInputs) -> None:
         super().__init__()
@@ -104,14 +104,14 @@ class NonzeroMode(TorchDispatchMode):
                 self._weights.add(part)
         for tensor in list_input_tensors(inputs):
             self._activations.add(tensor)
-        #: The elements of the weights of each operator that was seen, by its place among those of the recorder.
+        #: The elements of the weights of each operator, by its place in the list of the recorder.
         self._elements: dict[int, Nonzero] = {}
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         if any(map(is_wrapper_class, types)):
             return NotImplemented
-        if self.recorder is None:  # what is done before the pass
+        if self.recorder is None:  # the pass has not begun
             return func(*args, **kwargs)
         arguments = list(tensors_among(args, kwargs))
         index = len(self.recorder.operators)
@@ -122,7 +122,7 @@ class NonzeroMode(TorchDispatchMode):
         return result
 
     def _find_weights(self, func: Any, args: Any, arguments: Iterable[torch.Tensor]) -> list[torch.Tensor]:
-        """Return the weights among what an operator multiplies; those that torch packs are no tensors."""
+        """Return the weights among the factors of an operator; weights that torch packs are no tensors."""
         packed = [weight for package in values_in(args, is_package) for weight in unpack(package)]
         plain = [
             tensor
@@ -132,7 +132,7 @@ class NonzeroMode(TorchDispatchMode):
         return [weight for weight in packed + plain if weight.dim() > 1 and _has_own_zero(weight, func)]
 
     def _note_origin(self, arguments: Iterable[torch.Tensor], result: Any) -> None:
-        """Note what an operator has made as activations, or as weights."""
+        """Note the results of an operator as activations, or as weights."""
         if any(map(self._activations.has, arguments)):
             storages = self._activations
         elif any(map(self._weights.has, arguments)):

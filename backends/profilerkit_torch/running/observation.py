@@ -1,7 +1,7 @@
-"""What the operators of a pass on real tensors multiply and add: it is compared with the static trace.
+"""The multiply-accumulates of a pass on real tensors, which are compared with the static trace.
 
-A pass without gradients shows torch's operators after it has taken composite ones apart, the static pass mostly before:
-so the multiply-accumulates are compared, which by the formulas are the same either way, and not the operators.
+A pass without gradients shows operators after torch has taken composite ones apart, the static pass mostly before. So
+the operators are not compared, but the multiply-accumulates: by the formulas they are the same either way.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _FUSED_LAYERS = (
 class Observation(WatchingMode):
     """While it is active, adds up the multiply-accumulates of each operator by its formula.
 
-    An operator that takes functions, one without a formula, and one whose formula fails leave the sum unknown. So do
-    formulas of the user's for torch's own operators: they need not fit what torch takes these apart into.
+    The sum is unknown after an operator that takes functions, has no formula, or has a formula that fails. It is also
+    unknown if the user has formulas for operators of torch: they may not fit the operators that torch makes of these.
     """
 
     supports_higher_order_operators = True
@@ -45,15 +45,15 @@ class Observation(WatchingMode):
         self._kinds: dict[int, Kind] = {}
 
     def begin(self) -> None:
-        """Forget what was added up."""
+        """Set the sum to zero."""
         self.macs = 0
 
     def run(self, name: str) -> ObservedRun:
-        """Return what was seen since the beginning, as the run of that name."""
+        """Return the sum since `begin`, as a run with a name."""
         return ObservedRun(name, self.macs if self._is_comparable else None)
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Run the operator and add what it costs."""
+        """Run the operator and add its cost."""
         return self.observe(self, func, args, kwargs or {})
 
     def observe(self, mode: TorchDispatchMode, func: Any, args: Any, kwargs: Any) -> Any:
@@ -81,7 +81,7 @@ class Observation(WatchingMode):
 
 
 def _count_macs(func: Any, kind: Kind, args: Any, kwargs: Any, result: Any) -> int | None:
-    """Return what a call multiplies and adds; None where that is unknown, as of layers that leave padding out."""
+    """Return the multiply-accumulates of a call; None if they are unknown, as of layers that leave padding out."""
     if func in _FUSED_LAYERS and any(tensor.is_nested for tensor in tensors_in(args)):
         return None
     try:

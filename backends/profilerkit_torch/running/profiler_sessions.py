@@ -19,9 +19,9 @@ __all__ = ["require_idle_profiler", "run_profiler"]
 
 @contextmanager
 def run_profiler(activities: list[ProfilerActivity], **options: Any) -> Iterator[profile]:
-    """Run a session of torch's profiler around the block; ``options`` are those of `torch.profiler.profile`.
+    """Run a session of torch's profiler around the block, with ``options`` of `torch.profiler.profile`.
 
-    Raises `ProfilerBusyError` where a session runs already: with a second one it would be ended, and lose its events.
+    Raises `ProfilerBusyError` if a session runs already: a second session would end it and lose its events.
     """
     require_idle_profiler()
     session = profile(activities=activities, acc_events=True, **options)  # else torch 2.10 warns that it forgets events
@@ -31,7 +31,7 @@ def run_profiler(activities: list[ProfilerActivity], **options: Any) -> Iterator
 
 
 def require_idle_profiler() -> None:
-    """Raise `ProfilerBusyError` where torch's profiler, of which there is one, is in use in this process."""
+    """Raise `ProfilerBusyError` if torch's profiler is in use in this process, which can have one session."""
     if is_profiler_enabled():
         raise ProfilerBusyError(
             "this is measured by torch's profiler, of which there is one per process, and it runs already; leave its "

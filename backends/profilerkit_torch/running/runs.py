@@ -40,7 +40,7 @@ Step: TypeAlias = Callable[..., Any]
 
 
 class _ReadyModel(NamedTuple):
-    """A model on the device and in the mode of a run: what it holds, and the device that its inputs belong on."""
+    """A model on the device and in the mode of a run: its inventory, and the device for its inputs."""
 
     inventory: Inventory
     device: torch.device
@@ -50,9 +50,10 @@ class _ReadyModel(NamedTuple):
 def prepare_run(model: nn.Module, inputs: ModelInputs, options: RunOptions = AS_IT_IS) -> Iterator[Pass]:
     """Yield a `Pass` of the model with these options, whose call returns when every device is done.
 
-    For inference not in torch's inference mode, whose tensors could stay behind in a cache and break the user's
-    training. The first pass runs under a guard that keeps what the model writes to; it gets that back at the end,
-    and its buffers in any case. Without a device the model stays where it is, on several devices too.
+    Inference does not use torch's inference mode, whose tensors could stay behind in a cache and break the user's
+    training. The first pass runs under a guard that keeps the values of tensors that the model writes to; the tensors
+    get their values back at the end, and the buffers in any case. Without a device the model stays where it is, on
+    several devices too.
     """
     with (
         apart(),
@@ -66,7 +67,7 @@ def prepare_run(model: nn.Module, inputs: ModelInputs, options: RunOptions = AS_
 def _prepare_model(model: nn.Module, inputs: ModelInputs, options: RunOptions) -> Iterator[_ReadyModel]:
     """Put the model on the device and into the mode of the run.
 
-    Afterwards the model, the number of threads and what holds tensors outside the model are as they were.
+    Afterwards the model, the number of threads and the holders of tensors outside the model are as they were.
     """
     inventory = Inventory(model)
     target = resolve_device(inventory, options.device)
@@ -83,9 +84,9 @@ def _prepare_model(model: nn.Module, inputs: ModelInputs, options: RunOptions) -
 
 @contextmanager
 def _prepare_passes(ready: _ReadyModel, inputs: ModelInputs, options: RunOptions) -> Iterator[Pass]:
-    """Run a model a first time, under a guard, and yield what runs it again.
+    """Run a model a first time, under a guard, and yield a `Pass` that runs it again.
 
-    The inputs are as they were before each pass; at the end, so is all that the first pass wrote to.
+    The inputs are restored before each pass; at the end, everything that the first pass wrote to is restored.
     """
     inventory, device = ready
     model = inventory.model
@@ -112,7 +113,7 @@ def _prepare_passes(ready: _ReadyModel, inputs: ModelInputs, options: RunOptions
 
 
 def _set_mode(inventory: Inventory, options: RunOptions) -> Inventory:
-    """Put the model into the mode of the run, set the number of threads, and return what the model holds then.
+    """Put the model into the mode of the run, set the number of threads, and return the inventory of the model then.
 
     Use inside `preserve`.
     """
@@ -127,10 +128,10 @@ def _set_mode(inventory: Inventory, options: RunOptions) -> Inventory:
 
 
 def _cut_off_graphs(inventory: Inventory) -> Inventory:
-    """Let tensors without a graph stand in for what the model has kept of passes of the caller's.
+    """Let tensors without a graph stand in for tensors that the model has kept from passes of the caller.
 
-    A backward pass would go on into those graphs: it would free what they hold, and the caller could compute no
-    gradients of their own any more. Use inside `preserve`, which takes the stand-ins away.
+    A backward pass would continue into the caller's graphs and free their tensors: the caller could compute no
+    gradients with them any more. Use inside `preserve`, which takes the stand-ins away.
     """
     if not any(map(has_graph, inventory.tensors)):
         return inventory
@@ -145,11 +146,11 @@ def _cut_off_graphs(inventory: Inventory) -> Inventory:
 def _make_pass(
     run_step: Callable[..., Any], restore_inputs: Callable[[], object], devices: set[torch.device], *, in_parts: bool
 ) -> Pass:
-    """Return what runs a step again and again, a training step in parts too, and times it by the clock that suits."""
+    """Return a `Pass` that repeats a step, a training step in parts too, with the clock that suits the devices."""
 
     def run_once(*between: Callable[[], object]) -> Any:
-        restore_inputs()  # a cache that grew would make every call a longer one
-        if not has_function_modes():  # nearly always; to look for what they leave would take time
+        restore_inputs()  # with a cache that grows, every call would take longer
+        if not has_function_modes():  # nearly always; a search for changes by such modes would take time
             return run_step(*between)
         with as_caller():
             return run_step(*between)
@@ -162,8 +163,8 @@ class _FirstPass:
     """The first pass of a model, under a guard that keeps what it writes to, and observes the operators.
 
     Args:
-        inventory: What the model holds.
-        inputs: What the model is called with.
+        inventory: The inventory of the model.
+        inputs: The inputs of the model.
         autocast: Makes the context of autocast.
     """
 
@@ -180,7 +181,7 @@ class _FirstPass:
 
     @contextmanager
     def restore_at_end(self) -> Iterator[None]:
-        """Put back at the end of the block what the passes in it wrote to."""
+        """Restore at the end of the block everything that the passes in it wrote to."""
         with self.guard.restore_at_end(), self.objects.restore_at_end():
             yield
 
@@ -204,9 +205,9 @@ class _FirstPass:
         return (tensor for tensor in candidates if tensor.device.type == "cpu")
 
     def _run(self, step: Step) -> None:
-        """Run once; raise `ModelFailedError` where the model does, `BackendFailedError` for our own errors.
+        """Run once; raise `ModelFailedError` if the model raises, `BackendFailedError` for our own errors.
 
-        Compiled code runs as it was written: under a mode torch would refuse to compile it, and remember that for ever.
+        Functions that the user compiles run as written: under a mode torch would refuse to compile them, for ever.
         """
         self.guard.observation.begin()
         try:
@@ -221,7 +222,7 @@ class _FirstPass:
 
 
 def _compile(run: Pass, options: RunOptions) -> None:
-    """Have a compiled model be compiled, by its first pass, which is timed apart."""
+    """Compile a model, by its first pass, which is timed apart."""
     start = time.perf_counter()
     try:
         run()

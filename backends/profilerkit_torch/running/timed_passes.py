@@ -1,4 +1,4 @@
-"""One pass of a model as it is timed: what runs it forward, and the clock, the host's or CUDA's."""
+"""One timed pass of a model: the functions that run it forward, and its clock, of the host or of CUDA."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Pass(DevicePass):
     ) -> None:
         super().__init__(call, partial(synchronize, *devices), in_parts)
         self.devices = devices
-        #: What looks at the operators of a pass; None where nothing does.
+        #: The mode that counts the work of the operators of a pass; None if nothing counts it.
         self.observation: Observation | None = None
 
     @contextmanager
@@ -62,7 +62,7 @@ class Pass(DevicePass):
 
 
 class EventTimedPass(Pass):
-    """A pass on one CUDA device, which notes itself when its work begins and ends."""
+    """A pass on one CUDA device, which notes by itself when its work begins and ends."""
 
     def seconds(self, clock: Callable[[], float] = time.perf_counter) -> float:
         """Run one pass and return its seconds, from its first work on the device to its last."""
@@ -77,7 +77,7 @@ class EventTimedPass(Pass):
 
     @staticmethod
     def suits(devices: Iterable[torch.device]) -> bool:
-        """Return whether all the work is on one CUDA device: an event is noted in the order of work of one alone."""
+        """Return whether all the work is on one CUDA device: an event is noted in the order of work of one device."""
         return [used.type for used in devices if used.type != "cpu"] == ["cuda"]
 
 
@@ -85,7 +85,7 @@ class EventTimedPass(Pass):
 Autocast: TypeAlias = Callable[[], AbstractContextManager[Any]]
 
 
-# What runs a pass -----------------------------------------------------------------------------------------------------
+# The functions that run a pass ----------------------------------------------------------------------------------------
 
 
 def forward_pass(model: Callable[..., Any], inputs: ModelInputs, autocast: Autocast) -> Any:
@@ -103,7 +103,7 @@ def forward_pass_with_gradients(model: Callable[..., Any], inputs: ModelInputs, 
 def make_autocast(autocast: Any, device: torch.device) -> Autocast:
     """Return a function that makes the context of one pass under autocast, a new one for each pass as in users' code.
 
-    Raises `InputError` if ``autocast`` is not a dtype, or one that autocast does not support on the device.
+    Raises `InputError` if ``autocast`` is not a dtype, or if autocast does not support the dtype on the device.
     """
     if autocast is None or autocast is False:
         return nullcontext
@@ -115,7 +115,7 @@ def make_autocast(autocast: Any, device: torch.device) -> Autocast:
         return torch.autocast(device.type, dtype=None if autocast is True else dtype)
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # torch's, that it leaves autocast off
+        warnings.simplefilter("ignore")  # torch warns that it leaves autocast off
         try:
             with context():
                 works = torch.is_autocast_enabled(device.type)

@@ -1,4 +1,4 @@
-"""One training step, the same for all that time it or count it: its mode, what is differentiated, and its hooks."""
+"""One training step, the same for timing and for counting: its mode, the outputs to differentiate, and its hooks."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ __all__ = [
 
 
 class NothingTrainedError(InputError):
-    """A step of training has no output to go back from."""
+    """A training step has no output that a backward pass can begin from."""
 
 
 def set_training_flags(modules: Iterable[nn.Module]) -> None:
     """Put modules that are all in eval mode into training mode, by the flags alone.
 
-    Where one is in training mode, all stay as they are: a batch norm that was frozen with ``eval()`` stays frozen.
+    If one module is in training mode, all keep their flags: a batch norm that was frozen with ``eval()`` stays frozen.
     """
     modules = list(modules)
     if not any(getattr(module, "training", True) for module in modules):  # a frozen script has no such flag
@@ -81,10 +81,10 @@ def prepare_training_step(model: nn.Module) -> Iterator[Callable[..., None]]:
 
 
 def list_differentiated(outputs: Any) -> list[torch.Tensor]:
-    """Return, each once, the outputs that need gradients; the model's own loss alone where it returns one.
+    """Return, each once, the outputs that need gradients; only the loss if the model returns one.
 
-    What an object of a class of the user's has as attributes counts where there is nothing else: beside other outputs
-    it is a cache of keys and values, which no loss is made of.
+    The attributes of an object of a user's class count only if no other output needs gradients: beside such outputs
+    the object is a cache of keys and values, which is no part of a loss.
     """
     loss = outputs.get("loss") if isinstance(outputs, Mapping) else getattr(outputs, "loss", None)
     if isinstance(loss, torch.Tensor) and loss.requires_grad and loss.numel() == 1:
@@ -105,9 +105,9 @@ def make_ones(output: torch.Tensor) -> torch.Tensor:
 
 @contextmanager
 def without_hooks_once_accumulated(parameters: Iterable[Any]) -> Iterator[None]:
-    """Empty the mappings of what parameters do once they have a gradient: autograd goes on calling what they hold.
+    """Empty the mappings of hooks that run once a parameter has its gradient, and fill them again at the end.
 
-    It has the mapping itself; to take that off the parameter changes nothing for it.
+    Autograd refers to the mapping: to remove the mapping from the parameter would not stop the hooks.
     """
     mappings = [getattr(parameter, name) for parameter in parameters for name in ACCUMULATION_HOOKS]
     hooks = [(mapping, dict(mapping)) for mapping in mappings if mapping]

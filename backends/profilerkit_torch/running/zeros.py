@@ -1,4 +1,4 @@
-"""Weights that are zero: how many elements of a model's parameters, and of any one weight."""
+"""Weights that are zero: the number of such elements in a model's parameters, and in one weight."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = ["Nonzero", "count_nonzero", "require_values", "zero_weights"]
 def zero_weights(model: nn.Module) -> tuple[int, int]:
     """Return how many elements of the floating-point parameters are zero, and how many there are; tied ones once.
 
-    Of a parameter that `torch.nn.utils.prune` or `torch.ao.pruning` masks it is what the mask leaves.
+    A parameter that `torch.nn.utils.prune` or `torch.ao.pruning` masks is counted after its mask is applied.
     """
     with apart():
         require_values(model)
@@ -66,9 +66,9 @@ def _count_nonzero(weight: torch.Tensor) -> int:
 
 
 def _apply_mask(module: nn.Module, name: str, weight: torch.Tensor) -> torch.Tensor:
-    """Return what a mask leaves of a weight.
+    """Return a weight times its mask, if it has one.
 
-    `torch.nn.utils.prune` has that of ``weight_orig`` beside it as ``weight_mask``, `torch.ao.pruning` in a
+    `torch.nn.utils.prune` has the mask of ``weight_orig`` beside it as ``weight_mask``, `torch.ao.pruning` in a
     parametrization as ``mask``.
     """
     masks = [read_buffers(module).get(f"{name.removesuffix('_orig')}_mask")] if name.endswith("_orig") else []
@@ -91,14 +91,14 @@ def require_values(model: nn.Module) -> None:
 
 
 class Nonzero(NamedTuple):
-    """How many of some elements are not zero, and how many there are."""
+    """The number of elements that are not zero, and the number of all elements."""
 
     nonzero: int
     total: int
 
 
 def count_nonzero(weight: torch.Tensor) -> Nonzero:
-    """Count the elements of a weight; of a sparse one, those stored; of a quantized one, those that stand for zero."""
+    """Count the elements of a weight; only stored ones of a sparse weight, dequantized ones of a quantized weight."""
     if type(weight).dequantize is not torch.Tensor.dequantize or weight.is_quantized:  # of a class that wraps others
         weight = weight.dequantize()
     if weight.layout is torch.sparse_coo:
@@ -107,6 +107,6 @@ def count_nonzero(weight: torch.Tensor) -> Nonzero:
     if values.dtype is FLOAT4:  # two numbers in a byte, without their signs
         pairs = values.view(torch.uint8)
         values = torch.stack((pairs & 0b111, pairs >> 4 & 0b111))
-    elif values.is_floating_point() and values.element_size() == 1:  # torch does not count those
+    elif values.is_floating_point() and values.element_size() == 1:  # torch does not count in these dtypes
         values = values.float()
     return Nonzero(int(torch.count_nonzero(values)), values.numel())

@@ -1,4 +1,4 @@
-"""The backward pass of a step that is counted: the loss it begins from, and what is told of each weight's gradient."""
+"""The backward pass of a counted step: the loss that it begins from, and the gradients that the weights get."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NO_BACKWARD_PASS = "no output depends on a trainable weight, so that there is no
 
 
 class _SumOfOutputs(torch.autograd.Function):
-    """Stands for the sum of the outputs as a loss: gives each of them its gradient of ones, as a tensor of its size."""
+    """Stands for the sum of the outputs as a loss: gives each output a gradient of ones, as a tensor of its size."""
 
     @staticmethod
     def forward(ctx: Any, *outputs: torch.Tensor) -> torch.Tensor:
@@ -38,7 +38,7 @@ class _SumOfOutputs(torch.autograd.Function):
 
 
 def make_loss(outputs: Iterable[torch.Tensor], live: LiveBytes) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the sum of outputs as a loss, and the gradient to go back from it with: no work, and no bytes alive."""
+    """Return the sum of outputs as a loss, and the gradient of this loss: no work, and no bytes alive."""
     with disable_dispatch_modes():
         loss = _SumOfOutputs.apply(*outputs)  # type: ignore[no-untyped-call]
         start = torch.empty_like(loss)

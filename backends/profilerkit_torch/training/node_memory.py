@@ -1,6 +1,6 @@
-"""What a node of the backward pass takes of memory: less than the operators show that a mode sees.
+"""The memory of a node of the backward pass: less than the operators that a mode sees would take.
 
-While a mode is active, torch makes new tensors in a node where it writes in place in a run.
+While a mode is active, torch makes new tensors in some nodes that write in place without a mode.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _INTO_ZEROS = {
         *(("scatter", "src"), ("scatter_add", "default"), ("masked_scatter", "default")),
     )
 }
-#: How many tensors as large as what is differentiated a node takes at most on a device, by its name and one of its
-#: first operators, where it makes so many gradients. While a mode is active torch writes nothing in place in these, and
-#: asks no values; ``mish`` is taken apart. A quarter is a mask of the zeros in float32.
+#: By the name of a node and one of its first operators: a number of gradients, and how many tensors of the input's size
+#: the node takes at most on a device if it makes that many gradients. While a mode is active torch writes nothing in
+#: place in these nodes, and reads no values; ``mish`` is taken apart. A quarter is a mask of the zeros in float32.
 _MOST_TENSORS = {
     ("MishBackward0", find_operator("aten.softplus.default")): (1, 1),
     ("BinaryCrossEntropyBackward0", find_operator("aten.logit.default")): (2, 2),
@@ -51,7 +51,7 @@ class NodeMemory:
         operators: The operators that were recorded so far, which grow.
 
     Attributes:
-        most_alive: The bytes that may be alive while the node runs; None where all that is alive counts.
+        most_alive: The bytes that may be alive while the node runs; None if all bytes alive count.
     """
 
     def __init__(self, live: LiveBytes, operators: Sequence[OpRecord]) -> None:
@@ -59,17 +59,17 @@ class NodeMemory:
         self._live = live
         self._operators = operators
         self._references_in_sum = count_references_in_sum()
-        #: The number of the node, how many operators were before it, and what was alive then.
+        #: The number of the node, how many operators were before it, and the bytes alive then.
         self._number = -1
         self._first_operator = 0
         self._alive_before = 0
 
     def leave(self) -> None:
-        """Note that what follows is of no node."""
+        """Note that the next operators belong to no node."""
         self.most_alive = None
 
     def begin_operator(self, node: Any, func: Any, args: Any) -> Any:
-        """Note an operator of a node, and return it as it is in a run: in place, where torch writes so there."""
+        """Note an operator of a node, and return the operator of a real run: in place if torch writes so there."""
         number = read_node_number(node)
         if number != self._number:
             self._number, self._first_operator = number, len(self._operators)
@@ -83,9 +83,9 @@ class NodeMemory:
         return _ADD_IN_PLACE if func is _ADD and self._adds_in_place(node, args) else func
 
     def _writes_own_zeros(self, node: Any, tensor: torch.Tensor) -> bool:
-        """Return whether a node of torch's writes to zeros of its own making."""
+        """Return whether a node of torch writes to zeros that it has made itself."""
         if isinstance(node, torch.autograd.function.BackwardCFunction) or torch.is_grad_enabled():
-            return False  # code of the user's, or forward work that a checkpoint repeats
+            return False  # code of the user, or forward work that a checkpoint repeats
         if not tensor.is_contiguous():
             return False  # ``vmap`` has expanded them, for samples that would all be written to the same place
         makers = self._live.list_makers((tensor,), len(self._operators))
@@ -94,8 +94,8 @@ class NodeMemory:
     def _adds_in_place(self, node: Any, terms: tuple[Any, ...]) -> bool:
         """Return whether torch adds the second gradient of a tensor to the first.
 
-        It does if nothing else refers to the first, and if that fills its memory. A sum inside of a node is none such:
-        the first of two gradients is there before the node that makes the second, unless that makes both.
+        It does if nothing else refers to the first gradient, which fills its storage. A sum inside of a node is another
+        sum: the first of two gradients is made before the node that makes the second, unless this node makes both.
         """
         first, second = terms
         if torch.is_grad_enabled() or not isinstance(second, torch.Tensor) or first.shape != second.shape:

@@ -30,11 +30,11 @@ _DEVICE = "_profilerkit_device"
 
 
 def optimizer_bytes(optimizer: Any, weights: Sequence[WeightRecord]) -> OptimizerBytes | str:
-    """Return the bytes of an optimizer's state, and of what an update takes besides; a reason where they are unknown.
+    """Return the bytes of an optimizer's state, and the bytes that an update takes besides; a reason if unknown.
 
-    An optimizer that has stepped has its state, which is counted. Of one that has not, and of a class with its
-    defaults, a copy steps on meta tensors. So any class works, the user's own too. The reason is a text because it is
-    shown beside the numbers that are known (`ReadsOptimizers`).
+    The state of an optimizer that has stepped is counted. For an optimizer that has not stepped, or a class with its
+    defaults, a copy steps on meta tensors. So any class works, also classes of the user. The reason is a text because
+    it is shown beside the numbers that are known (`ReadsOptimizers`).
     """
     is_class = isinstance(optimizer, type)
     name = optimizer.__name__ if is_class else type(optimizer).__name__
@@ -44,7 +44,7 @@ def optimizer_bytes(optimizer: Any, weights: Sequence[WeightRecord]) -> Optimize
     try:
         copy = optimizer(_make_weights(weights)) if is_class else _copy_onto_meta(optimizer)
         if not has_stepped:
-            _measure_step(copy)  # which makes the state; an update is a step that finds it
+            _measure_step(copy)  # makes the state; an update is a step with a state
         update_bytes = _measure_step(copy)
     except MemoryError:
         raise
@@ -58,7 +58,7 @@ def optimizer_bytes(optimizer: Any, weights: Sequence[WeightRecord]) -> Optimize
 
 
 def _is_optimizer(value: Any) -> bool:
-    """Return whether a value is an optimizer of torch's, or a class of one."""
+    """Return whether a value is an optimizer of torch, or a class of optimizers."""
     kind = torch.optim.Optimizer
     return issubclass(value, kind) if isinstance(value, type) else isinstance(value, kind)
 
@@ -82,9 +82,9 @@ def _measure_step(optimizer: Any) -> int:
 
 
 def _watch_step(optimizer: Any) -> int:
-    """Step, and return the most bytes of what the step makes.
+    """Step, and return the most bytes of the tensors that the step makes.
 
-    Torch wraps ``step`` into a function that runs the user's hooks, which are for real steps: what it wraps is called.
+    Torch wraps ``step`` into a function that runs the user's hooks. They are for real steps: ``step`` itself is called.
     """
     step = type(optimizer).step
     with _WatchedStep() as watched:
@@ -93,10 +93,10 @@ def _watch_step(optimizer: Any) -> int:
 
 
 class _WatchedStep(TorchDispatchMode):
-    """Watches a step on meta tensors, which have no values: one that the step reads, of a norm say, is 1.
+    """Watches a step on meta tensors, which have no values: a value that the step reads, such as a norm, is 1.
 
     Attributes:
-        peak_bytes: The most bytes that the tensors take which the step makes.
+        peak_bytes: The most bytes of the tensors that the step makes.
     """
 
     def __init__(self) -> None:
@@ -108,7 +108,7 @@ class _WatchedStep(TorchDispatchMode):
         if func is _READ_VALUE and args[0].is_meta:
             return 1.0
         for tensor in tensors_in((args, kwargs), torch.is_tensor):
-            self._live.add(tensor, 0)  # what was there before the step, whose views take no further bytes
+            self._live.add(tensor, 0)  # made before the step; views of it take no further bytes
         result = func(*args, **(kwargs or {}))
         for tensor in tensors_in(result, torch.is_tensor):
             self._live.add(tensor)
@@ -138,7 +138,7 @@ def _add_gradient(tensor: torch.Tensor) -> torch.Tensor:
 def _copy_onto_meta(optimizer: torch.optim.Optimizer) -> Any:
     """Return a copy with the same settings over meta tensors, without calling the constructor of its class.
 
-    What a step changes, the groups with their weights and the state, is the copy's own; all else is shared.
+    The copy has its own groups, weights and state, which a step changes; all else is shared.
     """
     copy = object.__new__(type(optimizer))
     copy.__dict__.update(optimizer.__dict__)
@@ -176,9 +176,9 @@ def _choose_lists(group: dict[str, Any]) -> dict[str, bool]:
 
 
 def _make_stand_in(weight: torch.Tensor, is_fused: bool) -> torch.Tensor:
-    """Return a weight on the meta device; a frozen one gets no gradient, so that a step passes it by as a real one.
+    """Return a weight on the meta device; a frozen weight gets no gradient, so that a step leaves it out as in a run.
 
-    A fused kernel reads the number of steps on the device of the weight: what its copy keeps on the host is there.
+    A fused kernel has the number of steps on the device of the weight, so the state of its copy counts in full.
     """
     empty = torch.empty_like(weight, device="meta")
     stand_in = _add_gradient(empty) if weight.requires_grad else nn.Parameter(empty, requires_grad=False)
@@ -196,8 +196,8 @@ def _move_state(value: Any) -> Any:
 def _count_bytes(optimizer: Any) -> int:
     """Return the bytes of the tensors in an optimizer's state, each once.
 
-    What it keeps in the memory of the host for a weight on a GPU is left out, as the weight's device does not hold it:
-    the numbers of steps of Adam, four bytes for each weight.
+    State in the memory of the host for a weight on a GPU is left out, because the device of the weight does not hold
+    it: the numbers of steps of Adam, four bytes for each weight.
     """
     distinct: dict[int, torch.Tensor] = {}
     for weight, kept in optimizer.state.items():

@@ -1,7 +1,7 @@
 """Recurrent layers in a training step: two operators, forward and backward, by layer and direction.
 
 Torch decomposes such a layer into time steps. On meta tensors it also multiplies the input step by step, while its CPU
-kernel multiplies all steps at once. Here the work is computed by the formulas, and the memory is that of the CPU kernel
+kernel multiplies all steps at once. Here the formulas give the work, and the CPU kernel determines the memory
 (``aten/src/ATen/native/RNN.cpp``). A tensor with all time steps is called a sequence.
 """
 
@@ -39,7 +39,7 @@ _KEPT_SEQUENCES = {"rnn_tanh": 0, "rnn_relu": 0, "gru": 6, "lstm": 6}
 
 
 def run_recurrent(recorder: TrainingRecorder, kind: str, x: Any, hx: Any, *arguments: Any) -> Any:
-    """Return the output and the last states of all layers, as torch's function; None where that must run itself."""
+    """Return the output and the last states of all layers, like torch's function; None if torch must run itself."""
     if not _has_formula(kind, x, hx, arguments):
         return None
     weights, has_biases, layers, dropout, is_training, is_bidirectional, batch_first = arguments
@@ -83,7 +83,7 @@ class _Direction(torch.autograd.Function):
         sizes = ctx.sizes = _Sizes(kind, has_biases, x.shape, states[0].shape[-1], states[-1].shape[-1])
         ctx.recorder = recorder
         ctx.memory = recorder.hold(x, sizes.for_backward)
-        products = recorder.hold(x, sizes.gates)  # those of the input, which are there until the last step
+        products = recorder.hold(x, sizes.gates)  # of the input; alive until the last step
         with below_autograd():
             outputs = _run(sizes, x, *tensors)
         del products
@@ -118,7 +118,7 @@ class _Sizes(NamedTuple):
         kind: The kind of the layer, as in `RECURRENT_FUNCTIONS`.
         has_biases: Whether it has biases beside its matrices.
         shape: The shape of its input: steps, samples, features.
-        out: How many numbers a step hands on of each sample: as many as there are units, or its projection.
+        out: The numbers in a step's output for each sample: as many as there are units, or the projection's size.
         units: The hidden units.
     """
 
@@ -140,8 +140,8 @@ class _Sizes(NamedTuple):
 
     @property
     def for_backward(self) -> int:
-        """The elements that are kept for the backward pass: the output of each step, and what is before it."""
-        sequences = _KEPT_SEQUENCES[self.kind] + (self.out != self.units)  # what is projected is kept too
+        """The elements that are kept for the backward pass: the outputs of all steps, and the values before them."""
+        sequences = _KEPT_SEQUENCES[self.kind] + (self.out != self.units)  # the input of a projection is kept too
         return self.positions * (self.units * sequences + self.out)
 
 
@@ -150,7 +150,7 @@ def _count_states(kind: str) -> int:
 
 
 def _run(sizes: _Sizes, x: torch.Tensor, *tensors: torch.Tensor) -> Any:
-    """Return what torch makes of a direction of a layer: its output and last states."""
+    """Return the output and the last states of a direction of a layer, as torch computes them."""
     count = _count_states(sizes.kind)
     hx = tensors[:count] if sizes.kind == "lstm" else tensors[0]
     return getattr(torch, sizes.kind)(x, hx, tensors[count:], sizes.has_biases, 1, 0.0, True, False, False)
@@ -177,15 +177,15 @@ def without_onednn() -> Iterator[None]:
         yield
 
 
-# What the gradients of a direction take -------------------------------------------------------------------------------
+# The cost and memory of the gradients of a direction ------------------------------------------------------------------
 
 
 def _count_most_elements(sizes: _Sizes, results: Sequence[int]) -> int:
-    """Return the most elements alive in the backward pass, beside the inputs and less what the output's gradient has.
+    """Return the most elements alive in the backward pass, beside the inputs and without the output's gradient.
 
-    There are four moments: the first step back, when all that was kept is still there; the second, whose gradients of
-    the weights are added to those of the first in new tensors; when the gradients of the gates of all steps are put
-    together in one tensor; and when the gradients by the input and its matrix are made of that one.
+    There are four moments: the first step back, when all kept tensors are still alive; the second step, whose gradients
+    of the weights are added to the first step's in new tensors; when the gradients of the gates of all steps are joined
+    in one tensor; and when the gradients by the input and its matrix are made of the joined tensor.
     """
     steps, output = sizes.shape[0], sizes.positions * sizes.out
     by_hidden = sum(results[1 + _count_states(sizes.kind) :][1::2])
@@ -197,7 +197,7 @@ def _count_most_elements(sizes: _Sizes, results: Sequence[int]) -> int:
 
 
 def _price_gradients(sizes: _Sizes, inputs: Sequence[torch.Tensor], needs: Sequence[bool]) -> Cost:
-    """Return the cost of the gradients that are needed; that by the state at the last step back may not be."""
+    """Return the cost of the gradients that are needed; a gradient by the state at the last step back may not be."""
     count = 1 + _count_states(sizes.kind)
     weights = list(zip(inputs[count:], needs[count:], strict=True))
     matrices = [(weight.numel(), is_needed) for weight, is_needed in weights if weight.dim() == 2]

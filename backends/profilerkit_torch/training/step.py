@@ -1,7 +1,7 @@
 """One training step: the forward pass in training mode, then the gradients of the trainable weights, both watched.
 
-Every operator of the backward pass belongs to the layer whose forward pass made its node of the autograd graph. What is
-computed again there, by activation checkpointing, belongs to the layer that computes it.
+Every operator of the backward pass belongs to the layer whose forward pass made its node of the autograd graph. Work
+that activation checkpointing repeats there belongs to the layer that computes it.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ _BUCKETS = (
 def trace_training(model: nn.Module, inputs: ModelInputs) -> ModelTrace:
     """Return the trace of one training step; a model that raises leaves its layers, and the error as ``failure``.
 
-    A model with a module in training mode keeps all its flags, so that what was frozen with ``eval()`` stays frozen;
-    one that is in eval mode as a whole is traced with every module in training mode. What is differentiated is the
+    A model with a module in training mode keeps all its flags, so that modules frozen with ``eval()`` stay frozen; a
+    model in eval mode as a whole is traced with every module in training mode. The backward pass differentiates the
     sum of all outputs that need gradients, or the loss that the model returns as ``loss``.
     """
     with apart():
@@ -67,7 +67,7 @@ def trace_training(model: nn.Module, inputs: ModelInputs) -> ModelTrace:
 class TrainingPass(InferencePass):
     """A forward pass in training mode, and the backward pass to the trainable weights.
 
-    A recurrent layer runs as one operator each way; taken apart into what torch runs, its gradients have gradients too.
+    A recurrent layer runs as one operator each way; taken apart into torch's operators, its gradients have gradients.
     """
 
     layer_stack: ClassVar[type[LayerStack]] = TrainedLayers
@@ -88,9 +88,9 @@ class TrainingPass(InferencePass):
         return other
 
     def prepare(self, model: nn.Module, modules: Sequence[nn.Module]) -> None:
-        """Put the model into training mode, and substitute every weight that is still the user's.
+        """Put the model into training mode, and substitute every parameter that is still the user's.
 
-        So no gradient and no hook of the user's parameters is touched. Hooks for gradients of modules are taken off.
+        So the gradients and hooks of the user's parameters stay. Hooks for gradients of modules are taken off.
         """
         self._went_forward = False
         self._notes = []
@@ -103,7 +103,7 @@ class TrainingPass(InferencePass):
             parameter.grad = None
 
     def _substitute_own(self, model: nn.Module, modules: Sequence[nn.Module]) -> None:
-        """Substitute the user's parameters by others that share their values, where that can be done."""
+        """Substitute the user's parameters by others that share their values, unless a module is scripted."""
         if not any(isinstance(module, torch.jit.ScriptModule) for module in modules):
             substitute(model, lambda tensor: _make_alias(tensor) if id(tensor) in self._user_parameters else tensor)
 
@@ -148,7 +148,7 @@ class TrainingPass(InferencePass):
         self._notes += note_unused(trained)
 
     def notes(self) -> Iterable[str]:
-        """Yield which trainable weights get no gradient, and what the wrapper of the model adds to its memory."""
+        """Yield notes: the trainable weights without a gradient, and the memory that the model's wrapper adds."""
         yield from self._notes
         if self._bucket_bytes:
             yield _BUCKETS.format(count=self._bucket_bytes)
@@ -186,7 +186,7 @@ def _make_alias(tensor: torch.Tensor) -> torch.Tensor:
     if not isinstance(tensor, nn.Parameter):
         return tensor.detach().requires_grad_(tensor.requires_grad)
     alias = nn.Parameter(tensor.detach(), requires_grad=tensor.requires_grad)
-    if tensor.__dict__ and not is_wrapper_class(type(tensor)):  # what libraries note there, as scales
+    if tensor.__dict__ and not is_wrapper_class(type(tensor)):  # attributes that libraries set, such as scales
         alias.__dict__.update(tensor.__dict__)
     return alias
 
@@ -199,7 +199,7 @@ def _remove_gradient_hooks(module: nn.Module) -> None:
 
 @contextmanager
 def _without_hooks(parameters: list[Any]) -> Iterator[None]:
-    """Take the hooks for gradients off parameters that nothing could stand in for: those of scripted modules."""
+    """Take the hooks for gradients off parameters that cannot be substituted: parameters of scripted modules."""
     hooks = [(parameter, name, getattr(parameter, name)) for name in GRADIENT_HOOKS for parameter in parameters]
     with restored(partial(for_each, setattr, hooks)), without_hooks_once_accumulated(parameters):
         for parameter, name, _ in hooks:

@@ -1,9 +1,8 @@
 """Functions of torch that a traced training step replaces, so that its cost is the same as on a real device.
 
 On meta tensors torch composes attention of operators, and keeps all scores for the backward pass; a fused kernel keeps
-none.
-Conditions and loops give no gradients to weights that their functions find in the model: see `is_control_flow`. An LSTM
-on the CPU has a kernel of oneDNN's, whose backward pass makes gradients that the step does not need.
+none. Conditions and loops give no gradients to weights that their functions find in the model: see `is_control_flow`.
+An LSTM on the CPU has a kernel of oneDNN, whose backward pass makes gradients that the step does not need.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _onednn: Any = torch.backends.mkldnn
 class StepFunctions(FusedAttention):
     """While it is active, attention over meta tensors runs by the kernel of the device, as in `FusedAttention`.
 
-    An LSTM runs without oneDNN, also in a step on real tensors; conditions and loops are taken apart into what they do.
+    An LSTM runs without oneDNN, also in a step on real tensors; conditions and loops run as their operators.
     """
 
     def __init__(self, device: torch.device, recorder: TrainingRecorder, *, takes_layers_apart: bool = False) -> None:
@@ -51,7 +50,7 @@ class StepFunctions(FusedAttention):
         return super().__torch_function__(func, types, args, kwargs)
 
     def _run_recurrent(self, func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-        """Run recurrent layers, each as one operator where that is known."""
+        """Run recurrent layers, each as one operator if its cost is known."""
         is_whole = not (kwargs or self._takes_layers_apart)
         result = run_recurrent(self._recorder, RECURRENT_FUNCTIONS[func], *args) if is_whole else None
         return func(*args, **kwargs) if result is None else result

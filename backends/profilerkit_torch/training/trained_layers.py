@@ -53,7 +53,7 @@ class TrainedLayers(LayerStack):
                 self._owners.setdefault(id(parameter), path)
 
     def find_owner(self, parameter: Any) -> str:
-        """Return the path of the layer that has a parameter; that of the model itself for one that is no layer's."""
+        """Return the path of the layer that has a parameter; the path of the model, "", if no layer has it."""
         return self._owners.get(id(parameter), "")
 
     def find_maker(self, node: Any) -> tuple[str, int]:
@@ -65,7 +65,7 @@ class TrainedLayers(LayerStack):
 
     @contextmanager
     def work_for(self, path: str, call: int = 0) -> Iterator[None]:
-        """Count what runs inside for a layer, and one of its calls."""
+        """Count the work inside for a layer and one of its calls."""
         outside = self.current, self.current_call
         self.current, self.current_call = path, call
         try:
@@ -75,7 +75,7 @@ class TrainedLayers(LayerStack):
 
     @contextmanager
     def apart(self) -> Iterator[None]:
-        """Keep the calls made inside apart from those before, whose work they repeat."""
+        """Keep the calls made inside apart from the earlier calls, whose work they repeat."""
         calls = self.calls
         self.calls: dict[str, list[LayerCall]] = {}
         try:

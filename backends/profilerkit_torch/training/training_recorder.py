@@ -1,4 +1,4 @@
-"""Which layer an operator of the backward pass belongs to, and what the bytes alive are for."""
+"""The recorder of a training step: the layer of each operator of the backward pass, and the use of the bytes alive."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ _CLONE = find_operator("aten.clone.default")
 class TrainingRecorder(Recorder):
     """Records both passes; an operator of the backward pass belongs to the layer that made its node."""
 
-    #: Which branch is taken decides what its gradients cost.
+    #: The cost of the gradients depends on the branch that is taken.
     DECIDED_BY_BRANCHES: ClassVar[bool] = True
     layers: TrainedLayers
     phase: str
 
     def __init__(self, layers: Any, *, on_meta: bool, stands_in: bool = False) -> None:
         super().__init__(layers, on_meta=on_meta, stands_in=stands_in)
-        #: The most bytes alive so far, -1 before the first operator, and what they were for.
+        #: The most bytes alive so far, -1 before the first operator, and their bytes by use.
         self._peak_bytes = -1
         self._peak_parts: dict[str, int] = {}
         #: The bytes alive after the step.
@@ -58,7 +58,7 @@ class TrainingRecorder(Recorder):
 
     @contextmanager
     def record_backward(self) -> Iterator[None]:
-        """Record what is done inside as the backward pass."""
+        """Record the work inside as the backward pass."""
         self.phase, self.live.part = "backward", "other"
         with self.layers.apart():
             yield
@@ -74,7 +74,7 @@ class TrainingRecorder(Recorder):
             self._masked_scores = 0
 
     def hold(self, like: torch.Tensor, elements: int) -> torch.Tensor:
-        """Return memory for so many elements of the dtype of a tensor, which is alive as long as what is returned."""
+        """Return a tensor of so many elements and the dtype of another one; its bytes are alive as long as it is."""
         with disable_dispatch_modes():
             memory = like.new_empty(elements)
         self.live.add(memory)
@@ -87,13 +87,13 @@ class TrainingRecorder(Recorder):
             self.record(name, cost, arguments, gradients, bytes_inside=bytes_inside)
 
     def note_gradient(self, parameter: torch.Tensor) -> None:
-        """Note that a parameter's gradient is there to stay."""
+        """Note that a parameter has its gradient, which stays."""
         if parameter.grad is not None:
             self.live.move(parameter.grad, "gradients")
 
     def timeline(self, weight_bytes: int, input_bytes: int) -> MemoryTimeline:
-        """Return the memory timeline, with what the bytes at its peak are for."""
-        peak_parts = self._peak_parts or self.live.parts  # without any operator the inputs are all there is
+        """Return the memory timeline, with the bytes at its peak by use."""
+        peak_parts = self._peak_parts or self.live.parts  # without any operator only the inputs are alive
         parts = {name: peak_parts.get(name, 0) for name in ("inputs", "activations", "gradients", "other")}
         freed = -peak_parts.get("weights", 0)  # of weights that others have replaced, which the forward pass has made
         for name in ("activations", "other", "gradients"):
@@ -103,7 +103,7 @@ class TrainingRecorder(Recorder):
         return replace(super().timeline(weight_bytes, input_bytes), parts=parts, left_bytes=self._left_bytes)
 
     def _dispatch(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """Record the operator where it belongs."""
+        """Record the operator for the layer that it belongs to."""
         if func is _DETACH:  # autograd detaches the tensors that it saves: no work
             return self._run_view(func, args, kwargs or {})
         layers = self.layers
@@ -141,7 +141,7 @@ class TrainingRecorder(Recorder):
             self._peak_parts["other"] = self._peak_parts.get("other", 0) + alive - self.live.total
 
     def begin_layer(self, module: nn.Module, path: str, call: int) -> None:
-        """Note from which node on a layer with a formula works."""
+        """Note the node at which a layer with a formula begins."""
         super().begin_layer(module, path, call)
         if _has_formula(module):
             self._formulas_from.append(read_next_node_number())
@@ -158,7 +158,7 @@ class TrainingRecorder(Recorder):
 
 
 def _price_anew(plan: Plan, cost: Cost) -> Plan:
-    """Return what is remembered of an operator with another cost."""
+    """Return the plan of an operator with another cost."""
     operator = msgspec.structs.replace(plan.operator, macs=cost.macs, flops=cost.flops)
     return msgspec.structs.replace(plan, operator=operator)
 
