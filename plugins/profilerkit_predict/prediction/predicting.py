@@ -199,24 +199,16 @@ def _describe_layers(
     regions: Sequence[TimedRegion] = (),
 ) -> LayerTable:
     """Return for each layer the bound of its own operators, and with a calibration the estimate of its regions."""
-    operators_by_layer: defaultdict[str, list[OpRecord]] = defaultdict(list)
-    regions_by_layer: defaultdict[str, list[TimedRegion]] = defaultdict(list)
-    for operator in trace.operators:
-        operators_by_layer[operator.layer].append(operator)
-    for region in regions:
-        regions_by_layer[region.layer].append(region)
+    operators_by_layer, regions_by_layer = _group_by_layer(trace.operators), _group_by_layer(regions)
     around = {layer.path.rpartition(".")[0] for layer in trace.layers if layer.path}
     rows: list[dict[str, Any]] = []
     for layer in trace.layers:
         operators, timed = operators_by_layer[layer.path], regions_by_layer[layer.path]
         bound = _compute_layer_bound(layer, operators, device, dtype, calibration)
-        estimate = None
-        binds = ""  # of a layer without operators of its own
+        estimate, binds = None, bound.binds if operators else ""  # nothing binds a layer without operators of its own
         if calibration is not None:
             estimate = max(sum(region.seconds for region in timed), bound.seconds)
             binds = _find_binding(timed) if timed else ""
-        elif operators:
-            binds = bound.binds
         rows.append(
             {
                 "path": layer.path,
@@ -231,6 +223,14 @@ def _describe_layers(
             }
         )
     return LayerTable(rows)
+
+
+def _group_by_layer(items: Iterable[Any]) -> defaultdict[str, list[Any]]:
+    """Return operators or regions by the paths of their layers."""
+    groups: defaultdict[str, list[Any]] = defaultdict(list)
+    for item in items:
+        groups[item.layer].append(item)
+    return groups
 
 
 def _compute_layer_bound(
