@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from ..backend import Backend
 from ..errors import ArgumentError, InputError, ModelFailedError
-from ..input_shapes import dtype_name, write_shapes
+from ..input_shapes import DEFAULT_DTYPE, InputShapes, dtype_name, write_shapes
 from ..inputs import ModelInputs
 from .input_source import InputSource
 
@@ -20,7 +21,7 @@ def explain_inputs(error: Exception, source: InputSource | None, backend: Backen
         return error
     hint = ""
     if source.shapes is not None:
-        hint = f"input_shape={write_shapes(source.shapes)} is of one sample, and the batch stands in front of it"
+        hint = _describe_shapes(source.shapes)
     elif kind is ModelFailedError:
         hint = _describe_example(source.example, backend, model)
     if not hint:
@@ -28,6 +29,21 @@ def explain_inputs(error: Exception, source: InputSource | None, backend: Backen
     explained = kind(f"{error}; {hint}")
     explained.__cause__ = error.__cause__ or error
     return explained
+
+
+def _describe_shapes(shapes: InputShapes) -> str:
+    """Return what a shape means, and the call for a shape that begins with the batch."""
+    hint = f"input_shape={write_shapes(shapes)} is of one sample, and the batch is put in front of it"
+    if len(shapes.positional) != 1 or len(shapes.positional[0].shape) < 2:
+        return hint
+    (spec,) = shapes.positional
+    batch_size, *sample = spec.shape
+    written = write_shapes(InputShapes((replace(spec, shape=tuple(sample)),), {}))
+    option = ",".join(map(str, sample)) + ("" if spec.dtype == DEFAULT_DTYPE else f":{spec.dtype}")
+    return (
+        f"{hint}; if it begins with the batch, give input_shape={written}, batch_size={batch_size} "
+        f"(on the command line --input-shape {option} --batch-size {batch_size})"
+    )
 
 
 def _describe_example(example: Any, backend: Backend, model: Any) -> str:

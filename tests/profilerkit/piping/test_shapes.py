@@ -26,14 +26,27 @@ NUMBERS = "; the inputs are whole numbers; if they are a shape, give input_shape
 @pytest.mark.parametrize(
     ("shape", "text"),
     [
-        ((1, 3, 8, 8), "(1, 3, 8, 8)"),
-        ({"image": (2, 3, 8, 8), "words": ((2, 5), "int64")}, "{'image': (2, 3, 8, 8), 'words': ((2, 5), 'int64')}"),
+        (
+            (2, 3, 8, 8),
+            "(2, 3, 8, 8) is of one sample, and the batch is put in front of it; if it begins with the batch, give "
+            "input_shape=(3, 8, 8), batch_size=2 (on the command line --input-shape 3,8,8 --batch-size 2)",
+        ),
+        (
+            ((2, 5), "int64"),
+            "((2, 5), 'int64') is of one sample, and the batch is put in front of it; if it begins with the batch, "
+            "give input_shape=((5,), 'int64'), batch_size=2 (on the command line --input-shape 5:int64 --batch-size 2)",
+        ),
+        ((9,), "(9,) is of one sample, and the batch is put in front of it"),
+        (
+            {"image": (2, 3, 8, 8), "words": ((2, 5), "int64")},
+            "{'image': (2, 3, 8, 8), 'words': ((2, 5), 'int64')} is of one sample, and the batch is put in front of it",
+        ),
     ],
 )
 def test_a_model_that_fails_is_told_to_get_the_batch_in_front_of_the_shape(shape: Any, text: str) -> None:
     message = explain(FakeModel(LAYERS, **IMAGES), input_shape=shape)
     assert message.startswith("the model raised ValueError: the inputs have the shapes")
-    assert message.endswith(f"; input_shape={text} is of one sample, and the batch stands in front of it")
+    assert message.endswith(f"; input_shape={text}")
 
 
 @pytest.mark.parametrize("inputs", [(1, 3, 8, 8), [1, 3, 8, 8], ModelInputs(1, 3, 8, 8)], ids=["tuple", "list", "own"])
