@@ -128,9 +128,9 @@ def environment() -> Iterator[None]:
 
 
 def test_every_method_of_the_backend_is_known_here() -> None:
-    assert {name for name, value in vars(TorchBackend).items() if callable(value) and name[0] != "_"} - {
-        *("data_loader", "forward_pass")
-    } == METHODS.keys() | HARMLESS
+    own = [kind for kind in TorchBackend.__mro__ if kind.__module__.startswith("profilerkit_torch.")]  # no protocols
+    methods = {name for kind in own for name, value in vars(kind).items() if callable(value) and name[0] != "_"}
+    assert methods - {"data_loader", "forward_pass"} == METHODS.keys() | HARMLESS
 
 
 @pytest.mark.slow
