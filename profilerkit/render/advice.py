@@ -1,4 +1,4 @@
-"""What stands out in a report, in sentences: each names the layer and the figures that it is read from."""
+"""The conspicuous costs of a report, in sentences: each names the layer and its figures."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _PAIRS = (("forward_seconds", "macs"), ("params", "macs"), ("macs", "forward_sec
 
 
 def list_advice(report: Report, model: Part, by: str) -> Iterator[str]:
-    """Yield what stands out. The docstring of each function below says when its sentence is told.
+    """Yield sentences about conspicuous costs. The docstring of each function below names its condition.
 
     Args:
         report: The report.
-        model: Its layers as `profilerkit.render.cost_parts.divide` divides them.
-        by: The column that they are divided by.
+        model: The layers of the report as `profilerkit.render.cost_parts.divide` divides them.
+        by: The column that divides the layers.
     """
     yield from _describe_disproportion(model)
     yield from _describe_own_work(report, model, by)

@@ -1,4 +1,4 @@
-"""What DeepSpeed and torch.profiler print of a model: the types of layers at each depth, and the operators summed."""
+"""The tables of DeepSpeed and torch.profiler: the types of layers at each depth, and the operators summed by name."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ def _draw_depths(report: Report, depth: int | None, top: int) -> str:
 
 
 def by_operator(result: Report | Comparison, top: int | None = None) -> str:
-    """Return the operators summed by name, the slowest first, as torch.profiler's averages have them.
+    """Return the operators summed by name, the slowest first, like the averages of torch.profiler.
 
-    They are those of the metric ``operator_table``; of a report without it, those of the trace, with counts alone.
+    The operators are from the metric ``operator_table``; in a report without it, from the trace, with counts alone.
     """
     return "\n\n".join(text for report in result.reports for text in _draw_operators(report, top or ROWS)) + "\n"
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["list_changed_layers", "measure_change"]
 
-#: What became of a layer that one of two models lacks.
+#: The change of a layer that one of two models lacks.
 _IN_ONE = ("removed", "added")
 
 
@@ -27,10 +27,10 @@ def measure_change(row: Mapping[str, Any]) -> tuple[float, float]:
 
 
 def list_changed_layers(comparison: Comparison, most: int) -> Iterator[Grid]:
-    """Yield a grid of the layers in which two models differ, if they do: those that differ most, in the model's order.
+    """Yield a grid of the layers that differ most between two models, in the model's order, if any differ.
 
     Args:
-        comparison: The comparison; one of more models, or without layers, has no such grid.
+        comparison: The comparison; a comparison of more models, or without layers, has no grid.
         most: The most layers.
     """
     if len(comparison.others) > 1 or any(report.layers is None for report in comparison.reports):

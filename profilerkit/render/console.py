@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["Values", "draw_parts", "grid_text", "render", "to_text"]
 
 NARROWEST, WIDEST = 60, 160
-#: How marked cells look on a terminal: in colour, and by weight for those who do not see the colour.
+#: The styles of marked cells on a terminal: a colour, and bold letters for readers who do not see the colour.
 _STYLES = {"failed": "bold red", "partial": "yellow", "noisy": "yellow", "better": "green", "worse": "bold red"}
 #: So many values stand in two columns.
 _FEWEST_IN_TWO = 4
@@ -42,7 +42,7 @@ _FORMS = 6
 
 
 def to_text(renderable: RenderableType, width: int | None = None, color: bool = False) -> str:
-    """Return what a renderable looks like, at the terminal's width or the given one; without colours unless asked."""
+    """Return a renderable as text, at the terminal's width or the given width; without colours by default."""
     columns = width or min(max(terminal_columns(100), NARROWEST), WIDEST)
     target = io.StringIO()
     console = Console(
@@ -70,7 +70,7 @@ def render(
 ) -> str:
     """Return a report or comparison as text; see `profilerkit.render.content.parts` for the options.
 
-    With ``color`` it has the escape sequences of a terminal: what failed, is partial or noisy, is better or worse.
+    With ``color`` the escape sequences of a terminal mark values that failed, are partial, noisy, better or worse.
     """
     return to_text(draw_parts(parts(result, details, depth, top, changes)), color=color)
 

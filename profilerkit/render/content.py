@@ -35,7 +35,7 @@ __all__ = ["Selection", "list_parts_below", "parts"]
 
 @dataclass(frozen=True)
 class Selection:
-    """What is shown beside the values of a result; `parts` explains the attributes."""
+    """The parts that are shown beside the values of a result; `parts` explains the attributes."""
 
     details: bool = False
     depth: int | None = None
@@ -55,8 +55,8 @@ class Selection:
     def draw_layers(self, layers: LayerTable, with_seconds: bool) -> Grid:
         """Return the grid of the layers of one model.
 
-        Without a depth, the layers with the most MACs are those that do most themselves, so that no row repeats another
-        one. At a depth that was requested, layers have all that is inside of them.
+        Without a depth, layers are ranked by their own MACs, so that no row repeats another row. At a requested depth,
+        the MACs of a layer include the layers inside.
         """
         rows = LayerTable(within_depth(layers, self.depth))
         if self.top is None:
@@ -114,10 +114,10 @@ def parts(
     Args:
         result: A report or a comparison.
         details: Describe each metric, and show the layers, and ten rows of each metric that is a table.
-        depth: Show no layers that lie deeper, -1 for those at any depth; the layers are shown where it is given.
-        top: Show only so many layers, those with the most MACs, and so many rows of each metric that is a table; the
-            layers are shown where it is given.
-        changes: Of a comparison, show those layers that changed, were removed or added.
+        depth: The depth of the deepest layers to show, -1 for any depth; the layers are shown if it is given.
+        top: The number of layers to show, with the most MACs first, and of rows of each metric that is a table; the
+            layers are shown if it is given.
+        changes: In a comparison, show the layers that changed, were removed or added.
         explains_absent: Whether notes say why a metric has no value in any report; a page says it elsewhere.
     """
     from ..results.comparison import Comparison

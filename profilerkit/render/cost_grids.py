@@ -93,9 +93,9 @@ class Costs:
         return columns
 
     def _write_share(self, part: Part) -> str:
-        """Return the share of a part; of equal layers the share of each, or a range if their times are far apart.
+        """Return the share of a part; for equal layers the share of each, or a range if their times are far apart.
 
-        Layers without a value, such as those that did not run while others were timed, have no share.
+        Layers without a value, such as layers that did not run while others were timed, have no share.
         """
         shares = sorted(value / self.whole for value in part.list_values(self.by))
         number = len(shares)
@@ -154,9 +154,9 @@ def _write_count(part: Part, column: str) -> str:
 
 
 def _find_most(part: Part) -> str:
-    """Return what most of the peak's bytes of a part are for: the name of the largest of the other columns of bytes.
+    """Return the purpose of most of a part's bytes at the peak: the name of the largest of the other columns of bytes.
 
-    It is empty for a part that has nothing at the peak.
+    The name is empty for a part without bytes at the peak.
     """
     if not part.sum(PEAK):
         return ""

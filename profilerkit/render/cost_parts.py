@@ -31,7 +31,7 @@ __all__ = ["choose_column", "divide"]
 _BY = ("forward_seconds", *WORK, "params")
 #: The share of the column, or of the parameters, that a part must have to stand in a line by itself.
 _LEAST_SHARE = 0.01
-#: A layer with more layers right inside is flat: those whose names tell the same block stand in one line.
+#: A layer with more layers right inside is flat: layers whose names tell the same block stand in one line.
 _MOST_FLAT = 30
 #: A part with less of the whole is not opened.
 _LEAST_OPENED = 0.3
@@ -47,11 +47,11 @@ def choose_column(rows: Sequence[Row]) -> str:
 
 
 def divide(rows: Sequence[Row], by: str, most: int) -> Part:
-    """Return a model as the part that holds all others, at most so many.
+    """Return a model as the part that holds all other parts, at most so many.
 
-    The part with most of the column is opened first, as long as there is room. A layer that holds one other layer alone
-    is passed through. Equal layers that follow each other are one part. Small layers are gathered, and of a layer that
-    holds very many those whose names tell the same block.
+    The part with most of the column is opened first, as long as there is room. A layer that holds only one other layer
+    is passed through. Equal layers that follow each other are one part. Small layers are gathered; in a layer that
+    holds very many layers, the layers of a block are gathered too, by their names.
 
     Args:
         rows: The rows of `Report.layerwise`, the model itself first.
@@ -89,11 +89,11 @@ class _Opener:
         self._kinds = number_kinds(rows)
 
     def share(self, *parts: Part) -> float:
-        """Return what parts have of the whole, together."""
+        """Return the share of some parts together."""
         return sum(part.sum(self._by) or 0 for part in parts) / (self._root[self._by] or 1)
 
     def select_to_open(self, parts: Sequence[Part]) -> list[Part]:
-        """Return those of some parts that are layers with much of the whole."""
+        """Return the layers with a large share among some parts."""
         return [part for part in parts if part.kind == "layers" and self.share(part) >= _LEAST_OPENED]
 
     def pass_through(self, part: Part) -> Part:
@@ -105,7 +105,7 @@ class _Opener:
         return part
 
     def open(self, part: Part, room: int) -> list[Part]:
-        """Return what is inside a part, in at most so many parts; an empty list if it stays closed."""
+        """Return the content of a part, in at most so many parts; an empty list if it stays closed."""
         inside = self._list_inside(part)
         if self._count_lines(inside) > room:
             inside = self._join_series(inside, part)
@@ -114,7 +114,7 @@ class _Opener:
         lines = [*selection.shown, gather(selection.gathered)] if len(selection.gathered) > 1 else inside
         return lines if 1 < len(lines) <= room and self._tells_more(selection, part) else []
 
-    # What stands in a line --------------------------------------------------------------------------------------------
+    # The parts of a line ----------------------------------------------------------------------------------------------
 
     def _is_large(self, part: Part) -> bool:
         """Return whether a part has much of the whole, or of the parameters, where their number is known."""
@@ -128,7 +128,7 @@ class _Opener:
         return large + (large < len(inside))
 
     def _select(self, inside: Sequence[Part], room: int) -> _Selection:
-        """Gather the small parts, and where that leaves too many lines the smallest of all but what a layer does."""
+        """Gather the small parts; if too many lines are left, the smallest parts except the layer's own work."""
         if self._count_lines(inside) <= room:
             gathered = [part for part in inside if not self._is_large(part)]
         else:
@@ -148,10 +148,10 @@ class _Opener:
         others = gather(selection.gathered)
         return all(self.share(others) < self.share(part) or not self._is_large(others) for part in selection.shown)
 
-    # What is inside a part --------------------------------------------------------------------------------------------
+    # The content of a part --------------------------------------------------------------------------------------------
 
     def _list_inside(self, part: Part) -> list[Part]:
-        """Return the layers right inside a part, equal ones together, and what its layers do themselves."""
+        """Return the layers right inside a part, equal layers together, and the own work of the part's layers."""
         if part.kind != "layers":
             return []
         inside = []
@@ -181,7 +181,7 @@ class _Opener:
         return (parent_path(path), self._kinds[path]) if is_numbered(path) else (path,)
 
     def _find_flat_key(self, row: Row) -> tuple[str | int | None, ...]:
-        """Return a key that layers of a flat model share in one line: those of a block its path."""
+        """Return a key that layers of a flat model share in one line: for the layers of a block, its path."""
         path = row["path"]
         return self._find_key(row) if is_numbered(path) else (find_block(path),)
 

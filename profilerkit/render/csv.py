@@ -21,10 +21,9 @@ __all__ = ["is_formula", "render", "render_layers", "write_csv"]
 def render(result: Report | Comparison) -> str:
     """Return a row for each metric of each model.
 
-    The columns: ``model``, ``backend``, ``metric``, ``value`` in its base ``unit`` (of a measurement the median),
-    ``low`` and ``high`` (the ends of its interval; of a partial count those that are known), ``interval`` (what that
-    is: "95 % interval", or "range of 3 samples, 75 %"), ``enhancement`` over the reference, ``completeness`` and
-    ``missing``.
+    The columns: ``model``, ``backend``, ``metric``, ``value`` in its base ``unit`` (for a measurement the median),
+    ``low`` and ``high`` (the ends of its interval; for a partial count the known bounds), ``interval`` (its kind: "95 %
+    interval", or "range of 3 samples, 75 %"), ``enhancement`` over the reference, ``completeness`` and ``missing``.
     """
     from ..results.comparison import Comparison
 

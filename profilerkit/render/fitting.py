@@ -21,7 +21,7 @@ LONGEST_WHOLE = 24
 LONGEST_NUMBER = 60
 #: A column of text, and the title of a column of numbers, may be narrowed to this.
 _NARROWEST = 12
-#: What stands before the noise or the interval of a number: there it is folded where room lacks.
+#: The space before the noise or the interval of a number: a long number is folded there.
 BEFORE_NOISE = re.compile(r" (?=[±\[])")
 
 
@@ -78,7 +78,7 @@ def indent_cell(grid: Grid, row: int, column: int) -> str:
 
 
 def _choose_left_out(grid: Grid, available: int) -> list[str]:
-    """Return the titles of the columns to leave out, those needed least first, until the grid fits."""
+    """Return the titles of the columns to leave out until the grid fits, the least needed first."""
     left_out: list[str] = []
     for title in grid.least_needed:
         if _fits(_without_columns(grid, left_out), available):

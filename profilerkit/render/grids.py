@@ -23,7 +23,7 @@ __all__ = [
 ]
 
 
-#: What cells may be marked as.
+#: The marks of cells.
 MARKS = ("failed", "partial", "noisy", "better", "worse")
 #: A space at which no line is folded.
 FIRM_SPACE = "\u00a0"
@@ -33,10 +33,10 @@ _BEFORE_UNIT = re.compile(rf"(?<=\d) (?=(?:{_UNIT})(?!\w))")
 
 @dataclass(frozen=True)
 class Grid:
-    """A table of text: columns of numbers, which stand right, are those of ``numeric``; ``depths`` indent rows.
+    """A table of text: the columns in ``numeric`` are numbers, which stand right; ``depths`` indent rows.
 
-    ``marks`` say what a reader should see of a cell, by row and column: one of `MARKS`. ``least_needed`` are the titles
-    of the columns that a narrow terminal leaves out, in this order; a "Type" then stands behind the first column.
+    ``marks`` has the mark of a cell, one of `MARKS`, by row and column. ``least_needed`` are the titles of the columns
+    that a narrow terminal leaves out, in this order; a "Type" then stands behind the first column.
     """
 
     title: str

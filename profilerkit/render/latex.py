@@ -142,7 +142,7 @@ def _fits(widths: Sequence[int], size: _Size) -> bool:
 
 
 def _choose_size(widths: Sequence[int]) -> str:
-    """Return what makes columns as small as they must be to fit a line; nothing for those that fit."""
+    """Return the commands for letters so small that the columns fit a line; an empty text if they fit already."""
     if _fits(widths, _NORMAL):
         return ""
     size = next((size for size in _SMALLER if _fits(widths, size)), _SMALLER[-1])

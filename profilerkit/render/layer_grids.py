@@ -33,7 +33,7 @@ __all__ = [
 Row: TypeAlias = Mapping[str, Any]
 
 _COUNTS = {"params": "Params", "macs": "MACs", "flops": "FLOPs"}
-#: The columns of `Report.layerwise` that stand beside the counts where layers were timed, and what they are called.
+#: The columns of `Report.layerwise` that stand beside the counts if layers were timed, and their titles.
 _TIMED = {
     "forward_seconds": "Forward",
     "forward_seconds_share": "Share of\nforward",
@@ -41,9 +41,9 @@ _TIMED = {
     "backward_seconds_share": "Share of\nbackward",
     "achieved_flops_per_second": "Achieved",
 }
-#: What a narrow terminal leaves out of a table of layers, in this order.
+#: The columns that a narrow terminal leaves out of a table of layers, in this order.
 _LEAST_NEEDED = ("Calls", "Type", "FLOPs", "Settings", "Share of\nbackward", "Share of\nforward", "Achieved", "Change")
-#: What is shown of the layers of several models, a grid each.
+#: The counts of layers that are shown for several models, each with the title of its grid.
 _ALL_MODELS = {"params": "Parameters by layer", "macs": "MACs by layer", "flops": "FLOPs by layer"}
 #: Values without a column in which two models may differ: a layer may do the work of an inner layer of the other model.
 _HIDDEN = {"flops": "FLOPs", "own_macs": "own MACs", "own_flops": "own FLOPs"}
@@ -60,11 +60,11 @@ class GridColumn(NamedTuple):
 
 
 def layer_grid(layers: LayerTable, title: str = "Layers", *, nested: bool = True, with_seconds: bool = True) -> Grid:
-    """Return the per-layer table: counts and times, each with the layers inside, and what follows from the two.
+    """Return the per-layer table: counts and times, each with the layers inside, and the values computed from the two.
 
     Args:
         layers: The rows.
-        title: What stands above them.
+        title: The title above the rows.
         nested: Whether a layer has its own name alone, indented below its parent; else its whole path is shown.
         with_seconds: Whether the times are shown; they are not if they have a grid of their own.
     """
@@ -166,7 +166,7 @@ def _write_bounded(row: Row, key: str) -> str:
 
 
 def _write_measured(row: Row, key: str) -> str:
-    """Return a time or what follows from times, in the unit of its column; a hyphen where nothing was measured."""
+    """Return a time or a value computed from times, in the unit of its column; a hyphen if nothing was measured."""
     return (write_achieved(row) if key.startswith("achieved") else Column.of(key).show(row[key])) or "-"
 
 

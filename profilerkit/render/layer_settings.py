@@ -11,7 +11,7 @@ __all__ = ["write_settings"]
 #: A setting of a layer as its framework writes it: ``kernel_size=(3, 3)``.
 _SETTING = re.compile(r"(\w+)=(\([^()]*\)|[^,()]+)")
 _NUMBER = re.compile(r"\d+")
-#: The settings that are shown of layers, in the names of several frameworks, and what they are called.
+#: The settings of layers that are shown, in the names of several frameworks, and the words for them.
 _SETTINGS = {
     "kernel_size": "kernel",
     "pool_size": "kernel",
@@ -31,7 +31,7 @@ _USUALLY_ONE = ("stride", "dilation", "groups")
 
 
 def write_settings(row: Mapping[str, Any]) -> str:
-    """Return those settings of a layer that tell most, from the text of its framework in ``configuration``.
+    """Return the most telling settings of a layer, from the text of its framework in ``configuration``.
 
     >>> write_settings({"configuration": "3, 64, kernel_size=(7, 7), stride=(2, 2), padding=(3, 3), bias=False"})
     '7x7, stride 2'

@@ -39,14 +39,14 @@ def layer_time_grid(title: str, layers: LayerTable, top: int, depth: int | None 
     """Return the times of layers, each with its noise and its share of the whole model.
 
     A table of up to ``top`` layers is shown whole: the layers in their order, each with the time of the layers inside
-    it. Of a longer table the slowest ``top`` layers are shown, ranked by their own time, without the layers inside, as
-    all other lists of slow layers are.
+    it. Of a longer table the slowest ``top`` layers are shown, ranked by their own time, without the layers inside,
+    like all other lists of slow layers.
 
     Args:
-        title: What stands above it.
+        title: The title of the grid.
         layers: The table.
         top: The most rows.
-        depth: The deepest layers to show; None and -1 for those at any depth.
+        depth: The depth of the deepest layers to show; None and -1 for any depth.
     """
     rows = within_depth(layers, depth)
     is_whole = len(rows) <= top

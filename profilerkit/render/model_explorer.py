@@ -1,7 +1,7 @@
 """The work of each node of a model's file as node data for Google's Model Explorer, which draws the graph of the file.
 
-The format is that of its `node_data_builder`: for each graph its name, and a value for each node by the node's id. The
-ids are those that Model Explorer itself gives the nodes of a file: a backend notes them in the operators of its trace.
+The format is described by its `node_data_builder`: for each graph its name, and a value for each node by the node's id.
+The ids are the ones of Model Explorer for the nodes of a file: a backend notes them in the operators of its trace.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["render"]
 
-#: What a node can be drawn with: a column of the operators, "params" or "seconds"; and what it is called there.
+#: The values that can be drawn for a node: a column of the operators, "params" or "seconds"; with their titles.
 _TITLES = {
     "macs": "MACs",
     "flops": "FLOPs",
@@ -50,7 +50,7 @@ class _Node(NamedTuple):
 
 
 class _NodeValues(NamedTuple):
-    """The value of each node, and what the name of the data says of values that are left out; empty if none is."""
+    """The value of each node, and the remark in the name of the data about values left out; empty if there are none."""
 
     by_node: dict[_Node, float]
     remark: str
@@ -85,7 +85,7 @@ def render(result: Report | Comparison, by: str | None = None) -> str:
 
 
 def _choose_column(report: Report) -> str:
-    """Return what is drawn unless it is requested."""
+    """Return the column that is drawn by default."""
     if any(True for _ in _list_own_microseconds(report)):
         return "seconds"
     return next((column for column in WORK if column in report.statuses), "params")

@@ -107,10 +107,10 @@ class Part:
         label: The path of the layer from the part around it; ``encoder.layer.0-11`` for equal layers, ``block_1`` for
             the layers of a block.
         rows: The rows of the layers.
-        kind: What the part is. "layers": one layer, or equal ones. "block": layers that differ and share the name of a
-            block, or several blocks that follow each other. "own": what the layers do themselves, beside the layers
-            inside. "others": all that no line shows.
-        inside: The parts that it is divided into; empty for one that stays closed.
+        kind: The kind of the part. "layers": one layer, or equal layers. "block": different layers that share the name
+            of a block, or several blocks that follow each other. "own": the work of the layers themselves, without the
+            layers inside. "others": all layers without a line.
+        inside: The parts inside the part; empty if it stays closed.
     """
 
     label: str

@@ -1,6 +1,6 @@
-"""The notes below a table of values: why values are missing or partial, and what stands out in tables of layers.
+"""The notes below a table of values: why values are missing or partial, and conspicuous rows of tables of layers.
 
-What is to be known of times that are compared is in ``time_notes.py``.
+The notes about compared times are in ``time_notes.py``.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def make_notes(report: Report, silent: Collection[str] = ()) -> Notes:
 
 
 def make_comparison_notes(comparison: Comparison, silent: Collection[str] = ()) -> Notes:
-    """Return the notes of several reports, and what one must know to compare them."""
+    """Return the notes of several reports, and notes about comparing them."""
     reports = comparison.reports
     notes = _merge_notes(reports, silent)
     batch_differs = len({report.batch_size for report in reports}) > 1
@@ -57,7 +57,7 @@ def make_comparison_notes(comparison: Comparison, silent: Collection[str] = ()) 
         notes.append(
             "Between frameworks less than 2 % is neither better nor worse: what they count as parameters differs."
         )
-    if len({report.conditions for report in reports}) > 1:  # the notes above name those of each report
+    if len({report.conditions for report in reports}) > 1:  # the notes above name the conditions of each report
         notes.append(
             "The reports were made under different conditions, named above, which make a difference of their own."
         )
@@ -70,7 +70,7 @@ def _has_framework_difference(comparison: Comparison) -> bool:
 
 
 def _merge_notes(reports: Sequence[Report], silent: Collection[str]) -> list[str]:
-    """Return the notes of all reports, each once: first those of every report, then others with the reports' names."""
+    """Return the notes of all reports, each once: first notes in every report, then others with the reports' names."""
     names_by_note: dict[str, list[str]] = {}
     for report in reports:
         for note in dict.fromkeys(_list_notes(report, silent)):
@@ -101,7 +101,7 @@ def _list_notes(report: Report, silent: Collection[str]) -> Iterator[str]:
 
 
 class _Lack(NamedTuple):
-    """What is wrong with a value, "lower bound" or "failed", and why."""
+    """The defect of a value, "lower bound" or "failed", and the reason."""
 
     state: str
     reason: str

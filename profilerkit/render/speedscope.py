@@ -1,6 +1,6 @@
 """The measured times of layers and operators for speedscope, which draws them as flame graphs.
 
-The format is that of https://www.speedscope.app/file-format-schema.json.
+The schema of the format is https://www.speedscope.app/file-format-schema.json.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _make_profile(name: str, frames: Sequence[Frame], indexes: dict[str, int]) -
 
 
 def _list_stacks(outermost: Sequence[Frame]) -> Iterator[tuple[tuple[str, ...], float]]:
-    """Yield the names of each frame and those around it with its own seconds; models may be nested to any depth."""
+    """Yield the names of each frame and the frames around it, with its own seconds; any depth of nesting is allowed."""
     waiting: list[tuple[tuple[str, ...], Frame]] = [((), frame) for frame in reversed(outermost)]
     while waiting:
         around, frame = waiting.pop()

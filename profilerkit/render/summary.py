@@ -1,4 +1,4 @@
-"""A report as people read it first: what the model costs, and which layers cost it, in some twenty lines."""
+"""The summary of a report, which people read first: the costs of the model and of its layers, in some twenty lines."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def render(
 ) -> str:
     """Return a report as its values, and the parts of the model that cost most; of a comparison, return its table.
 
-    See `profilerkit.render.content.parts` for the options. With ``color`` it has the escape sequences of a terminal,
-    with ``advice`` it says in words what stands out.
+    See `profilerkit.render.content.parts` for the options. ``color`` adds the escape sequences of a terminal,
+    ``advice`` adds sentences about conspicuous costs.
     """
     return to_text(summarize(result, details, depth, top, changes, advice), color=color)
 
@@ -61,7 +61,7 @@ def summarize(
     changes: bool = False,
     advice: bool = True,
 ) -> RenderableType:
-    """Return what `render` writes, as rich draws it."""
+    """Return the content of `render` as a renderable of rich."""
     from ..results.comparison import Comparison
 
     if isinstance(result, Comparison):
@@ -79,7 +79,7 @@ def summarize(
 
 
 def _draw_heading(report: Report) -> list[Text]:
-    """Return the name of a report, and below it what the model was given, between empty lines."""
+    """Return the name of a report, and below it the model's inputs, between empty lines."""
     lines = [Text(visible(f"{report.name}  ({report.backend})"), style="bold")]
     inputs = visible(describe_inputs(report))
     if inputs:
@@ -92,7 +92,7 @@ def _has_layers(content: Iterable[Part]) -> bool:
 
 
 def describe_inputs(report: Report) -> str:
-    """Return in a line what the model was given, on which device, by how many threads; empty where nothing is known."""
+    """Return the model's inputs, the device and the number of threads in a line; empty if nothing is known."""
     inputs = re.sub(r"^ModelInputs\((.*)\)", r"\1", report.inputs)
     device = report.environment.get("device", "").removeprefix("/").lower()
     facts = [f"Input: {inputs}" if inputs else "", report.input_dtypes, device]
@@ -122,7 +122,7 @@ def begin_with_state(notes: Part, report: Report) -> Notes:
 
 
 def _list_costs(report: Report, advice: bool) -> Iterator[RenderableType]:
-    """Yield the parts of the model that cost most, the types of layers that do, and what stands out."""
+    """Yield the parts of the model that cost most, the costs of the types of layers, and the advice."""
     layers = report.layerwise
     by = choose_column(layers)
     if not by or len(layers) < 2:
@@ -144,7 +144,7 @@ def _list_peaks(report: Report) -> Iterator[RenderableType]:
 
 
 def _write_types(layers: LayerTable, by: str) -> Iterator[str]:
-    """Yield a sentence about the types of layers that do most themselves, of what is counted."""
+    """Yield a sentence about the types of layers with the most of the counted work of their own."""
     types = layers.by_type()
     if by not in types.columns:  # of this column, layers have no values of their own
         return

@@ -1,4 +1,4 @@
-"""Any table as a grid: a heading for each column, and ten rows unless more are requested, those that rank first."""
+"""Any table as a grid: a heading for each column, and the ten rows that rank first unless more are requested."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _STATISTICS = frozenset(("median", "mean", "std", "min", "max", "p90", "low", "h
 #: The columns of counts whose two ends, ``macs_low`` and ``macs_high``, are shown as a sign before them.
 _BOUNDED = (*WORK, *(f"own_{name}" for name in WORK), "value")
 _ENDS = frozenset(f"{name}_{end}" for name in _BOUNDED for end in ("low", "high"))
-#: The columns that rows are ranked by, the first that a table has; and what the first row then is.
+#: The columns that rank rows, the first that a table has; each with a superlative for the first row.
 SUPERLATIVES = {
     "own_forward_seconds": "slowest",
     "seconds": "slowest",
@@ -55,11 +55,11 @@ def table_grid(title: str, table: Table, top: int | None = ROWS, depth: int | No
     """Return a table as a grid.
 
     Args:
-        title: What stands above it.
+        title: The title of the grid.
         table: The table. Columns without any value are left out.
         top: The most rows. A longer table is ranked, and the first rows are shown, without the layers around others;
-            of a table that nothing ranks, the first ones as they stand. None shows all.
-        depth: The deepest layers to show; None and -1 for those at any depth.
+            if no column ranks the table, the first rows in its order. None shows all.
+        depth: The depth of the deepest layers to show; None and -1 for any depth.
     """
     rows: Sequence[_Row] = within_depth(table, depth)
     is_cut = top is not None and len(rows) > top
@@ -99,11 +99,11 @@ def operator_grid(title: str, table: Table, top: int) -> Grid:
 
 
 def _choose_columns(table: Table) -> list[str]:
-    """Return the columns to show: those of `_SHOWN` in a table of layers or operators, else all; the gaps come last."""
+    """Return the columns to show: in a table of layers or operators the ones in `_SHOWN`, else all; the gaps last."""
     columns = [name for name in table.columns if name not in _ENDS]
     if not {"path", "operator"}.isdisjoint(columns):
         shown = {*_SHOWN, "missing"}
-        if PEAK in columns:  # and what each layer has alive at the peak
+        if PEAK in columns:  # and the bytes of each layer that are alive at the peak
             shown.update(name for name in columns if name.endswith("_bytes") and not name.startswith("own_"))
         columns = [name for name in columns if name in shown]
     return sorted(columns, key="missing".__eq__)
@@ -177,13 +177,13 @@ class Ranked(NamedTuple):
 
 
 def rank_rows(rows: Iterable[_Row], by: str = "") -> Ranked:
-    """Return rows by rank, those with most first; as they are if no column ranks them.
+    """Return rows by rank, the largest first; in their own order if no column ranks them.
 
     A layer around others is left out if the column counts the layers inside too: it would only repeat them.
 
     Args:
         rows: The rows of a table.
-        by: The column; by default the first by which such tables are ranked.
+        by: The column; by default the first column in `SUPERLATIVES` with values in the table.
     """
     listed = list(rows)
     by = by or _find_ranking(listed)

@@ -117,7 +117,7 @@ def _describe_likeness(value: Measurement) -> str:
 
 
 def machine_facts(machine: Conditions | None) -> dict[str, str]:
-    """Return what the machine did during a measurement; what could not be read is left out."""
+    """Return the facts about the machine during a measurement; unknown facts are left out."""
     if machine is None:
         return {}
     facts = {
@@ -133,7 +133,7 @@ def machine_facts(machine: Conditions | None) -> dict[str, str]:
 
 
 def _write_interval(time: Measurement) -> str:
-    """Return the two ends of a time; those of a range are called so."""
+    """Return the two ends of a time; if it is a range, with the name of the range."""
     low, high = map(_write_seconds, time.interval)
     return f"{low} to {high} ({time.interval_name})" if time.is_range else f"{low} to {high}"
 

@@ -43,9 +43,9 @@ class _ComparedTime(NamedTuple):
 
 
 def describe_ratios(comparison: Comparison) -> Iterator[str]:
-    """Yield how the times of a comparison were taken, what the brackets hold, and which ratios are not known well.
+    """Yield notes on the sampling of compared times, the meaning of the brackets, and ratios that are not known well.
 
-    How they were taken and how noisy they are is read from the first time that was measured of two models.
+    The sampling and the noise are read from the first time that was measured of two models.
     """
     times = list(_list_compared_times(comparison))
     reused = dict.fromkeys(other.name for time in times for other in time.reused)
@@ -82,7 +82,7 @@ def _list_others(comparison: Comparison, record: StatusRecord) -> Iterator[_Othe
 
 
 def _describe_sampling(time: _ComparedTime) -> str:
-    """Return in which order the models were measured, and what the brackets behind their ratios hold."""
+    """Return the order in which the models were measured, and the meaning of the brackets behind their ratios."""
     order = "in turn" if _is_paired(time) else "one after the other"
     interval = f"{100 * time.reference.confidence:.4g} % confidence interval"
     if all(other.ratio.is_range for other in time.measured):

@@ -52,7 +52,7 @@ def stack_frames(report: Report) -> dict[str, list[Frame]]:
 
 
 def name_frame(path: str, kind: str = "") -> str:
-    """Return what a layer's frame is called: its path, with its type."""
+    """Return the name of a layer's frame: the layer's path, with its type."""
     return visible(f"{path or '(model)'} ({kind})" if kind else path or "(model)")
 
 
@@ -99,7 +99,7 @@ def _select_facts(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _nest(frames: Mapping[str, Frame]) -> list[Frame]:
-    """Put each frame into that of the nearest layer around it, and add up their seconds; return the outermost."""
+    """Put each frame into the frame of the nearest layer around it, and add up the seconds; return the outermost."""
     around = nearest_around(frames)
     for frame in frames.values():
         frame.seconds = frame.own_seconds + sum(operator.seconds for operator in frame.inside)

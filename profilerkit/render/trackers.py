@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["log"]
 
-#: How many layers a text shows, those with the most MACs.
+#: The number of layers in a text, with the most MACs first.
 LAYERS = 10
 
 

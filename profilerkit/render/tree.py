@@ -1,4 +1,4 @@
-"""The model as a tree of its layers, each with what it costs and its share of the whole."""
+"""The model as a tree of its layers, each with its costs and their shares of the whole."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["render"]
 
 Row: TypeAlias = Mapping[str, Any]
 
-#: The columns whose values stand behind a layer, and the word after a value where its unit does not say what it is.
+#: The columns whose values stand behind a layer, and the word after a value if its unit does not name the quantity.
 _VALUES = {"params": "params", "macs": "", "flops": "", "forward_seconds": "forward", "backward_seconds": "backward"}
 
 #: A layer with a time was at work, though it may be a container that nothing calls itself.
@@ -39,16 +39,16 @@ def render(
 ) -> str:
     """Return the layers as a tree, one tree for each model.
 
-    The line of a layer has its type, the shapes of its inputs and outputs, and what the report has of these, with the
+    The line of a layer has its type, the shapes of its inputs and outputs, and the values in the report, with the
     layers inside: parameters, MACs, FLOPs, forward and backward time, each with its share of the model's, and the FLOPs
     that it achieves in a second of forward time.
 
     Args:
         result: A report or a comparison.
-        depth: Show no layers that lie deeper; None and -1 for those at any depth.
-        top: Show so many of the innermost layers, those with the most of a column, and the layers around them.
-        by: That column, of `Report.layerwise`; unless given the MACs, or the own forward time where none were counted.
-        configuration: Also show how each layer is configured, ``kernel_size=(3, 3)``, where the backend tells.
+        depth: The depth of the deepest layers to show; None and -1 for any depth.
+        top: The number of innermost layers to show, the largest in a column, with the layers around them.
+        by: The column of `Report.layerwise` for ``top``. Default: the MACs, or the own forward time without MACs.
+        configuration: Also show the settings of each layer, ``kernel_size=(3, 3)``, if the backend tells them.
     """
     trees = ["\n".join(_draw_lines(report, depth, top, by, configuration)) for report in result.reports]
     return "\n\n".join(trees) + "\n"
@@ -74,7 +74,7 @@ def _draw_lines(
 
 
 class _Line(NamedTuple):
-    """The line of a layer: what stands before its values, and the layer."""
+    """The line of a layer: the text before its values, and the layer."""
 
     label: str
     row: Row
@@ -86,7 +86,7 @@ class _Branch(NamedTuple):
     Attributes:
         row: The layer.
         lead: The lines that lead to it from the layer around it.
-        lead_below: The lines before those that lead to the layers inside it.
+        lead_below: The lines before the leads of the layers inside it.
     """
 
     row: Row

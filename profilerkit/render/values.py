@@ -40,7 +40,7 @@ _SUFFIXES = (
     ("bytes_read", "B", Scale.IEC),
     ("bytes_written", "B", Scale.IEC),
 )
-#: What a partial value is called by the sign before it; without a sign, a part of it was not counted.
+#: The name of a partial value by the sign before it; without a sign, a part of it was not counted.
 KINDS = {Sign.LOWER: "lower bound", Sign.UPPER: "upper bound", Sign.BETWEEN: "estimate", Sign.EXACT: "lower bound"}
 
 
