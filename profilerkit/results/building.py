@@ -118,7 +118,7 @@ def _read_origins(shown: Sequence[StatusKey], statuses: Mapping[str, StatusKey])
     traces: list[ModelTrace] = []
     have_run = False
     for origin in origins if traced is None else [traced, *origins]:
-        value = origin.outcome.value  # of a text, which is drawn when it is first read, what it is drawn from
+        value = origin.outcome.value  # for a text, which is drawn when it is first read, its source
         if isinstance(value, ModelTrace):
             traces.append(value)
         have_run = have_run or isinstance(value, Measurement) or bool(origin.outcome.runs)
@@ -141,7 +141,7 @@ def _find_origin(key: str, origins: Iterable[StatusKey], statuses: Mapping[str, 
 
 
 def _list_conditions(backend: Backend, origins: _Origins) -> tuple[str, ...]:
-    """Return the settings of the caller that change numbers: those of the framework if the model ran, and of traces."""
+    """Return the caller's settings that change numbers: of the framework, if the model ran, and of the traces."""
     conditions = [*(backend.non_default_settings if origins.have_run else ())]
     for trace in origins.traces:
         conditions += trace.conditions

@@ -231,7 +231,7 @@ def _list_metric_rows(comparison: Comparison) -> Iterator[Mapping[str, Any]]:
 
 
 def _name_columns(comparison: Comparison) -> list[str]:
-    """Return the names of the models, with "(model)" behind those that another column has."""
+    """Return the names of the models, with "(model)" behind names that another column has."""
     taken = {"key", "name", "unit", *(name for other in comparison.others for name in _name_ratio_columns(other))}
     columns: list[str] = []
     for report in comparison.reports:

@@ -54,7 +54,7 @@ class _SweepRow(TypedDict):
 
 
 def to_plain(value: Any) -> Any:
-    """Return a value as JSON can hold it; what has no such form as its text."""
+    """Return a value in a form of JSON; the text of a value without such a form."""
     if type(value) in _AS_THEY_ARE:  # nearly all cells of a table are
         return value
     if type(value) is float:
@@ -63,7 +63,7 @@ def to_plain(value: Any) -> Any:
 
 
 def _write_mapping(value: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return a mapping with texts as keys; of keys that read alike, 1 and "1", those that are no text say their type.
+    """Return a mapping with texts as keys; if keys read alike, 1 and "1", the types of keys that are no text are added.
 
     >>> _write_mapping({1: "a", "1": "b", 2: "c"})
     {'1 (int)': 'a', '1': 'b', '2': 'c'}
@@ -100,9 +100,9 @@ def _write_cell(value: Any) -> Any:
 
 
 def _write_measurement(value: Measurement) -> dict[str, Any]:
-    """Return every statistic of a measurement, for people, and what it is made of, to read it back from."""
+    """Return every statistic of a measurement, for people, and its samples and settings, to read it back from."""
     session = value.session
-    if isinstance(session, int):  # samples pair up with those of their own session alone, in any process
+    if isinstance(session, int):  # samples pair up with samples of the same session alone, in any process
         session = f"{process_name()}:{session}"
     return {"type": "measurement", **to_plain({**value.to_dict(), "precision": value.precision, "session": session})}
 
@@ -145,7 +145,7 @@ def _write_field(value: Any) -> Any:
 
 
 def from_plain(value: Any, where: str = "value") -> Any:
-    """Return the value that `to_plain` wrote; raises `ValueError`, naming ``where``, for what it never writes."""
+    """Return the value that `to_plain` wrote; raises `ValueError`, naming ``where``, for any other content."""
     if isinstance(value, list):
         return [from_plain(item, f"{where}[{index}]") for index, item in enumerate(value)]
     if not isinstance(value, dict):

@@ -1,6 +1,6 @@
 """The results about one model as plain data: a `Report`.
 
-Nothing here measures and nothing here draws; `profilerkit.render` turns reports into what people look at.
+Nothing here measures and nothing here draws; `profilerkit.render` turns reports into texts and pages.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .result import Result, one_line
 
 __all__ = ["Report", "StatusRecord"]
 
-#: What `Report.to_pandas` makes frames of.
+#: The tables that `Report.to_pandas` makes frames of.
 TableName: TypeAlias = Literal["layers", "operators", "iterations", "layerwise", "metrics"]
 
 
@@ -45,13 +45,13 @@ class StatusRecord:
         unit: The unit of ``shown``, with its prefix.
         comparative: How two values of the metric are compared.
         completeness: Whether the value is complete, partial, unavailable or failed.
-        missing: What a partial value leaves out, or the reason why there is no value.
+        missing: The parts that a partial value leaves out, or the reason why there is no value.
         base_unit: The unit of ``value``.
         note: A remark about the value, such as the device and the settings of a measurement.
         scale: Which prefixes ``unit`` takes.
         bounds: The lower and the upper bound of a partial number, both included; None for a bound that is unknown.
         failure: Why the value failed, as a code that programs can read; None if it did not.
-        is_applicable: False where there is no value because the metric has no meaning for the model.
+        is_applicable: False if there is no value because the metric has no meaning for the model.
     """
 
     key: str
@@ -169,7 +169,7 @@ class Report(Result):
         inputs: The shapes and dtypes of the inputs, as text.
         layers: The table of layers; None if the model was not traced.
         notes: Remarks about the whole report, such as replaced inputs; a sentence for each condition among them.
-        conditions: What the caller has switched on that changes the numbers: "autocast of cpu to torch.bfloat16".
+        conditions: The settings of the caller that change the numbers: "autocast of cpu to torch.bfloat16".
         environment: The machine and the versions of the software.
         created: The date and time, in UTC.
         data: The values of requested status keys that are not metrics, such as ``layerwise_data``.
@@ -279,7 +279,7 @@ class Report(Result):
 
 
 def _list_metric_rows(report: Report) -> Iterator[Mapping[str, Any]]:
-    """Yield a row for each metric: its number in base units with the two ends that are known, and what is shown."""
+    """Yield a row for each metric: its number in base units with the known ends, and the shown text."""
     for record in report.statuses.values():
         ends = record.ends or Bounds()
         low, high = record.value.interval if isinstance(record.value, Measurement) else (ends.low, ends.high)

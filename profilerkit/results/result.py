@@ -46,7 +46,7 @@ class Result(Mapping[str, Any]):
             return default
 
     def _ipython_key_completions_(self) -> list[str]:
-        """Return what IPython and Jupyter offer after ``result["``."""
+        """Return the keys that IPython and Jupyter offer after ``result["``."""
         return list(self)
 
     def plot(self, kind: str, **options: Any) -> Any:
@@ -102,9 +102,9 @@ class Result(Mapping[str, Any]):
             details: Add descriptions and the layers, as ``--layers`` does on the command line.
             form: A value of ``--format`` there: ``"table"``, ``"tree"``, ``"markdown"``, ``"latex"``.
             depth: The depth of the deepest layers to show; -1 for all.
-            top: Show only so many layers, those with the most MACs, and rows of each table.
-            configuration: Also show how each layer is configured, in the form ``"tree"``.
-            advice: Say in words what stands out, in the form ``"summary"``.
+            top: The number of layers to show, with the most MACs first, and of rows of each table.
+            configuration: Also show the settings of each layer, in the form ``"tree"``.
+            advice: Add sentences about conspicuous costs, in the form ``"summary"``.
         """
         if isinstance(details, str):
             raise ArgumentError(f"details={shown(details)}: give True or False; a form is to_text(form={details!r})")

@@ -79,7 +79,7 @@ def save(result: Report | Comparison, path: str | PathLike[str]) -> None:
 def load(path: str | PathLike[str]) -> Report | Comparison:
     """Read a report or comparison from a file that `save` wrote.
 
-    Raises `ReportFileError` for anything else: it says which field is wrong, and what was expected there.
+    Raises `ReportFileError` for anything else: it names the wrong field and the expected content.
     """
     try:
         content = Path(PATH("path", path)).read_bytes()
@@ -98,7 +98,7 @@ def load_as(kind: type[R], path: str | PathLike[str]) -> R:
 
 
 def parse(content: bytes, source: str) -> Report | Comparison:
-    """Read the bytes of a file; ``source`` is what errors call it."""
+    """Read the bytes of a file; ``source`` is its name in errors."""
     return _read(content, source, _read_result)
 
 
@@ -122,7 +122,7 @@ def _read(content: bytes, source: str, read: Callable[[_Opened], T]) -> T:
 
 
 def _shorten(error: Exception) -> str:
-    """Return what an error says, of names of any length in the file the beginning."""
+    """Return the text of an error, cut if the file holds very long names."""
     message = str(error)
     return message if len(message) <= 500 else f"{message[:497]}..."
 
