@@ -1,4 +1,4 @@
-"""Checks of arguments: each stands beside the parameter that it is for, and says what the parameter may be.
+"""Checks of arguments: each stands beside its parameter, and describes the valid values.
 
 A check is called with the name and the value of an argument, before anything runs. It returns the plain Python value,
 for a numpy scalar or a tensor without dimensions too. A value that is not expected raises `ArgumentError`.
@@ -49,7 +49,7 @@ MOST = 2**31 - 1
 
 @dataclass(frozen=True)
 class Check:
-    """What an argument may be.
+    """The valid values of an argument.
 
     >>> at_least(1)("passes", 8)
     8
@@ -249,11 +249,11 @@ FLAG = Check("True or False", _read_flag)
 PATH = Check("the path of a file", _read_path)
 LEVEL = Check("a level of logging: 'debug', 'info', 'warning' or 'error'", _read_level)
 
-#: What a report calls a model.
+#: The name of a model in a report.
 MODEL_NAME = text("a text that is not empty").or_none()
 NAMES = texts("a list of texts, one for each model").or_none()
 
-#: What tables, renderers and figures of layers take alike.
+#: The parameters that tables, renderers and figures of layers share.
 TOP = at_least(1, "a whole number from 1, or None for all layers").or_none()
 DEPTH = at_least(-1, "a whole number from 0, -1 for the innermost layers, or None for any depth").or_none()
 COLUMNS = Check(

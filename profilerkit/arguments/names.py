@@ -75,7 +75,7 @@ _OUR_NAMES = {
 
 
 def foreign_hint(name: str, value: Any, taken: Container[str]) -> str:
-    """Return what to give instead of another profiler's argument; an empty text if no ``taken`` argument is meant.
+    """Return the advice for an argument of another profiler; an empty text if no ``taken`` argument is meant.
 
     >>> foreign_hint("input_size", (8, 3, 224, 224), {"input_shape"})
     'give input_shape=(3, 224, 224), batch_size=8: the shape of one sample, and the batch by itself'

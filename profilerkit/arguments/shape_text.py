@@ -55,7 +55,7 @@ def _read_sizes(sizes: str) -> tuple[int, ...]:
 
 
 def _suggest_shape(text: str) -> str:
-    """Return what to give instead of a text: its sizes, if it is a shape in another spelling; else an example."""
+    """Return the advice for a text: its sizes, if it is a shape in another spelling; else an example."""
     sizes = re.findall(r"\d+", text)
     if any(int(size) > MOST for size in sizes):
         return f"a size is at most {MOST:,}"
