@@ -1,4 +1,4 @@
-"""Devices as data: what each can compute, hold and move in a second, and the address that each figure was read from."""
+"""Devices as data: their peak speeds, memory and bandwidths, and the address that each figure was read from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The devices with names: profilerkit's own, those of plugins, and those in the user's folders."""
+"""The devices with names: devices of profilerkit itself, of plugins, and in the user's folders."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def list_packaged() -> list[DeviceInfo]:
 def devices() -> tuple[DeviceInfo, ...]:
     """Return every device that can be named, by name.
 
-    A device in a folder of ``PROFILERKIT_DEVICES`` replaces one of plugins with the same name. Raises
-    `RegistrationConflictError` if two of those folders have a device of the same name; of two plugins, `device` does.
+    A device in a folder of ``PROFILERKIT_DEVICES`` replaces a plugin's device of the same name. Raises
+    `RegistrationConflictError` if two folders have a device of the same name; for two plugins, `device` raises it.
     """
     by_name = {offer.item.name: offer.item for offer in list_infos(DeviceInfo)} | _read_folders()
     return tuple(by_name[name] for name in sorted(by_name))
@@ -90,5 +90,5 @@ def _read_folders() -> dict[str, DeviceInfo]:
 
 
 def _simplify(name: str) -> str:
-    """Return a name without what makes no difference: capitals, spaces, hyphens and underscores."""
+    """Return a name in small letters, without spaces, hyphens and underscores."""
     return "".join(name.lower().replace("-", " ").replace("_", " ").split())

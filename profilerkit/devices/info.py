@@ -14,8 +14,8 @@ from ..errors import ArgumentError, nearest
 
 __all__ = ["DTYPES", "DeviceInfo", "Figure", "dtype_name"]
 
-#: The names of dtypes in files of devices, each with other names of the same. ``tf32`` is a mode of float32 products:
-#: a device has a peak for it beside that of float32.
+#: The names of dtypes in files of devices, each with its other names. ``tf32`` is a mode of float32 products: a device
+#: has a peak for it beside the peak of float32.
 DTYPES: Mapping[str, tuple[str, ...]] = {
     "float64": ("fp64", "f64", "double", "complex128"),
     "float32": ("fp32", "f32", "float", "complex64"),
@@ -78,7 +78,7 @@ class Figure:
     Attributes:
         value: The figure, in base units.
         source: The address that it was read from, or how it was measured.
-        note: How it follows from what is written there: "half of the figure with sparsity".
+        note: How it was computed from the figure at the source: "half of the figure with sparsity".
         spread: For a measured figure, the share by which repetitions differed: 0.05 for 5 %; None if read.
     """
 
@@ -111,7 +111,7 @@ class DeviceInfo:
             directions together), "memory_size" (bytes), "launch_overhead" (seconds per kernel), "dispatch" (seconds of
             the host per operator), "clock", "memory_clock" (hertz), "power" (watts).
         tier: "data sheet", or "calibrated" if the figures were measured.
-        facts: What else is recorded: versions, conditions of a measurement.
+        facts: Other records: versions, conditions of a measurement.
         calibration: The tables of a calibrated device, as its file has them; predictions read them.
     """
 

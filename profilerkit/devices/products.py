@@ -1,7 +1,7 @@
 """The products of a trace by the dtype that they run in, and the seconds that they take at a device's peaks.
 
-Products are what has multiply-accumulates: matrix products, convolutions, attention and recurrent gates. Element-wise
-operations are no part of them.
+Products are the operations with multiply-accumulates: matrix products, convolutions, attention and recurrent gates.
+Element-wise operations are no products.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from .info import DeviceInfo, dtype_name, is_dtype
 
 __all__ = ["UnknownPeakError", "find_dtype", "macs_by_dtype", "seconds_at_peak"]
 
-#: The dtype that integer products accumulate in; what was multiplied is narrower.
+#: The narrow dtype of the factors of integer products, by the dtype that the products accumulate in.
 _ACCUMULATED = {"int32": "int8", "int64": "int8"}
 
 
@@ -43,8 +43,8 @@ def macs_by_dtype(
 ) -> dict[str, int]:
     """Return the multiply-accumulates by the dtype that they run in.
 
-    Without ``recomputed``, what a training step computes again is left out. With ``attended``, causal attention counts
-    the scores up to the diagonal alone.
+    Without ``recomputed``, the products that a training step computes again are left out. With ``attended``, causal
+    attention counts the scores up to the diagonal alone.
 
     >>> from profilerkit.trace.records import OpRecord, TensorInfo
     >>> product = OpRecord("mm", "", 0, 6, 12, 20, 8, (TensorInfo((1, 2), "bfloat16"),))

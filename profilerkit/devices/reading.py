@@ -29,7 +29,7 @@ _ENTRIES = ("name", "title", "kind", "tier", "aliases", "dense_peaks", "sparse_p
 
 
 def read_device(path: str | PathLike[str]) -> DeviceInfo:
-    """Read a device from a TOML file; raises `DeviceFileError` for a file that holds none, with what is wrong."""
+    """Read a device from a TOML file; raises `DeviceFileError`, with the reason, for a file that holds no device."""
     content = read_toml(path, f"the device {path}", DeviceFileError)
     try:
         return parse_device(content)
@@ -49,7 +49,7 @@ def devices_in(folder: str | PathLike[str]) -> list[DeviceInfo]:
 
 
 def parse_device(content: Mapping[str, Any]) -> DeviceInfo:
-    """Return the device that the content of a file describes; raises `ArgumentError` for what is not understood."""
+    """Return the device that the content of a file describes; raises `ArgumentError` for an unknown or wrong entry."""
     for key in content:
         if key not in _ENTRIES:
             likely = nearest(key, _ENTRIES)
