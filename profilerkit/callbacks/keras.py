@@ -35,7 +35,7 @@ class KerasWatch(LoopWatch):
         self.model = model
 
     def set_params(self, params: Any) -> None:
-        """Remember what Keras tells of the training."""
+        """Remember the facts of the training that Keras passes to its callbacks."""
         self.params = params
 
     def on_train_begin(self, logs: Any = None) -> None:
@@ -58,7 +58,7 @@ class KerasWatch(LoopWatch):
         """End."""
         self.close()
 
-    # What Keras calls besides, of which nothing is needed ----------------------------------------------------------
+    # Methods that Keras calls, too, and that need do nothing -------------------------------------------------------
 
     def _ignore(self, *args: Any, **kwargs: Any) -> None:
         pass

@@ -1,4 +1,4 @@
-"""What the callbacks of all training frameworks share: a `Watch` that their hooks move on."""
+"""The base of the callbacks of all training frameworks: a `Watch` that their hooks move on."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class LoopWatch:
             self.watched.pause()
 
     def _resume(self) -> None:
-        """What came in between has ended."""
+        """The evaluation or checkpoint has ended."""
         if self._is_training and self._is_paused:
             self._is_paused = False
             self.watched.resume()
