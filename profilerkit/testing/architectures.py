@@ -6,9 +6,9 @@ and compares `layer_numbers` of the trace with `Architecture.layer_numbers`: equ
 backends are equal to each other.
 
 Conventions of all descriptions: the layers are children of the model in the order they are listed; activations,
-pooling, flattening and dropout are layers of their own; what happens "in" a model or block is arithmetic of
-that layer itself. Sizes of images are height, width, channels; convolutions are padded to keep ``ceil(size / stride)``
-unless they are said to be unpadded. Models are counted in inference mode. All weights are trainable float32.
+pooling, flattening and dropout are layers of their own; operations "in" a model or block are arithmetic of that layer
+itself. Sizes of images are height, width, channels; convolutions are padded to keep ``ceil(size / stride)`` unless
+they are called unpadded. Models are counted in inference mode. All weights are trainable float32.
 """
 
 from __future__ import annotations
@@ -123,8 +123,8 @@ def lenet5() -> ExpectedLayer:
     """LeNet-5 on 28 x 28 x 1, as it is taught today: all connections, average pooling, tanh, linear output.
 
     Convolution 5 x 5 (1 -> 6), tanh, average pooling 2 x 2; unpadded convolution 5 x 5 (6 -> 16), tanh, average pooling
-    2 x 2; flatten; linear 400 -> 120, tanh; linear 120 -> 84, tanh; linear 84 -> 10. All with bias; strides are 1,
-    those of the pooling 2.
+    2 x 2; flatten; linear 400 -> 120, tanh; linear 120 -> 84, tanh; linear 84 -> 10. All with bias; strides are 1, of
+    the pooling 2.
     """
     (height, width, channels), (first, second), (wide, narrow) = LENET_IMAGE, LENET_CHANNELS, LENET_HIDDEN
     inner = (height // 2 - 4, width // 2 - 4)

@@ -71,7 +71,7 @@ class CapabilityChecks(BackendSubject):
         expect_equal(trace.missing, (), "what the counts of a training step of mlp leave out")
 
     def test_zeros_among_the_weights_are_counted(self) -> None:
-        """If it is offered: the total is that of "mlp", and the work on nonzero weights is at most all the work."""
+        """If it is offered: the elements of "mlp" are counted, and the work on nonzero weights is at most all work."""
         mlp = self.require_mlp()
         model = self.get_model(mlp)
         with self.skip_where_not_offered(), self.expect_unchanged(model, "zero_weights() and trace_nonzero()"):

@@ -17,7 +17,7 @@ with its weights, as ``ARCHITECTURES[name].description`` describes; the sizes ar
 "lstm", "gru", "block".
 
 An architecture without a builder is reported as skipped, by its name. Every number is compared with its closed form,
-so it is equal to that of every other backend that passes.
+so it is equal to the number of every other backend that passes.
 
 A class may also define the following; the defaults are in `BackendSettings`:
 

@@ -62,7 +62,7 @@ class ContractChecks(BackendSubject):
             expect(isinstance(name, str) and name.strip() == name != "", f"{what} is {name!r}, not a name")
 
     def test_data_splits_have_their_classes(self) -> None:
-        """The classes of loaders and batches are subclasses of those of the core, which every profiler can read."""
+        """The classes of loaders and batches are subclasses of the core's classes, which every profiler can read."""
         for name, base in (("data_loader", DataLoader), ("forward_pass", ForwardPass)):
             kind = getattr(self.backend, name)
             expect(isinstance(kind, type) and issubclass(kind, base), f"{name} is {kind!r}, no {base.__name__}")

@@ -1,4 +1,4 @@
-"""What a check expects: each function fails the running test with a message, or hands on an error."""
+"""Expectations of a check: each function fails the running test with a message, or returns an error."""
 
 from __future__ import annotations
 

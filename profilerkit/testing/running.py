@@ -68,7 +68,7 @@ class RunningChecks(BackendSubject):
         self.require_running()
         _, model, inputs = self.make_case()
         traced = _CountedCall(self.call)
-        timed = _CountedCall(self.call)  # not the same: what is timed may be a program that was traced
+        timed = _CountedCall(self.call)  # not the same: the timed function may be a program that was traced
         trace = self.backend.trace(model, inputs.given_to(traced))
         if not _is_followed(trace):
             self.skip(f"the {self.backend.name} backend follows the model's own call alone: {trace.failure}")
@@ -102,7 +102,7 @@ class RunningChecks(BackendSubject):
             run()
             if not follows:
                 seen.append(self.threads())
-        del run  # threads may be those of the run
+        del run  # threads may belong to the run
         expect_equal(set(seen), {requested}, f"threads while the model runs with num_threads={requested}")
         expect_equal(self.threads(), before, "threads after the model has run")
 

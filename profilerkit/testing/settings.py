@@ -1,4 +1,4 @@
-"""What the author of a backend tells the conformance suite: the backend, its models, and how they are used."""
+"""The settings of the conformance suite by a backend's author: the backend, its models, and their use."""
 
 from __future__ import annotations
 

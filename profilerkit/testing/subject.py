@@ -167,7 +167,7 @@ class BackendSubject(BackendSettings):
         """Return whether the backend reports which weights of a model are trained; a format of constants cannot."""
         return "trainable_params" not in list_inapplicable(self.backend, model)
 
-    # What must not change -------------------------------------------------------------------------------------------
+    # Objects that must not change -----------------------------------------------------------------------------------
 
     @contextmanager
     def expect_unchanged(self, model: Any, doing: str) -> Iterator[None]:

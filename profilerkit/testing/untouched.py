@@ -52,7 +52,7 @@ class DefaultMetricChecks(BackendSubject):
     """The metrics of all installed plugins have a value for the backend, or a reason why not."""
 
     def test_every_default_metric_has_a_value_or_a_reason(self) -> None:
-        """No metric fails on a model that runs, including those on demand."""
+        """No metric fails on a model that runs, metrics on demand included."""
         architecture = self.find_architecture()
         profiler = self.profiler(architecture).register_defaults()
         names = [key.NAME for function in default_functions(self.backend).functions() for key in function.list_keys()]
