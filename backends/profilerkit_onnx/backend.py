@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 __all__ = ["OnnxBackend"]
 
-#: What torch's older exporter calls every graph, and its newer one.
+#: The names that torch's newer and older exporters give every graph.
 _NAMELESS = ("", "main_graph", "torch_jit")
 
 
@@ -79,7 +79,7 @@ class OnnxBackend(
         return open_model(model)
 
     def accepts(self, model: Any) -> bool:
-        """Return whether the model is a ``ModelProto``, or what one is made of when it is opened."""
+        """Return whether the model is a ``ModelProto``, or a source that `open_model` makes a ``ModelProto`` of."""
         return isinstance(model, onnx.ModelProto) or is_program(model)
 
     def model_name(self, model: Any) -> str:
@@ -90,12 +90,12 @@ class OnnxBackend(
     def resolve_device(self, model: Any, device: DeviceLike) -> str:
         """Return the short name of a provider of onnxruntime: "cpu", "cuda:1"; "cpu" for None.
 
-        Raises `DeviceNotAvailableError` for what the installed onnxruntime cannot run on.
+        Raises `DeviceNotAvailableError` for a device that the installed onnxruntime lacks.
         """
         return devices.resolve_device(device)
 
     def device_info(self, device: DeviceLike = None) -> DeviceInfo:
-        """Return what is known of the CPU; of other devices onnxruntime reports only the provider that runs on them."""
+        """Return the known figures of the CPU; for other devices onnxruntime reports only their provider."""
         name = devices.resolve_device(device)
         return processor() if name == "cpu" else describe_device(name, "gpu")
 
@@ -170,7 +170,7 @@ class OnnxBackend(
         return fingerprint(model, values), read_stamps(model), list_contents(COSTS.list_added())
 
     def environment(self) -> Mapping[str, str]:
-        """Return the versions of onnx and, where it is installed, of onnxruntime, and what that can run on."""
+        """Return the versions of onnx and, if it is installed, onnxruntime, and the devices of onnxruntime."""
         versions = {"onnx": onnx.__version__}
         if is_installed():
             versions.update(onnxruntime=onnxruntime().__version__, providers=", ".join(devices.providers_here()))

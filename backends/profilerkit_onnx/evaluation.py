@@ -47,7 +47,7 @@ get_topk: GetTopk = _functions.get_topk
 
 
 class EvalLossFunction(LossEvaluation):
-    """Evaluates a loss: the mean over samples of what ``loss_fn(output, target)`` returns for each batch.
+    """Evaluates a loss: the mean over samples of the results of ``loss_fn(output, target)`` for each batch.
 
     Output and target are numpy arrays. A loss of several values counts as their mean, a dict of parts as their sum.
     """
@@ -56,10 +56,10 @@ class EvalLossFunction(LossEvaluation):
 
 
 def _gives_probabilities(model: ModelProto) -> bool | None:
-    """Return whether the graph ends in a sigmoid; None where its last operators leave that open.
+    """Return whether the graph ends in a sigmoid; None if its last operators do not tell.
 
-    An addition is that of a bias only where it follows a linear operator: it may also add probabilities up. And a
-    linear operator may weigh the probabilities of a softmax.
+    An addition adds a bias only if it follows a linear operator: it may also add probabilities up. And a linear
+    operator may weigh the probabilities of a softmax.
     """
     makers = {name: node for node in model.graph.node for name in node.output}
     last = makers.get(model.graph.output[0].name)

@@ -1,4 +1,4 @@
-"""Models from ``.onnx`` files, without their weights, and from what torch's exporter returns."""
+"""Models from ``.onnx`` files, without their weights, and from the programs that torch's exporter returns."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["find_damage", "is_program", "open_model"]
 
 
 def is_program(model: Any) -> bool:
-    """Return whether something is what ``torch.onnx.export(..., dynamo=True)`` returns; torch need not be imported."""
+    """Return whether an object is a result of ``torch.onnx.export(..., dynamo=True)``; torch need not be imported."""
     kind = type(model)
     return (kind.__module__.partition(".")[0], kind.__qualname__) == ("torch", "ONNXProgram")
 
@@ -29,8 +29,8 @@ def is_program(model: Any) -> bool:
 def open_model(model: Any) -> Any:
     """Return the ``ModelProto`` of a path or of an exported program; anything else as it is.
 
-    Weights may be larger than memory, and no count needs them: those in other files are not read, and the elements of
-    large tensors stay in the file (see `model_file`). Raises `InputError` for a path where no ONNX model is.
+    Weights may be larger than memory, and no count needs them: other files with weights are not read, and the elements
+    of large tensors stay in the file (see `model_file`). Raises `InputError` for a path without an ONNX model.
     """
     if is_program(model):
         return model.model_proto
@@ -59,7 +59,7 @@ def open_model(model: Any) -> Any:
 
 
 def _read(path: Path) -> tuple[ModelProto, str]:
-    """Return the model of a file without the elements of large tensors, and what tells the file from a later one."""
+    """Return the model of a file without the elements of large tensors, and the stamp of the file (`stamp_file`)."""
     if path.suffix.lower() != ".onnx":  # onnx has other formats, by the endings of their files
         return onnx.load(path, load_external_data=False), ""
     with path.open("rb") as file:
@@ -73,7 +73,7 @@ def _read(path: Path) -> tuple[ModelProto, str]:
 
 
 def find_damage(model: ModelProto) -> str:
-    """Return what of a model that protobuf has read can be nothing but damage; empty if nothing is."""
+    """Return a text about certain damage in a model that protobuf has read; empty if there is none."""
     dtypes = set(TensorProto.DataType.values())
     names: list[Any] = [text for node in model.graph.node for text in (node.op_type, node.name, *node.input)]
     for tensor in list_tensors(model):

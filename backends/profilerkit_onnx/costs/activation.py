@@ -8,7 +8,7 @@ from .registry import OPERATORS, Cost, NodeCall, UnknownCostError, register_op_c
 
 __all__ = ["add_activation"]
 
-#: The activations that onnxruntime fuses with what is before them, by the names of `profilerkit.costs.activation`.
+#: The activations that onnxruntime fuses with the node before them, and their names in `profilerkit.costs.activation`.
 _FUSED = {
     "Clip": "relu6",
     "Elu": "elu",
@@ -108,9 +108,9 @@ def dropout(call: NodeCall) -> Cost:
 
 
 def add_activation(cost: Cost, call: NodeCall) -> Cost:
-    """Return a cost and that of the activation which onnxruntime has fused with a node, for each output element.
+    """Return a cost plus the cost of the activation that onnxruntime has fused with a node, for all output elements.
 
-    Raises `UnknownCostError` for one whose cost is not known.
+    Raises `UnknownCostError` for an activation without a known cost.
     """
     name = call.attribute("activation")
     if not name:

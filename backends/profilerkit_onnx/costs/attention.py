@@ -1,8 +1,8 @@
-"""Attention as one operator: ONNX's own, and those that onnxruntime's optimizer makes of a graph.
+"""Attention as one operator: the operators of ONNX, and the operators that onnxruntime's optimizer writes.
 
-A mask of numbers is added to each score. One of booleans, or of the integers 0 and 1 or lengths in place of them,
-selects scores and costs nothing. Names such as ``mask, past_keys = 3, 4`` are the positions of inputs that a call may
-leave out; positions that are not named are those of the operator's required inputs.
+A mask of numbers is added to each score. A mask of booleans, or of the integers 0 and 1 or lengths in place of them,
+selects scores and costs nothing. Names such as ``mask, past_keys = 3, 4`` are the positions of optional inputs;
+positions without a name are required inputs.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def attention_with_projections(call: NodeCall) -> Cost:
 
 @register_op_cost("com.microsoft::QAttention")
 def attention_on_integers(call: NodeCall) -> Cost:
-    """As ``Attention`` has it, of quantized inputs: the products of integers count as those of floats."""
+    """Like ``Attention``, with quantized inputs: the products of integers count like products of floats."""
     mask, past = 5, 8
     width = call.inputs[1][1] // 3
     earlier = _count_past(call, past, axis=3)
@@ -135,10 +135,10 @@ def _read_keys_and_values(call: NodeCall, heads: int) -> tuple[int, int, int]:
 
 @register_op_cost("com.microsoft::GroupQueryAttention")
 def group_query_attention(call: NodeCall) -> Cost:
-    """Queries ``(batch, length, heads * width)``, fewer heads of keys and values, and those of earlier positions.
+    """Queries ``(batch, length, heads * width)``, fewer heads of keys and values, also of earlier positions.
 
-    Without keys, the queries have keys and values with them. The mask that hides later positions is no arithmetic.
-    Memory that earlier and present keys share is as long as they may become: there their number is read from an input,
+    If there is no input for keys, the queries contain keys and values. The mask of later positions is no arithmetic.
+    A buffer that earlier and present keys share has the largest length: the number of keys is then read from an input,
     if it is known.
     """
     query, heads, pairs = call.inputs[0], call.attribute("num_heads"), call.attribute("kv_num_heads")

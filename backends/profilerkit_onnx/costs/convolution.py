@@ -1,6 +1,6 @@
 """Convolutions: which operator goes to which formula.
 
-The layout is channels first, that of a weight ``(out, in / groups, *kernel)``.
+The layout is channels first; a weight is ``(out, in / groups, *kernel)``.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ def conv_and_activation(call: NodeCall) -> Cost:
 
 @register_op_cost("ConvInteger")
 def conv_integer(call: NodeCall) -> Cost:
-    """The products of integers count as those of floats."""
+    """The products of integers count like products of floats."""
     return _convolve(call, 1, None)
 
 
 @OPERATORS.register_all("QLinearConv", "com.microsoft::QLinearConv")
 def conv_on_integers(call: NodeCall) -> Cost:
-    """The products of integers count as those of floats; the bias is an integer, and costs nothing."""
+    """The products of integers count like products of floats; the bias is an integer, and costs nothing."""
     return _convolve(call, 3, None)
 
 

@@ -61,7 +61,7 @@ def gemm_and_activation(call: NodeCall) -> Cost:
 
 @register_op_cost("com.microsoft::QGemm")
 def gemm_on_integers(call: NodeCall) -> Cost:
-    """The products of integers count as those of floats; the bias is of integers, and costs nothing."""
+    """The products of integers count like products of floats; the bias is of integers, and costs nothing."""
     first = call.inputs[0]
     return matmul.product(call.outputs[0].numel * (first[0] if call.attribute("transA", 0) else first[1]))
 

@@ -9,7 +9,7 @@ from .registry import OPERATORS, Cost, NodeCall, Shape, register_op_cost
 
 @register_op_cost("BatchNormalization")
 def batch_norm(call: NodeCall) -> Cost:
-    """A scale and a shift with known statistics; with ``training_mode`` those of the batch."""
+    """A scale and a shift with known statistics; with ``training_mode``, with the statistics of the batch."""
     elements = call.inputs[0].numel
     if call.attribute("training_mode", 0):
         return normalization.normalize(elements)

@@ -51,5 +51,5 @@ def scatter(call: NodeCall) -> Cost:
 
 @register_op_cost("Col2Im")
 def columns_to_image(call: NodeCall) -> Cost:
-    """What lies over one another adds up: an addition for each element that is brought in."""
+    """Overlapping elements add up: an addition for each input element."""
     return reduction.scatter(call.inputs[0].numel)

@@ -2,8 +2,8 @@
 
 A formula is a pure function of one call of an operator: the shapes of its inputs and outputs, its attributes, and the
 values that are known before the model runs. Operators that move or choose data are known zeros, element-wise operators
-cost the same for each output element, reductions for each input element. What has no formula, and no function body in
-the standard, is reported as not counted, never as zero.
+cost the same for each output element, reductions for each input element. An operator without a formula, and without a
+function body in the standard, is reported as not counted, never as zero.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ class NodeCall(OperatorCall):
     """One call of an operator, as formulas see it.
 
     Attributes:
-        type: The operator: ``"Conv"``; of another domain than ONNX's own with the domain: ``"com.microsoft::Gelu"``.
-        inputs: Shapes of its inputs; reading an unknown one makes the call one that is not counted.
+        type: The operator: ``"Conv"``; outside of ONNX's own domain with its domain: ``"com.microsoft::Gelu"``.
+        inputs: Shapes of its inputs; if a formula reads an unknown shape, the call is not counted.
         outputs: Shapes of its outputs.
         input_dtypes: Names of the inputs' dtypes: ``"float32"``; empty for an optional input that is left out.
         output_dtypes: Names of the outputs' dtypes.
         attributes: The attributes that the node has, by name; texts are ``str``.
-        defaults: What the standard gives the attributes that a node lacks, in the operator set of the model.
-        value: Returns the value of an input by its index, as a numpy array, where it is known before the model runs;
-            ``None`` elsewhere.
+        defaults: The default values of the attributes that a node lacks, in the operator set of the model.
+        value: Returns the value of an input by its index, as a numpy array, if it is known before the model runs;
+            ``None`` otherwise.
     """
 
     attributes: Mapping[str, Any] = field(default_factory=dict)

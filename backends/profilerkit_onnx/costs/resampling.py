@@ -1,4 +1,4 @@
-"""Resampling: each output element is made of the elements around a place between those of the input."""
+"""Resampling: each output element is interpolated from the input elements around a point."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def resize(call: NodeCall) -> Cost:
 
 
 def _find_resampled(call: NodeCall) -> set[int]:
-    """Return the dimensions whose elements are not those of the input.
+    """Return the dimensions along which the output elements differ from the input elements.
 
-    A factor such as 1.2 moves elements also where the size stays, and so does a part of an image in the place of all.
-    Raises `UnknownCostError` where all sizes stay, and factors or a part are not known before the model runs.
+    A factor such as 1.2 moves elements even if the size stays the same; so does cropping to a part of the image.
+    Raises `UnknownCostError` if all sizes stay, and the factors or the part are not known before the model runs.
     """
     source = call.inputs[0]
     sizes = zip(source, call.outputs[0], strict=True)

@@ -28,7 +28,7 @@ __all__ = ["read_recording"]
 
 #: The least share of the time that nodes of the model have in a profile of it.
 _LEAST_SHARE = 0.5
-#: What `running.optimized` adds to the name of a node: its index in the written graph.
+#: The suffix that `running.optimized` adds to the name of a node: its index in the written graph.
 _NUMBER = re.compile(r":(\d+)")
 _PROVIDER = "ExecutionProvider"
 

@@ -1,1 +1,1 @@
-"""What a ``ModelProto`` holds: its graph, layers by the scopes of exporters, weights, declared inputs."""
+"""The contents of a ``ModelProto``: its graph, layers by the scopes of exporters, weights, declared inputs."""

@@ -37,7 +37,7 @@ class Constant:
 
     Attributes:
         name: Its name.
-        values: The tensor with its elements; of a sparse one, with those that are not zero.
+        values: The tensor with its elements; for a sparse tensor, the elements that are not zero.
         shape: Its sizes.
         dtype: The name of its dtype.
         bytes: The bytes that it takes in the file.
@@ -64,15 +64,15 @@ def list_constants(model: ModelProto, paths: Sequence[str]) -> list[Constant]:
     return list(search.constants.values())
 
 
-#: The constants that each name in a graph stands for: itself, or those that it is a copy, a part or a form of.
+#: The constants of each name in a graph: itself, or the constants of which it is a copy, a part or another form.
 _Names: TypeAlias = ChainMap[str, tuple[Constant, ...]]
 
 
 class _Search:
     """Goes over a model in the order of its file, along the calls of its functions, and notes who uses which constant.
 
-    A copy of a constant, a part of it or another form stands for it: who uses that uses the constant, and the node that
-    makes it does not. Nor does one that hands it to a graph inside, where its turns use it.
+    A copy, a part or another form of a constant stands for it: a node that reads the copy uses the constant, and the
+    node that makes the copy does not. Nor does a node that passes a constant to a graph inside: the graph uses it.
 
     Attributes:
         constants: The constants by where they stand: two graphs may each have one of the same name.
@@ -91,14 +91,14 @@ class _Search:
         location: Hashable = (),
         arguments: Sequence[str] = (),
     ) -> list[tuple[Constant, ...]]:
-        """Go over a graph, and return the constants that each of its results stands for.
+        """Go over a graph, and return the constants of each of its results.
 
         Args:
             graph: The graph.
             around: The names around it.
             paths: The layers of its nodes.
             location: Where it stands.
-            arguments: The names of what a node gives to it.
+            arguments: The names of the values that a node passes to it.
         """
         names = around.new_child()
         for value, argument in zip(graph.input, chain(arguments, repeat("")), strict=False):
@@ -135,7 +135,7 @@ class _Search:
         """Go over the graphs inside a node."""
         for number, graph in enumerate(list_inner_graphs(node)):
             results = self.enter_graph(graph, names, repeat(path), (location, number), node.input)
-            # The last ones are those of the node: the body of a loop returns its condition before them.
+            # The last results are the node's: the body of a loop returns its condition before them.
             for name, constants in zip(reversed(node.output), reversed(results), strict=False):
                 names[name] = (*names.get(name, ()), *constants) if name else ()
 

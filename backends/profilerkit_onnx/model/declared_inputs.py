@@ -16,7 +16,7 @@ __all__ = ["count_samples", "list_declared", "name_sizes"]
 
 
 def list_declared(model: ModelProto) -> list[Declared]:
-    """Return the inputs that a call has to give: those of the graph that have no initializer as a default value."""
+    """Return the required inputs of a call: the inputs of the graph without an initializer as a default value."""
     with_default = {tensor.name for tensor in model.graph.initializer}
     for sparse in model.graph.sparse_initializer:
         with_default.add(sparse.values.name)

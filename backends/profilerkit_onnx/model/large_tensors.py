@@ -36,7 +36,7 @@ _DEPTH = 100
 _VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
 _DESCRIPTOR: Any = ModelProto.DESCRIPTOR
 _TENSOR = TensorProto.DESCRIPTOR.full_name
-#: What is kept of the file: bytes of our own, or the part of the file from one place to another.
+#: A part of the result: new bytes, or the start and the end of a part of the file.
 _Piece: TypeAlias = "bytes | tuple[int, int]"
 
 
@@ -48,8 +48,8 @@ def without_elements(file: BinaryIO) -> bytes:
     """Return the bytes of a file without the elements of large tensors.
 
     Each of these tensors gets external data at the location `LEFT`: the field, the offset and the length of its
-    elements. Raises `MalformedError` for what protobuf would refuse, and for encodings that no exporter writes; these
-    are to be read as a whole.
+    elements. Raises `MalformedError` for a file that protobuf would refuse, and for encodings that no exporter writes;
+    protobuf then has to read the whole file.
     """
     reader = _Reader(file)
     pieces = list(reader.cut_message(_DESCRIPTOR, 0, reader.size, 0))
@@ -77,7 +77,7 @@ def fill_elements(tensor: TensorProto, file: BinaryIO) -> None:
     if entries["field"] == "raw_data":
         tensor.raw_data = data
     else:
-        # The bytes in the file are those of protobuf: it reads them as a message with this field alone.
+        # The bytes in the file have protobuf's encoding: protobuf reads them as a message with this field alone.
         number = TensorProto.DESCRIPTOR.fields_by_name[entries["field"]].number
         tensor.MergeFromString(_write_key(number) + _write_number(len(data)) + data)
     tensor.ClearField("data_location")
@@ -92,7 +92,7 @@ class _Field(NamedTuple):
     key: int
     #: The offset of its body.
     body: int
-    #: The offset of what comes after it.
+    #: The offset of the first byte after it.
     end: int
 
     @property
@@ -161,7 +161,7 @@ class _Reader:
             yield _Field(number, key_at, body, at)
 
     def cut_message(self, descriptor: Any, start: int, end: int, depth: int) -> Iterator[_Piece]:
-        """Yield what is kept of a message, in order: one piece if all of it is."""
+        """Yield the kept parts of a message, in order: one piece if all of the message is kept."""
         if depth > _DEPTH:
             raise MalformedError("messages inside each other without end")
         if descriptor.full_name == _TENSOR:
@@ -183,7 +183,7 @@ class _Reader:
         yield kept_from, end
 
     def cut_tensor(self, descriptor: Any, start: int, end: int) -> Iterator[_Piece]:
-        """Yield what is kept of a tensor: all but its large elements, and where these are; all of any other tensor.
+        """Yield the kept parts of a tensor: a large tensor without its elements, with their place; all of any other.
 
         All is kept too if the elements are in several fields, which no exporter writes, or in another file.
         """

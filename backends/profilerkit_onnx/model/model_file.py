@@ -1,7 +1,7 @@
 """The file that a model was read from, and the files beside it that hold weights: found, watched, read when needed.
 
 Weights may be larger than memory, and no count needs them. So `loaders.open_model` leaves the elements of large tensors
-in the file; what reads them here makes sure that the file is still the same.
+in the file; the functions here that read them make sure that the file is still the same.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from .tensors import LEFT, external_files
 
 __all__ = ["find_weight_folder", "open_values", "read_stamps", "read_whole", "remember_file"]
 
-#: The keys, among a model's metadata, of the path of the file that it was read from, in whose folder its weights may
-#: lie, and of what tells whether that file is still the same. Messages of protobuf take no attributes, and no weak
-#: references. No file can know these keys, so none can lead to another folder.
+#: The keys in a model's metadata for the path of its file, in whose folder its weights may lie, and for the stamp that
+#: tells whether the file is still the same. Messages of protobuf take no attributes and no weak references. The keys
+#: are random, so no file can contain them and lead to another folder.
 _PATH, _STAMP = (f"profilerkit.{word}.{secrets.token_hex(16)}" for word in ("path", "stamp"))
 
 
 def remember_file(model: ModelProto, path: Path, stamp: str) -> None:
-    """Note in a model which file it was read from, and what tells that file from a later one (`stamp_file`)."""
+    """Note in a model the path of its file, and the stamp that tells this file from a later one (`stamp_file`)."""
     model.metadata_props.add(key=_PATH, value=str(path.absolute()))
     model.metadata_props.add(key=_STAMP, value=stamp)
 
@@ -88,7 +88,7 @@ def _check_weight_file(folder: Path, name: str) -> None:
 
 
 def read_stamps(model: ModelProto) -> list[tuple[str, str]]:
-    """Return what tells each file that holds weights of a model from a later one; an empty text for one that is gone.
+    """Return the name and the stamp of each file with weights of a model; an empty stamp for a file that is gone.
 
     The file of the model itself is among them if elements were left in it.
     """
@@ -115,10 +115,10 @@ def read_whole(model: ModelProto) -> ModelProto:
 
 @contextmanager
 def open_values(model: ModelProto) -> Iterator[Callable[[TensorProto], Any]]:
-    """Yield what returns the values of a tensor of a model, as an array; the model keeps none of them.
+    """Yield a function that returns the values of a tensor of a model, as an array; the model keeps none of them.
 
-    They are read from the message, from the file of the model or from those beside it, one tensor at a time. Raises as
-    `read_whole` and `find_weight_folder` do; the reader raises `InputError` for a tensor that is damaged.
+    It reads the message, the file of the model or the files beside it, one tensor at a time. Raises the errors of
+    `read_whole` and `find_weight_folder`; the function raises `InputError` for a damaged tensor.
     """
     folder = find_weight_folder(model)
     with _open_file(model) as file:
@@ -164,7 +164,7 @@ def _explain_change(model: ModelProto) -> InputError:
 
 
 def _forget_file(model: ModelProto) -> ModelProto:
-    """Take from a model what its file is, unless further weights lie beside it."""
+    """Remove the path and the stamp of its file from a model, unless further weights lie beside the file."""
     if not external_files(model):
         kept = [entry for entry in model.metadata_props if entry.key not in (_PATH, _STAMP)]
         del model.metadata_props[:]

@@ -33,12 +33,12 @@ def name_operator(node: NodeProto) -> str:
 
 
 def name_node(node: NodeProto) -> str:
-    """Return what a message calls a node: its name, or its first output where it has none."""
+    """Return the name of a node in messages: its name, or its first output if it has none."""
     return node.name or node.output[0]
 
 
 def read_attributes(attributes: Iterable[AttributeProto]) -> dict[str, Any]:
-    """Return attributes by name: numbers, texts, lists of them, tensors; not graphs, types, and what a call gives."""
+    """Return attributes by name: numbers, texts, lists of them, tensors; no graphs, types, references to a call."""
     return {
         attribute.name: _decode(helper.get_attribute_value(attribute))
         for attribute in attributes
@@ -54,7 +54,7 @@ def _decode(value: Any) -> Any:
 
 
 def list_inner_graphs(node: NodeProto) -> list[GraphProto]:
-    """Return the graphs that a node holds, without those inside of these."""
+    """Return the graphs that a node holds, without the graphs inside them."""
     graphs: list[GraphProto] = []
     for attribute in node.attribute:
         if attribute.HasField("g"):
@@ -99,7 +99,7 @@ def order_nodes(nodes: Sequence[NodeProto]) -> list[int]:
 
 
 def list_reads(node: NodeProto) -> set[str]:
-    """Return the values that a node reads, those around it that the graphs inside it read or return among them."""
+    """Return the values that a node reads, with the outer values that the graphs inside it read or return."""
     names = set(node.input)
     for graph in list_inner_graphs(node):
         made = {name for inner in graph.node for name in inner.output}

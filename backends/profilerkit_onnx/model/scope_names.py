@@ -35,10 +35,10 @@ def read_names(model: ModelProto) -> list[tuple[Scope, ...]]:
 def _find_weights(
     model: ModelProto, scopes: Iterable[str], paths: Mapping[str, Sequence[str]]
 ) -> Mapping[str, Set[str]]:
-    """Return the matrices, and what has more dimensions, that the nodes inside each path read.
+    """Return the weights of two or more dimensions that the nodes inside each path read.
 
-    ``scopes`` has that of each node, and ``paths`` those that a scope is in. A weight that is read in several places
-    may have a copy for each.
+    ``scopes`` has the scope of each node, and ``paths`` has the paths around each scope. A weight that is read in
+    several places may have a copy for each.
     """
     originals = {tensor.name: tensor.name for tensor in model.graph.initializer if len(tensor.dims) > 1}
     read: defaultdict[str, set[str]] = defaultdict(set)
@@ -52,7 +52,7 @@ def _find_weights(
 
 
 def _split_number(path: str, weights: Mapping[str, Set[str]], owners: Container[str]) -> Scope:
-    """Return the call that a path is; ``owners`` are the layers whose names weights have, and those around them."""
+    """Return the call that a path stands for; ``owners`` are the layers named in weights, and the layers around."""
     numbered = re.fullmatch(r"(.+)_(\d+)", path)
     if numbered is None or numbered[1] not in weights or path in owners:
         return Scope(path)

@@ -4,8 +4,8 @@ torch's exporter writes paths and classes of the modules into the metadata of ea
 one the scopes into the names of the nodes alone (`scope_names`). A Keras model that tf2onnx has converted has the
 scopes of TensorFlow (`keras_scopes`). Nodes without any of these belong to the model itself.
 
-So there are three ways to read the layers around each node. What follows is nearly the same for all: the types of the
-layers, and which call of each layer a node is in: `CallCounter`, or for Keras the scopes themselves.
+So there are three ways to read the layers around each node. The next steps are nearly the same for all: the types of
+the layers, and the call of each layer that a node is in: by `CallCounter`, or for Keras by the scopes themselves.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = ["find_name", "find_scopes"]
 #: The calls of layers that a node is in, the outermost first.
 Calls: TypeAlias = tuple[Scope, ...]
 
-#: What produces the models that tf2onnx has made of Keras'.
+#: The producer name of Keras models that tf2onnx has converted.
 _FROM_KERAS = "tf2onnx"
 #: The dtypes of shapes, indices and the like.
 _NEVER_WEIGHTS = (TensorProto.INT32, TensorProto.INT64, TensorProto.BOOL, TensorProto.STRING)
@@ -93,9 +93,9 @@ def _derive_types(name: str, model: ModelProto, around_nodes: Iterable[Calls]) -
 
 
 def _read_types(name: str, in_metadata: Iterable[NodeLayers], around_nodes: Iterable[Calls]) -> dict[str, str]:
-    """Return the class of each layer by its path, a layer behind those that it is in; ``name`` is that of the model.
+    """Return the class of each layer by its path, outer layers first; ``name`` is the class of the model.
 
-    Where nodes tell different classes, it is that of the first.
+    If nodes tell different classes, the first class is returned.
     """
     told: dict[str, str] = {}
     for layers in in_metadata:
@@ -110,9 +110,9 @@ def _read_types(name: str, in_metadata: Iterable[NodeLayers], around_nodes: Iter
 
 
 def find_name(model: ModelProto, in_metadata: Iterable[NodeLayers]) -> str:
-    """Return the class of the model that was exported, the name of a Keras model, or that of the graph.
+    """Return the class of the exported model, the name of a Keras model, or the name of the graph.
 
-    ``in_metadata`` are the layers around its nodes that their metadata tells; a file may lack some classes.
+    ``in_metadata`` has the layers around its nodes by their metadata; a file may lack some classes.
     """
     for layers in in_metadata:
         for path, kind in zip(layers.paths, layers.types, strict=False):

@@ -1,4 +1,4 @@
-"""What a model consists of right now, to notice that it was changed in place: nodes, types, constants."""
+"""The present structure of a model, to notice that it was changed in place: nodes, types, constants."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def fingerprint(model: ModelProto, values: bool = True) -> str:
 
 
 def _list_parts(model: ModelProto, values: bool) -> Iterator[bytes]:
-    """Yield what the digest is made of; each list begins with its length, so that two lists never look like one."""
+    """Yield the bytes of the digest; each list begins with its length, so that two lists never look like one."""
     graph = model.graph
     yield graph.name.encode()
     for messages in (model.opset_import, model.functions, model.metadata_props, graph.metadata_props, graph.node):

@@ -25,7 +25,7 @@ tensor_type: Callable[[int, Sequence[int | str | None] | None], TypeProto] = hel
 LARGEST = 4096
 #: The names of the domain of the standard's operators.
 STANDARD = ("", "ai.onnx")
-#: What exporters write as the name of a size that has none: two of them are not the same size.
+#: The names that exporters give a size without a name: two sizes of such a name may differ.
 _NAMELESS = ("", "?", "-1", "None")
 #: The bits of dtypes whose elements are packed.
 _PACKED = {"INT4": 4, "UINT4": 4, "FLOAT4E2M1": 4, "INT2": 2, "UINT2": 2, "FLOAT6E2M3": 6, "FLOAT6E3M2": 6}
@@ -48,7 +48,7 @@ def _bits(element: int) -> int:
 
 
 def read_opsets(entries: Iterable[OperatorSetIdProto]) -> dict[str, int]:
-    """Return the version of each operator set by its domain; that of the standard is empty, however a file names it."""
+    """Return the version of each operator set by its domain; the standard's domain is "", however a file names it."""
     return {("" if entry.domain in STANDARD else entry.domain): entry.version for entry in entries}
 
 
@@ -72,7 +72,7 @@ def read_dims(declared: TypeProto) -> tuple[int | str | None, ...] | None:
 
 
 def common_type(first: TypeProto, second: TypeProto) -> TypeProto:
-    """Return what two types have in common: a size only where both have it, no shape where their ranks differ."""
+    """Return the common type of two types: with the sizes that are equal in both, without a shape if ranks differ."""
     if first == second:
         return first
     kinds = [item.WhichOneof("value") for item in (first, second)]

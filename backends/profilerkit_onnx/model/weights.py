@@ -89,8 +89,8 @@ _BUFFERS = {
     "STFT": (2,),
     "Upsample": (1,),
 }
-#: Dtypes of weights that are narrower than what they stand for, and the inputs where such a constant is a parameter: a
-#: table whose rows are looked up before they are scaled, or the numbers that a cast and arithmetic scale.
+#: Dtypes of weights that are narrower than the numbers that they stand for, and the inputs where a constant of such a
+#: dtype is a parameter: a table whose rows are looked up and then scaled, or numbers that a cast and arithmetic scale.
 _NARROW = ("int8", "uint8", "int4", "uint4", "int2", "uint2")
 _SCALED = {"Add": (0, 1), "Gather": (0,), "Mul": (0, 1), "Sub": (0,)}
 #: The inputs of operators where several elements may be packed into one.
@@ -151,7 +151,7 @@ def _is_used(constant: Constant, places: Mapping[str, Sequence[int]]) -> bool:
 
 
 def _has_weights_in_nodes(constants: Sequence[Constant]) -> bool:
-    """Return whether an exporter writes weights as ``Constant`` nodes, as that of PaddlePaddle does: all of them."""
+    """Return whether an exporter writes weights as ``Constant`` nodes, like PaddlePaddle's exporter: all of them."""
     has_weight = False
     for constant in constants:
         if constant.is_node:
@@ -161,34 +161,34 @@ def _has_weights_in_nodes(constants: Sequence[Constant]) -> bool:
     return has_weight
 
 
-# What torch's exporter tells of the module that it has exported -------------------------------------------------------
+# The exported module, as torch's exporter describes it ----------------------------------------------------------------
 
-#: The key of what it writes of the tensors of the module, a line of it, and how the names of weights begin which its
-#: quantization has put in the place of parameters.
+#: The metadata key of the list of the module's tensors, a line of this list, and the beginning of the names of weights
+#: that the exporter's quantization has put in the place of parameters.
 _SIGNATURE = "pkg.torch.export.ExportedProgram.graph_signature"
 _TENSOR, _FROZEN = re.compile(r"^(\w+): (PARAMETER|BUFFER) target='([^']+)'", re.MULTILINE), "_frozen_param"
-#: The key of what it writes of the operator of torch that a node is a part of, and how this names parameters:
+#: The metadata key of the operator of torch that a node is a part of, and the name of a parameter in this text:
 #: "%group_norm = call_function[target=torch.ops.aten.group_norm.default](args = (%x, 2, %p_0_weight, %p_0_bias))".
 _TORCH_OPERATOR, _TORCH_PARAMETER = "pkg.torch.onnx.fx_node", re.compile(r"%(p_\w+)")
-#: Names of constants which it has computed, maybe of a parameter.
+#: Names of constants that the exporter has computed, maybe from a parameter.
 _COMPUTED = re.compile(r"val_\d+|.*lifted_tensor.*|_tensor_constant\d+|scalar_tensor.*")
-#: Names of results of operators of torch which only move the elements of a parameter or a buffer.
+#: Names of results of operators of torch that only move the elements of a parameter or a buffer.
 _MOVED = re.compile(r"(clone|expand|flatten|permute|reshape|select|slice|squeeze|t|transpose|unsqueeze|view)(_\d+)?")
 
 
 class _ToldModule(NamedTuple):
-    """What is known of the tensors of the module.
+    """The known facts about the tensors of the module.
 
     Attributes:
-        kinds: Which of them are "PARAMETER" and "BUFFER", by name; empty where the exporter does not tell.
-        has_moved_parameter: Whether one of its parameters may be in the file under the name of what moves its elements.
+        kinds: "PARAMETER" or "BUFFER" for each tensor, by its name; empty if the exporter does not tell.
+        has_moved_parameter: Whether a parameter may have the name of an operator in the file that moves its elements.
     """
 
     kinds: Mapping[str, str]
     has_moved_parameter: bool
 
     def is_computed(self, name: str) -> bool:
-        """Return whether the exporter has computed a constant of another name than those of the module's tensors."""
+        """Return whether the exporter has computed a constant whose name is no tensor of the module."""
         if _COMPUTED.fullmatch(name):
             return True
         if not self.kinds or not name.isidentifier():
@@ -197,9 +197,9 @@ class _ToldModule(NamedTuple):
 
 
 def _read_module(model: ModelProto, constants: Iterable[Constant]) -> _ToldModule:
-    """Return what the exporter tells of a module.
+    """Return the facts about a module that the exporter tells.
 
-    A parameter has moved if it is no constant, and no operator of torch reads it that nodes of the graph are parts of.
+    A parameter has moved if it is no constant, and if no operator of torch with nodes in the graph reads it.
     """
     kinds: dict[str, str] = {}
     missing: set[str] = set()

@@ -57,10 +57,10 @@ def providers_here() -> dict[str, str]:
 
 
 def resolve_device(device: DeviceLike) -> str:
-    """Return the short name of a provider, with the number of the device where one is given; "cpu" for None.
+    """Return the short name of a provider, with the number of the device if one is given; "cpu" for None.
 
-    A provider's full name, "CUDAExecutionProvider", is taken as well. Raises `DeviceNotAvailableError` for what the
-    installed onnxruntime cannot run on.
+    A provider's full name, "CUDAExecutionProvider", is accepted too. Raises `DeviceNotAvailableError` for a device that
+    the installed onnxruntime lacks.
     """
     device = DEVICE("device", device)
     here = providers_here()

@@ -13,7 +13,7 @@ from ..model.nodes import name_operator
 
 __all__ = ["Origin", "find_origins", "main_node"]
 
-#: What the runtime adds to the name of the value that a convolution in its blocked layout makes.
+#: The suffix that the runtime adds to the name of a result of a convolution in its blocked layout.
 _BLOCKED = "_nchwc"
 
 
@@ -44,7 +44,7 @@ def find_origins(written: ModelProto, rewritten: ModelProto) -> list[Origin]:
 
 
 class _Unnamed(NamedTuple):
-    """What leads to a value that only the rewritten graph has: its nodes, and the written values that these read."""
+    """The source of a value that only the rewritten graph has: its nodes, and the written values that they read."""
 
     nodes: tuple[int, ...]
     read: tuple[str, ...]
@@ -91,7 +91,7 @@ class _OriginSearch:
         self.origins[worker] = Origin(tuple(sorted({*self.origins[worker].covered, *covered})), near)
 
     def _look_back(self, node: NodeProto) -> _Unnamed:
-        """Return the nodes between a node and the written values that lead to what it reads, and these values."""
+        """Return the written values that lead to the inputs of a node, and the nodes between them and the node."""
         nodes: dict[int, None] = {}
         read: dict[str, None] = {}
         for name in filter(None, node.input):

@@ -1,4 +1,4 @@
-"""The graph as it is run: what onnxruntime makes of a model before the first pass, with the layers it comes from."""
+"""The graph as it is run: onnxruntime's rewritten graph of a model, with the layers that its nodes come from."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ class Rewritten:
 
 
 def optimize(model: Any, level: str = "all", device: DeviceLike = None) -> ModelProto:
-    """Return the graph that onnxruntime runs in the place of a model's: to profile it, or to compare it with the model.
+    """Return the graph that onnxruntime runs in place of a model's graph: to profile it, or to compare the two.
 
-    Each node has the metadata of the layer that it comes from; a fused one has that of the first node that it covers.
-    The weights of a large model are left out: its graph can be counted, and not run.
+    Each node has the metadata of its layer; a fused node has the metadata of the first node that it covers. The weights
+    of a large model are left out: its graph can be counted, and not run.
 
     Args:
         model: A ``ModelProto``, a path or an exported program.
         level: How far the graph is rewritten: "all", "extended", "basic" or "none".
         device: The device that it is rewritten for.
 
-    Raises `ArgumentError` for another level, and as a run does.
+    Raises `ArgumentError` for another level, and the errors of a run.
     """
     if level not in LEVELS:
         raise ArgumentError(f"level={shown(level)}: give one of {', '.join(map(repr, LEVELS))}")
@@ -64,7 +64,7 @@ def optimize(model: Any, level: str = "all", device: DeviceLike = None) -> Model
     graph = rewritten.graph.graph
     graph.name = written.graph.name
     del graph.metadata_props[:]
-    graph.metadata_props.extend(written.graph.metadata_props)  # what the exporter tells of the weights
+    graph.metadata_props.extend(written.graph.metadata_props)  # the exporter's facts about the weights
     return rewritten.graph
 
 

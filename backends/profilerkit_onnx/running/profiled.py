@@ -21,7 +21,7 @@ from .sessions import make_options, make_session
 
 __all__ = ["ProfiledPass", "RanKernel", "measure_memory", "profile_passes", "read_passes", "switch_profiler_on"]
 
-#: What the profiler adds to the name of a node.
+#: The suffix that the profiler adds to the name of a node.
 _KERNEL = "_kernel_time"
 #: How many microseconds, in which the profiler counts, a second has.
 _MICROSECONDS = 1e6
@@ -75,15 +75,15 @@ def profile_passes(
     inputs: object,
     export: str | PathLike[str] | None = None,
 ) -> list[ProfiledPass]:
-    """Return so many passes of a session, after one that warms it up; its profile ends with them.
+    """Return so many passes of a session, after one pass of warm-up; its profile ends with them.
 
     Args:
-        session: A session that was made in a block of `switch_profiler_on`, in which this is called too.
+        session: A session that was made in a block of `switch_profiler_on`; this function runs in the same block.
         feeds: The inputs by name.
         passes: How many passes.
         device: The device of the session.
-        inputs: What an error names.
-        export: Where to write the profiler's own file of all passes; none is kept unless given.
+        inputs: The inputs that an error describes.
+        export: The path for the profiler's own file of all passes; None keeps no file.
     """
     try:
         call = make_call(session, feeds, device, inputs)
@@ -97,7 +97,7 @@ def profile_passes(
 
 
 def read_passes(events: Iterable[Mapping[str, Any]]) -> list[ProfiledPass]:
-    """Return the passes in a profile. The event of each pass, ``model_run``, comes after those of its nodes."""
+    """Return the passes in a profile. The event of each pass, ``model_run``, comes after the events of its nodes."""
     passes: list[ProfiledPass] = []
     nodes: list[Mapping[str, Any]] = []
     for event in events:
@@ -116,7 +116,7 @@ def _read_kernel(event: Mapping[str, Any]) -> RanKernel:
 
 
 def _leave_out_inner(events: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return the events in order of time, without those in the graph inside another operator, such as a loop."""
+    """Return the events in order of time, without events in the graph inside another operator, such as a loop."""
     kept: list[Mapping[str, Any]] = []
     for event in sorted(events, key=lambda event: (event["ts"], -event["dur"])):
         around = kept[-1] if kept else None
@@ -129,16 +129,16 @@ def _has_graph(event: Mapping[str, Any]) -> bool:
     return event["args"].get("op_name") in _WITH_GRAPHS
 
 
-#: What the profiler calls the bytes in use after an operator, and how many more these are than before it.
+#: The profiler's names for the bytes in use after an operator, and for the bytes that the operator has added.
 _IN_USE, _ADDED = "mem_bytes_requested_in_use", "mem_requested_in_use_delta"
 
 
 def measure_memory(model: ModelProto, inputs: ModelInputs, level: str, device: str) -> int:
-    """Return the most bytes in use after an operator: what the arena had given out, and the inputs of the caller.
+    """Return the most bytes in use after an operator: the bytes in use in the arena, and the inputs of the caller.
 
-    The weights, which the arena holds from the beginning, are taken off. What an operator requests and gives back
-    inside is not seen. The arena plans nothing ahead here, which would give all of it out at once. Raises
-    `NotOfferedError` where the profiler of the runtime does not tell what its arena has given out.
+    The weights, which the arena holds from the beginning, are subtracted. Bytes that an operator requests and frees
+    inside are not seen. The arena plans nothing ahead here, because a plan would be requested all at once. Raises
+    `NotOfferedError` if the profiler of the runtime does not tell the bytes in use in its arena.
     """
     feeds = make_feeds(model, inputs)
     options = make_options(level)

@@ -61,7 +61,7 @@ def make_feeds(model: ModelProto, inputs: ModelInputs) -> dict[str, Any]:
 
 
 def make_call(session: Any, feeds: Feeds, device: str, inputs: object) -> Callable[[], Any]:
-    """Return what runs one pass and returns when the device is done; the inputs are on the device already."""
+    """Return a function that runs one pass and waits for the device; the inputs are on the device already."""
     names = [output.name for output in session.get_outputs()]
     run = _make_cpu_run(session, feeds) if device.startswith("cpu") else _make_bound_run(session, feeds, device)
 
@@ -106,7 +106,7 @@ def _make_value(array: Any, *device: Any) -> Any:
 
 
 def _make_bound_run(session: Any, feeds: Feeds, device: str) -> Callable[[], Any]:
-    """Return what runs a pass with inputs and outputs in the memory of a device, so that no pass copies them.
+    """Return a function that runs a pass with inputs and outputs in device memory, so that no pass copies them.
 
     The outputs are values of onnxruntime's.
     """
@@ -118,7 +118,7 @@ def _make_bound_run(session: Any, feeds: Feeds, device: str) -> Callable[[], Any
     names = [output.name for output in session.get_outputs()]
 
     def run() -> Any:
-        binding.clear_binding_outputs()  # it would keep those of the last pass, whose memory no pass would take
+        binding.clear_binding_outputs()  # it would keep the outputs of the last pass, and their memory
         for name in names:
             binding.bind_output(name, kind, index)
         session.run_with_iobinding(binding)

@@ -21,7 +21,7 @@ LEVELS = {
     "basic": "ORT_ENABLE_BASIC",
     "none": "ORT_DISABLE_ALL",
 }
-#: The level of logging, as onnxruntime numbers them, that writes only what ends the process: other errors are raised.
+#: onnxruntime's number of the logging level that writes only errors that end the process: other errors are raised.
 _FATAL = 4
 #: The most bytes of a model that is handed over in memory: protobuf writes no longer message.
 MAX_MODEL_BYTES = 2**31 - 1
