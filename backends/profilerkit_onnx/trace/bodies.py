@@ -32,9 +32,9 @@ def hold_reads(walk: Walk, visit: Visit) -> None:
 def walk_body(
     walk: Walk, visit: Visit, graph: GraphProto, inputs: Sequence[Value | None] = (), turns: int = 1
 ) -> Body[Work, Value]:
-    """Go over a graph of a node; return what that adds to the walk's work, without adding it.
+    """Go over a graph of a node; return its work and its outputs, without adding the work to the walk's.
 
-    ``inputs`` are the values of the graph's own inputs. It runs so many ``turns`` in each run of the node.
+    ``inputs`` are the values of the graph's own inputs. The graph runs ``turns`` times in each run of the node.
     """
     formals = zip(graph.input, inputs, strict=True)
     own_values = {formal.name: value for formal, value in formals if value is not None}
@@ -45,7 +45,7 @@ def walk_body(
 
 
 def stack_turns(walk: Walk, value: Value, axis: int, length: int | None) -> Value:
-    """Return what a loop hands out of a value that each turn makes: all of them along a new dimension."""
+    """Return the stacked value of a loop: the values of all turns along a new dimension."""
     if value.shape is None or length is None:
         return Value(next(walk.numbers), tensor_type(value.element, None))
     sizes = list(value.shape)

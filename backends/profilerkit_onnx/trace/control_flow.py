@@ -49,7 +49,7 @@ def _walk_both(walk: Walk, visit: Visit) -> list[Value]:
 
 
 def _walk_scan(walk: Walk, visit: Visit) -> list[Value]:
-    """Go over the body of a ``Scan`` of operator set 9 or newer: its inputs are its first state, and what is sliced."""
+    """Go over the body of a ``Scan`` of operator set 9 or newer: its inputs are its first state and sliced values."""
     if walk.declared.opsets.get("", _FIRST) < _FIRST:
         raise UnfitError(
             f"the Scan {name_node(visit.node)!r} of operator set 8 goes over samples of a batch, which is not read; "
@@ -87,7 +87,7 @@ def _find_length(sequences: Sequence[Value | None], axes: Sequence[int]) -> int 
 
 
 def _slice(walk: Walk, value: Value, axis: int) -> Value:
-    """Return what each turn gets of a value: the same buffer, without one of the dimensions."""
+    """Return the part of a value that each turn gets: the same buffer, without one of the dimensions."""
     sizes = None if value.shape is None else list(value.shape)
     if sizes is not None:
         del sizes[axis]
@@ -99,5 +99,5 @@ def _slice(walk: Walk, value: Value, axis: int) -> Value:
     return part
 
 
-#: What goes over each operator with graphs inside.
+#: The function that goes over each operator with graphs inside.
 HANDLERS: Mapping[str, Handler] = {"If": _walk_if, "Loop": walk_loop, "Scan": _walk_scan}

@@ -1,4 +1,4 @@
-"""What the standard says of an operator: the types of a node's outputs, and the body by which it may define one."""
+"""The standard's definitions of operators: the types of a node's outputs, and function bodies."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ _MOST_FACTORS = 64
 
 
 class Definition(NamedTuple):
-    """What the standard says of an operator in one version.
+    """The standard's definition of an operator in one version.
 
     Attributes:
-        schema: All of it, as onnx has it; onnx's stubs lack what it says of functions.
-        defaults: The attributes that a node may lack, with the values that they have then.
-        default_values: These values by name, as formulas read them.
+        schema: The whole definition in onnx's form; onnx's stubs lack its methods for functions.
+        defaults: The attributes that a node may lack, with their default values.
+        default_values: These values by name, in the form that formulas read.
     """
 
     schema: Any
@@ -107,9 +107,9 @@ def _infer_by_standard(
     definition: Definition,
     opsets: Mapping[str, int],
 ) -> dict[str, TypeProto]:
-    """Return the types of a node's outputs by their names, of those of its inputs and some of their elements."""
+    """Return the types of a node's outputs by name, from the types of its inputs and some of their elements."""
     imports = [helper.make_opsetid(domain, version) for domain, version in opsets.items()]
-    if definition.defaults:  # that of STFT's `onesided` is not what onnx's inference takes it for
+    if definition.defaults:  # onnx's inference has another default for STFT's `onesided`
         node = _add_defaults(node, definition.defaults)
     try:
         return infer_node_outputs(definition.schema, node, types, data, opset_imports=imports)
@@ -177,7 +177,7 @@ def _read_body(node: NodeProto, inputs: Sequence[Value | None], schema: Any, ver
 
 
 def fill_body(function: FunctionProto, node: NodeProto, left_out: set[str]) -> list[NodeProto]:
-    """Return the nodes of a function for the node that calls it: with its attributes, and without what it leaves out.
+    """Return the nodes of a function for the node that calls it: with its attributes, without inputs that it lacks.
 
     ``left_out`` are the inputs of the function that the call does not give.
     """

@@ -40,7 +40,7 @@ def read_array(tensor: TensorProto) -> Array | None:
 
 
 def is_shape_operator(node: NodeProto) -> bool:
-    """Return whether what a node makes follows from the shape of its input, whatever the elements are."""
+    """Return whether the output of a node follows from the shape of its input, whatever the elements are."""
     return node.domain in STANDARD and node.op_type in ("Shape", "Size")
 
 
@@ -65,9 +65,9 @@ def fold(
     types: Iterable[TypeProto | None],
     opsets: Mapping[str, int],
 ) -> list[Array | None]:
-    """Return the elements of a node's outputs where they are known before the model runs, and few; None for others.
+    """Return the elements of a node's outputs if they are known before the model runs, and few; None for others.
 
-    ``types`` are those of the outputs, as far as they are known.
+    ``types`` are the known types of the outputs.
     """
     nothing: list[Array | None] = [None] * len(node.output)
     if is_shape_operator(node) and inputs and inputs[0] is not None:
@@ -88,7 +88,7 @@ def fold(
 
 
 def _measure_shape(node: NodeProto, source: Value) -> list[Array | None]:
-    """Return what ``Shape`` or ``Size`` makes of a value."""
+    """Return the result of ``Shape`` or ``Size`` for a value."""
     if source.shape is None:
         return [None]
     if node.op_type == "Size":
@@ -105,7 +105,7 @@ def _makes_little(kind: TypeProto | None) -> bool:
 
 
 def make_evaluator(model: ModelProto) -> ReferenceEvaluator:
-    """Return what runs a model without a runtime."""
+    """Return onnx's evaluator, which runs a model without a runtime."""
     from onnx.reference import ReferenceEvaluator  # takes 0.1 s, and few models need it
 
     return ReferenceEvaluator(model)

@@ -1,8 +1,7 @@
-"""The walk over a ``Loop``: how often its body runs, and what is the same in every turn.
+"""The walk over a ``Loop``: how often its body runs, and the facts that are the same in every turn.
 
-The body is gone over once. It counts as often as it runs, also where its condition counts the turns, and up to its
-limit where it may stop before. Where the number of turns is not known, one is counted, and the loop is named as
-missing.
+The walk goes over the body once. The body counts as often as it runs, also if its condition counts the turns, and up to
+its limit if it may stop before. If the number of turns is not known, one is counted, and the loop is named as missing.
 """
 
 from __future__ import annotations
@@ -33,12 +32,12 @@ _MAY_NOT_RUN = "the Loop {!r}, whose number of turns is not known, may not run a
 
 
 class _LoopInputs(NamedTuple):
-    """What a ``Loop`` reads.
+    """The inputs of a ``Loop``.
 
     Attributes:
         limit: How often its body runs at most; None for no limit.
-        condition: Whether the first turn begins; None where nothing but the limit ends the loop.
-        begins: What the first turn gets of the values that are carried from turn to turn.
+        condition: Whether the first turn begins; None if nothing but the limit ends the loop.
+        begins: The values at the first turn that are carried from turn to turn.
     """
 
     limit: Value | None
@@ -63,7 +62,7 @@ class _AnyTurn(NamedTuple):
 
 
 def walk_loop(walk: Walk, visit: Visit) -> list[Value]:
-    """Go over the body of a ``Loop``, whose inputs are its limit, its condition, and what the first turn gets."""
+    """Go over the body of a ``Loop``, whose inputs are its limit, its condition, and the values of the first turn."""
     hold_reads(walk, visit)
     graph = find_graph(visit.node, "body")
     read = _LoopInputs(visit.inputs[0], visit.inputs[1], visit.inputs[2:])
@@ -100,9 +99,9 @@ def _read_limit(limit: Value | None) -> int | None:
 
 
 def _settle_turns(turns: Turns, read: _LoopInputs, turn: _AnyTurn) -> Turns:
-    """Return how often a loop runs, with what its body has shown.
+    """Return how often a loop runs, after the walk over its body.
 
-    A condition that is true before the first turn and after every turn never stops it: it runs up to its limit.
+    A condition that is true before the first turn and after every turn never stops the loop: it runs up to its limit.
     """
     never_stops = read.condition is not None and read.condition.is_true and turn.goes_on.is_true
     return Turns(turns.most, turns.most) if never_stops and turns.most is not None else turns
@@ -123,7 +122,7 @@ def _note_begin(walk: Walk, read: _LoopInputs, turns: int | None, times: int) ->
 
 
 def _note_end(walk: Walk, turns: Turns, turn: _AnyTurn, stacked: Sequence[Value], times: int) -> None:
-    """Note that the loop reads what its last turn returns, if there is one, and makes the stacked values of all."""
+    """Note that the loop reads the results of its last turn, if there is one, and makes the stacked values of all."""
     missing = "Loop of an unknown number of turns" if turns.most is None else ""
     returned = () if turns.exact == 0 else (*turn.carried, *turn.stacked)
     walk.work.append(Executed("Loop", walk.node, returned, tuple(stacked), times, missing=missing))
@@ -157,21 +156,21 @@ def _list_types(values: Sequence[Value | None]) -> list[TypeProto | None]:
 
 
 def _count_work(walk: Walk, node: NodeProto, turns: Turns, turn: _AnyTurn, begins: Sequence[Value | None]) -> Work:
-    """Return the work of a loop: that of its body, or either that or none where it may stop, or not run at all."""
+    """Return the work of a loop: the work of its body, or a choice of that or none if it may stop early or not run."""
     if turns.exact is not None:
         return turn.work
     reason = (_MAY_NOT_RUN if turns.most is None else _MAY_STOP).format(name_node(node))
     runs = Body(turn.work, [*turn.carried, *turn.stacked])
-    # A loop that does not run returns what its first turn would get.
+    # A loop that does not run returns the values for its first turn.
     first = [after if begin is None else begin for begin, after in zip(begins, turn.carried, strict=True)]
     return count_first(runs, Body(Work(), [*first, *turn.stacked]), walk.node, walk.path, reason)
 
 
 def _carry_out(turns: Turns, read: _LoopInputs, turn: _AnyTurn, values: Values) -> list[Value]:
-    """Return what a loop returns of the values that it carries.
+    """Return the carried values that a loop returns.
 
-    Any value around the loop whose elements follow from the inputs of the call may decide how often it runs: then the
-    results follow from them too.
+    Any value around the loop whose elements follow from the inputs of the call may decide how often the loop runs: then
+    the results follow from the inputs too.
     """
     carried = [_choose_last(turns, begin, end) for begin, end in zip(read.begins, turn.carried, strict=True)]
     may_follow_from_inputs = any(value.from_inputs for value in values.values())

@@ -1,4 +1,4 @@
-"""What a node makes: the types of its outputs, and their elements where they are known before the model runs."""
+"""The outputs of a node: their types, and their elements if they are known before the model runs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Declarations", "make_outputs"]
 
 
 class Declarations(NamedTuple):
-    """What a file says of its operators and values; inside of a function, what that says.
+    """The declarations of a file about its operators and values; inside of a function, the function's declarations.
 
     Attributes:
         opsets: The version of each operator set.
@@ -67,7 +67,7 @@ def make_outputs(
 
 
 class _Source(NamedTuple):
-    """What the elements of a node's outputs follow from, as the attributes of `Value` of these names have it."""
+    """The origin of the elements of a node's outputs, in the attributes of `Value` of the same names."""
 
     is_constant: bool
     from_inputs: bool
@@ -76,7 +76,7 @@ class _Source(NamedTuple):
 
 
 def _find_source(node: NodeProto, inputs: Sequence[Value | None], definition: Definition | None) -> _Source:
-    """Return what the outputs of a node follow from: from all that its inputs do."""
+    """Return the origin of the outputs of a node: the origins of all its inputs together."""
     values = list(filter(None, inputs))
     is_stored = is_constant = bool(values)
     from_inputs = False

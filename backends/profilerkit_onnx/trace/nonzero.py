@@ -88,7 +88,7 @@ class _NonzeroWalk(Walk):
     counter: WeightCounter
 
     def note(self, visit: Visit, outputs: Sequence[Value], cost: Cost, missing: str) -> None:
-        """Note what one node does, without the multiply-accumulates of weights that are zero."""
+        """Note the work of one node, without the multiply-accumulates of weights that are zero."""
         if cost.macs:
             nonzero_macs = self._count_nonzero_macs(visit, cost.macs)
             cost = Cost(nonzero_macs, cost.flops - Cost.of_macs(cost.macs - nonzero_macs).flops)

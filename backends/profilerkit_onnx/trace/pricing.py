@@ -52,7 +52,7 @@ def price(
     outputs: Sequence[Value],
     definition: Definition | None,
 ) -> Price:
-    """Return the cost of one run of a node, by the name of its operator, and what is not counted of it."""
+    """Return the cost of one run of a node, by the name of its operator, and the uncounted work."""
     input_shapes, input_dtypes = _describe(inputs)
     output_shapes, output_dtypes = _describe(outputs)
     call = NodeCall(

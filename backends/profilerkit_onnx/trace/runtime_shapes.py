@@ -1,6 +1,6 @@
-"""Shapes of operators which onnx's own inference does not know: those that onnxruntime's optimizer and quantizer write.
+"""Shapes of operators that onnx's own inference lacks: the operators that onnxruntime's optimizer and quantizer write.
 
-Those of ai.onnx.ml that stand before a network are here too, so that they do not hide the network's shapes.
+Operators of ai.onnx.ml in front of a network are here too, so that they do not hide the network's shapes.
 
 Sources: the definitions of the operators in onnxruntime, ``docs/ContribOperators.md`` and ``nchwc_schema_defs.cc``.
 """
@@ -96,10 +96,10 @@ def broadcast(*indices: int, element: int) -> Rule:
 
 
 def follow_standard(op: str, *indices: int, element: int = 0) -> Rule:
-    """Return the rule that the output has the shape of a standard operator's over some of the inputs.
+    """Return the rule that the output has the same shape as the output of a standard operator over some of the inputs.
 
-    The channels are last where an attribute says so, or the name of the operator: ``NhwcConv``. The dtype is that of
-    one input; where this is left out, the output has floats.
+    The channels are last if an attribute says so, or the name of the operator: ``NhwcConv``. The dtype is the dtype of
+    one input; if that input is left out, the output has floats.
     """
 
     def rule(node: RuleNode) -> Types:
@@ -291,7 +291,7 @@ _RULES: dict[str, Rule] = {
     _MICROSOFT + "NhwcConv": follow_standard("Conv", 0, 1, 2),
     _MICROSOFT + "NhwcFusedConv": follow_standard("Conv", 0, 1, 2),
     _MICROSOFT + "NhwcMaxPool": follow_standard("MaxPool", 0),
-    # The keys and values so far are another input, and the dtype is that of the scale.
+    # The keys and values so far are another input, and the dtype is the dtype of the scale.
     _MICROSOFT + "QAttention": partial(_attend, past_index=8, element=3),
     _MICROSOFT + "QGemm": follow_standard("Gemm", 0, 3, element=8),
     _MICROSOFT + "QLinearAdd": broadcast(0, 3, element=0),

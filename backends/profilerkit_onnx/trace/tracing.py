@@ -81,7 +81,7 @@ def _trace_call(
 
 
 def list_operators(model: ModelProto, inputs: ModelInputs) -> dict[int, list[Executed]]:
-    """Return what runs in one call, by the index of the node of the model's own graph that it comes from."""
+    """Return the operators that run in one call, by the index of their node in the model's own graph."""
     walk = Walk(HANDLERS)
     _walk_call(walk, model, inputs)
     operators: dict[int, list[Executed]] = {}
@@ -102,7 +102,7 @@ def _walk_call(walk: Walk, model: ModelProto, inputs: ModelInputs) -> WalkedGrap
         functions={(function.domain, function.name, function.overload): function for function in model.functions},
     )
     values = walk.add_initializers(graph, {})
-    kinds = ""  # of numbers, of which the given elements may decide what runs
+    kinds = ""  # of numbers whose given elements may decide which nodes run
     if not inputs.are_random:
         kinds = "biuf" if any(node.op_type in ("If", "Loop") for node in list_nodes(model)) else "iu"
     for value in graph.input:

@@ -18,13 +18,13 @@ _MOST = 1000
 
 
 class _Body(NamedTuple):
-    """The names of what the body of a loop gets and returns.
+    """The names of the inputs and the outputs of the body of a loop.
 
     Attributes:
         number: The number of the turn.
-        goes_in: The condition, as the body gets it.
-        comes_out: The condition, as the body returns it.
-        returned: What it returns of each carried value, by the name by which it gets that.
+        goes_in: The condition among the inputs.
+        comes_out: The condition among the outputs.
+        returned: The output for each carried value, by the name of the input for this value.
     """
 
     number: str
@@ -41,11 +41,11 @@ class _Body(NamedTuple):
 
 
 class _Needed(NamedTuple):
-    """What the condition of a loop depends on, in all turns.
+    """The sources of the condition of a loop, in all turns.
 
     Attributes:
-        nodes: The nodes of the body that make it.
-        carried: The carried values that these read, by the names by which the body gets them.
+        nodes: The nodes of the body that compute the condition.
+        carried: The carried values that these nodes read, by the names of the body's inputs.
         outer: The names of the values from around the loop.
     """
 
@@ -90,9 +90,9 @@ def count_turns(
 
 
 def _find_needed(graph: GraphProto, body: _Body) -> _Needed | None:
-    """Return what the condition of a loop depends on, in all turns.
+    """Return the sources of the condition of a loop, in all turns.
 
-    None for a condition that operators decide which hold graphs, are not the standard's, or differ from run to run.
+    None if one of its operators holds graphs, is not the standard's, or differs from run to run.
     """
     makers = {output: node for node in graph.node for output in node.output if output}
     waiting, seen = [body.comes_out], dict[str, None]()
@@ -137,7 +137,7 @@ def _make_model(
 ) -> ModelProto:
     """Return a model of these nodes alone, which computes one turn."""
     results = [f"{name}.after{index}" for index, name in enumerate(outputs)]
-    # A body may return what it gets; in a model, a result has a name of its own.
+    # A body may return an input as it is; in a model, the output of a graph needs another name.
     identities = [helper.make_node("Identity", [name], [result]) for name, result in zip(outputs, results, strict=True)]
     graph = helper.make_graph(
         [*nodes, *identities],

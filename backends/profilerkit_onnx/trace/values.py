@@ -1,4 +1,4 @@
-"""The values of a graph as the walk knows them: types, shapes, and what is known before the model runs."""
+"""The values of a graph in the walk: types, shapes, and the elements that are known before the model runs."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ class Value:
     """A value of the graph.
 
     Attributes:
-        number: What the lifetimes of buffers know it by; views of one buffer have numbers of their own.
-        type: Its type, with the sizes that are known; it does not change.
+        number: Its number in the lifetimes of buffers; views of one buffer have different numbers.
+        type: Its type, with the known sizes; it does not change.
         constant: Whether it follows from the file and the shapes of the inputs alone.
-        array: Its elements, where they are known before the model runs and are few.
-        from_inputs: Whether these elements follow from those of the inputs that the call gives.
-        is_stored: Whether its elements follow from the file alone: it is constant, or it is, or follows from, a part of
-            a constant, of which each turn of a loop has another one.
-        turns: Of the number of a loop's turn, in any shape, how often the loop runs; None for other values, and where
-            that is not known.
-        element: Its dtype, as a number of ``TensorProto.DataType``; 0 for what is no tensor.
-        info: Shape and dtype for reports, with -1 for a size that is not known.
-        shape: Its shape; None where a size is not known before the model runs.
-        bytes: The bytes that it takes; 0 where its shape is not known.
+        array: Its elements, if they are known before the model runs and are few.
+        from_inputs: Whether these elements follow from the elements of the inputs that the call gives.
+        is_stored: Whether its elements follow from the file alone: it is constant, or it is, or follows from, the part
+            of a constant for one turn of a loop.
+        turns: How often the loop runs, if the value is the number of a loop's turn, in any shape; None for other
+            values, and if the number of turns is not known.
+        element: Its dtype, as a number of ``TensorProto.DataType``; 0 for a value that is no tensor.
+        info: Shape and dtype for reports, with -1 for an unknown size.
+        shape: Its shape; None if a size is not known before the model runs.
+        bytes: Its size in bytes; 0 if its shape is not known.
     """
 
     number: int
@@ -66,9 +66,9 @@ class Value:
         self.is_stored = self.is_stored or self.constant
 
     def merge(self, other: Value) -> Value:
-        """Return what is known of a value that may also be another: a size, or the elements, where both agree.
+        """Return the common facts of two values, either of which may result: equal sizes and equal elements.
 
-        It has the buffer of this value, and does not follow from the file alone.
+        The result has the buffer of this value, and does not follow from the file alone.
         """
         is_same = self.array is not None and other.array is not None and np.array_equal(self.array, other.array)
         return Value(
@@ -79,11 +79,11 @@ class Value:
         )
 
     def without_array(self) -> Value:
-        """Return the same value with elements that are not known: what a loop carries from one turn to the next."""
+        """Return the same value with unknown elements: a value that a loop carries from one turn to the next."""
         return Value(self.number, self.type)
 
     def mark_from_inputs(self) -> Value:
-        """Return the same value, which does not follow from the file alone: the given inputs decide what makes it."""
+        """Return the same value, which does not follow from the file alone: the given inputs decide its origin."""
         return Value(self.number, self.type, array=self.array, from_inputs=True)
 
     @property
@@ -110,12 +110,12 @@ class TurnPart(NamedTuple):
 
 
 class MadeConstant(NamedTuple):
-    """What a node makes of stored values.
+    """An output of a node that reads only stored values.
 
     Attributes:
         node: The node.
-        output: Which of its outputs it is.
-        inputs: What it reads.
+        output: The index of the output.
+        inputs: The inputs of the node.
         opsets: The version of each operator set there.
     """
 

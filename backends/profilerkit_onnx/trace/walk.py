@@ -1,6 +1,6 @@
 """The walk over a graph in its order: the shapes, the constants and the cost of each node.
 
-It goes over the bodies of functions too. What goes over the graphs inside ``If``, ``Loop`` and ``Scan`` is handed in.
+The walk goes over the bodies of functions too. The caller passes the functions for ``If``, ``Loop`` and ``Scan``.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from .values import MadeConstant, Origin, TurnPart, UnfitError, Value, Values, f
 
 __all__ = ["Handler", "Visit", "Walk"]
 
-#: Goes over a node that holds graphs, and returns what it makes.
+#: Goes over a node that holds graphs, and returns the values of its outputs.
 Handler: TypeAlias = "Callable[[Walk, Visit], Sequence[Value]]"
 
-#: What is declared before a walk begins.
+#: The declarations before a walk begins.
 _NOTHING = Declarations({}, {}, {}, {})
 _SHORTER = "the lengths of the sequences of {!r} depend on values: all are counted as the longest possible"
 
@@ -100,13 +100,13 @@ class Walk:
         return inner
 
     def walk_model(self, nodes: Sequence[NodeProto], values: Values) -> None:
-        """Go over the nodes of the model's own graph; ``values`` gain what they make."""
+        """Go over the nodes of the model's own graph; their outputs are added to ``values``."""
         for index in order_nodes(nodes):
             self.node = index
             self._walk_node(nodes[index], values, 1)
 
     def walk_nodes(self, nodes: Iterable[NodeProto], values: Values, times: int) -> None:
-        """Go over nodes inside others, which run so many times; ``values`` gain what they make."""
+        """Go over nodes inside others, which run so many times; their outputs are added to ``values``."""
         for node in nodes:
             self._walk_node(node, values, times)
 
@@ -187,7 +187,7 @@ class Walk:
         try:
             with note_apart(self) as work:
                 outputs = self._walk_function(visit, body)
-        except (UnfitError, KeyError):  # a body of the standard may lean on what onnx's own inference refuses
+        except (UnfitError, KeyError):  # a body of the standard may have nodes that onnx's own inference refuses
             return None
         self.work.add(work)
         return outputs

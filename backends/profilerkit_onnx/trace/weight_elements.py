@@ -1,4 +1,4 @@
-"""The elements of weights that are not zero: read from the file, or computed of what the file has."""
+"""The elements of weights that are not zero: read from the file, or computed from constants in the file."""
 
 from __future__ import annotations
 
@@ -42,19 +42,19 @@ class WeightCounter:
         origins: Where constants come from, by their numbers.
 
     Attributes:
-        errors: What `count` raised. A trace takes an error for one of the model; who has asked for the trace raises the
-            first of these in its place.
+        errors: The errors that `count` raised. A trace takes any error for an error of the model; the caller of the
+            trace raises the first of these instead.
     """
 
     def __init__(self, read: Read, origins: Mapping[int, Origin]) -> None:
         self.errors: list[Exception] = []
         self._read = read
         self._origins = origins
-        #: By the number of the weight, that of its zero points, and the axis that these lie along.
+        #: By the number of the weight, the number of its zero points, and the axis of the zero points.
         self._elements: dict[tuple[int, int | None, int], Elements] = {}
 
     def count(self, weight: Value, zero_point: Value | None, axis: int) -> Elements:
-        """Return the elements of a weight; those equal to the zero point, which lies along an axis, are zeros."""
+        """Return the element counts of a weight; elements equal to the zero point along an axis count as zeros."""
         key = weight.number, None if zero_point is None else zero_point.number, axis
         if key not in self._elements:
             try:
@@ -95,9 +95,9 @@ class WeightCounter:
         return Elements(nonzero, total)
 
     def _compute_arrays(self, value: Value) -> Iterator[Array]:
-        """Yield the elements of a stored value; those of a part of a constant for each turn of its loop.
+        """Yield the elements of a stored value; for a part of a constant, the elements for each turn of its loop.
 
-        They are as they are in the file, or computed from what the value is made of. Each constant is computed once.
+        They are read from the file, or computed from the sources of the value. Each constant is computed once.
         """
         values = self._list_needed(value)
         origins = [self._origins.get(needed.number) for needed in values]
@@ -130,7 +130,7 @@ class WeightCounter:
         return list(needed.values())
 
     def _read_or_make(self, value: Value, arrays: Mapping[int, Array], turn: int) -> Array:
-        """Return the elements of a stored value; ``arrays`` are those of the values that it is computed from."""
+        """Return the elements of a stored value; ``arrays`` has the elements of the values that it is computed from."""
         if value.array is not None:
             return value.array
         origin = self._origins.get(value.number)
@@ -180,7 +180,7 @@ def _list_sources(origin: Origin | None) -> list[Value]:
 
 
 def _make_array(origin: MadeConstant, arrays: Mapping[int, Array]) -> Array:
-    """Return what a node makes of other constants; raise `NotOfferedError` if onnx's reference cannot."""
+    """Return the output of a node that reads only constants; raise `NotOfferedError` if onnx's reference cannot."""
     inputs = [None if source is None else arrays[source.number] for source in origin.inputs]
     made = evaluate(_make_standard(origin.node), inputs, origin.opsets) or []
     array: Array | None = made[origin.output] if origin.output < len(made) else None
