@@ -54,7 +54,7 @@ class LiteRTBackend(
         return open_model(model)
 
     def accepts(self, model: Any) -> bool:
-        """Return whether the model is a `LiteRTModel`, or what one is read from."""
+        """Return whether the model is a `LiteRTModel`, or the bytes of a file."""
         return isinstance(model, (LiteRTModel, bytes, bytearray))
 
     def model_name(self, model: Any) -> str:
@@ -68,7 +68,7 @@ class LiteRTBackend(
         return "cpu"
 
     def device_info(self, device: DeviceLike = None) -> DeviceInfo:
-        """Return what is known of the CPU."""
+        """Return the known figures of the CPU."""
         self.resolve_device(None, device)
         return processor()
 

@@ -1,4 +1,4 @@
-"""What LiteRT's package holds beside its Python modules: the C library in which its profiler is."""
+"""The C library in LiteRT's package, which holds LiteRT's profiler."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["find_library"]
 
 #: Its file on Linux, macOS and Windows.
 _LIBRARIES = ("libLiteRt.so", "libLiteRt.dylib", "libLiteRt.dll")
-#: The oldest release whose functions take what `native_passes` gives them.
+#: The oldest release whose functions take the arguments of `native_passes`.
 _MINIMUM = (2, 2)
 
 

@@ -1,4 +1,4 @@
-"""What each operator costs: adapters that pass shapes and options to a formula of `profilerkit.costs`."""
+"""The cost of each operator: adapters that pass shapes and options to a formula of `profilerkit.costs`."""
 
 from __future__ import annotations
 

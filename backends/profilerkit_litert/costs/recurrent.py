@@ -1,6 +1,6 @@
 """Recurrent layers of LiteRT, whose inputs have their meaning by their position.
 
-The positions are those of LiteRT's kernels (``lstm_shared.h``, ``basic_rnn.cc``, ``bidirectional_sequence_*.cc``). The
+The positions come from LiteRT's kernels (``lstm_shared.h``, ``basic_rnn.cc``, ``bidirectional_sequence_*.cc``). The
 first input is the sequence, of one sample or of several.
 """
 
@@ -46,7 +46,7 @@ _RNN_BACKWARD = _RNN.move(4)
 #: A further input of an RNN of two directions, and its weights.
 _RNN_FURTHER = range(9, 12)
 
-#: Four matrices of the input, those of the input gate first, four of the state, and one of the projection.
+#: Four matrices of the input (the input gate first), four of the state, and one of the projection.
 _LSTM = _Direction(matrices=(*range(1, 9), 16), biases=(*range(12, 16), 17), peepholes=range(9, 12), units=2)
 _LSTM_BACKWARD = _LSTM.move(17)
 _LSTM_NORMALIZATION = range(20, 24)

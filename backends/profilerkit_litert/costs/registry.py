@@ -1,4 +1,4 @@
-"""Which formula gives the cost of which operator of LiteRT; what has none is reported as not counted, never as zero."""
+"""The cost formulas of LiteRT's operators. An operator without one is reported as not counted, never as zero."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OPERATORS = OperatorCosts(COSTS, example="CONV_2D")
 register_op_cost = OPERATORS.register
 scoped_costs = COSTS.scoped
 
-#: What an operator may do to its result.
+#: The activations that an operator may apply to its result.
 _FUSED: dict[int, Callable[[int], Cost]] = {
     ActivationFunctionType.RELU: activation.relu,
     ActivationFunctionType.RELU_N1_TO_1: activation.clamp,
@@ -59,7 +59,7 @@ class LiteRTCall(OperatorCall):
         return all(self.value(index) is not None for index in indices or range(len(self.inputs)))
 
     def count_elements(self, indices: Sequence[int]) -> int:
-        """Return the elements of those of these inputs that are there."""
+        """Return the number of elements of the given inputs, without inputs that are left out."""
         return sum(self.inputs[index].numel for index in indices if self.has_input(index))
 
 
@@ -67,7 +67,7 @@ def price(call: LiteRTCall) -> tuple[Cost, str]:
     """Return the cost of one run of an operator, with the activation fused into it, and the uncounted work."""
     cost, missing = OPERATORS.price(call)
     fused = call.option("fusedActivationFunction", 0)
-    is_in_formula = "LSTM" in call.type or "RNN" in call.type  # that of a cell
+    is_in_formula = "LSTM" in call.type or "RNN" in call.type  # the activation of a cell
     is_free = not fused or not call.has_floats  # no operation on integers is a FLOP
     if missing or is_in_formula or is_free:
         return cost, missing

@@ -50,9 +50,9 @@ class Tensor:
     Attributes:
         name: Its name, which tells the layer that made it.
         dtype: The name of its dtype: "int8".
-        shape: Its sizes, None for one that is open.
+        shape: Its sizes, None for an open size.
         buffer: The index of its buffer: tensors of one buffer are tied.
-        data: The bytes of a constant; None for what is computed.
+        data: The bytes of a constant; None for a computed tensor.
         quantization: The numbers that its integers stand for.
         is_variable: Whether it keeps a state from one call to the next.
         is_sparse: Whether its zeros are left out of the data.

@@ -30,14 +30,14 @@ def list_declared(model: LiteRTModel) -> list[Declared]:
 def fit_inputs(model: LiteRTModel, inputs: ModelInputs) -> ModelInputs:
     """Return the inputs with their channels at the end, and integers as wide, as the model declares them.
 
-    litert-torch turns integers of 64 bits into those of 32. Numbers for an input that is quantized become the integers
+    litert-torch turns integers of 64 bits into integers of 32 bits. Numbers for a quantized input become the integers
     that stand for them.
     """
     return _map_declared(model, inputs, _fit)
 
 
 def read_inputs(model: LiteRTModel, inputs: ModelInputs) -> ModelInputs:
-    """Return the inputs with numbers for the integers of those that are quantized."""
+    """Return the inputs with the integers of quantized inputs converted to numbers."""
     return _map_declared(model, inputs, _read_numbers)
 
 
@@ -48,7 +48,7 @@ def _map_declared(model: LiteRTModel, inputs: ModelInputs, change: Callable[[Any
     graph = model.graphs[model.signature.graph]
     declared = {name: graph.tensors[index] for name, index in model.signature.inputs.items()}
     positional_count = _count_leaves(*inputs.args)
-    by_position = [*declared.values(), *[None] * positional_count][:positional_count]  # None for what is too much
+    by_position = [*declared.values(), *[None] * positional_count][:positional_count]  # None for surplus values
     by_name = [declared.get(name) for name, value in inputs.kwargs.items() for _ in range(_count_leaves(value))]
     tensors = iter([*by_position, *by_name])  # in the order in which `ModelInputs.map` takes the values
     return inputs.map(lambda value: change(value, next(tensors)))
@@ -66,7 +66,7 @@ def _read_numbers(value: Any, declared: Tensor | None) -> Any:
 
 
 def _fit(value: Any, declared: Tensor | None) -> Any:
-    """Return an array as an input is declared, if its numbers stay what they are."""
+    """Return an array in the layout and the dtype of its declaration, if its numbers stay the same."""
     if declared is None or not isinstance(value, np.ndarray):
         return value
     order = channels_last_order(value.shape, declared.shape)

@@ -40,7 +40,7 @@ def dequantize(array: np.ndarray[Any, Any], tensor: Tensor) -> np.ndarray[Any, A
 
 
 def dequantize_outputs(model: LiteRTModel, outputs: Any) -> Any:
-    """Return what a call has returned, one array or several by their names, as numbers."""
+    """Return the results of a call, one array or several by their names, as numbers."""
     tensors = model.graphs[model.signature.graph].tensors
     declared = {name: tensors[index] for name, index in model.signature.outputs.items()}
     if isinstance(outputs, Mapping):

@@ -32,7 +32,7 @@ _UNSIZED = ("string", "resource", "variant")
 
 
 class _DamagedError(Exception):
-    """A file says what cannot be."""
+    """A file contradicts itself or the format."""
 
 
 class LiteRTModel:
@@ -40,7 +40,7 @@ class LiteRTModel:
 
     Args:
         content: The bytes of the file.
-        name: What reports call it.
+        name: Its name in reports.
 
     Attributes:
         graphs: Its graphs; the first is the main one.
@@ -77,7 +77,7 @@ class LiteRTModel:
         return f"LiteRTModel(name={self.name!r})"
 
     def with_signature(self, key: str) -> LiteRTModel:
-        """Return the model with another entry; an unknown key raises `ArgumentError` with those that there are."""
+        """Return the model with another entry; an unknown key raises `ArgumentError` with the known keys."""
         if key not in self.signatures:
             keys = ", ".join(map(repr, self.signatures)) or "none"
             raise ArgumentError(f"key={key!r}: the model has no such signature; its signatures are: {keys}")
@@ -136,7 +136,7 @@ class _GraphReader:
     file: Any
 
     def read_graphs(self) -> list[Graph]:
-        """Return all graphs; raise `_DamagedError` if there is none, or for what cannot be."""
+        """Return all graphs; raise `_DamagedError` if there is none, or if the file is damaged."""
         graphs = [self._read_graph(graph) for graph in self.file.subgraphs or ()]
         if not graphs:
             raise _DamagedError("it holds no graph")
@@ -203,7 +203,7 @@ class _GraphReader:
 
 
 def _read_shape(packed: Any, name: str) -> tuple[int | None, ...]:
-    """Return the sizes of a tensor, None for those that are open: the signature of the shape tells which are."""
+    """Return the sizes of a tensor, None for open sizes: the signature of the shape tells which sizes are open."""
     sizes, signature = _list(packed.shape), _list(packed.shapeSignature)
     if len(signature) == len(sizes):
         sizes = [-1 if declared == -1 else size for size, declared in zip(sizes, signature, strict=True)]
@@ -220,7 +220,7 @@ def _read_quantization(packed: Any) -> Quantization:
 
 
 def _require_all_values(tensor: Tensor) -> None:
-    """Raise `_DamagedError` for a constant whose bytes are not those that its shape and dtype take."""
+    """Raise `_DamagedError` for a constant with another number of bytes than its shape and dtype take."""
     if tensor.data is None or tensor.is_sparse or tensor.dtype in _UNSIZED:
         return
     sizes = tensor.sizes

@@ -1,7 +1,7 @@
 """Layers by the scopes in the names of tensors: which layer of the source model each operator comes from.
 
-A converter names what it fuses by all of its parts: ``net_1/relu_1/Relu;net_1/conv1_1/convolution``. An operator with
-a weight is in the layer of that weight, any other in the first layer that the name of its output tells.
+A converter names a fused operator by all of its parts: ``net_1/relu_1/Relu;net_1/conv1_1/convolution``. An operator
+with a weight is in the layer of that weight, any other in the first layer that the name of its output tells.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _UNPACKING = "DEQUANTIZE"
 
 
 class _Node(NamedTuple):
-    """An operator with what tells its layer; it is a `ScopedNode`, whose fields have the names that ONNX gives them.
+    """An operator with the names that tell its layer; it is a `ScopedNode`, whose fields have the names of ONNX.
 
     Attributes:
         operator: The operator.
-        weight: The name of its weight; empty where it has none.
-        name: The scope that tells its layer; empty where none does.
-        input: The tensors that it reads, by their numbers as text, as their names may be equal; empty for one left out.
+        weight: The name of its weight; empty if it has none.
+        name: The scope that tells its layer; empty if none does.
+        input: The tensors that it reads, by their numbers as text, because names may be equal; empty if left out.
         output: The tensors that it makes, in the same way.
     """
 
@@ -51,8 +51,8 @@ def find_scopes(graph: Graph, name: str) -> Scopes:
     nodes = [_make_node(graph, operator, packed) for operator in graph.operators]
     around = find_keras_layers(nodes)
     typed = [_describe_type(node, layers) for node, layers in zip(nodes, around, strict=True)]
-    # A layer has the type of its first operator with a weight. What unpacks a weight reads one too, and stands before
-    # the operator that uses it: as these come last, the layer of both is a CONV_2D, and no DEQUANTIZE.
+    # A layer has the type of its first operator with a weight. The operator that unpacks a weight reads one too, and is
+    # before the operator that uses it: sorted last here, so that the layer of both is a CONV_2D, and no DEQUANTIZE.
     typed.sort(key=lambda operator: operator.type == _UNPACKING)
     return Scopes(
         chains=[(ROOT, *layers) for layers in around],
@@ -118,7 +118,7 @@ def _choose_scope(output: str, weight: str) -> str:
 def _split_name(name: str) -> list[str]:
     """Return the scopes of the operators that a name consists of, as TensorFlow writes them.
 
-    In a name by litert-torch a scope has a class too, and the last operator of those that were fused comes first.
+    In a name by litert-torch a scope has a class too, and the last of the fused operators comes first.
 
     >>> _split_name("net/relu/Relu;net/conv/convolution;constant")
     ['net/relu/Relu', 'net/conv/convolution']
@@ -134,7 +134,7 @@ def _split_name(name: str) -> list[str]:
 
 
 def _read_torch_scope(scope: str) -> str:
-    """Return the name of the layer in a scope by litert-torch; of the model, which has none, that of its class."""
+    """Return the name of the layer in a scope by litert-torch; for the model, which has none, the name of its class."""
     _, dot, name = scope.rpartition(".")
     kind, _, layer = name.lstrip("_").partition("_")
     return (layer or kind) if dot else scope

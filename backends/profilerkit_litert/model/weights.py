@@ -20,12 +20,12 @@ from .reading import LiteRTModel
 
 __all__ = ["list_weights"]
 
-#: Operators that hand a constant on as it is or in another form: its user is the user of what they make.
+#: Operators that hand a constant on as it is or in another form: the users of their results use the constant.
 _HANDING_ON = ("DENSIFY", "DEQUANTIZE", "RESHAPE", "TRANSPOSE")
 
 
 def list_weights(model: LiteRTModel, scopes: Scopes) -> Iterator[PlacedWeight]:
-    """Yield the parameters and the buffers of the layers, with those of graphs inside their operators.
+    """Yield the parameters and the buffers of the layers, also from graphs inside their operators.
 
     Parameters are constants of floats, and of integers with scales. Constants of other integers are buffers: shapes,
     indices, tables; a single number is nothing. States with which a loop begins are buffers too, and so is a state that
@@ -77,10 +77,10 @@ def _identify(tensor: Tensor, graph: int, index: int) -> int:
 
 
 def _find_users(graph: Graph, paths: Sequence[str]) -> dict[int, dict[str, None]]:
-    """Return the layers that use each tensor; ``paths`` are those of the operators.
+    """Return the layers that use each tensor; ``paths`` has the layer of each operator.
 
-    An unpacked or transposed form of a constant stands for it: who uses that uses the constant, and the operator that
-    makes it does not.
+    An unpacked or transposed form of a constant stands for it: an operator that reads this form uses the constant, and
+    the operator that makes this form does not.
     """
     sources = {index: index for index in range(len(graph.tensors))}
     users: dict[int, dict[str, None]] = {}
@@ -106,7 +106,7 @@ def _find_states(model: LiteRTModel, graph: Graph) -> set[int]:
 
 
 def _list_records(path: str, tensor: Tensor, identity: int, *, is_state: bool) -> Iterator[PlacedWeight]:
-    """Yield what a layer has of a tensor: itself, and its scales and zero points where each channel has one."""
+    """Yield the weights of a tensor: the tensor, and its scales and zero points if each channel has its own."""
     shape = tensor.sizes or ()
     count = math.prod(shape)
     is_constant = tensor.data is not None

@@ -1,11 +1,11 @@
 """A script that runs a file by LiteRT's C library under its profiler, and prints each operator that ran.
 
-LiteRT's Python package has no profiler; the C library that comes with it has. It runs here, in a process of its own: a
-damaged file, or a release whose functions have changed, can end this process, and not the user's. Nothing but Python's
-own modules is imported.
+LiteRT's Python package has no profiler, but its C library has one. The library runs in a separate process: a damaged
+file, or a release whose functions have changed, can end this process, and not the user's. Only Python's own modules are
+imported.
 
-The functions that are called, the structures and the constants are those of the headers in ``litert/c`` as LiteRT 2.2.0
-has them; each structure and enumeration names its header. 2.2.0 is the oldest release that has them so (`compat`).
+The functions, the structures and the constants come from the headers in ``litert/c`` of LiteRT 2.2.0; each structure
+and enumeration names its header. 2.2.0 is the oldest release with these forms (`compat`).
 
 The standard input holds a job (`_read_job`); the standard output gets the passes (`_read_pass`) as JSON.
 """
@@ -28,11 +28,11 @@ _SETTINGS = {
     b"runtime_options_string": b"enable_profiling = true\ndisable_delegate_clustering = true\n",
     b"xnnpack": b'kernel_mode = "delegate"\nnum_threads = 1\n',
 }
-#: Passes before those that are profiled: the first ones make room for results and pack weights.
+#: Passes before the profiled passes: the first ones allocate results and pack weights.
 _WARMUP = 2
 #: The most sizes of a tensor: ``LITERT_TENSOR_MAX_RANK`` of ``litert_layout.h``.
 _MAX_RANK = 8
-#: What the event of a whole pass is called, in ``tflite/core/subgraph.cc``.
+#: The name of the event of a whole pass, in ``tflite/core/subgraph.cc``.
 _WHOLE_PASS = b"Invoke"
 
 
@@ -43,7 +43,7 @@ class _Accelerator(IntEnum):
 
 
 class _LockMode(IntEnum):
-    """What a buffer is locked for: ``LiteRtTensorBufferLockMode`` of ``litert_common.h``."""
+    """The purpose of a lock on a buffer: ``LiteRtTensorBufferLockMode`` of ``litert_common.h``."""
 
     WRITE = 1
 
@@ -55,7 +55,7 @@ class _BufferType(IntEnum):
 
 
 class _EventType(IntEnum):
-    """What an event is of: ``LiteRtProfilerEventType`` of ``litert_profiler_event.h``."""
+    """The type of an event: ``LiteRtProfilerEventType`` of ``litert_profiler_event.h``."""
 
     #: A part of the library's own work, such as a whole pass.
     DEFAULT = 1
@@ -123,13 +123,13 @@ class _Tensor(NamedTuple):
 
 @dataclass(frozen=True)
 class _Job:
-    """What is to be run.
+    """The request for profiled passes of a file.
 
     Attributes:
         library: The path of the library.
         content: The bytes of the file.
         signature: The index of the signature that runs.
-        graph: The index of the graph of that signature.
+        graph: The index of the graph of this signature.
         passes: How many passes are profiled.
         inputs: The inputs of the signature, in its order.
         outputs: Its outputs.
@@ -210,7 +210,7 @@ class _Session:
 
 
 def _profile_job(job: _Job) -> list[dict[str, Any]]:
-    """Return what ran in each pass, as `_read_pass` does."""
+    """Return the passes of a job, each as `_read_pass` returns it."""
     session = _open_session(_Library(job.library), job)
     profiler = session.library.make("LiteRtCompiledModelGetProfiler", session.model.compiled)
     for _ in range(_WARMUP):
@@ -219,7 +219,7 @@ def _profile_job(job: _Job) -> list[dict[str, Any]]:
 
 
 def _open_session(library: _Library, job: _Job) -> _Session:
-    """Compile the file, make its inputs as large as those of the job, and write their values into buffers."""
+    """Compile the file, resize its inputs to the inputs of the job, and write their values into buffers."""
     model = _compile(library, job)
     _resize_inputs(library, model, job.inputs)
     inputs = _make_buffers(library, model, "Input", job.inputs)
@@ -343,7 +343,7 @@ def _read_pass(events: ctypes.Array[_Event], graph: int) -> dict[str, Any]:
 
 
 def _read_job(source: BinaryIO) -> _Job:
-    """Return a job from its settings as a line of JSON, the bytes of the file, and those of the inputs."""
+    """Return a job from its settings as a line of JSON, the bytes of the file, and the bytes of the inputs."""
     settings = json.loads(source.readline())
     inputs = [_Tensor(sizes, length) for sizes, length in settings["inputs"]]
     return _Job(
@@ -359,10 +359,10 @@ def _read_job(source: BinaryIO) -> _Job:
 
 
 def main() -> None:
-    """Run the job that the standard input holds, and write what ran; an error is one line of standard error."""
+    """Run the job that the standard input holds, and write its passes; an error is one line of standard error."""
     job = _read_job(sys.stdin.buffer)
     results = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what the library prints is no result
+    os.dup2(2, 1)  # the library's prints are no result
     try:
         results.write(json.dumps(_profile_job(job)))
         results.close()

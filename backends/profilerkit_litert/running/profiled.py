@@ -31,8 +31,8 @@ class RanOperator(NamedTuple):
     """An operator that ran.
 
     Attributes:
-        name: What LiteRT calls it: ``"CONV_2D"``, or ``"Convolution (NHWC, F32) IGEMM"`` where XNNPACK ran it.
-        node: The index of the operator of the file that it is; None for one that XNNPACK has made of operators.
+        name: Its name in LiteRT: ``"CONV_2D"``, or ``"Convolution (NHWC, F32) IGEMM"`` if XNNPACK ran it.
+        node: The index of this operator in the file; None for an operator that XNNPACK has made.
         seconds: How long it took.
     """
 
@@ -43,7 +43,7 @@ class RanOperator(NamedTuple):
 
 @dataclass(frozen=True)
 class ProfiledPass:
-    """What ran in one pass, in order, and how long the pass took."""
+    """The operators that ran in one pass, in order, and the seconds of the pass."""
 
     operators: tuple[RanOperator, ...]
     seconds: float
@@ -92,7 +92,7 @@ def _write_job(model: LiteRTModel, inputs: ModelInputs, passes: int) -> bytes:
 
 
 def _find_outputs(model: LiteRTModel, inputs: ModelInputs) -> list[Value]:
-    """Return what a model makes of inputs, by the static pass: the library knows some sizes only while it runs."""
+    """Return the outputs of a model for inputs, by the static pass: the library knows some sizes only in a run."""
     walk = Walk(model, [""] * len(model.graphs[model.signature.graph].operators), HANDLERS)
     try:
         return walk_call(walk, inputs)[1]

@@ -20,8 +20,8 @@ from ..model.reading import LiteRTModel
 
 __all__ = ["MODES", "make_call", "measure_arena", "prepare_run"]
 
-#: The execution modes: which kernels run, by LiteRT's names of them. XNNPACK takes what it can; the reference kernels
-#: are the plain loops that others are held against.
+#: The execution modes: which kernels run, by LiteRT's names of them. XNNPACK takes the operators that it supports; the
+#: reference kernels are the plain loops with which other kernels are compared.
 MODES = {
     "xnnpack": OpResolverType.AUTO,
     "builtin": OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES,
@@ -43,7 +43,7 @@ def prepare_run(model: LiteRTModel, inputs: ModelInputs, mode: str, num_threads:
 
 
 def make_call(model: LiteRTModel, inputs: ModelInputs, mode: str, num_threads: int | None = None) -> Callable[[], Any]:
-    """Return what runs one pass on the inputs; those of the main graph are the interpreter's already.
+    """Return a function that runs one pass on the inputs; the interpreter already has the inputs of the main graph.
 
     Raises `InputError` as `bind_inputs` does, and `ModelFailedError` for a model that LiteRT refuses.
     """

@@ -25,7 +25,7 @@ from .profiled import RanOperator, profile_passes
 
 __all__ = ["map_operators", "time_nodes"]
 
-#: What XNNPACK calls the work of operators of LiteRT, where that is not the same name in capitals.
+#: LiteRT's operators by XNNPACK's name of their work, if that is not the same name in capitals.
 _KERNELS = {
     "ApproxGELU": "GELU",
     "ArgMax Pooling": "ARG_MAX",
@@ -59,17 +59,17 @@ _KERNELS = {
     "Subtract": "SUB",
 }
 
-#: Those that multiply matrices: each must be one of the file, or it is not known which is which.
+#: XNNPACK's products of matrices: each must match a product in the file, or the matches would be guesses.
 _PRODUCTS = ("Batch Matrix Multiply", "Convolution", "Deconvolution", "Dynamic Fully Connected", "Fully Connected")
 
 
 class _Stretch(NamedTuple):
-    """What XNNPACK ran in a row, up to an operator that LiteRT ran itself, or to the end of the pass.
+    """The operators that XNNPACK ran in a row, up to an operator that LiteRT ran itself, or to the end of the pass.
 
     Attributes:
-        delegated: What XNNPACK ran; empty where LiteRT ran two operators in a row.
+        delegated: The operators that XNNPACK ran; empty if LiteRT ran two operators in a row.
         native: The operator that LiteRT ran itself; None at the end of the pass.
-        end: The node of that operator in the file; a number above all nodes at the end of the pass.
+        end: The node of ``native`` in the file; a number above all nodes at the end of the pass.
     """
 
     delegated: list[RanOperator]
@@ -79,7 +79,7 @@ class _Stretch(NamedTuple):
 
 @dataclass
 class _Match:
-    """An operator that ran, with those of the file whose work it did; ``near`` is the node that it stands before."""
+    """An operator that ran, with the operators of the file whose work it did; ``near`` is the node after it."""
 
     ran: RanOperator
     near: int
@@ -87,16 +87,16 @@ class _Match:
 
 
 def map_operators(model: LiteRTModel, ran: Iterable[RanOperator], inputs: ModelInputs, layers: Scopes) -> list[RanNode]:
-    """Return what ran, in its order, with the operators of the static trace that each did the work of.
+    """Return the operators that ran, in order, each with the operators of the static trace whose work it did.
 
-    Every operator of the static trace is in one of them. Raises `NotOfferedError` where LiteRT or XNNPACK ran other
-    products than those of the file.
+    Every operator of the static trace is in one of them. Raises `NotOfferedError` if LiteRT or XNNPACK ran products
+    that the file does not have.
     """
     walk = Walk(model, layers.paths, HANDLERS)
     walk_call(walk, inputs)
     traced = walk.work.operators
     traced_nodes = {op.node for op in traced}
-    # The static trace lacks what LiteRT prepares once. It may have run all the same, and is matched, but not handed on.
+    # The static trace lacks operators that LiteRT prepares once. They may have run: they are matched, but not returned.
     operators = enumerate(model.graphs[model.signature.graph].operators)
     prepared = [Executed(operator.name, node, (), ()) for node, operator in operators if node not in traced_nodes]
     nodes = []
@@ -107,7 +107,7 @@ def map_operators(model: LiteRTModel, ran: Iterable[RanOperator], inputs: ModelI
 
 
 def _match_all(ran: Iterable[RanOperator], written: Iterable[Executed]) -> list[_Match]:
-    """Return what ran, with the operators of the file, which are ``written`` in its order; each is in one match."""
+    """Return the operators that ran, with the operators of the file, ``written``, in order; each is in one match."""
     waiting = deque(written)
     matches: list[_Match] = []
     for stretch in _split_by_native(ran):
@@ -125,7 +125,7 @@ def _match_all(ran: Iterable[RanOperator], written: Iterable[Executed]) -> list[
 
 
 def _split_by_native(ran: Iterable[RanOperator]) -> Iterator[_Stretch]:
-    """Yield what ran, split behind each operator that LiteRT ran itself."""
+    """Yield the operators that ran, split behind each operator that LiteRT ran itself."""
     delegated: list[RanOperator] = []
     for operator in ran:
         if operator.node is None:
@@ -185,7 +185,7 @@ def _find_work(ran: RanOperator, written: Sequence[Executed]) -> int | None:
     for position, op in enumerate(written):
         if op.operator in fitting:
             return position
-        if op.macs:  # no product is passed over: what ran stands before it
+        if op.macs:  # no product is skipped: the work is before it
             break
     if name in _PRODUCTS:
         raise NotOfferedError(f"XNNPACK ran a product ({ran.name}) of which it is not known where it is in the file")
@@ -193,7 +193,7 @@ def _find_work(ran: RanOperator, written: Sequence[Executed]) -> int | None:
 
 
 def time_nodes(model: LiteRTModel, inputs: ModelInputs, passes: int) -> RanGraph:
-    """Return what ran, with its seconds in each pass, and the seconds of each pass."""
+    """Return the operators that ran, with their seconds in each pass, and the seconds of each pass."""
     profiled = profile_passes(model, inputs, passes)
     if not any(operator.seconds for one_pass in profiled for operator in one_pass.operators):
         raise NotOfferedError("LiteRT counts whole microseconds, and no operator of this model takes one")

@@ -44,7 +44,7 @@ def _walk_branches(walk: Walk, visit: Visit) -> list[Value]:
 
 
 def _walk_both_branches(walk: Walk, visit: Visit, inputs: list[Value]) -> list[Value]:
-    """Count the dearer branch, and return what is known of the results of either."""
+    """Count the dearer branch, and return the results with the facts that are true of both branches."""
     bodies = [walk.walk_body(visit, branch, inputs) for branch in visit.operator.graphs]
     dearer, cheaper = sorted(bodies, key=lambda body: body.work.price, reverse=True)
     results = [value.merge(other) for value, other in zip(dearer.outputs, cheaper.outputs, strict=True)]
@@ -82,7 +82,7 @@ def _count_joining(walk: Walk, visit: Visit, outputs: list[Value], pairs: int | 
     walk.note(visit, outputs, Cost(0, 0), f"{name} of unknown shape" if pairs is None else "")
 
 
-#: What goes over each operator that holds graphs.
+#: The function that goes over each operator that holds graphs.
 HANDLERS: Mapping[str, Handler] = {
     "CALL": _walk_call,
     "CALL_ONCE": _walk_call_once,

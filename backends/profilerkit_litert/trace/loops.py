@@ -67,9 +67,9 @@ def _follow_turns(walk: Walk, visit: Visit) -> _Turns:
 
 
 def _count_turns(walk: Walk, visit: Visit, turns: _Turns) -> list[Value]:
-    """Add the work of all turns, and return what is known of the values after any turn.
+    """Add the work of all turns, and return the values with the facts that are true after any turn.
 
-    The condition runs once more than the body. The loop itself makes nothing: it reads what the last turn made.
+    The condition runs once more than the body. The loop itself makes nothing: it reads the results of the last turn.
     """
     condition, body = visit.operator.graphs
     number = 1 if turns.number is None else turns.number

@@ -1,8 +1,8 @@
-"""The shapes of what an operator makes, as the kernels of LiteRT find them, and its values where those are known.
+"""The shapes of an operator's results, as the kernels of LiteRT find them, and their values if they are known.
 
-A file declares the shapes for the inputs that it was converted with; where inputs have open sizes, most other shapes
-follow from operators alone. Movements are done by numpy, on the values or, where those are not known, on an array of
-the same shape without memory. An operator without a rule has the shape that the file declares, if no size is open.
+A file declares the shapes for the inputs that it was converted with; if inputs have open sizes, most other shapes
+follow from operators alone. numpy moves the data: the values or, if they are not known, an array of the same shape
+without memory. An operator without a rule has the shape that the file declares, if no size is open.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from .values import Array
 
 __all__ = ["Result", "infer"]
 
-#: What an operator makes: its values, or only their shape.
+#: The result of an operator: its values, or only their shape.
 Result = Array | tuple[int, ...]
-#: Returns what an operator makes: its values or only their shape, in a list where there are several.
+#: Returns the result of an operator: its values or only their shape, in a list if there are several results.
 Rule = Callable[[LiteRTCall], Any]
 #: The most elements that FILL makes here.
 _MOST_FILLED = 64
 
 
 def infer(call: LiteRTCall) -> list[Result] | None:
-    """Return what an operator makes: an array for each output where it is known, or its shape.
+    """Return the results of an operator: an array for each output if it is known, or its shape.
 
-    None where no rule knows it. Raises what numpy does for shapes that do not fit.
+    None if no rule knows it. Raises numpy's errors for shapes that do not fit.
     """
     rule = _RULES.get(call.type)
     if rule is None:
@@ -46,7 +46,7 @@ def infer(call: LiteRTCall) -> list[Result] | None:
     return [tuple(result) if isinstance(result, tuple) else np.asarray(result) for result in results]
 
 
-#: What works out integers that are known, such as the sizes of a shape, element by element.
+#: The functions for known integers, such as the sizes of a shape, element by element.
 _FUNCTIONS: dict[str, Callable[..., Array]] = {
     "ADD": np.add,
     "SUB": np.subtract,
@@ -72,14 +72,14 @@ _REDUCTIONS: dict[str, Callable[..., Array]] = {
     "REDUCE_MAX": np.max,
     "REDUCE_MIN": np.min,
 }
-#: Operators that make what has the shape of their first input.
+#: Operators whose output has the shape of their first input.
 _KEEPING = """
     ABS BUCKETIZE CEIL COMPLEX_ABS COS CUMSUM DEQUANTIZE DYNAMIC_UPDATE_SLICE ELU EXP FAKE_QUANT FLOOR GELU HARD_SWISH
     IMAG L2_NORMALIZATION LEAKY_RELU LOCAL_RESPONSE_NORMALIZATION LOG LOGICAL_NOT LOGISTIC LOG_SOFTMAX MATRIX_SET_DIAG
     NEG QUANTIZE REAL RELU RELU6 RELU_0_TO_1 RELU_N1_TO_1 REVERSE_SEQUENCE REVERSE_V2 ROUND RSQRT SIGN SIN SOFTMAX
     SQRT SQUARE TANH ZEROS_LIKE
 """
-#: The rules; those of more than one expression are added below.
+#: The rules; rules of more than one expression are added below.
 _RULES: dict[str, Rule] = {
     **dict.fromkeys(_KEEPING.split(), lambda call: call.inputs[0]),
     "BROADCAST_ARGS": lambda call: np.asarray(np.broadcast_shapes(call.list_numbers(0), call.list_numbers(1))),
@@ -118,7 +118,7 @@ def _register(names: str) -> Callable[[Rule], Rule]:
 
 
 def _list_arrays(call: LiteRTCall) -> list[Array] | None:
-    """Return the values of all inputs; None where those of one of them are not known."""
+    """Return the values of all inputs; None if the values of an input are not known."""
     return [call.array(index) for index in range(len(call.inputs))] if call.is_known() else None
 
 

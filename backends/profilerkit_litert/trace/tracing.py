@@ -68,7 +68,7 @@ def walk_call(walk: Walk, inputs: ModelInputs) -> tuple[list[Value], list[Value]
 def _name_nodes(model: LiteRTModel) -> list[tuple[str, str]]:
     """Return the graph and the id of each operator as Model Explorer has them: its index in its graph.
 
-    A graph without a name has that of its first signature, or of its index.
+    A graph without a name is named by its first signature, or by its index.
     """
     index = model.signature.graph
     graph = model.graphs[index]
@@ -78,7 +78,7 @@ def _name_nodes(model: LiteRTModel) -> list[tuple[str, str]]:
 
 
 def _describe_variables(graph: Graph) -> str:
-    """Return what is not in a file of the weights of a graph: variables that no graph prepares."""
+    """Return a text about the weights of a graph that the file lacks: variables that no graph prepares."""
     names = [operator.name for operator in graph.operators]
     number = 0 if "CALL_ONCE" in names else names.count("VAR_HANDLE")
     return f"{format_count(number, 'variable')}, whose values are not in the file" if number else ""

@@ -1,4 +1,4 @@
-"""The values of a graph as the walk knows them: dtype, sizes, and what is known before the model runs."""
+"""The values of a graph in the walk: dtype, sizes, and the elements that are known before the model runs."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class Value:
     """A value of a graph.
 
     Attributes:
-        number: What the lifetimes of buffers know it by.
+        number: Its number in the lifetimes of buffers.
         dtype: The name of its dtype.
-        sizes: Its shape; None where a size is not known before the model runs.
+        sizes: Its shape; None if a size is not known before the model runs.
         constant: Whether it follows from the file and the shapes of the inputs alone.
-        array: Its elements, where they are known before the model runs and are few.
-        declared: The sizes that the file declares, None for an open one: what reports say where ``sizes`` is None.
+        array: Its elements, if they are known before the model runs and are few.
+        declared: The sizes that the file declares, None for an open one: reports show them if ``sizes`` is None.
     """
 
     number: int
@@ -39,7 +39,7 @@ class Value:
     declared: tuple[int | None, ...] | None = None
 
     def merge(self, other: Value) -> Value:
-        """Return what is known of a value that may also be ``other``; it has the number, so the buffer, of this one."""
+        """Return the common facts of this value and ``other``, either of which may result, with this value's number."""
         sizes = self.sizes if other.sizes == self.sizes else None
         return Value(self.number, self.dtype, sizes, declared=self.declared)
 

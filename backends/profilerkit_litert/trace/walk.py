@@ -1,6 +1,6 @@
 """The walk over a graph in its order: shapes, constants and costs of every operator.
 
-Operators that hold graphs are gone over by the functions of `control_flow`, which come back here for those graphs.
+The functions of `control_flow` go over operators that hold graphs, and call the walk for these graphs.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .values import Array, Value
 
 __all__ = ["Handler", "UnfitError", "Visit", "Walk"]
 
-#: Goes over an operator that holds graphs, and returns what it makes.
+#: Goes over an operator that holds graphs, and returns the values of its outputs.
 Handler: TypeAlias = "Callable[[Walk, Visit], list[Value]]"
 
 #: The most operators that are gone over, some seconds: graphs that call one another may double at each call.
@@ -35,14 +35,14 @@ _LARGEST = 4096
 _UNPACKING = ("DENSIFY", "DEQUANTIZE")
 #: The dtypes of weights of dynamic range, which kernels multiply as int8.
 _PACKED = ("int8", "uint8", "int4", "int2")
-#: Operators whose result does not follow from what they read.
+#: Operators whose result does not follow from their inputs.
 _UNKNOWABLE = ("MULTINOMIAL", "RANDOM_STANDARD_NORMAL", "RANDOM_UNIFORM", "READ_VARIABLE", "VAR_HANDLE")
-#: Operators that make sizes: what these are follows from the file and the inputs' shapes, whatever the operator reads.
+#: Operators that return sizes: these follow from the file and the inputs' shapes, whatever the operator reads.
 _SIZES = ("RANK", "SHAPE")
 
 
 class UnfitError(Exception):
-    """What reaches an operator does not fit it."""
+    """The inputs of an operator do not fit it."""
 
 
 class Visit(NamedTuple):
@@ -64,7 +64,7 @@ class Visit(NamedTuple):
 
     @property
     def operands(self) -> list[Value]:
-        """The values that it reads, without those that are left out."""
+        """The values that it reads, without inputs that are left out."""
         return [value for value in self.inputs if value is not None]
 
 
@@ -75,12 +75,12 @@ class Walk:
     Attributes:
         model: The model.
         paths: The path of the layer of each operator of the graph that is profiled.
-        handlers: What goes over the operators that hold graphs, by their names.
-        work: What runs.
-        notes: What a reader of the numbers must know besides, as keys: each is said once, in the order of its finding.
+        handlers: The functions that go over operators that hold graphs, by the names of the operators.
+        work: The operators that run.
+        notes: Remarks for the reader of the numbers, as keys: each once, in the order in which they were found.
         constants: How many operators depend on constants and shapes alone.
         node: The index of the operator of the graph that is profiled; -1 before the first.
-        seen: How many operators it has come by, each as often as the walk came by it.
+        seen: The number of visits to operators.
     """
 
     model: LiteRTModel
@@ -102,7 +102,7 @@ class Walk:
     # Graphs -----------------------------------------------------------------------------------------------------------
 
     def walk_graph(self, graph: Graph, inputs: Sequence[Value], times: int = 1, depth: int = 0) -> list[Value]:
-        """Go over a graph that runs so many times on these inputs; return what it returns.
+        """Go over a graph that runs so many times on these inputs; return its outputs.
 
         ``depth`` is how many graphs hold it: 0 for the graph that is profiled.
         """
@@ -140,13 +140,13 @@ class Walk:
             raise UnfitError(f"it has no graph {index}")
         return self.model.graphs[index]
 
-    # What operators read ----------------------------------------------------------------------------------------------
+    # Inputs of operators ----------------------------------------------------------------------------------------------
 
     def _find_value(self, graph: Graph, values: dict[int, Value], index: int, reader: str) -> Value:
-        """Return the value of a tensor; ``values`` are those of the graph so far, by the indices of their tensors.
+        """Return the value of a tensor; ``values`` has the values of the graph so far, by the indices of their tensors.
 
-        What no operator makes, a constant or a state, gets its value, and its place in ``values``, when it is first
-        read. ``reader`` is who reads it, for an error.
+        A tensor that no operator makes, a constant or a state, gets its value, and its place in ``values``, when it is
+        first read. ``reader`` is the operator that reads it, for an error.
         """
         if index not in values:
             values[index] = self._read_tensor(graph.tensors[index], reader)
@@ -167,10 +167,10 @@ class Walk:
     # Operators without graphs inside ----------------------------------------------------------------------------------
 
     def _walk_operator(self, visit: Visit) -> list[Value]:
-        """Go over an operator without graphs inside, note its cost, and return what it makes.
+        """Go over an operator without graphs inside, note its cost, and return its outputs.
 
-        What depends on constants and shapes alone is prepared once if it is no arithmetic, or unpacks a weight. Other
-        work on constants LiteRT repeats in each pass.
+        An operator on constants and shapes alone is prepared once if it is no arithmetic, or if it unpacks a weight.
+        LiteRT repeats other work on constants in each pass.
         """
         call = _describe_call(visit)
         outputs = self.make_outputs(visit, _infer_results(visit, call))
@@ -195,11 +195,11 @@ class Walk:
         self.work.append(done)
 
     def hold(self, visit: Visit) -> None:
-        """Keep alive until here what a branch or a loop is given."""
+        """Keep the inputs of a branch or a loop alive until here."""
         self.work.hold(Executed(visit.operator.name, self.node, visit.operands, ()))
 
     def make_outputs(self, visit: Visit, results: Sequence[Result] = ()) -> list[Value]:
-        """Return what an operator makes: ``results``, and the sizes that the file declares where there is no result."""
+        """Return the outputs of an operator: ``results``, or the sizes that the file declares if there is no result."""
         operands, name = visit.operands, visit.operator.name
         is_constant = bool(operands) and all(value.constant for value in operands) and name not in _UNKNOWABLE
         outputs = []
