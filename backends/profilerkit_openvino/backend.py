@@ -51,7 +51,7 @@ class OpenvinoBackend(TimedArrayBackend, NamesDevices, NoticesTraining, TimesLay
         return isinstance(model, openvino.Model)
 
     def model_name(self, model: Any) -> str:
-        """Return the name that the model has in its file, or that of the Keras model; "Model" for a number."""
+        """Return the model's name in its file, or the name of the Keras model; "Model" for a number."""
         return name_model(model)
 
     def resolve_device(self, model: Any, device: DeviceLike) -> str:
@@ -101,7 +101,7 @@ class OpenvinoBackend(TimedArrayBackend, NamesDevices, NoticesTraining, TimesLay
 
 
 def _list_facts(nodes: Sequence[Any], values: bool) -> Iterator[bytes]:
-    """Yield what nodes consist of, with the values of constants; nodes are known by their places."""
+    """Yield the facts of nodes, and with ``values`` the elements of constants; nodes are named by their places."""
     places = {node.get_name(): index for index, node in enumerate(nodes)}
     for node in nodes:
         sources = [(places[source.get_node().get_name()], source.get_index()) for source in node.input_values()]

@@ -1,6 +1,6 @@
 """Which formula of `profilerkit.costs` gives the cost of which operator of OpenVINO's sets, by the operator's name.
 
-Operators that move, make, choose or compare data are known zeros. What has no formula here is reported as not counted.
+Operators that move, make, choose or compare data are known zeros. Operators without a formula here are not counted.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _register = OPERATORS.register_all
 
 @dataclass(frozen=True)
 class Call(OperatorCall):
-    """One call of an operator: what formulas get.
+    """One call of an operator: the argument of formulas.
 
     Attributes:
         attributes: The attributes of the node by name, as OpenVINO has them.
@@ -166,7 +166,7 @@ def local_response(call: Call) -> Cost:
 
 
 # Products -------------------------------------------------------------------------------------------------------------
-#: Convolutions, by the number of weight dimensions that count filters; the other dimensions are those of one filter.
+#: Convolutions, with the number of weight dimensions that count filters; one filter has the other dimensions.
 _CONVOLUTIONS = {
     "BinaryConvolution": 1,  # of (out, in, *kernel)
     "Convolution": 1,
@@ -326,7 +326,7 @@ def suppress(call: Call) -> Cost:
     return detection.non_maximum_suppression(call.inputs[0][1]).times(prod(call.inputs[1][:2]))
 
 
-#: Bags of embeddings, and which input has the weights of what is looked up, if there are any.
+#: Bags of embeddings, and the index of the input for the weights of the looked-up rows, if there are any.
 _BAGS = {
     "EmbeddingBagOffsets": 4,
     "EmbeddingBagOffsetsSum": 4,
@@ -351,13 +351,13 @@ def scatter(call: Call) -> Cost:
 
 @_register("Col2Im")
 def add_columns(call: Call) -> Cost:
-    """What lies over one another adds up: an addition for each element that is brought in."""
+    """Overlapping elements add up: an addition for each input element."""
     return reduction.scatter(call.inputs[0].numel)
 
 
 @_register("DFT", "IDFT", "RDFT", "IRDFT")
 def transform(call: Call) -> Cost:
-    """A transform along each of the axes, of the lengths that the third input says, or else of those of the tensor.
+    """A transform along each of the axes, of the lengths in the third input, or else of the tensor's lengths.
 
     The last dimension of complex tensors has the parts of the numbers.
     """

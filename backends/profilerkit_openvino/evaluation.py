@@ -61,6 +61,6 @@ get_topk: GetTopk = _functions.get_topk
 
 
 class EvalLossFunction(LossEvaluation):
-    """Evaluates a loss of arrays: the mean over samples of what ``loss_fn(output, target)`` returns for each batch."""
+    """Evaluates a loss of arrays: the mean over samples of the results of ``loss_fn(output, target)`` by batch."""
 
     batches: Batches = staticmethod(score_batches)

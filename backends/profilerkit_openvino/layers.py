@@ -25,10 +25,10 @@ from .weights import find_weighted
 
 __all__ = ["Layers", "find_layers", "name_model"]
 
-#: What TensorFlow's converter calls every model.
+#: The name that TensorFlow's converter gives every model.
 _OF_TENSORFLOW = "TensorFlow_Frontend_IR"
 _TORCH = re.compile(r"__module\.([^/]+)/")
-#: What torch's converter calls the operators of the model itself.
+#: The names that torch's converter gives the operators of the model itself.
 _ROOT = re.compile(r"(aten|prim|quantized|torchvision)::")
 #: Nodes that compute nothing, and of which no layer has its type.
 _PASSIVE = ("Constant", "Parameter", "Result")
@@ -73,7 +73,7 @@ def find_layers(model: Any) -> Layers:
             is_free = kind in OPERATORS.free
             typed.append(TypedOperator(around[-1].path if around else "", kind, has_weight, is_free=is_free))
             unnamed += by_name is None and not is_free
-        # Keras numbers calls. What is passive may stand anywhere before its readers.
+        # Keras numbers calls. Passive nodes may be anywhere before their readers.
         if is_of_keras or kind in _PASSIVE:
             chains.append((ROOT, *around))
         else:
@@ -123,7 +123,7 @@ def _list_scoped(nodes: Sequence[Any]) -> Iterator[_ScopedNode]:
 
 
 def _ask_readers(nodes: Sequence[Any], told: Sequence[_Around | None]) -> list[_Around]:
-    """Return the layers of each node: those that its name tells, else all that its readers have in common."""
+    """Return the layers of each node: the layers that its name tells, or else the common layers of its readers."""
     placed: dict[str, _Around | None] = {}
     for node, by_name in zip(reversed(nodes), reversed(told), strict=True):  # readers run later: their layers are known
         if by_name is None:

@@ -12,7 +12,7 @@ from .runtime import openvino
 
 __all__ = ["open_model", "shorten"]
 
-#: What an .xml file of the format begins with, after its declaration.
+#: The beginning of an .xml file of the format, after its declaration.
 _MARK = b"<net"
 #: In how many of its first bytes that is looked for.
 _HEAD_BYTES = 4096
@@ -55,7 +55,7 @@ def _require_network(path: Path) -> None:
 
 
 def _require_inside_folder(path: Path) -> None:
-    """Raise `InputError` if the file of a model, or that of its weights, is a link to another folder.
+    """Raise `InputError` if the file of a model, or the file of its weights, is a link to another folder.
 
     A link in a folder from elsewhere could lead to any file of the user's.
     """

@@ -1,4 +1,4 @@
-"""What a node of OpenVINO's graph tells of itself: dtypes, graphs inside it, constants, readers."""
+"""The facts of a node of OpenVINO's graph: dtypes, graphs inside it, constants, readers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NAMES = {
     "boolean": "bool",
     "dynamic": "",
     "f4e2m1": "float4_e2m1fn",
-    "f8e4m3": "float8_e4m3fn",  # its largest number is 448, that of float8_e4m3 is 240
+    "f8e4m3": "float8_e4m3fn",  # its largest number is 448, and 240 in float8_e4m3
     "f8e8m0": "float8_e8m0fnu",
     "nf4": "float4_nf4",
     "undefined": "",
@@ -44,7 +44,7 @@ def list_inner(node: Any) -> list[Any]:
 
 
 def is_made_of_constants(node: Any, inputs_are_constant: Sequence[bool]) -> bool:
-    """Return whether what a node makes follows from the file and from shapes alone, as each of its inputs may do."""
+    """Return whether the outputs of a node follow from the file and from shapes alone, given this of each input."""
     kind = node.get_type_name()
     if kind in ("Constant", "ShapeOf"):
         return True
@@ -52,9 +52,9 @@ def is_made_of_constants(node: Any, inputs_are_constant: Sequence[bool]) -> bool
 
 
 def read_constant(node: Any) -> Any:
-    """Return the values of a constant, also of one that is converted or repeated; None for what is none.
+    """Return the values of a constant, also of a converted or repeated constant; None for any other node.
 
-    Numbers of which several share a byte, and those of bfloat16 and float8, are returned as the bits that hold them.
+    Numbers of which several share a byte, and numbers of bfloat16 and float8, are returned as the bits that hold them.
     """
     while node.get_type_name() in ("Convert", "Broadcast"):
         node = node.input_value(0).get_node()
@@ -67,9 +67,9 @@ def read_constant(node: Any) -> Any:
 
 
 def read_consumers(node: Any, graph: Container[str]) -> list[Any]:
-    """Return the inputs that read what a node makes, of the nodes whose names are in ``graph``.
+    """Return the inputs that read the outputs of a node, of the nodes whose names are in ``graph``.
 
-    Nodes of another model may read it too: where a model was made of a part of that one, both share their nodes.
+    Nodes of another model may read them too: a model that was made from a part of another model shares its nodes.
     """
     targets = [target for output in node.outputs() for target in output.get_target_inputs()]
     return [target for target in targets if target.get_node().get_name() in graph]

@@ -32,7 +32,7 @@ def find_versions() -> dict[str, str]:
 
 
 def claims(model: Any) -> bool:
-    """Return whether a model of openvino's is one that can be profiled; say what to give in place of a compiled one."""
+    """Return whether a model of openvino's can be profiled; raise an error with advice for a compiled model."""
     if type(model).__name__ in ("CompiledModel", "InferRequest"):
         raise BackendNotFoundError(
             f"a {type(model).__name__} of OpenVINO holds what a device runs, without the attributes of its operators; "

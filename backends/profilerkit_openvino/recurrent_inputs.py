@@ -16,8 +16,8 @@ class RecurrentInputs(NamedTuple):
         lengths: How long each sequence is; None for a cell, which takes one step.
         weights: The matrices of the input, of all directions and gates.
         recurrent_weights: The matrices of the state.
-        biases: The biases, which are always there; of a layer without any they are zeros.
-        peepholes: What an LSTM multiplies its cell's state with, which may be left out.
+        biases: The biases, which are always there: zeros for a layer without biases.
+        peepholes: The factors of an LSTM's cell state, which may be left out.
     """
 
     states: tuple[int, ...]

@@ -64,7 +64,7 @@ def compile_model(
 
 
 def make_call(model: Any, request: Any, inputs: ModelInputs) -> Callable[[], Any]:
-    """Return what runs one pass, and returns an array, or several by their names."""
+    """Return a function that runs one pass, and returns an array, or several by their names."""
     bound = bind_inputs(declare(model), inputs)
     wrapped = [_wrap(array, declared) for array, declared in zip(bound.values(), model.inputs, strict=True)]
     feeds = dict(enumerate(wrapped))

@@ -1,7 +1,7 @@
-"""Times by operator and by layer, and what the device has fused: from OpenVINO's own counters and the graph it runs.
+"""Times by operator and by layer, and the fusions of the device: from OpenVINO's own counters and the graph it runs.
 
-Each node of the graph that runs says which nodes of the written graph it does the work of. The counters are averages
-over all passes, in whole microseconds: an operator has the same share of each pass.
+Each node of the graph that runs names the nodes of the written graph whose work it does. The counters are averages over
+all passes, in whole microseconds: an operator has the same share of each pass.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .tracing import walk_model
 
 __all__ = ["map_fusions", "time_nodes"]
 
-#: The passes before those that are timed.
+#: The passes before the timed passes.
 _WARMUP = 2
 
 

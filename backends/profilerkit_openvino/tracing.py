@@ -25,10 +25,10 @@ _FORMAT = GraphFormat("shapes inferred by OpenVINO", views=("Reshape", "Squeeze"
 
 
 class WalkedModel(NamedTuple):
-    """A call of a model whose graph was gone over.
+    """A walked call of a model.
 
     Attributes:
-        walk: The walk, with what runs.
+        walk: The walk, with the operators that run.
         inputs: The values that the call gives.
         outputs: The values that the model returns.
     """

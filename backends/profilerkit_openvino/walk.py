@@ -31,11 +31,11 @@ class Value:
     """A value of the graph.
 
     Attributes:
-        number: What the lifetimes of buffers know it by.
+        number: Its number in the lifetimes of buffers.
         constant: Whether it follows from the file and from shapes alone.
-        info: Shape and dtype for reports; -1 stands for a size that is not known.
-        shape: Its sizes; None where one of them is not known.
-        bytes: The bytes that it takes; 0 where its shape is not known.
+        info: Shape and dtype for reports; -1 stands for an unknown size.
+        shape: Its sizes; None if one of them is not known.
+        bytes: Its size in bytes; 0 if its shape is not known.
     """
 
     number: int
@@ -72,9 +72,9 @@ class Walk:
 
     Attributes:
         paths: The path of the layer of each node of the model's own graph.
-        work: What runs, so far.
+        work: The operators that run, so far.
         constants: How many operators depend on constants and shapes alone.
-        node: The index of the node of the model's own graph that is gone over.
+        node: The index of the current node of the model's own graph.
         numbers: The numbers of values.
     """
 
@@ -85,7 +85,7 @@ class Walk:
     numbers: count[int] = field(default_factory=count)
 
     def make_value(self, output: Any, *, constant: bool = False) -> Value:
-        """Return a new value: that of an output of a node."""
+        """Return a new value for an output of a node."""
         return Value.read(next(self.numbers), constant, output)
 
     def walk_model(self, nodes: Sequence[Any], values: Values) -> None:
@@ -150,7 +150,7 @@ class Walk:
             values[node.get_name(), index] = Value(result.number, False, output.info, output.shape, output.bytes)
 
     def _walk_branch(self, node: Any, index: int, inputs: Sequence[Value], times: int) -> Body[Work, Value]:
-        """Go over one branch of an ``If``; what it returns has the order of the node's outputs."""
+        """Go over one branch of an ``If``; its results have the order of the node's outputs."""
         graph = list_inner(node)[index]
         parameters = graph.get_parameters()
         values = {
@@ -164,7 +164,7 @@ class Walk:
     def _walk_loop(self, node: Any, inputs: Sequence[Value], outputs: Sequence[Value], times: int) -> None:
         """Go over the body of a ``Loop`` or ``TensorIterator`` once, for all of its turns.
 
-        The loop is noted as two operators: one before its body, as what it hands to a turn is alive while the body
+        The loop is noted as two operators: one before its body, because the inputs of a turn are alive while the body
         runs, and one after it.
         """
         [graph], name, turns = list_inner(node), node.get_type_name(), _count_turns(node)
@@ -191,7 +191,7 @@ class Walk:
         self.work.append(Executed(name, self.node, body.outputs, outputs, times, missing=missing))
 
     def _count_first(self, node: Any, first: Body[Work, Value], second: Body[Work, Value], reason: str) -> Work:
-        """Return the work of a node that runs one of two bodies: that of the first; ``reason`` says why this one."""
+        """Return the work of a node that runs one of two bodies: the first's work; ``reason`` says why the first."""
         return count_first(first, second, self.node, self.paths[self.node], reason.format(node.get_friendly_name()))
 
 

@@ -24,12 +24,12 @@ from .recurrent_inputs import RECURRENT
 
 __all__ = ["find_weighted", "list_weights"]
 
-#: Dtypes of weights that are narrower than what they stand for.
+#: Dtypes of weights that are narrower than the numbers that they stand for.
 _NARROW = ("int4", "uint4", "int8", "uint8", "uint2", "uint1", "uint3", "uint6", "float4", "float8")
 #: The inputs of operators that are values which the model keeps, but no parameters.
 _KEPT = {
     "BatchNormInference": (3, 4),  # mean and variance
-    "FakeQuantize": (1, 2, 3, 4),  # the bounds of what goes in and comes out
+    "FakeQuantize": (1, 2, 3, 4),  # the bounds of the input and the output
     "Interpolate": (1, 2, 3),  # sizes, scales, axes
     **{kind: inputs.states for kind, inputs in RECURRENT.items()},
 }
@@ -62,7 +62,7 @@ def find_weighted(nodes: Sequence[Any]) -> list[bool]:
 
 
 class _Role(Enum):
-    """What a constant is."""
+    """The role of a constant."""
 
     PARAMETER = auto()
     BUFFER = auto()
@@ -93,7 +93,7 @@ class _Use(NamedTuple):
 
 
 class _Weight(NamedTuple):
-    """A constant that is a weight, and the names of its users: of nodes of the model's own graph, or what they hold."""
+    """A constant that is a weight, and the names of its users: nodes of the model's own graph."""
 
     node: Any
     role: _Role
@@ -111,7 +111,7 @@ def _find_weights(nodes: Sequence[Any], holder: str = "") -> Iterator[_Weight]:
             yield from _find_weights(inner.get_ordered_ops(), holder or node.get_name())
         if node.get_type_name() == "Constant":
             uses = list(_trace_uses(node, is_constant, lambda use: True))
-            # The elements of a constant go through the first input of what converts or reshapes it.
+            # The elements of a constant go through the first input of nodes that convert or reshape it.
             of_elements = _trace_uses(node, is_constant, lambda use: use.position == 0)
             role = _find_role(node, uses, [use for use in of_elements if not is_constant[use.reader]])
             if role is not _Role.NUMBER:
@@ -135,16 +135,16 @@ def _trace_uses(node: Any, is_constant: dict[str, bool], goes_on: Callable[[_Use
 
 
 def _find_role(node: Any, uses: Sequence[_Use], of_elements: Sequence[_Use]) -> _Role:
-    """Return what a constant is; ``of_elements`` are the nodes that run and read its elements, converted or not.
+    """Return the role of a constant; ``of_elements`` are the nodes that run and read its elements, converted or not.
 
     The first of these rules that fits counts.
 
-    - What scales or shifts narrow numbers is a buffer. Narrow numbers that are converted, maybe in another order, are a
-      parameter, and so are those whose rows are looked up, and integers of any width that are a factor of a product,
-      converted or not.
-    - Other integers are a buffer, or a number where there is one alone.
-    - What an operator keeps, such as statistics and first states, is a buffer.
-    - Biases of a recurrent layer that are all zero stand for none: they are a buffer.
+    - Scales and shifts of narrow numbers are a buffer. Narrow numbers that are converted, maybe in another order, are a
+      parameter, and so are tables of narrow numbers whose rows are looked up, and integers of any width that are a
+      factor of a product, converted or not.
+    - Other integers are a buffer, or a number if there is one alone.
+    - Values that an operator keeps, such as statistics and first states, are a buffer.
+    - Biases of a recurrent layer that are all zero stand for no biases: they are a buffer.
     - Other floating-point numbers are a parameter; one alone only as the matrix of a product, or by its place.
     """
     shape, dtype = node.get_output_shape(0), dtype_name(node.get_output_element_type(0))
