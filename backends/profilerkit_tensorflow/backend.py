@@ -115,7 +115,7 @@ class TFBackend(
         return devices.resolve_device(model, device)
 
     def device_info(self, device: DeviceLike = None) -> DeviceInfo:
-        """Return what is known of a device of this machine; of the CPU for None."""
+        """Return the known facts of a device of this machine; of the CPU for None."""
         return devices.device_info(devices.resolve_device(None, device))
 
     def is_tensor(self, value: Any) -> bool:
@@ -144,7 +144,7 @@ class TFBackend(
         return fit_inputs(model, inputs)
 
     def model_name(self, model: Any) -> str:
-        """Return the name that a functional or sequential Keras model has, else that of its class or function."""
+        """Return the name of a functional or sequential Keras model, otherwise the name of the class or function."""
         shipped = type(model).__module__.partition(".")[0] in ("keras", "tf_keras")
         named = getattr(model, "name" if shipped else "__name__", None)
         return str(named) if isinstance(named, str) else type_name(model)
@@ -183,7 +183,7 @@ class TFBackend(
         return "xla" if "compile" in options.requested else usual
 
     def record_steps(self, model: Any, optimizer: Any = None) -> StepRecorder:
-        """Return what measures single steps of a training loop, each as a whole."""
+        """Return a recorder that measures single steps of a training loop, each as a whole."""
         return TFStepRecorder(model, optimizer)
 
     def layer_times(
@@ -224,7 +224,7 @@ class TFBackend(
         COSTS.register_whole(costs, _register)
 
     def fingerprint(self, model: Any, values: bool = True) -> object:
-        """Return what changes with the layers and their attributes, and with the variables and their values."""
+        """Return a value that changes with the layers and their attributes, and with the variables and their values."""
         added = list_contents(COSTS.list_added())
         return (
             read_structure(model),

@@ -25,11 +25,11 @@ class TFForwardPass(ForwardPass):
     """
 
     def extract_model_inputs(self, batch: Any) -> Any:
-        """Return what the model is called with for a batch."""
+        """Return the inputs of the model for a batch."""
         return super().extract_model_inputs(map_leaves(self._drop_weights(batch), as_tensor))
 
     def extract_targets(self, batch: Any) -> Any:
-        """Return what the model's output is compared with."""
+        """Return the target of the model's output."""
         return map_leaves(super().extract_targets(self._drop_weights(batch)), as_tensor)
 
     def _drop_weights(self, batch: Any) -> Any:
@@ -101,7 +101,7 @@ def is_tensor(value: Any) -> bool:
 def as_tensor(value: Any) -> Any:
     """Return a tensor of the same dtype for a numpy array or a torch tensor; other values unchanged.
 
-    A float64 array stays float64: Keras casts it to what the model computes in, a plain function does not.
+    A float64 array stays float64: Keras casts it to the dtype of the model's computation, a plain function does not.
     """
     if not _is_array(value) or is_tensor(value):
         return value

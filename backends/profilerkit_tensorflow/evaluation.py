@@ -63,7 +63,7 @@ def _score_batches(run: CompiledCall, reader: BatchReader, device: str) -> Itera
 
 
 def _run(run: CompiledCall, inputs: ModelInputs) -> Any:
-    """Return what the model gives for inputs; its errors say which inputs they were."""
+    """Return the output of the model for inputs; its errors name the inputs."""
     try:
         require_values(run.model, inputs)
         build_weightless(run.model, inputs)
@@ -94,7 +94,7 @@ get_topk: GetTopk = _functions.get_topk
 
 
 class EvalLossFunction(LossEvaluation):
-    """Evaluates a loss: the mean over samples of what ``loss_fn(output, target)`` returns for each batch.
+    """Evaluates a loss: the mean over samples of the results of ``loss_fn(output, target)`` for each batch.
 
     A ``keras.losses.Loss``, or a function whose first parameter is ``y_true``, is called in Keras' order:
     ``loss_fn(target, output)``. A loss of several values counts as their mean, a dict of parts as their sum.
@@ -104,7 +104,7 @@ class EvalLossFunction(LossEvaluation):
 
     @staticmethod
     def mean(value: Any) -> float:
-        """Return the mean of what a loss returned."""
+        """Return the mean of the values that a loss returned."""
         return float(tf.reduce_mean(tf.cast(value, tf.float64)))
 
     def loss(self, output: Any, target: Any) -> Any:
@@ -159,7 +159,7 @@ class CompiledCall:
 
     def __init__(self, model: Any) -> None:
         self.model = model
-        #: Whether the output is that of a sigmoid; None where that is not known.
+        #: Whether a sigmoid makes the output; None if unknown.
         self.ends_in_sigmoid: bool | None = None
         compiles = is_any_keras(model)
         # A new partial for each evaluation: TensorFlow would warn of retracing if they shared one function.

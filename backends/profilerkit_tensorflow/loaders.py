@@ -45,7 +45,7 @@ def open_model(model: Any, trust: bool = False) -> Any:
 
 
 def _load(path: Path, load: Callable[[], Any]) -> Any:
-    """Return what a framework loads; raises `InputError` with the file and its reason where it cannot."""
+    """Return the model that a framework loads; raises `InputError` with the file and the reason if it cannot."""
     try:
         return load()
     except (InputError, MemoryError):

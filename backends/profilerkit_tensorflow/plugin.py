@@ -53,7 +53,7 @@ def profilerkit_backends() -> list[BackendInfo]:
 
 @hookimpl
 def profilerkit_model_loaders() -> list[LoaderInfo]:
-    """Offer the models in Keras' files and in the folders of saved models, and those of ``keras.applications``."""
+    """Offer the models in Keras' files and in the folders of saved models, and the models of ``keras.applications``."""
     return [
         LoaderInfo(
             "tensorflow",

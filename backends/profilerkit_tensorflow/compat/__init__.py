@@ -1,4 +1,4 @@
-"""The private names of TensorFlow. Only this folder has them; it says what each is for and what happens without it.
+"""The private names of TensorFlow. Only this folder has them; it states the use of each, and the effect of its lack.
 
 A release may lack any of them. Then there is another way to the same numbers, or a capability is off: it raises
 `NotOfferedError`, its counts are lower bounds, or each report has a note (``names.lacking``).

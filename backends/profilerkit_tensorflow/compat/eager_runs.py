@@ -1,4 +1,4 @@
-"""Eager runs: what TensorFlow shows of the operators that it runs."""
+"""Eager runs: the private names that show the operators that TensorFlow runs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def add_callback(callback: Callable[..., Any]) -> None:
 
 
 def remove_callback(callback: Callable[..., Any]) -> None:
-    """Have it called no more; to be repeated at will."""
+    """Stop the calls of the function; a second call of this does nothing."""
     if shows_operators():
         with suppress(KeyError):  # it is not there
             _remove_callback(callback)

@@ -1,4 +1,4 @@
-"""Functions: how TensorFlow converts their Python code, and what a ``tf.function`` was made with and has traced."""
+"""Functions: the conversion of their Python code, and the settings and traces of a ``tf.function``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _tf_convert: Any = find("tensorflow.python.autograph.impl.api.tf_convert")
 _ControlStatus: Any = find("tensorflow.python.autograph.core.ag_ctx.ControlStatusCtx")
 _Status: Any = find("tensorflow.python.autograph.core.ag_ctx.Status")
 _Options: Any = find("tensorflow.python.autograph.core.converter.ConversionOptions")
-#: What a ``tf.function`` was made with. Without one of them its layers are not seen: their work is the caller's.
+#: The settings of a ``tf.function``. Without one of them its layers are not seen: their work is the caller's.
 _FUNCTION_ARGUMENTS = {
     "name": field("_name"),
     "autograph": field("_autograph"),

@@ -1,4 +1,4 @@
-"""Graphs: the functions that they call, copies of their operators, and what is known of their resources."""
+"""Graphs: the functions that they call, copies of their operators, and the shapes behind their resources."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ FuncGraph: Any = find("tensorflow.python.framework.func_graph.FuncGraph")
 _to_graph: Any = find("tensorflow.python.framework.function_def_to_graph.function_def_to_graph")
 #: The function of a name, in a graph. Without it models with functions, loops or branches are not counted.
 _GET_FUNCTION = field("_get_function")
-#: Puts a copy of an operator into a graph. Without it shapes are those that the graph itself knows.
+#: Puts a copy of an operator into a graph. Without it only the shapes of the graph itself are known.
 _CREATE_OPERATOR = field("_create_op_internal")
-#: Gives the copy of a resource the shapes of what it holds. Without it likewise.
+#: Gives the copy of a resource the shapes of its contents. Without it likewise.
 _copy_handle_data: Any = find("tensorflow.python.ops.handle_data_util.copy_handle_data")
-#: What is known of the variable behind a handle. Without it what a lookup reads of a table is not among its bytes.
+#: The shape and dtype of the variable behind a handle. Without it the bytes of a lookup lack the rows that it reads.
 _get_handle_data: Any = find("tensorflow.python.ops.handle_data_util.get_handle_data")
 #: The graph that a loop's or a branch's gradient is taken of. Without it such a gradient is the calling layer's.
 _FORWARD_GRAPH = field("_forward_graph")
 
 
 def find_function(graph: Any, name: str) -> Any:
-    """Return the function of a name in a graph, or in those around it; None where they have none."""
+    """Return the function of a name in a graph, or in the graphs around it; None if they have none."""
     while graph is not None:
         get_function = getattr(graph, _GET_FUNCTION, None)
         if get_function is None:
@@ -66,7 +66,7 @@ def copy_operator(graph: Any, operator: Any, inputs: list[Any], attributes: Mapp
 
 
 def copy_handle_data(source: Any, target: Any) -> None:
-    """Give the copy of a resource what is known of the shapes behind it."""
+    """Give the copy of a resource the known shapes behind the resource."""
     if _copy_handle_data is not None:
         _copy_handle_data(source, target)
 

@@ -1,4 +1,4 @@
-"""Keras: what it leaves on tensors, models and optimizers."""
+"""Keras: its private attributes of tensors, models and optimizers."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from typing import Any
 
 from profilerkit.backend_kit.private_names import field
 
-#: What the sigmoid of Keras leaves on its result. Without it a sigmoid is known by its operator, in a graph alone.
+#: The mark of Keras on the result of its sigmoid. Without it a sigmoid is known by its operator, in a graph alone.
 _LOGITS = field("_keras_logits")
-#: What makes the state of an optimizer of ``tf_keras.optimizers.legacy``. Without it that is not known, and said.
+#: Makes the state of an optimizer of ``tf_keras.optimizers.legacy``. Without it the state is reported as unknown.
 _MAKE_STATE = field("_create_all_weights")
 #: Whether XLA compiles a Keras model. Without it a note is left out that changes no number.
 _COMPILED = field("_jit_compile")
 
 
 def find_optimizer_build(optimizer: Any) -> Any:
-    """Return the method of an optimizer that makes its state; None where one of ``optimizers.legacy`` has another."""
+    """Return the method of an optimizer that makes its state; None if ``optimizers.legacy`` has another method."""
     return getattr(optimizer, "build", None) or getattr(optimizer, _MAKE_STATE, None)
 
 

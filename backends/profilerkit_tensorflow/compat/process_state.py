@@ -21,7 +21,7 @@ if _context is None:
     lacking.append(f"TensorFlow {tf.__version__} hides its random seed: a profile may change what is drawn afterwards")
 # The C code of a tape asks tensors for their dtype, and crashes where that raises an interrupt.
 keep_interrupts_from(getattr(tf.Tensor.dtype, "fget", None))
-#: Settings that only these change, or tell. Without them what a model sets there stays, and no report names it.
+#: Only these read or change some settings. Without them a model's change of a setting stays, and no report names it.
 is_deterministic: Callable[[], bool] = find_first(
     "tensorflow.python.framework.config.is_op_determinism_enabled", instead=lambda: False
 )
@@ -67,7 +67,7 @@ class ModuleState(NamedTuple):
 
 
 def list_notes() -> list[str]:
-    """Return what is off in these releases of TensorFlow and Keras although calls go on."""
+    """Return the capabilities that are off in these releases of TensorFlow and Keras although calls go on."""
     hidden = "keras" in sys.modules and find_keras_state() is None
     return [*lacking, *(["this release of Keras hides its state: later layers may have other names"] if hidden else [])]
 

@@ -1,4 +1,4 @@
-"""The profiler of TensorFlow, of which one session runs at a time: whether one does, and what it writes."""
+"""The profiler of TensorFlow, of which one session runs at a time: whether a session runs, and its file format."""
 
 from __future__ import annotations
 

@@ -8,9 +8,9 @@ from profilerkit.backend_kit.private_names import field, find
 
 from .names import make_refusal
 
-#: The module of the classes of saved models. Without it they are known by what they say about their saving.
+#: The module of the classes of saved models. Without it saved models are known by their attributes about the saving.
 _LOADED = field("tensorflow.python.saved_model.load")
-#: What the file of a saved model holds. Without it such a file is not loaded unless it is trusted.
+#: The format of a saved model's file. Without it a saved model is not loaded unless it is trusted.
 _SavedModel: Any = find("tensorflow.core.protobuf.saved_model_pb2.SavedModel")
 
 

@@ -1,4 +1,4 @@
-"""Gradient tapes: whether one records what is profiled."""
+"""Gradient tapes: whether a tape records the profiled operators."""
 
 from __future__ import annotations
 

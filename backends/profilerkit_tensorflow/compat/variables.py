@@ -20,7 +20,7 @@ _UninitializedVariable: Any = find("tensorflow.python.ops.resource_variable_ops.
 ResourceVariable: Any = find_first(
     "tensorflow.python.ops.resource_variable_ops.BaseResourceVariable", instead=tf.Variable
 )
-#: What makes a variable's first value. Without it a model that is not built is built with values.
+#: The function for a variable's first value. Without it a model that is not built is built with values.
 _INITIALIZER = field("_initializer")
 #: The mirrored variable that a copy on one device belongs to. Without it a model with such copies is refused.
 _HANDLE, _CONTAINER = field("_handle"), field("_distributed_container")
@@ -69,7 +69,7 @@ def list_parts(module: Any, is_part: Callable[[Any], bool]) -> Iterator[tuple[tu
     yield from flatten(recursive=False, predicate=is_part, with_path=True)
 
 
-#: What a bound method of a module refers to it by, in its ``tf.function``.
+#: The reference to a module in the ``tf.function`` of its bound method.
 MethodTarget: Any = find_first(
     "tensorflow.python.eager.polymorphic_function.tf_method_target.TfMethodTarget",
     instead=type("MethodTarget", (), {}),

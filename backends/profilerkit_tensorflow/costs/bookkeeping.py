@@ -1,9 +1,9 @@
 """Variables, lists, control flow, devices, data, texts and files: operators that a graph needs, without arithmetic.
 
-The names of most tell what they are for: patterns of them are looked for among all operators of TensorFlow.
+Most are found by their names: patterns are matched with all operators of TensorFlow.
 
-Making a dataset runs none of its functions. An operator that reads one (``ReduceDataset``, ``DatasetToSingleElement``)
-runs them, and is not counted.
+An operator that makes a dataset runs none of the dataset's functions. An operator that reads a dataset
+(``ReduceDataset``, ``DatasetToSingleElement``) runs them, and is not counted.
 """
 
 from __future__ import annotations

@@ -1,13 +1,14 @@
 """Convolutions in one to three dimensions: grouped, depthwise, dilated, transposed, and their gradients.
 
 A convolution multiplies each output element with one filter: ``out * (in_channels / groups) * kernel``. TensorFlow's
-filter is ``(*kernel, in_channels / groups, out_channels)``, also for data of other formats, but for those that
-`count_filter_elements` names. A transposed convolution is the gradient of one: as many multiply-accumulates as the
-convolution that it is the gradient of. Padding counts as if it were data. One-dimensional convolutions are
-two-dimensional ones in a graph.
+filter is ``(*kernel, in_channels / groups, out_channels)``, also for data of other formats, except the formats that
+`count_filter_elements` names. A transposed convolution is the gradient of a convolution, and has as many
+multiply-accumulates. Padding counts as if it were data. One-dimensional convolutions are two-dimensional ones in a
+graph.
 
-The inputs of a gradient by the input are the sizes of the input, the filter, and the gradient of the output; of one by
-the filter the input, the sizes of the filter (or the filter itself), and the gradient of the output.
+The inputs of a gradient by the input are the sizes of the input, the filter, and the gradient of the output. The inputs
+of a gradient by the filter are the input, the sizes of the filter (or the filter itself), and the gradient of the
+output.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def depthwise_conv(call: OpCall) -> Cost:
 
 
 def _read_filter_of_gradient(call: OpCall) -> Shape:
-    """Return the shape of the filter's gradient: from the sizes, as the graph may not know the shape of the output."""
+    """Return the shape of the filter's gradient, from the sizes: a graph may not know the shape of the output."""
     sizes = call.value(1)
     if sizes is not None and sizes.ndim == 1:  # it is not the filter itself
         return Shape(int(size) for size in sizes)
@@ -65,7 +66,7 @@ def _read_filter_of_gradient(call: OpCall) -> Shape:
 
 
 def _count_gradient(call: OpCall, filter_elements: int) -> Cost:
-    """Return the cost of the convolution whose gradient it is; its outputs are those that the third input is for."""
+    """Return the cost of the forward convolution; the third input has the shape of the convolution's output."""
     return convolution.convolution(call.inputs[2].numel, filter_elements)
 
 

@@ -11,7 +11,7 @@ from .convolution import conv, depthwise_conv
 from .matmul import batch_matmul, matrix_product
 from .registry import Cost, OpCall, UnknownCostError, register_op_cost
 
-#: The formulas of what follows a product, over the number of output elements.
+#: The formulas of operations after a product, over the number of output elements.
 _APPENDED: dict[str, Callable[[int], Cost]] = {
     "BiasAdd": elementwise.elementary("ADD"),
     "Add": elementwise.elementary("ADD"),

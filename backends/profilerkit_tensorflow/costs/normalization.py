@@ -8,7 +8,7 @@ from .registry import Cost, OpCall, register_elementwise, register_op_cost, regi
 
 
 def _normalize(call: OpCall) -> Cost:
-    """Return the cost with known statistics, or in training with those of the batch."""
+    """Return the cost with known statistics, or in training with the statistics of the batch."""
     elements = call.inputs[0].numel
     if call.attribute("is_training"):
         return normalization.normalize(elements)
@@ -50,7 +50,7 @@ def batch_norm_with_activation(call: OpCall) -> Cost:
     "_MklNativeFusedBatchNormGradV3",
 )
 def batch_norm_gradient(call: OpCall) -> Cost:
-    """Return the cost of all three gradients, and of that of the ReLU that is fused with it."""
+    """Return the cost of all three gradients, and of the gradient of a fused ReLU."""
     elements = call.inputs[0].numel
     cost = normalization.batch_norm_gradient(elements, training=bool(call.attribute("is_training")))
     return cost.plus(activation.elementary_gradient(elements if _is_activated(call) else 0))

@@ -1,7 +1,7 @@
 """Quantized products, and conversions to and from quantized integers.
 
-The multiply-accumulates of products over integers count as those over floats. The operations after them (bias,
-ReLU, requantization) are on integers and count nothing.
+Multiply-accumulates of integers count like multiply-accumulates of floats. The operations after products (bias, ReLU,
+requantization) are on integers and count nothing.
 """
 
 from __future__ import annotations

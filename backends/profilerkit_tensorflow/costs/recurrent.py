@@ -30,7 +30,7 @@ class _CudnnState(NamedTuple):
     Attributes:
         cells: Layers times directions.
         units: Hidden units of each cell.
-        returned: The features that each cell returns: its units, or what an LSTM projects them to.
+        returned: The features that each cell returns: its units, or the units of an LSTM's projection.
     """
 
     cells: int
@@ -94,7 +94,7 @@ def _is_batch_first(call: OpCall) -> bool:
 
 @register_op_costs("CudnnRNNBackprop", "CudnnRNNBackpropV2", "CudnnRNNBackpropV3")
 def cudnn_rnn_gradient(call: OpCall) -> Cost:
-    """Twice the forward pass: once for the gradients of the inputs, once for those of the weights."""
+    """Twice the forward pass: once for the gradients of the inputs, once for the weights."""
     return cudnn_rnn(call).times(2)
 
 
@@ -116,7 +116,7 @@ def block_lstm(call: OpCall) -> Cost:
 
 @register_op_costs("BlockLSTMGrad", "BlockLSTMGradV2")
 def block_lstm_gradient(call: OpCall) -> Cost:
-    """Twice the forward pass: once for the gradients of the inputs, once for those of the weights."""
+    """Twice the forward pass: once for the gradients of the inputs, once for the weights."""
     return block_lstm(call).times(2)
 
 
@@ -148,11 +148,11 @@ def gru_block_cell(call: OpCall) -> Cost:
     """One step of one layer, which multiplies input and state by one matrix.
 
     Inputs: 0 the input ``(batch, features)``; 1 the state ``(batch, units)``; 2 the weights of two gates
-    ``(features + units, 2 * units)``; 3 those of the third ``(features + units, units)``; 4 and 5 their biases.
+    ``(features + units, 2 * units)``; 3 the weights of the third ``(features + units, units)``; 4 and 5 their biases.
 
-    `recurrent.layers` adds the product of the input and that of the state for each of three gates. Here they are one
-    product, and each gate adds its bias instead: as many additions, so that the biases are no further ones. The new
-    state is ``u * h + (1 - u) * c``, in the form that layers have.
+    For each of three gates `recurrent.layers` adds two products, of the input and of the state. Here both are one
+    product, and each gate adds its bias instead: as many additions, so the biases add none. The new state is
+    ``u * h + (1 - u) * c``, in the form that layers have.
     """
     batch, units = call.inputs[1]
     matrix_elements = call.inputs[2].numel + call.inputs[3].numel

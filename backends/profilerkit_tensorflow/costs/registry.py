@@ -48,7 +48,7 @@ class _Layer(NamedTuple):
 
 
 def _is_of_keras(key: Any) -> bool:
-    """Return whether the key is that of a layer which Keras ships."""
+    """Return whether the key belongs to a layer that Keras ships."""
     return isinstance(key, _Layer) and (isinstance(key.layer, str) or _ships(key.layer))
 
 

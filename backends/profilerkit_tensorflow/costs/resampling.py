@@ -55,9 +55,9 @@ _REACH = {
 
 @register_op_cost("ScaleAndTranslate")
 def scale_and_translate(call: OpCall) -> Cost:
-    """A weighted sum along the height, then one along the width; antialiased, both reach further the more they shrink.
+    """A weighted sum along the height, then along the width; if antialiased, a smaller image takes longer sums.
 
-    The scale is that of the sizes, as ``tf.image.resize`` has it.
+    The scale follows from the sizes, like in ``tf.image.resize``.
     """
     kernel = call.attribute("kernel_type")
     if kernel not in _REACH:

@@ -35,26 +35,26 @@ def layer_times(
 ) -> list[LayerTime]:
     """Return the seconds of each layer's own work in each of several passes, forward and, if ``backward``, backward.
 
-    Forward is the model in inference mode, as for `execution_time`, with or without ``backward``. Backward are the
-    gradients in a training step, those of the sum of the outputs by the trainable variables; the step's forward pass in
-    training mode, and that sum, are left out. Each has a separate profiler session.
+    Forward is the model in inference mode, like in `execution_time`, with or without ``backward``. Backward are the
+    gradients of the sum of the outputs by the trainable variables, in a training step; the step's forward pass in
+    training mode, and the sum, are left out. Each has a separate profiler session.
 
-    A layer's seconds are those in which its kernels ran; time in which several kernels ran is divided among them, so
-    that all layers together never take more than the wall time. Time between kernels belongs to no layer. Operators of
-    no inner layer belong to the root, and so do all of a function or a saved model. A kernel that TensorFlow has fused
-    from operators of several layers belongs to the layer of its convolution or product; ``missing`` of the others has
-    that reason.
+    A layer's seconds are the time in which its kernels ran; time in which several kernels ran is divided among them,
+    so that all layers together never take more than the wall time. Time between kernels belongs to no layer. Operators
+    of no inner layer belong to the root, and so do all operators of a function or a saved model. A kernel that
+    TensorFlow has fused from operators of several layers belongs to the layer of its convolution or product;
+    ``missing`` of the other layers says so.
 
     Args:
         model: The model; the values of its variables are restored.
-        inputs: What it is called with.
-        device: The device that runs it; the device of the model by default.
-        passes: How many, at least 1.
+        inputs: The inputs of the call.
+        device: The device that runs the model; the device of the model by default.
+        passes: The number of passes, at least 1.
         backward: Whether to time the gradients.
         earlier: An existing program of the model; if it fits, the model is not traced again.
 
-    Raises `WithoutValuesError` for a Keras model that is not built, `ProfilerBusyError` where a session of
-    TensorFlow's profiler runs in this process, `InputError` for no passes, and `ModelFailedError` where
+    Raises `WithoutValuesError` for a Keras model that is not built, `ProfilerBusyError` if a session of
+    TensorFlow's profiler runs in this process, `InputError` for no passes, and `ModelFailedError` if
     the model raises.
     """
     timed = time_model(model, inputs, device, passes, backward, earlier=earlier)
@@ -100,7 +100,7 @@ def _count_calls(program: Program, forward: TimedPasses) -> Counter[str]:
     return +calls
 
 
-# What the times leave out, in words -----------------------------------------------------------------------------------
+# Work without times, in words -----------------------------------------------------------------------------------------
 
 
 #: If recorded kernels ran in a smaller share of the time of a pass, others were not recorded.
@@ -110,7 +110,7 @@ _SHORTEST_PASS_SECONDS = 0.01
 
 
 class _Remark(NamedTuple):
-    """What the times of the layer at a path leave out."""
+    """The work that the times of the layer at a path leave out."""
 
     path: str
     text: str
@@ -119,7 +119,7 @@ class _Remark(NamedTuple):
 def _find_unseen(
     program: Program, forward: TimedPasses, gradients: TimedPasses | None, called: Collection[str]
 ) -> dict[str, list[str]]:
-    """Return by the path of a layer what its times leave out; ``called`` are the layers that a pass called."""
+    """Return the work that times leave out, by the path of the layer; ``called`` are the layers that a pass called."""
     remarks = [*_remark_on_uncalled(program, called), *_remark_on_forward(program, forward, called)]
     if gradients is not None:
         remarks += _remark_on_backward(gradients)
@@ -159,7 +159,7 @@ def _remark_on_backward(gradients: TimedPasses) -> Iterator[_Remark]:
 
 
 def _remark_on_compiled(timed: TimedPasses, is_backward: bool) -> Iterator[_Remark]:
-    """Remark on layers that call functions of XLA, and on the model, for what was not recorded in one direction."""
+    """Remark on layers that call functions of XLA, and on unrecorded work of the model, in one direction."""
     direction = "backward" if is_backward else "forward"
     for call in sorted(timed.compiled):
         if call.is_gradient == is_backward:
@@ -198,7 +198,7 @@ _UNINFORMATIVE = ("ReadVariableOp", "Placeholder", "NoOp", "Const")
 
 
 class _LiveCalls:
-    """Tells of calls of layers which of their operators run; one step of a Keras RNN, for one, is traced and does not.
+    """Finds the operators of layer calls that run; one step of a Keras RNN, for example, is traced and does not run.
 
     The operators that a graph's outputs need are found once for each graph.
     """
@@ -207,7 +207,7 @@ class _LiveCalls:
         self._running: dict[int, set[str]] = {}
 
     def list_operators(self, call: Owner) -> list[Any]:
-        """Return the operators of a call that run, those of the layers inside included."""
+        """Return the operators of a call that run, with operators of the layers inside."""
         running = self._find_running(call.graph)
         return [operator for operator in _list_made(call) if operator.name in running]
 

@@ -94,11 +94,11 @@ def _run_without_side_effects(function: Callable[..., Any], args: Sequence[Any],
         return function(*args, **kwargs)
 
 
-# What saved models serve, and whether a call takes training -----------------------------------------------------------
+# Served functions of saved models, and the parameter "training" -------------------------------------------------------
 
 
 def _call_served(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """Call what a saved model without ``__call__`` serves: the ``serve`` of Keras, or its signature."""
+    """Call the function that a saved model without ``__call__`` serves: the ``serve`` of Keras, or its signature."""
     serve = getattr(model, "serve", None)
     if callable(serve):
         return serve(*args, **kwargs)
@@ -118,7 +118,7 @@ def _call_served(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> 
 
 
 def read_served_signature(model: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return the types of the arguments of a saved model without ``__call__``; none where it serves nothing."""
+    """Return the types of the arguments of a saved model without ``__call__``; none if it serves no function."""
     serve = getattr(model, "serve", None)
     if callable(serve):
         functions = getattr(serve, "concrete_functions", ())
@@ -138,7 +138,7 @@ def _find_signature(model: Any) -> tuple[str, Any]:
 
 def takes_training(model: Callable[..., Any]) -> bool:
     """Return whether the call has a parameter ``training``; of a saved function, whether it was saved with it."""
-    saved = getattr(model, "__call__", None)  # noqa: B004 - what a saved model restores there holds its signatures
+    saved = getattr(model, "__call__", None)  # noqa: B004 - the restored call of a saved model holds its signatures
     functions = getattr(saved, "concrete_functions", None) or getattr(model, "concrete_functions", None)
     if functions is not None:
         return any(is_saved_for_inference(function) for function in functions)

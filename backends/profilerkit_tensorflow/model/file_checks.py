@@ -85,7 +85,7 @@ def _list_parts(configurations: list[Any]) -> Iterator[dict[str, Any]]:
 
 
 def _describe_code(part: dict[str, Any]) -> str:
-    """Return what in a part of a configuration may run code; empty if nothing does."""
+    """Return the element of a part of a configuration that may run code; empty if there is none."""
     if "config" not in part:
         return ""
     name, module = str(part.get("class_name")), part.get("module")
@@ -118,7 +118,7 @@ def _names_its_function(part: dict[str, Any]) -> bool:
 
 
 def _is_registered(part: dict[str, Any]) -> bool:
-    """Return whether the caller has registered what a part names: its code is not from the file then."""
+    """Return whether the caller has registered the class or function of a part: its code is not from the file then."""
     names = (part.get("registered_name"), part["config"] if isinstance(part["config"], str) else None)
     return any(name is not None and tf.keras.utils.get_registered_object(name) is not None for name in names)
 
@@ -146,7 +146,7 @@ def require_harmless_saved_model(folder: Path) -> None:
 
 
 def _list_nodes(saved: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the nodes of the graphs of a saved model, each with the name of its function; those outside have none."""
+    """Yield the nodes of the graphs of a saved model, each with the name of its function, or "" outside functions."""
     for graph in saved.meta_graphs:
         yield from (("", node) for node in graph.graph_def.node)
         for function in graph.graph_def.library.function:

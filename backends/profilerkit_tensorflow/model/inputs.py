@@ -33,7 +33,7 @@ def read_declared_inputs(model: Any) -> ModelInputs | None:
 
 
 def _read_saved_call(model: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return the declared arguments of the model's call, or of what it serves."""
+    """Return the declared arguments of the model's call, or of the function that it serves."""
     if not callable(model):
         return read_served_signature(model)
     functions = list(model.__call__.concrete_functions)
@@ -120,7 +120,7 @@ def wrong_ranks(model: Any, inputs: ModelInputs) -> Iterator[str]:
 
 
 def _find_problem(leaf: Any) -> str | None:
-    """Return what is wrong with an input that is no value; None if nothing is."""
+    """Return the problem of an input that is no value; None if there is none."""
     if type(leaf).__name__ == "KerasTensor" and type(leaf).__module__.partition(".")[0] in ("keras", "tf_keras"):
         return f"is a symbolic tensor without values; give input_shape={_write_sample_shape(leaf)}"
     if isinstance(leaf, tf.TypeSpec):

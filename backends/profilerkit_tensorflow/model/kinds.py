@@ -1,7 +1,7 @@
 """The kinds of model that this backend knows, and how each holds its layers and variables.
 
-Layers are Keras 3's, those of ``tf_keras`` (only where it is imported already), and ``tf.Module``s. Functions, saved
-models and plain callables are one layer each.
+Layers are layers of Keras 3, layers of ``tf_keras`` (only if it is imported already), and ``tf.Module``s. A function, a
+saved model or a plain callable is one layer.
 """
 
 from __future__ import annotations
@@ -136,11 +136,11 @@ def _list_scales_of_file(layer: Any) -> list[Any]:
 
 
 def _list_saved_variables(model: Any) -> list[Any]:
-    """Return the variables that a saved model lists; else those its functions capture and its attributes lead to."""
+    """Return the variables that a saved model lists; otherwise the variables of its functions and attributes."""
     listed = getattr(model, "variables", None)
     if listed is not None and not callable(listed) and not is_variable(listed):
         return list(listed)
-    call = getattr(model, "__call__", None)  # noqa: B004 (what is stored under the name, not whether it is callable)
+    call = getattr(model, "__call__", None)  # noqa: B004 (the stored value is read; no test whether it is callable)
     signatures = dict(getattr(model, "signatures", None) or {})
     captured: list[Any] = []
     for function in (call, *signatures.values()):
@@ -151,7 +151,7 @@ def _list_saved_variables(model: Any) -> list[Any]:
 
 
 def _find_variables(model: Any) -> Iterator[Any]:
-    """Yield the variables that were saved with a model, except those of its optimizer."""
+    """Yield the variables that were saved with a model, except its optimizer's."""
     waiting, seen = [model], set()
     while waiting:
         value = waiting.pop()
@@ -171,7 +171,7 @@ def _write_path(path: tuple[Any, ...]) -> str:
     return "".join([str(first), *(f"[{key}]" for key in rest)]).replace(".", "_")
 
 
-# Variables of Keras, and those of TensorFlow behind them --------------------------------------------------------------
+# Variables of Keras, and TensorFlow's variables behind them -----------------------------------------------------------
 
 
 def find_stored_variable(variable: Any) -> Any:

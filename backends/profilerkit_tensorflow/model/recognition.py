@@ -11,7 +11,7 @@ __all__ = ["claims"]
 
 
 def claims(model: Any) -> bool:
-    """Return whether a model is one of TensorFlow: Keras models on torch and JAX are left to those backends.
+    """Return whether TensorFlow runs a model: Keras models on torch and JAX are left to the backends of torch and JAX.
 
     Raises `BackendNotFoundError` for a Keras model on a framework without a backend, such as numpy.
     """

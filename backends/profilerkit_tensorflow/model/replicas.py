@@ -18,7 +18,7 @@ __all__ = ["as_one_replica", "describe_replicas", "find_strategy"]
 def find_strategy(layers: Iterable[tuple[str, Any]]) -> Any:
     """Return the distribution strategy that has made copies of the variables of layers, one for a replica, or None.
 
-    Those of a function are the ones that it names, closes over, or captured when it was traced.
+    A function has the variables that it names, closes over, or captured when it was traced.
     """
     for variable in _list_variables(layers):
         stored = find_stored_variable(variable)

@@ -31,7 +31,7 @@ UNPACKING = "BitwiseAnd"
 
 
 def read_packing(layers: Sequence[tuple[str, Any]], captured: Iterable[Any] = ()) -> SavedPacking:
-    """Return how the variables of layers, the model itself first, and those that a function captures are packed."""
+    """Return the packing of the variables of layers, the model itself first, and of the captures of a function."""
     saved = [layer for _, layer in layers if is_saved_model(layer) or holds_saved_model(layer)]
     pairs = (variable for layer in saved for variable in (*name_own_weights(layer), *list_own_states(layer)))
     variables = [variable for _, variable, *_ in pairs]

@@ -1,4 +1,4 @@
-"""What a model is made of right now, to notice that it was changed: its layers and attributes, and its weights."""
+"""The current state of a model, to notice changes: its layers and attributes, and its weights."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ __all__ = ["fingerprint", "read_structure"]
 
 #: Functions that keep a trace of TensorFlow's for each kind of argument.
 _FUNCTIONS = (tf.types.experimental.PolymorphicFunction, tf.types.experimental.ConcreteFunction)
-#: What is written down by its identity alone.
+#: Objects that are written down only by their identity.
 _WHOLE = (*_FUNCTIONS, *NOT_FOLLOWED)
 
 
 def read_structure(model: Any) -> list[Any]:
-    """Return what changes when a model does, to be compared with ``==``.
+    """Return a list that changes when a model does, for a comparison with ``==``.
 
     It has the identity, the class and the attributes of each layer and module that the model leads to: plain values,
-    and the contents of containers and of further objects. Of each class it has the attributes too, and of functions
-    what they close over and the global variables that they name. Values of variables are left out, and so is what a
-    ``tf.function`` keeps of its traces, which grows whenever the function is called.
+    and the contents of containers and of further objects. It also has the attributes of each class, and the closures
+    and global variables of functions. Values of variables are left out, and so are the traces that a ``tf.function``
+    keeps, which grow with its calls.
     """
     layers: dict[int, Any] = {}
 
     def add_special(value: Any, contents: Contents) -> bool:
-        """Write down a layer, whose attributes follow later, a variable, or what is no part of the structure."""
+        """Write down a layer, whose attributes follow later, a variable, or an object outside the structure."""
         if isinstance(value, list) and type(value).__module__.startswith("tensorflow."):
             contents.add_attributes(vars(value))  # one of a module's, which keeps its items in an attribute
             return True
@@ -59,11 +59,11 @@ def read_structure(model: Any) -> list[Any]:
 
 
 def fingerprint(model: Any, values: bool = True) -> object:
-    """Return what changes when the model's parameters do: identities, shapes, dtypes, flags and, optionally, values.
+    """Return a value that changes when the parameters do: identities, shapes, dtypes, flags and, optionally, values.
 
-    Variables do not count their changes, so their values are summed up by CRC-32: some 15 ms for 100 MB where zlib
-    uses the processor's instructions for it, some 100 ms where not. Values that lie elsewhere than in the memory of
-    the CPU are not fetched: those weights count as changed only where the variable is another.
+    Variables do not count their changes, so their values are summed up by CRC-32: some 15 ms for 100 MB if zlib uses
+    the processor's instructions for it, otherwise some 100 ms. Values outside the memory of the CPU are not fetched:
+    such weights count as changed only if the variable was replaced.
     """
     return [
         (find_id(weight), tuple(weight.shape), weight.dtype, weight.trainable, _checksum(weight) if values else None)
@@ -72,7 +72,7 @@ def fingerprint(model: Any, values: bool = True) -> object:
 
 
 def _checksum(variable: Any) -> int | None:
-    """Return a number that changes with the elements of a variable; None where they are not in memory of the CPU."""
+    """Return a number that changes with the elements of a variable; None if they are not in memory of the CPU."""
     stored = find_stored_variable(variable)
     if not hasattr(getattr(stored, "handle", None), "numpy"):  # in a graph, spread over devices, or not made yet
         return None

@@ -27,7 +27,7 @@ def collect_unallocated() -> Iterator[list[Any]]:
     def make_unallocated(make: Callable[..., Any], **arguments: Any) -> Any:
         value = arguments["initial_value"]
         shape, dtype = arguments.get("shape"), arguments.get("dtype")
-        if shape is None or dtype is None:  # those of the value: in a graph that takes no memory
+        if shape is None or dtype is None:  # the value tells them: in a graph it takes no memory
             with tf.Graph().as_default():
                 first = value() if callable(value) else value
                 if not tf.is_tensor(first):

@@ -38,7 +38,7 @@ __all__ = [
     "list_weights",
 ]
 
-# The parameters of a model: the variables of its Keras layers, and those beside them ----------------------------------
+# Parameters of a model: variables of its Keras layers, and variables beside them --------------------------------------
 
 
 #: Classes whose variables are no parameters, by their packages.
@@ -53,10 +53,10 @@ _FUNCTIONS = (tf.types.experimental.PolymorphicFunction, tf.types.experimental.C
 def list_weights(model: Any) -> list[Any]:
     """Return the variables, of TensorFlow or Keras, that are the parameters of a model, each once.
 
-    A Keras layer has its ``weights``; a module, the variables and Keras layers that its attributes lead to; a function,
-    those that it names, closes over or captured when it was traced; a loaded SavedModel its ``variables``. The states
-    of random generators are no parameters, nor are the variables of metrics and optimizers. A layer that is not built
-    yet has none.
+    A Keras layer has its ``weights``; a module the variables and Keras layers that its attributes lead to; a function
+    the variables that it names, closes over or captured when it was traced; a loaded SavedModel its ``variables``. The
+    states of random generators are no parameters, nor are the variables of metrics and optimizers. A layer that is not
+    built yet has no parameters.
     """
     parts = ModelParts(model)
     of_layers = (variable for layer in parts.layers for variable in read_weight_list(layer, "weights"))
@@ -146,8 +146,8 @@ def identify(variable: Any) -> int:
 def list_trainable_variables(layers: Iterable[tuple[str, Any]], captured: Iterable[Any] = ()) -> list[Any]:
     """Return the variables that training changes.
 
-    A Keras model lists them; of the variables that modules and saved models hold and functions capture, they are those
-    marked as trainable. ``layers`` are the model's, itself first.
+    A Keras model lists them; of the variables of modules and saved models, and of captures of functions, they are the
+    variables marked as trainable. ``layers`` are the model's layers, the model itself first.
     """
     named = list(layers)
     model = named[0][1]

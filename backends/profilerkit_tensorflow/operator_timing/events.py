@@ -1,14 +1,14 @@
 """The events of TensorFlow's profiler: the stretches of time in which a kernel ran, and the passes that were marked.
 
-What the profiler records, as observed with TensorFlow 2.21:
+The records of the profiler, as observed with TensorFlow 2.21:
 
 - The executor records one event for each kernel it runs, ``name of the node:type of the operator``, on the line of
   the thread that ran it. The executor's own events (``ExecutorState::Process``, ``FunctionRun``, ``EagerExecute``,
-  ...) lie around and between them and are not counted. The threads of a kernel that is parallel in itself record no
-  kernel events: the kernel's event lasts until they are done. A kernel that runs others on its own thread
-  (``tf.py_function``, a called function that was not inlined) counts without these.
+  ...) lie around and between kernels and are not counted. The threads inside a parallel kernel record no kernel events:
+  the kernel's event lasts until they are done. The time of a kernel that runs other kernels on its own thread
+  (``tf.py_function``, a called function that was not inlined) is counted without theirs.
 - Constants, placeholders, identities that were pruned and the switches of loops record nothing.
-- What XLA compiled records nothing under a node's name, and neither do eager operators.
+- Functions that XLA compiled record nothing under a node's name, and neither do eager operators.
 - The session sees the whole process: run nothing else of TensorFlow meanwhile, a ``tf.data`` pipeline for example.
 """
 
@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 __all__ = ["PASS_MARK", "Profile", "Stretch", "Window", "read_profile"]
 
-#: What the name of the event of a pass begins with; its number follows.
+#: The beginning of the name of a pass's event; the number of the pass follows.
 PASS_MARK = "profilerkit_pass_"
 _PASS_NAME = re.compile(rf"{PASS_MARK}(\d+)")
 _KERNEL = re.compile(r"(?P<node>[A-Za-z0-9.][\w.\\/>-]*):(?P<type>[A-Za-z_]\w*)")
@@ -50,7 +50,7 @@ class Stretch(NamedTuple):
 
 @dataclass
 class Profile:
-    """What a profile holds.
+    """The passes and kernels of a profile.
 
     Attributes:
         windows: The time of each pass, by its number.
@@ -93,7 +93,7 @@ def _match_names(plane: Any, pattern: re.Pattern[str]) -> dict[int, re.Match[str
 
 
 def _list_events(line: Any, names: Mapping[int, re.Match[str]]) -> list[_Event]:
-    """Return a line's events with these names, outer ones before those inside them."""
+    """Return a line's events with these names, outer events before the events inside them."""
     origin = line.timestamp_ns * 1000
     events = []
     for event in line.events:

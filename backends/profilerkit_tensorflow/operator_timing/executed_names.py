@@ -1,7 +1,7 @@
 """The names under which the nodes of a graph run, and the operators of the traced graph that they stand for.
 
 Before a graph runs, TensorFlow inlines the functions it calls, lowers its loops and branches, and lets its optimizer
-(grappler) rewrite it. What that does to names, as observed with TensorFlow 2.21:
+(grappler) rewrite it. The effects on names, as observed with TensorFlow 2.21:
 
 - ``mm`` in a called function: ``scope/PartitionedCall/mm``, ``StatefulPartitionedCall_1/mm``: the call's name first.
 - ``while/mul`` in a loop's body: ``while/body/_4/while/mul``; in its condition ``while/cond/_3/while/Less``.
@@ -28,19 +28,19 @@ import tensorflow as tf
 
 __all__ = ["find_fused", "split_path"]
 
-#: What was added to a neighbor's name: a cast, or a change of the layout.
+#: The suffix that is added to a neighbor's name: for a cast, or a change of the layout.
 _ADDED_SUFFIX = re.compile(r"-\d+-.*(?:AutoMixedPrecision|LayoutOptimizer)$")
 _DTYPE = r"(?:float|double|half|bfloat16|bool|u?int\d+|complex\d+)"
-#: What a rewrite of sums and products puts in front of the last part of a name.
+#: The prefix that a rewrite of sums and products puts in front of the last part of a name.
 _REWRITE = re.compile(
     rf"ArithmeticOptimizer/(?:HoistCommonFactor_(?:Mul|Add)_|[A-Z][A-Za-z0-9]*_(?:(?:Leaf|Internal)_\d+_|{_DTYPE}_)?)"
 )
-#: What is put around the name of a node that has become simpler because some of its inputs are constants.
+#: The prefix and suffix of a node that has become simpler because some of its inputs are constants.
 _FOLDED_PREFIX = "ConstantFolding/"
 _FOLDED_SUFFIX = re.compile(r"(?:_recip|_const_axis|_partial_split_\d+|-folded(?:-\d+)?)$")
 #: An argument or a result of an inlined call: the name of the call stands inside.
 _ARGUMENT = re.compile(r"^Func/(.+)/(?:input|output|input_control_node|output_control_node)/_\d+$")
-#: What is behind the name of a node that stands for a chain, or that moves a value between devices.
+#: The suffix of a node that stands for a chain, or that moves a value between devices.
 _SUFFIX = re.compile(r"(?:/unary_ops_composition|/_\d+)$")
 #: The separator of two levels of a path: a branch of a loop or of a condition, or a call.
 _LEVEL = re.compile(
@@ -51,9 +51,9 @@ _LEVEL = re.compile(
 def split_path(executed_name: str) -> tuple[str, ...]:
     """Return the calls, loop bodies and branches that lead to a node which ran, outermost first, and its own name last.
 
-    Each is the name in its own function graph; a loop's or a condition's has its branch behind it: ``while/body``,
-    ``while/cond``, ``cond/then``, ``cond/else``, ``indexed_case/branch0``. What the optimizer did to it is undone. The
-    names alone do not show what else a fused kernel stands for (see `find_fused`), or that a scope called
+    Each is the name in its own function graph; the name of a loop or a condition ends with the branch: ``while/body``,
+    ``while/cond``, ``cond/then``, ``cond/else``, ``indexed_case/branch0``. The optimizer's changes are undone. Names
+    alone do not show the other operators of a fused kernel (see `find_fused`), or that a scope called
     ``PartitionedCall`` was named by the user (`node_owners` asks the graph).
 
     >>> split_path("encoder/PartitionedCall/while/body/_4/while/mul")
@@ -71,7 +71,7 @@ def split_path(executed_name: str) -> tuple[str, ...]:
 
 
 def _remove_optimizer_marks(name: str) -> str:
-    """Return a name without what the optimizer put in: the levels of calls, loops and branches stay."""
+    """Return a name without the marks of the optimizer: the levels of calls, loops and branches stay."""
     name = _REWRITE.sub("", _ADDED_SUFFIX.sub("", name))
     if name.startswith(_FOLDED_PREFIX):
         name = _FOLDED_SUFFIX.sub("", name.removeprefix(_FOLDED_PREFIX))
@@ -87,7 +87,7 @@ def _remove_optimizer_marks(name: str) -> str:
 # one. A rewrite that keeps the name changes the type alone: a division by a constant runs as ``Mul``, ``Log`` of one
 # plus something as ``Log1p``.
 
-#: The types of fused kernels, and what these are called whose type has another name than the operator's.
+#: The types of fused kernels, and the types of normalizations whose kernels have another name.
 _FUSED = re.compile(r"_(?:Mkl)?(?:Native)?(?:PadWith)?Fused(?P<kernel>[A-Z]\w*)")
 _FUSED_NORMALIZATIONS = {"BatchNormEx": "FusedBatchNormV3", "BatchNormGradEx": "FusedBatchNormGradV3"}
 #: The most operators of a fused kernel; operators further back belong to another.

@@ -72,9 +72,9 @@ class OperatorOwners:
     def _assign_gradients(self, body: Body) -> dict[str, Owner]:
         """Return the owners of all operators of a body that compute gradients, by name.
 
-        First come those that lead to a forward operator themselves. From these, owners go on to the rest one edge at a
-        time, so that the nearest layer counts: in ``sum_1 -> sum_2`` the owner of ``sum_2`` says nothing about a
-        ``sum_1`` that a layer takes too. All are assigned at once: none depends on which operator is asked for first.
+        Operators that lead to a forward operator themselves come first. From them owners go on to the rest, one edge at
+        a time, so that the nearest layer counts: in ``sum_1 -> sum_2`` the owner of ``sum_2`` says nothing about a
+        ``sum_1`` that a layer takes too. All are assigned at once: the order of requests changes no owner.
         """
         gradients = [operator for name, operator in body.operators.items() if body.is_gradient(name)]
         owners: dict[str, Owner] = {}
@@ -91,9 +91,9 @@ class OperatorOwners:
             owners |= further
 
     def _find_forward_lead(self, gradient: tf.Operation, body: Body, owners: Mapping[str, Owner]) -> Owner | None:
-        """Return the owner of the forward operator that a gradient's operator leads to; None where it leads to none.
+        """Return the owner of the forward operator that a gradient's operator leads to; None if it leads to none.
 
-        ``owners`` are those of the gradients before it.
+        ``owners`` are the owners of earlier gradients.
         """
         return (
             self._find_by_name(gradient.name, body.forward)
@@ -150,7 +150,7 @@ def _take_from_neighbors(
 
 
 def _list_consumers(operator: tf.Operation) -> Iterator[tf.Operation]:
-    """Yield the operators that take an operator's results, without those that only write, as to a variable."""
+    """Yield the operators that take an operator's results, except operators that only write (to a variable)."""
     for tensor in operator.outputs:
         yield from (consumer for consumer in tensor.consumers() if consumer.outputs)
 

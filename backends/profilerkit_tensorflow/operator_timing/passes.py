@@ -32,14 +32,14 @@ def measure_operator_times(
 ) -> OperatorTimes:
     """Return the seconds of each operator in each layer, forward in inference mode and backward in a training step.
 
-    Time in which several kernels run is divided among them. Operators are those of the traced graph; the time of a
-    kernel that TensorFlow has fused from several is that of the convolution or product among them. The seconds of a
-    whole backward pass are those of a training step without its forward operators. With ``export`` the profile (an
-    XSpace, which TensorBoard's profile page and ``xprof`` read) of the last session goes to a file.
+    Time in which several kernels run is divided among them. The operators are the operators of the traced graph; the
+    convolution or product in a fused kernel has the kernel's time. The seconds of a whole backward pass are the seconds
+    of a training step without its forward operators. With ``export`` the profile (an XSpace, which TensorBoard's
+    profile page and ``xprof`` read) of the last session goes to a file.
 
     Raises `InputError` for no passes and for a file that cannot be written, `WithoutValuesError` for a Keras model that
-    is not built, `ProfilerBusyError` where a session of TensorFlow's profiler runs in this process, `NotOfferedError`
-    where this TensorFlow writes profiles that cannot be read, and `ModelFailedError` where the model raises.
+    is not built, `ProfilerBusyError` if a session of TensorFlow's profiler runs in this process, `NotOfferedError`
+    if this TensorFlow writes profiles that cannot be read, and `ModelFailedError` if the model raises.
     """
     problem = None if export is None else obstacle(export)
     if problem is not None:  # which would only be found after the model has run
@@ -78,7 +78,7 @@ class _PhaseTimes(NamedTuple):
     """The times of one phase, "forward" or "backward".
 
     Attributes:
-        operators: Those of each operator in each layer.
+        operators: The times of each operator in each layer.
         whole: The seconds of each pass, without the operators of the other phase.
         layers: The layers that own a kernel of the last pass.
     """
@@ -97,7 +97,7 @@ class _Operator(NamedTuple):
 
 @dataclass
 class _Kernel:
-    """What one kind of kernel did for an operator: its seconds in each pass, its calls in the last one."""
+    """The times of one kind of kernel for an operator: its seconds in each pass, its calls in the last pass."""
 
     seconds: list[float]
     calls: int = 0
@@ -105,7 +105,7 @@ class _Kernel:
 
 @dataclass
 class _Entry:
-    """What is summed up of an operator: its kernels by name, and what was called in the last pass."""
+    """The sums of an operator: its kernels by name, and its calls in the last pass."""
 
     kernels: dict[str, _Kernel] = field(default_factory=dict)
     called: list[CalledOperator] = field(default_factory=list)

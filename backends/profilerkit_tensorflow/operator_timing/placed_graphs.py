@@ -48,7 +48,7 @@ class Body:
     def is_gradient(self, name: str) -> bool:
         """Return whether an operator computes gradients.
 
-        One that reads a variable after the forward pass does not: what it reads is returned by the step.
+        An operator that reads a variable after the forward pass does not: the step returns its result.
         """
         if name not in self.position or self.position[name] < self.boundary:
             return False

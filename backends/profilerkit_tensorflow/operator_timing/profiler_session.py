@@ -3,18 +3,18 @@
 Of the kernels that a session records (`events`), as observed with TensorFlow 2.21:
 
 - Kernels of independent nodes run at the same time on several threads, so that the sum over the nodes can be above the
-  wall time. `NodeTime.share_seconds` divides such moments among the kernels; these sums never are above it. Where XLA
+  wall time. `NodeTime.share_seconds` divides such moments among the kernels; sums of shares never are above it. If XLA
   has compiled functions, `PassTimes.busy_seconds` is far below the wall time.
-- A kernel that TensorFlow has found to be cheap is not recorded: one below 8000 cycles (about 3 microseconds) in a
+- A kernel that TensorFlow has found to be cheap is not recorded: a kernel below 8000 cycles (about 3 microseconds) in a
   running average that starts at 100 million and moves by a tenth with each run, hence after about 90 runs. Runs inside
   a session do not count, which is why the warm-up is in the session too. Give a function that has hardly run before;
-  the loop of a recurrent layer makes 90 runs in one call. ``tf.function(lambda *args: concrete(*args))`` is a new one
-  made of a concrete function. It also runs slower than one that knows its cheap kernels, since it hands each of them
-  to the thread pool: an LSTM of 100 steps takes 1.2 to 1.7 times as long, a convolutional network hardly more. Take the
-  nodes' proportions from here and the time of the whole from a clock.
+  the loop of a recurrent layer makes 90 runs in one call. ``tf.function(lambda *args: concrete(*args))`` is a new
+  function made of a concrete function. It also runs slower than a function with known cheap kernels, because it hands
+  each kernel to the thread pool: an LSTM of 100 steps takes 1.2 to 1.7 times as long, a convolutional network hardly
+  more. Take the nodes' proportions from here and the time of the whole from a clock.
 
-The options of `tf.profiler.experimental.start` are left at their defaults, which are what is needed (host tracer 2,
-Python tracer off, device tracer on): TensorFlow 2.21 ignores them and complains about each on stderr.
+The options of `tf.profiler.experimental.start` keep their defaults, which are suitable (host tracer 2, Python tracer
+off, device tracer on): TensorFlow 2.21 ignores options and writes a warning for each to stderr.
 """
 
 from __future__ import annotations
@@ -82,12 +82,12 @@ def op_seconds(
     """Run a call several times in one profiler session and return the seconds of each graph node, pass by pass.
 
     ``call`` runs a traced function and returns when the device is done. ``warmup`` runs come first, in the session but
-    not in the result. Where TensorFlow's profiler sees a GPU, a node's seconds are those of its kernels on the device.
-    The profile is written to a temporary folder and read whole; each pass of a ResNet50 adds 0.17 MB to it, one of two
-    LSTM layers of 100 steps 0.4 MB. With ``export`` it is kept in that file.
+    not in the result. If TensorFlow's profiler sees a GPU, a node's seconds are the time of its kernels on the device.
+    The profile is written to a temporary folder and read whole; each pass of a ResNet50 adds 0.17 MB to it, a pass of
+    two LSTM layers of 100 steps 0.4 MB. With ``export`` the profile is kept in a file.
 
-    Raises `InputError` for a number of passes that is not from 1 to `MAX_PASSES`, `ProfilerBusyError` where another
-    session runs in this process, and whatever ``call`` raises; the session is over in any case.
+    Raises `InputError` for a number of passes that is not from 1 to `MAX_PASSES`, `ProfilerBusyError` if another
+    session runs in this process, and any error of ``call``; the session is over in any case.
     """
     if not 1 <= passes <= MAX_PASSES:
         raise InputError(f"passes={passes}: one profiler session holds from 1 to {MAX_PASSES} passes")
@@ -124,7 +124,7 @@ def _session(folder: str) -> Iterator[None]:
     is_theirs = is_session_kept()
 
     def end() -> None:
-        """End what is left of our session: TensorFlow also keeps one that an error has kept from its beginning."""
+        """End our session if it is left: TensorFlow also keeps a session whose start has failed."""
         if is_session_kept() and not is_theirs:
             tf.profiler.experimental.stop(save=False)
 
@@ -146,7 +146,7 @@ def list_passes(profile: Profile) -> Iterator[PassTimes]:
 
 
 def _deal(stretches: Sequence[Stretch], windows: Sequence[Window]) -> list[list[Stretch]]:
-    """Return the stretches that began in each pass; those of the warm-up are left out."""
+    """Return the stretches that began in each pass; stretches of the warm-up are left out."""
     starts = [window.start for window in windows]
     dealt: list[list[Stretch]] = [[] for _ in windows]
     for stretch in stretches:
@@ -157,7 +157,7 @@ def _deal(stretches: Sequence[Stretch], windows: Sequence[Window]) -> list[list[
 
 
 def _time_pass(window: Window, host: list[Stretch], device: list[Stretch]) -> PassTimes:
-    """Return one pass; a node that ran on a device has its time there, not that of the thread that launched it."""
+    """Return one pass; a node that ran on a device has its time there, not the time of the launching thread."""
     on_device = {stretch.node for stretch in device}
     on_host = [stretch for stretch in host if stretch.node not in on_device]
     counted = sorted(device + on_host, key=lambda stretch: stretch.start)

@@ -59,7 +59,7 @@ class TimedPasses:
 
 
 class TimedModel(NamedTuple):
-    """The program of a model's forward pass, its passes, and those of training steps; None where there are none."""
+    """The program of a model's forward pass, its passes, and the passes of training steps; None if there are none."""
 
     program: Program
     forward: TimedPasses
@@ -80,15 +80,15 @@ def time_model(
 
     Args:
         model: The model; the values of its variables are restored.
-        inputs: What it is called with.
-        device: The device that runs it; None for the device of the model.
-        passes: How many of each.
+        inputs: The inputs of the call.
+        device: The device that runs the model; None for the device of the model.
+        passes: The number of forward passes, and of training steps.
         backward: Whether to time training steps, if a gradient can be taken of any output.
         earlier: An existing program of the model; if it fits, the model is not traced again.
-        export: The file for the profile. A profile is one session: the file has the last of them.
+        export: The file for the profile. A profile is one session: the file has the last session.
 
-    Raises `WithoutValuesError` for a Keras model that is not built, `ProfilerBusyError` where a session of TensorFlow's
-    profiler runs in this process, `InputError` for no passes, and `ModelFailedError` where the model raises.
+    Raises `WithoutValuesError` for a Keras model that is not built, `ProfilerBusyError` if a session of TensorFlow's
+    profiler runs in this process, `InputError` for no passes, and `ModelFailedError` if the model raises.
     """
     if passes < 1:
         raise InputError(f"passes={passes}: at least one pass is needed to time anything")

@@ -70,7 +70,7 @@ def copy_tensors(inputs: ModelInputs) -> ModelInputs:
 
 
 def device_info(name: str) -> DeviceInfo:
-    """Return what is known of the device of a short name, by the name that its driver reports."""
+    """Return the known facts of the device of a short name, by the name that its driver reports."""
     kind, _, index = name.strip("/").partition(":")
     if kind == "CPU":
         return processor()

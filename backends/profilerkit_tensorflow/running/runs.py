@@ -33,7 +33,7 @@ class _Pass(DevicePass):
 
     Args:
         call: Runs one pass. In eager mode a training step takes a function too, and calls it between its two parts.
-        first_call_seconds: What the first pass took, with tracing and compilation.
+        first_call_seconds: The seconds of the first pass, with tracing and compilation.
         on_accelerator: Whether to wait for devices other than the CPU.
         training_mode: The execution mode of a training step; None for a forward pass.
     """
@@ -108,13 +108,13 @@ def _make_variables(model: Any, inputs: ModelInputs) -> None:
 
 
 class _PreparedCall(NamedTuple):
-    """What runs one pass, and what its first call tells about the work that is timed.
+    """A function that runs one pass, and the facts of its first call about the timed work.
 
     Attributes:
         call: Runs one pass.
-        seconds_before: What was done for it before, in seconds: the tracing of a program that is used again.
+        seconds_before: The seconds of earlier work for it: the tracing of a program that is used again.
         observation: Sees the operators of the first call, which eager runs and ``predict`` show; otherwise None.
-        program: The program of a forward pass that was traced for it, which may differ from that of the static trace.
+        program: The program of a forward pass that was traced for it, which may differ from the static trace's.
     """
 
     call: Callable[..., Any]
@@ -131,7 +131,7 @@ class _PreparedCall(NamedTuple):
             self.call()
 
     def list_observed_runs(self, earlier: Program | None) -> list[ObservedRun]:
-        """Return what is to be compared with the static trace, whose program is the ``earlier`` one."""
+        """Return the runs to compare with the static trace, whose program is ``earlier``."""
         if self.observation is not None:
             return [self.observation.report_run("its first run")]
         if self.program is not None:
@@ -140,7 +140,7 @@ class _PreparedCall(NamedTuple):
 
 
 def _prepare_pass(model: Any, inputs: ModelInputs, mode: str, earlier: Program | None) -> _PreparedCall:
-    """Return what runs a forward pass; in mode "graph" an ``earlier`` program that fits is run, not traced anew."""
+    """Return the call of a forward pass; in mode "graph" an ``earlier`` program that fits is run, not traced anew."""
     if mode == "eager":
         return _PreparedCall(lambda: compute_outputs(model, inputs), observation=Observation())
     if mode == "predict":
@@ -152,7 +152,7 @@ def _prepare_pass(model: Any, inputs: ModelInputs, mode: str, earlier: Program |
 
 
 def _prepare_training_step(model: Any, inputs: ModelInputs, mode: str) -> _PreparedCall:
-    """Return what runs a training step."""
+    """Return the call of a training step."""
     if mode not in ("graph", "eager", "xla"):
         raise InputError(f"training=True: mode={mode!r} has no training steps; use 'graph', 'eager' or 'xla'")
     if mode == "eager":
@@ -162,13 +162,13 @@ def _prepare_training_step(model: Any, inputs: ModelInputs, mode: str) -> _Prepa
 
 
 def _bind_program(program: Program, inputs: ModelInputs) -> Callable[[], Any]:
-    """Return what calls a program with these inputs."""
+    """Return a function that calls a program with these inputs."""
     tensors = [leaf for leaf in inputs.leaves() if tf.is_tensor(leaf)]
     return lambda: program.concrete(*tensors)
 
 
 def _bind_predict(model: Any, inputs: ModelInputs) -> Callable[[], Any]:
-    """Return what calls the ``predict`` of a Keras model with these inputs, as one batch."""
+    """Return a function that calls the ``predict`` of a Keras model with these inputs, as one batch."""
     if not hasattr(model, "predict"):
         raise InputError(
             f"mode='predict': a {type(model).__name__} has no predict(), which Keras models have; use another mode: "

@@ -1,6 +1,6 @@
 """Conditions: every branch that may be taken is walked, and the most expensive one counts.
 
-What is true in one branch alone is not known after the condition: a number that one branch returns would decide further
+A fact of one branch alone is not known after the condition: a number that one branch returns would decide further
 conditions and loops as if that branch were always taken.
 """
 
@@ -60,7 +60,7 @@ def _list_branches(operator: Any, chosen: Any) -> list[str]:
 def _agree_on_outputs(
     walk: Walk, bodies: Sequence[Body[Work, Value]], dearest: Body[Work, Value], used: set[int], owner: Owner
 ) -> list[Value]:
-    """Return the outputs of a condition: those of its dearest branch, with what is known of them in all branches."""
+    """Return the outputs of a condition: the outputs of its dearest branch, with the facts that all branches share."""
     outputs = list(dearest.outputs)
     for index in sorted(used) if len(bodies) > 1 else ():
         common = _agree(walk.folding, outputs[index], [body.outputs[index] for body in bodies])
@@ -71,7 +71,7 @@ def _agree_on_outputs(
 
 
 def _agree(folding: Folding, value: Value, others: Sequence[Value]) -> Value:
-    """Return what is known about a value that may also be one of others; the value itself if they all agree."""
+    """Return the facts that a value shares with the values that may replace it; the value itself if all agree."""
     common = reduce(Value.common, others, value)
     constant = agree_on_constant(folding, [value, *others])
     if value.is_known_as(common) and (folding.constant(value) is None or constant is not None):
@@ -80,7 +80,7 @@ def _agree(folding: Folding, value: Value, others: Sequence[Value]) -> Value:
     return common
 
 
-# What loops need too --------------------------------------------------------------------------------------------------
+# Functions for loops too ----------------------------------------------------------------------------------------------
 
 
 def agree_on_constant(folding: Folding, values: Sequence[Value]) -> Any:
@@ -94,9 +94,9 @@ def agree_on_constant(folding: Folding, values: Sequence[Value]) -> Any:
 def count_one(
     counted: Body[Work, Value], others: Sequence[Body[Work, Value]], reason: str, used: set[int], owner: Owner
 ) -> Work:
-    """Return the work of one of several bodies, and how the others differ, as `graph_branches.count_one`.
+    """Return the work of one of several bodies, and the differences of the others, like `graph_branches.count_one`.
 
-    Of the outputs of the bodies those at the indices ``used`` are read.
+    Of the outputs of a body, the outputs at the indices ``used`` are read.
     """
 
     def take(body: Body[Work, Value]) -> Body[Work, Value]:

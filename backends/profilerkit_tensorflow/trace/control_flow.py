@@ -30,9 +30,9 @@ def _walk_call(walk: Walk, operator: Any, scope: Scope) -> None:
 
 
 def _find_owner(walk: Walk, operator: Any, graph: Any, scope: Scope) -> Owner:
-    """Return the owner of a called function; a gradient's is that of the call that it is the gradient of.
+    """Return the owner of a called function; a gradient has the owner of the forward call.
 
-    The gradient's function names the function of that call, and reads what the call made.
+    The gradient's function names the function of the forward call, and reads results of the call.
     """
     forward = forward_function(scope.graph, operator.get_attr("f").name)
     if forward:
@@ -43,7 +43,7 @@ def _find_owner(walk: Walk, operator: Any, graph: Any, scope: Scope) -> Owner:
     return walk.find_owner(operator, scope)
 
 
-#: What walks over each of these operators.
+#: The function that walks over each of these operators.
 HANDLERS: Mapping[str, Handler] = {
     **dict.fromkeys(_CALLS, _walk_call),
     **dict.fromkeys(("While", "StatelessWhile"), walk_loop),

@@ -24,7 +24,7 @@ from ..compat.variables import ResourceVariable
 
 __all__ = ["Departures"]
 
-#: This package, whose frames are around those of the model.
+#: This package, whose frames are around the model's frames.
 _THIS_PACKAGE = __name__.partition(".")[0]
 #: Packages whose own reading of values leads to no work that is not counted.
 _LIBRARIES = ("keras", "numpy", "optree", "tensorflow", "tf_keras", "tree", _THIS_PACKAGE)
@@ -42,7 +42,7 @@ class Departures:
     """Notes, inside of `watch`, where values leave TensorFlow and which operators run in other threads.
 
     Attributes:
-        missing: What is not counted, in words, by how often.
+        missing: Descriptions of uncounted work, with their numbers.
     """
 
     def __init__(self, layer: Callable[[], str]) -> None:
@@ -82,7 +82,7 @@ class Departures:
                 self.missing[f"a result of the model that TensorFlow did not compute{self._describe_place(None)}"] += 1
 
     def _wrap_leaving(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        """Wrap what makes numpy arrays of tensors: what is computed with these is not counted."""
+        """Wrap a function that makes numpy arrays of tensors: computations with these arrays are not counted."""
 
         def leave(tensor: Any, *args: Any) -> Any:
             if tf.executing_eagerly() and _is_work(tensor):  # a graph that is built takes constants in
@@ -95,7 +95,7 @@ class Departures:
         return leave
 
     def _wrap_executing(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        """Wrap what runs operators: those of other threads are not counted; variables are read before them."""
+        """Wrap a function that runs operators: other threads' are not counted; variables are read before them."""
 
         def execute(*args: Any) -> Any:
             if threading.get_ident() != self._thread:

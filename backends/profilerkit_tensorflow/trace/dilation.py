@@ -1,11 +1,11 @@
 """Dilated convolutions that TensorFlow writes as dense ones.
 
-``SpaceToBatchND`` pads the input until the block divides it, and ``BatchToSpaceND`` crops what was computed on the
-padding. Neither is part of the convolution, which costs what a dilated one does: for the elements that are left. A
-kernel of 3 that is dilated by 2, without padding of its own, makes 7 elements of 11::
+``SpaceToBatchND`` pads the input until the block divides it, and ``BatchToSpaceND`` crops the results from the padding.
+Neither is part of the convolution, which costs as much as a dilated convolution: only the elements that are left count.
+A kernel of 3 that is dilated by 2, without padding of its own, makes 7 elements of 11::
 
     x               (1, 11, c)
-    SpaceToBatchND  (2, 6, c)   padded to 12: the elements at even positions, and those at odd ones
+    SpaceToBatchND  (2, 6, c)   padded to 12: the elements at even positions, and the elements at odd positions
     Conv2D          (2, 4, f)   dense: 8 elements are computed
     BatchToSpaceND  (1, 7, f)   one of them is cropped: 7/8 of the convolution count
 
@@ -44,7 +44,7 @@ _BY_THIRD_INPUT = tuple(
 
 
 def leave_out_padding(folding: Folding, done: Executed, operator: Any, scope: Scope) -> None:
-    """Subtract what a convolution computes on padding that only serves its dilation, where an operator shows it."""
+    """Subtract the work of a convolution on padding that only serves its dilation, if an operator shows it."""
     of_gradient = _find_spread_share(folding, operator, scope)
     cropped = _find_cropped_share(folding, operator, scope)
     if of_gradient is not None:

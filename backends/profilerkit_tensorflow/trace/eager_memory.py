@@ -18,7 +18,7 @@ __all__ = ["EagerLiveBytes"]
 
 
 class EagerLiveBytes:
-    """Counts the bytes of the tensors alive; views share their bytes with what they are views of."""
+    """Counts the bytes of the tensors alive; views share the bytes of their bases."""
 
     def __init__(self) -> None:
         self._total = 0
@@ -39,7 +39,7 @@ class EagerLiveBytes:
             self._add(part, _Buffer(_count_bytes(part)))
 
     def note(self, kind: str, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
-        """Count what an operator made; a weight that it read is counted elsewhere."""
+        """Count the outputs of an operator; a weight that it read is counted elsewhere."""
         self._take_off()
         viewed = self._alive.get(identify_tensor(inputs[0])) if kind in VIEWS and inputs else None
         for tensor in outputs:
@@ -58,7 +58,7 @@ class EagerLiveBytes:
         self._alive[number] = _Alive(buffer, reference)
 
     def _take_off(self) -> None:
-        """Take off the bytes of what was freed since."""
+        """Subtract the bytes of tensors that were freed since."""
         while self._freed:
             buffer = self._alive.pop(self._freed.popleft().number).buffer
             buffer.tensors -= 1
@@ -83,7 +83,7 @@ class _Buffer:
 
 
 class _Alive(NamedTuple):
-    """A tensor that is alive: its buffer, and what is put on the list when it is freed."""
+    """A tensor that is alive: its buffer, and the reference that is put on the list when the tensor is freed."""
 
     buffer: _Buffer
     reference: _Freed

@@ -50,7 +50,7 @@ class _Ran(NamedTuple):
 
 
 class EagerOperators:
-    """Keeps the operators of a pass: `record` takes each after it ran, `price_all` computes at the end what they cost.
+    """Keeps the operators of a pass: `record` takes each after it ran, `price_all` computes their costs at the end.
 
     Attributes:
         executed: The operators in the order in which they ran, and one for each call of a layer that has a formula;
@@ -172,22 +172,22 @@ def is_small(tensor: Any) -> bool:
 
 # Products that TensorFlow runs as several operators -------------------------------------------------------------------
 
-# In a graph, `dilation` and `pricing` find them by going from an operator back to those that it reads. A tensor of an
-# eager run does not tell what has made it, so that this is noted here.
+# In a graph, `dilation` and `pricing` find them by going from an operator back to its inputs' operators. A tensor of an
+# eager run does not name its operator, so the operator is noted here.
 
 #: Operators whose output is their first input under another name or shape.
 VIEWS = ("Identity", "Reshape", "Squeeze", "ExpandDims", "ReadVariableOp", "StopGradient", "Bitcast", "EnsureShape")
 
 
 class _EagerPatterns:
-    """Notes each operator of an eager run by `note`; `apply` then changes the costs of those that belong together."""
+    """Notes each operator of an eager run by `note`; `apply` then corrects costs of operators that form a product."""
 
     def __init__(self) -> None:
         #: The operator that has made the numbers in a tensor, by the number of the tensor.
         self._makers: dict[int, Executed] = {}
         #: Multiplications of gathered rows with a weight each: with a sum over them they are products.
         self._weighted_rows: set[Executed] = set()
-        #: What changes the costs of operators that belong together.
+        #: Functions that correct the costs of operators that form a product.
         self._corrections: list[Callable[[], None]] = []
 
     def note(self, latest: Executed, call: EagerCall) -> None:

@@ -1,7 +1,7 @@
 """One eager forward pass, watched operator by operator: for models that cannot be traced.
 
-The operators of such a model depend on values, so its costs are valid only for these inputs. The bytes alive are those
-of eager execution: each tensor lives until the last Python reference to it is gone.
+The operators of such a model depend on values, so its costs are valid only for these inputs. The bytes alive are the
+bytes of eager execution: each tensor lives until the last Python reference to it is gone.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ def run_eagerly(
     Args:
         model: The model.
         inputs: Its inputs.
-        followed: Gets the calls of layers, also those before an error.
+        followed: Gets the calls of layers, also the calls before an error.
         is_traceable: Whether a graph of the model exists. Such a model hands no values to numpy: a tensor that no
             operator has made is a constant.
 
-    Raises `NotOfferedError` where TensorFlow does not show the operators; errors of the model pass through.
+    Raises `NotOfferedError` if TensorFlow does not show the operators; errors of the model pass through.
     """
     if not shows_operators():
         raise NotOfferedError("this release of TensorFlow does not show the operators of an eager run")
@@ -83,7 +83,7 @@ class EagerRun(EagerOperators):
         self._returned_values = False
 
     def run(self) -> None:
-        """Run the model; what its operators did not show is uncounted."""
+        """Run the model; work without operators that show it is uncounted."""
         with (
             _functions_run_eagerly(),
             self._departures.watch(),

@@ -29,13 +29,13 @@ _MOST_BYTES_MADE = 2**28
 
 
 def trace_eagerly(model: Any, inputs: ModelInputs, refusal: ProfilerKitError, followed: list[LayerCalls]) -> ModelTrace:
-    """Return the trace of one eager run of a model; where that cannot be counted or fails too, of its layers alone.
+    """Return the trace of one eager run of a model; if the run fails or cannot be counted, of its layers alone.
 
     Args:
         model: The model.
         inputs: Its inputs.
         refusal: Why the model cannot be traced as a graph.
-        followed: The calls of layers in each pass so far; those of this run are added.
+        followed: The calls of layers in each pass so far; the calls of this run are added.
     """
     with preserve(model, variable_values=True):
         run = _run(model, inputs, refusal, followed)
@@ -48,7 +48,7 @@ def trace_eagerly(model: Any, inputs: ModelInputs, refusal: ProfilerKitError, fo
 def _run(
     model: Any, inputs: ModelInputs, refusal: ProfilerKitError, followed: list[LayerCalls]
 ) -> EagerRun | ProfilerKitError:
-    """Return an eager run; where there is none that can be counted, the error that says why."""
+    """Return an eager run; if no run can be counted, the error with the reason."""
     try:
         run = run_eagerly(model, inputs, followed)
     except (CostFormulaError, NotOfferedError) as error:
@@ -56,13 +56,13 @@ def _run(
     except MemoryError:
         raise
     except Exception as error:  # whatever the model raises
-        # What kept it from being traced is the clearer message, unless it says only that the code needs an eager run.
+        # The error of the tracing is the clearer message, unless it says only that the code needs an eager run.
         return explain_failed_pass(model, error, inputs) if only_in_graphs(refusal.__cause__) else refusal
     return refusal if run.did_nothing else run  # without an operator that ran on values, zeros would be counted
 
 
 def complete_eagerly(model: Any, inputs: ModelInputs, trace: ModelTrace) -> ModelTrace:
-    """Return the trace of a model's graph, or that of an eager run if it counts operators which the graph's does not.
+    """Return the trace of a model's graph, or of an eager run if that counts operators which the graph's does not.
 
     These are operators whose sizes depend on values, such as the length of texts: only a run knows them. The graph's
     trace is returned as it is if the model raises when it runs eagerly, or if many weights would have to be made first.
@@ -81,7 +81,7 @@ def complete_eagerly(model: Any, inputs: ModelInputs, trace: ModelTrace) -> Mode
         if run.did_nothing or not counts_more:
             return trace
         of_run = _make_trace(model, run, f"sizes in its graph depend on values: {unsized[0]}")
-    # The graph knows more weights: those that a function captures.
+    # The graph knows more weights: the captures of a function.
     layers = of_run.layers if of_run.memory.weight_bytes == trace.memory.weight_bytes else trace.layers
     memory = replace(of_run.memory, weight_bytes=trace.memory.weight_bytes, unsized={})
     return replace(of_run, layers=layers, memory=memory, unmade_weights=trace.unmade_weights, program=trace.program)

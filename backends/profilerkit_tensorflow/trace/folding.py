@@ -1,4 +1,4 @@
-"""What is known of a value before the model runs: small constants, and what follows from them and from shapes.
+"""Values that are known before the model runs: small constants, and results of them and of shapes.
 
 Loop limits, reshapes and axes are made of these: ``Max(Range(0, Shape(x)[0], 1))`` is a number once ``x`` has a shape.
 """
@@ -88,7 +88,7 @@ class Folding:
     def constant(self, value: Value) -> Any:
         """Return a value's numpy array where it is known, else None."""
         if value.constant is NOT_FOLDED:
-            value.constant = None  # what depends on itself is not known
+            value.constant = None  # a value that depends on itself is not known
             value.constant = self._fold(value)
         return value.constant
 
@@ -122,7 +122,7 @@ class Folding:
         return None if folded is None else np.asarray(folded, tf.as_dtype(value.dtype).as_numpy_dtype)
 
     def _fold_shape(self, operator: Any, scope: Scope) -> Any:
-        """Return what an operator tells of its input's shape; None where a size is not known."""
+        """Return the rank, the shape or the size of an operator's input; None if a size is not known."""
         shape = self.find_value(operator.inputs[0], scope).shape
         if shape is None:
             return None
@@ -134,7 +134,7 @@ class Folding:
         return np.asarray(sizes if operator.type == "Shape" else sizes.numel)
 
 
-# What operators make of known arrays, by functions of numpy -----------------------------------------------------------
+# Results of operators for known arrays, by functions of numpy ---------------------------------------------------------
 
 
 #: Returns the array that an operator makes of the arrays that it reads; None for a variant that is not known here. Its

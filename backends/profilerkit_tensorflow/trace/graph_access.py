@@ -1,4 +1,4 @@
-"""Reading graphs: functions by name, attributes as Python values, and what a tensor is made of."""
+"""Reading graphs: functions by name, attributes as Python values, and the sources of a tensor."""
 
 from __future__ import annotations
 

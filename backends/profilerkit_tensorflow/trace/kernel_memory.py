@@ -1,4 +1,4 @@
-"""The memory of TensorFlow's CPU kernels: which outputs share the buffer of an input, and what kernels copy.
+"""The memory of TensorFlow's CPU kernels: the outputs that share the buffer of an input, and the copies in kernels.
 
 Each rule was observed in the allocations of TensorFlow 2.21 (oneDNN on, as is the default on x86), one operator at a
 time. Fusion by grappler needs no rules: a bias, an addition or an activation after a convolution or a product works in
@@ -126,7 +126,7 @@ def _is_view(whole: Tensor, part: Tensor) -> bool:
 
 
 def list_reusable(kind: str, inputs: Sequence[T], maker_of_first: str) -> Sequence[T]:
-    """Return those of an operator's inputs in whose buffer it may work, if nothing else needs them any more.
+    """Return the inputs of an operator in whose buffers it may work, if nothing else needs them any more.
 
     ``maker_of_first`` is the type of the operator that made the first input.
     """
@@ -147,8 +147,8 @@ def count_scratch_bytes(
 ) -> int:
     """Return the bytes of the transposed copies in an operator, for which other frameworks have separate operators.
 
-    What a kernel allocates besides (filters in another order, im2col) is no tensor of the model, and differs from one
-    build of TensorFlow to the next.
+    Other allocations of a kernel (filters in another order, im2col) are no tensors of the model, and differ between
+    builds of TensorFlow.
     """
     if kind == "Einsum":
         sizes = [0 if source is None else source.bytes for source in sources]

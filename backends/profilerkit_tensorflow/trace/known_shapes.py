@@ -64,8 +64,8 @@ class Specialized:
 
 # Lists of tensors, as loops read and fill them ------------------------------------------------------------------------
 
-# TensorFlow notes that shape when it makes a list, and does not infer it from what is put in later. A function that was
-# made for any batch, such as a saved model's, has lists whose elements have no known batch; its caller knows it. A
+# TensorFlow notes that shape when it makes a list, and does not infer it from later elements. A function that was made
+# for any batch, a saved model's for example, has lists whose elements have no known batch; its caller knows it. A
 # recurrent layer reads a sequence, and keeps the states, in such lists::
 #
 #     TensorListFromTensor  x (10, 2, 3)     a list of 10 elements of shape (2, 3)
@@ -76,7 +76,7 @@ class Specialized:
 
 
 def note_elements(operator: Any, inputs: Sequence[Value], outputs: Sequence[Value], folding: Folding) -> None:
-    """Note what is known of the list that an operator makes: the number and the shape of its elements.
+    """Note the known facts of the list that an operator makes: the number and the shape of its elements.
 
     The list is its first output, and nothing is known of it before. Operators that make no list are left alone.
     """
@@ -117,7 +117,7 @@ def read_shape(operator: Any, index: int, inputs: Sequence[Value], declared: Par
             return elements
         case "TensorListStack", 0:  # all elements
             return (inputs[0].length if rows is None else rows, *elements)
-        case "TensorListGather", 0:  # those at some indices
+        case "TensorListGather", 0:  # the elements at some indices
             return (rows, *elements)
     return declared
 

@@ -1,4 +1,4 @@
-"""What reports say of a model's layers and of its weights."""
+"""The records of a model's layers and weights, for reports."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ def layer_records(
     captured: Iterable[Any],
     packed: Mapping[int, int],
 ) -> tuple[LayerRecord, ...]:
-    """Return a record for each layer, and for each further path under which a shared one was called.
+    """Return a record for each layer, and for each further path under which a shared layer was called.
 
-    ``captured`` are variables that a function captures; those that belong to no layer are added to the root.
-    ``packed`` has by `identify` how many numbers a variable stands for that keeps several in one element.
+    ``captured`` are variables that a function captures; captures that belong to no layer are added to the root.
+    ``packed`` has, by `identify`, the count of numbers in a variable that keeps several numbers in one element.
     """
     captured = list(captured)
     recorder = _WeightRecorder(map(identify, list_trainable_variables(layers, captured)), packed)
@@ -52,7 +52,7 @@ def layer_records(
             scales = set(map(id, find_quantization_data(others)))
             for other in others:
                 name = str(other.name).removesuffix(":0")
-                if id(other) in scales:  # those of quantized weights are no parameters
+                if id(other) in scales:  # scales of quantized weights are no parameters
                     states.append((name, other, True))
                 else:
                     variables.append((name, other))
@@ -101,14 +101,14 @@ class _WeightRecorder:
         )
 
     def record_state(self, name: str, state: Any, is_saved: bool) -> WeightRecord:
-        """Return what reports say of a variable that is no parameter."""
+        """Return the record of a variable that is no parameter."""
         return replace(self.record(name, state), trainable=False, persistent=is_saved)
 
 
 def trace_layers_alone(model: Any, failure: Exception | None = None, followed: Sequence[LayerCalls] = ()) -> ModelTrace:
     """Return the layers of a model that did not run to its end, with the calls of the last pass that made any."""
     layers, captured = list_layers(model), _list_captured(model)
-    if failure is not None and not captured and is_function(model):  # its traces failed: what its code leads to
+    if failure is not None and not captured and is_function(model):  # its traces failed: its code names variables
         captured = list_weights(model)
     calls = next((call.calls for call in reversed(followed) if call.calls), {})
     packing = read_packing(layers, captured)

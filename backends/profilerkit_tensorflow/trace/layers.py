@@ -38,7 +38,7 @@ class LayerCalls(CallStack):
         self.restart()
 
     def restart(self) -> None:
-        """Delete what was recorded: the model is traced anew."""
+        """Delete the recorded calls: the model is traced anew."""
         super().__init__(self._layers)
         self.ownership.clear()
         self.forward_end = None
@@ -96,7 +96,7 @@ class LayerCalls(CallStack):
             self.unlisted_types.append(type(layer).__name__)
 
     def _find_formula(self, layer: Any, call: LayerCall) -> Callable[[], Cost | None] | None:
-        """Return what computes the cost of a whole call of a layer; None without a formula or with unknown sizes."""
+        """Return a function for the cost of a whole call of a layer; None without a formula or with unknown sizes."""
         formula = layer_cost(layer)
         if formula is None:
             return None

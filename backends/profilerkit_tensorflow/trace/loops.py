@@ -1,7 +1,7 @@
-"""Loops: the walk goes over the body and the condition once, with what is the same in every turn.
+"""Loops: the walk goes over the body and the condition once, with the facts that are the same in every turn.
 
-A body counts as often as its loop runs (`turns.py` finds that), also up to a limit before which it may stop. Where the
-number of turns is not known, one is counted, and the loop is named as not counted. What is known of a loop::
+A body counts as often as its loop runs (`turns.py` finds the number), also up to a limit before which it may stop. If
+the number of turns is not known, one is counted, and the loop is named as not counted. The known facts of a loop::
 
     i, y, w = 0, x, weights           begins  the values of its variables before the first turn
     while i < 10:                     turns   10; with ``i < 10 and y > 0`` at most 10, it may stop before
@@ -62,9 +62,9 @@ class _Loop:
         body: The graph that it repeats.
         condition: The graph that decides whether it goes on.
         begins: The values of its variables before the first turn.
-        steps: What each turn adds to each variable: 0 if nothing; None where that is not known.
-        turns: How often it runs.
-        needed: The indices of the variables that its condition, its needed results, or what follows it reads.
+        steps: The number that each turn adds to each variable: 0 if nothing; None if it is not known.
+        turns: The number of its turns.
+        needed: The indices of the variables that its condition, its needed results, or operators after it read.
     """
 
     operator: Any
@@ -78,17 +78,17 @@ class _Loop:
     needed: set[int]
 
     def find_certain_turns(self, index: int) -> int | None:
-        """Return how many turns a variable has gone through at the end; None where that is not known.
+        """Return how many turns a variable has gone through at the end; None if the number is not known.
 
         It is not known in a loop that may stop before its limit. For TensorFlow's own counter the limit is taken: the
-        gradient of the loop runs as often as that counter says, and is counted up to the limit as the loop itself is.
+        gradient of the loop runs as often as that counter says, and is counted up to the limit like the loop itself.
         """
         is_certain = self.turns.exact is not None or is_loop_counter(self.body.inputs[index])
         return self.turns.most if is_certain else None
 
 
 def _read_loop(walk: Walk, operator: Any, scope: Scope) -> _Loop:
-    """Return what the walk knows of a loop before it goes over its body."""
+    """Return the facts that the walk knows of a loop before it goes over its body."""
     body = body_named(scope.graph, operator.get_attr("body").name)
     condition = body_named(scope.graph, operator.get_attr("cond").name)
     begins, owner = walk.read_inputs(operator, scope), walk.find_owner(operator, scope)
@@ -122,7 +122,7 @@ def _walk_any_turn(walk: Walk, loop: _Loop) -> list[Value]:
 
 
 def _walk_turn(walk: Walk, loop: _Loop, carried: Sequence[Value]) -> Body[Work, Value]:
-    """Walk the body with variables of which is known what is known of ``carried``; the work is not added so far."""
+    """Walk the body with variables that have the known facts of ``carried``; the work is not added so far."""
     with note_apart(walk) as work:
         arguments = [
             begin if step == 0 else walk.hand_on(begin, value, loop.owner)

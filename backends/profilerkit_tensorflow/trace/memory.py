@@ -1,4 +1,4 @@
-"""What operators take of memory: the steps of the bytes alive, lists, constants, and what has no known size."""
+"""The memory of operators: the steps of the bytes alive, lists, constants, and tensors of unknown size."""
 
 from __future__ import annotations
 
@@ -17,9 +17,8 @@ __all__ = ["count_constant_bytes", "find_unsized_tensors", "write_steps"]
 def write_steps(operators: Iterable[Executed], inputs: Iterable[Tensor] = ()) -> tuple[Step, ...]:
     """Return a step for each operator, for `profilerkit.backend_kit.live_bytes.live_bytes`.
 
-    ``inputs`` are the tensors that the caller holds, resource handles among them. What an operator reads that is
-    neither an input nor made by another operator is held elsewhere, and takes nothing here; nor do constants
-    (`count_constant_bytes`).
+    ``inputs`` are the tensors that the caller holds, resource handles among them. Other tensors that no operator makes
+    are held elsewhere, and have no bytes here; nor have constants (`count_constant_bytes`).
     """
     writer = _StepWriter(inputs)
     return tuple(writer.write(operator) for operator in operators)
@@ -81,7 +80,7 @@ class _StepWriter:
         )
 
     def _remember(self, operator: Executed, output: Tensor, before: _ValueFacts | None, size: int) -> None:
-        """Keep what is known about an output; ``before`` is the value that it is another name or a later state of."""
+        """Keep the known facts about an output; ``before`` is its value under another name, or in an earlier state."""
         self._facts[output.number] = _ValueFacts(
             output,
             origin=output.number if before is None or operator.silent else before.origin,

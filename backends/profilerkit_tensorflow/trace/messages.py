@@ -29,7 +29,7 @@ def explain_failed_pass(model: Any, error: Exception, inputs: ModelInputs) -> Pr
 
 @contextmanager
 def explain_failures(explain: Callable[[Exception], Exception]) -> Iterator[None]:
-    """Raise what ``explain`` makes of an error of the model instead; one of the backend's own code is the backend's."""
+    """Raise the result of ``explain`` for an error of the model, and a backend error for an error of our own code."""
     try:
         yield
     except (ProfilerKitError, MemoryError):

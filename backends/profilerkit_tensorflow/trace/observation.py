@@ -1,7 +1,7 @@
-"""What the operators of a real run multiply and add: it is compared with the static trace.
+"""The multiply-accumulates of a real run's operators: they are compared with the static trace.
 
 An eager run shows its operators one by one. A function that it calls is one call to TensorFlow: its graph is walked for
-the shapes of that call. What is unknown of either leaves the sums unknown, and nothing is compared then.
+the shapes of that call. If any cost is unknown, the sums are unknown, and nothing is compared.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Observation(EagerOperators):
 
     @contextmanager
     def watch(self) -> Iterator[None]:
-        """Keep what runs inside."""
+        """Keep the operators that run inside."""
         with _note_functions(self._functions), self._departures.watch(), watch_operators(self._record_operator):
             yield
 
@@ -61,7 +61,7 @@ class Observation(EagerOperators):
             self._function_calls.append(_FunctionCall(function.graph, arguments))
 
     def report_run(self, name: str) -> ObservedRun:
-        """Return what was seen, as the run of that name; to be called once, after `watch`."""
+        """Return the observed run under a name; call this once, after `watch`."""
         return ObservedRun(name, self._sum_macs())
 
     def _sum_macs(self) -> int | None:
@@ -79,7 +79,7 @@ class Observation(EagerOperators):
 
 
 def sum_macs(walk: Walk) -> int | None:
-    """Return the multiply-accumulates of a walk: None where any are not counted, or depend on what no graph tells."""
+    """Return the multiply-accumulates of a walk: None if any are not counted, or depend on a choice of the run."""
     work = walk.work
     return None if work.count_missing() or work.choices else sum(op.macs for op in work.operators)
 

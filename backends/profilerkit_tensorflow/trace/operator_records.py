@@ -32,9 +32,9 @@ class _Shown(NamedTuple):
 
 
 def select_shown(executed: Sequence[Executed], live_bytes: Sequence[int], inputs: Iterable[int] = ()) -> _Shown:
-    """Return those of the operators that ran which reports show.
+    """Return the executed operators that reports show.
 
-    ``live_bytes`` has a number for each of all operators, ``inputs`` the numbers of the values that the call gives.
+    ``live_bytes`` has a number for each executed operator, ``inputs`` the numbers of the values that the call gives.
     """
     hidden = {index for index, op in enumerate(executed) if op.silent or op.type in BOOKKEEPING}
     shown = [index for index in range(len(executed)) if index not in hidden]

@@ -21,7 +21,7 @@ __all__ = ["LayerCost", "Owner", "Ownership", "forward_names", "is_gradient_name
 
 
 class LayerCost(NamedTuple):
-    """A call of a layer, and what it costs as a whole by the formula of the layer."""
+    """A call of a layer, and its cost as a whole by the formula of the layer."""
 
     call: Owner
     cost: Cost
@@ -57,9 +57,9 @@ class Owner:
         return None if self.formula is None else self.formula()
 
     def find_layer_cost(self) -> LayerCost | None:
-        """Return the cost that stands for all operators of this call: that of the outermost call around it with a cost.
+        """Return the cost that stands for all operators of this call, by the outermost call around it that has a cost.
 
-        That may be this call itself. None where there is no such call: then each operator has a cost of its own.
+        The outermost call may be this call itself. None if no call has a cost: then each operator has its own cost.
         """
         around = None if self.outer is None else self.outer.find_layer_cost()
         if around is None and self.cost is not None:
@@ -74,14 +74,14 @@ class Owner:
 
 @dataclass
 class Ownership:
-    """The layer calls of one trace, and which operators belong to each.
+    """The layer calls of one trace, and the operators of each.
 
-    `LayerCalls` adds a call when it ends, so inner ones stand before those around them. `find` is for afterwards: what
-    it works out of the calls for a graph, it keeps.
+    `LayerCalls` adds a call when it ends, so inner calls stand before the calls around them. `find` is for afterwards:
+    it keeps the owners that it finds for a graph.
 
     Attributes:
         calls: The calls.
-        root: The owner of what no layer makes.
+        root: The owner of operators that no layer makes.
     """
 
     calls: list[Owner] = field(default_factory=list)
@@ -92,7 +92,7 @@ class Ownership:
     _forward_graphs: dict[Any, Any] = field(default_factory=dict)
 
     def clear(self) -> None:
-        """Delete what was recorded: the model is traced anew."""
+        """Delete the recorded calls: the model is traced anew."""
         self.calls.clear()
         self._claims.clear()
         self._forward_graphs.clear()
@@ -143,7 +143,7 @@ class Ownership:
         return claims
 
 
-# What names show about gradients, as observed with TensorFlow 2.21 ----------------------------------------------------
+# Names of gradients, as observed with TensorFlow 2.21 -----------------------------------------------------------------
 
 
 _OF_TAPE = re.compile(r"(?:.*/)?gradient_tape/(.+)")

@@ -1,4 +1,4 @@
-"""What the operators of a walk cost, one after another: some change the cost of those before them."""
+"""The costs of the operators of a walk, one after another: some change the costs of earlier operators."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class OperatorPrices:
     def write_cost(
         self, done: Executed, operator: Any, inputs: Sequence[Value], outputs: Sequence[Value], scope: Scope
     ) -> None:
-        """Write its cost to an operator that is noted, and correct that of operators before it in the scope."""
+        """Write its cost to an operator that is noted, and correct the costs of earlier operators in the scope."""
         price(done, self._describe_call(done, operator, inputs, outputs))
         leave_out_padding(self._folding, done, operator, scope)
         multiplied = scope.executed.get(_find_weighted_rows(operator))
@@ -60,22 +60,22 @@ class OperatorPrices:
         )
 
 
-#: The labels of an einsum's result, and in any order those of its two operands.
+#: The labels of an einsum's result, and in any order the labels of its two operands.
 _Labels: TypeAlias = tuple[str, frozenset[str]]
 
 
 class _EinsumGradients:
-    """Keeps the equations of a walk's einsums, and recognizes by them a later einsum that is a gradient of an earlier.
+    """Keeps the equations of a walk's einsums, and recognizes by them the gradients of earlier einsums.
 
     The gradient of ``A,B->R`` by A is ``R,B->A``. A gradient's function may compute an einsum of the forward pass
-    again: its name is that of a gradient, but not its equation.
+    again: then its name is a gradient's name, but its equation is not.
     """
 
     def __init__(self) -> None:
         self._seen: set[_Labels] = set()
 
     def is_gradient(self, operator: Any, equation: str) -> bool:
-        """Return whether an einsum is a gradient of one seen before; if not, keep it as one that may have gradients."""
+        """Return whether an einsum is a gradient of an earlier einsum; if not, keep it, for its gradients."""
         operands, _, result = equation.replace(" ", "").replace("...", "").partition("->")
         terms = operands.split(",")
         if len(terms) != 2:
@@ -88,7 +88,7 @@ class _EinsumGradients:
 
 
 def _labels(first: str, second: str, result: str) -> _Labels:
-    """Return the labels without those that one operand alone has: TensorFlow takes their gradient apart."""
+    """Return the labels without the labels of one operand alone: TensorFlow takes their gradient apart."""
     one = "".join(label for label in first if label in second + result)
     other = "".join(label for label in second if label in first + result)
     return result, frozenset((one, other))
@@ -120,8 +120,8 @@ def make_layer_operator(layer: LayerCost, times: int, is_backward: bool = False)
 # Sparse products that TensorFlow writes with rows ---------------------------------------------------------------------
 
 # ``tf.nn.embedding_lookup_sparse`` with weights is such a product, and so Keras multiplies a sparse matrix with a dense
-# one. It costs what ``SparseTensorDenseMatMul`` does for the same matrices: a multiply-accumulate for each number of
-# the rows, which is the multiplication and the addition that would be counted otherwise.
+# one. It costs as much as ``SparseTensorDenseMatMul`` for the same matrices: a multiply-accumulate for each number of
+# the rows, instead of the multiplication and the addition that would be counted otherwise.
 
 GATHERS = ("Gather", "GatherV2", "ResourceGather")
 SUMS = ("SegmentSum", "SegmentSumV2", "UnsortedSegmentSum")

@@ -32,7 +32,7 @@ class ProgramInput(NamedTuple):
 
     Attributes:
         shape: Its shape in the call that is profiled.
-        numbers: What is in it, where the caller has given that and it is small; otherwise None.
+        numbers: Its content, if the caller has given it and it is small; otherwise None.
     """
 
     shape: PartialShape
@@ -47,12 +47,12 @@ class Program:
         concrete: Its concrete function.
         calls: The calls of its layers while it was traced.
         layers: Its layers by their paths, the model itself first.
-        seconds: What tracing it took.
+        seconds: The seconds of the tracing.
         key: Equal for programs of the same model with the same settings for the same shapes.
-        inputs: The inputs of the graph, in its order. A sparse or ragged tensor is several of them, since its type
+        inputs: The inputs of the graph, in its order. A sparse or ragged tensor is several of them, because its type
             leaves open how many values there are.
-        variables: Those of its graph. They are kept here, since a graph refers to its variables weakly and the restored
-            model may not have them.
+        variables: The variables of its graph. They are kept here because a graph refers to its variables weakly and the
+            restored model may not have them.
     """
 
     concrete: Any
@@ -112,7 +112,7 @@ def trace_program(
         compiled: Make it a program for XLA.
         apart: Restore the model right after the trace: otherwise a second trace would find tensors of this trace in the
             model's caches. A model that is built by this trace is not restored: it would lose its variables.
-        followed: Gets the calls of layers, also those before an error.
+        followed: Gets the calls of layers, also the calls before an error.
     """
     start = time.perf_counter()
     is_built_here = is_unbuilt(model)
@@ -150,7 +150,7 @@ def _follow_call(layers: Sequence[tuple[str, Any]], inputs: ModelInputs, calls: 
 
 
 def _list_inputs(inputs: ModelInputs) -> Iterator[ProgramInput]:
-    """Yield what a program takes: the tensors among the inputs, and the parts of sparse and ragged ones."""
+    """Yield the inputs of a program: the tensors among the inputs, and the parts of sparse and ragged tensors."""
     for leaf in filter(tf.is_tensor, inputs.leaves()):
         dense_shape = leaf.dense_shape if isinstance(leaf, tf.SparseTensor) else None
         for part in tf.nest.flatten(leaf, expand_composites=True):
@@ -160,7 +160,7 @@ def _list_inputs(inputs: ModelInputs) -> Iterator[ProgramInput]:
 
 
 def _make_key(layers: Sequence[tuple[str, Any]], inputs: ModelInputs) -> Any:
-    """Return what a trace depends on: the settings of all layers and the shapes of the inputs."""
+    """Return the key of a trace: the settings of all layers and the shapes of the inputs."""
     settings = tuple(
         (path, id(layer), tuple((name, _write_setting(value)) for name, value in vars(layer).items()))
         for path, layer in layers

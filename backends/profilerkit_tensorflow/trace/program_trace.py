@@ -63,9 +63,9 @@ def trace_of_program(program: Program) -> ModelTrace:
 
 
 def observe_run(program: Program, name: str, earlier: Program | None) -> list[ObservedRun]:
-    """Return what the runs of a program do, under a name; nothing where the program of the trace is known and alike.
+    """Return the runs of a program, under a name; none if the program of the trace is known and alike.
 
-    ``earlier`` is the program of the last trace. That of another model, and none, are not compared.
+    ``earlier`` is the program of the last trace. Without it, or if another model has it, nothing is compared.
     """
     if earlier is None or earlier.model is not program.model or program.is_like(earlier):
         return []
@@ -73,7 +73,7 @@ def observe_run(program: Program, name: str, earlier: Program | None) -> list[Ob
 
 
 def count_program_macs(program: Program) -> int | None:
-    """Return the multiply-accumulates of a program's operators; None where they are not all known."""
+    """Return the multiply-accumulates of a program's operators; None if not all are known."""
     with Walk(program.calls.ownership, HANDLERS) as walk:
         try:
             walk.run(program.graph, [argument.value for argument in _list_arguments(program, walk.folding)])
@@ -82,7 +82,7 @@ def count_program_macs(program: Program) -> int | None:
         return None if sum_macs(walk) is None else count_operator_macs(walk.work.operators)
 
 
-# What a call gets -----------------------------------------------------------------------------------------------------
+# The arguments of a call ----------------------------------------------------------------------------------------------
 
 
 #: The most bytes of a captured tensor whose numbers are read: a larger one limits no loop.
@@ -90,11 +90,11 @@ _MOST_BYTES_READ = 64
 
 
 class _Argument(NamedTuple):
-    """What one input of a program's graph gets.
+    """The argument for one input of a program's graph.
 
     Attributes:
-        value: Its value, of the shape that it has in the call. Each part of a sparse or ragged tensor is an argument:
-            a sparse one of 1000 x 1000 that stores 5 values has values of shape (5,) and indices of shape (5, 2).
+        value: Its value, of the shape in the call. Each part of a sparse or ragged tensor is an argument: a sparse
+            tensor of 1000 x 1000 that stores 5 values has values of shape (5,) and indices of shape (5, 2).
         bytes: The bytes of the value.
         is_captured: Whether the function holds it, and the caller does not give it.
     """
@@ -115,7 +115,7 @@ def _list_arguments(program: Program, folding: Folding) -> list[_Argument]:
         value = folding.new_value(source.shape, placeholder.dtype.name, placeholder)
         if is_captured:
             value.constant = source.numbers  # the same in each call
-        else:  # what they decide holds for this call alone
+        else:  # decisions by its numbers hold for this call alone
             folding.give_input(value, source.numbers)
         arguments.append(_Argument(value, count_tensor_bytes(value.shape, value.dtype), is_captured))
     return arguments
@@ -133,7 +133,7 @@ def _describe_captured(tensor: Any, placeholder: Any) -> ProgramInput:
 
 
 class _CallMemory(NamedTuple):
-    """What a call of a program gets and returns, for the bytes that are alive in it."""
+    """The arguments and results of a call of a program, for the bytes alive in the call."""
 
     arguments: Sequence[_Argument]
     results: Sequence[Value]
@@ -156,7 +156,7 @@ class _CallMemory(NamedTuple):
     def list_live_bytes(self, executed: Sequence[Executed], loops: Sequence[tuple[int, int]]) -> Sequence[int]:
         """Return the bytes alive while each operator runs as a graph, in which a value is freed after its last use.
 
-        What the function holds counts as nothing here: it is there before and after the call.
+        Tensors that the function holds count as nothing here: they are there before and after the call.
         """
         steps = write_steps(executed, self.tensors)
         sizes = {argument.value.number: 0 if argument.is_captured else argument.bytes for argument in self.arguments}
@@ -190,7 +190,7 @@ def _read_weights(program: Program) -> _Weights:
 
 
 def _select_parameters(captured: Iterable[Any], model: Any) -> list[Any]:
-    """Return the captured variables that may be parameters: of a saved model, only those that it lists."""
+    """Return the captured variables that may be parameters: of a saved model, only the variables that it lists."""
     listed = getattr(model, "variables", None) if is_saved_model(model) else None
     if listed is None or callable(listed) or is_variable(listed):
         return list(captured)

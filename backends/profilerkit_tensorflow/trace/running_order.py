@@ -1,4 +1,4 @@
-"""Which operators of a graph run, in an order in which they can: those that an output needs, or a side effect."""
+"""The operators of a graph that run, because an output or a side effect needs them, in a possible order."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ def _sort_by_sources(sources: dict[int, set[int]]) -> Iterator[int]:
 
 
 def find_needed_variables(condition: Any, body: Any, used: Iterable[int]) -> set[int]:
-    """Return the indices of the variables of a loop that are needed, where those of ``used`` are used after it.
+    """Return the indices of the variables of a loop that are needed, if the indices ``used`` are used after it.
 
-    Also needed are the variables that the condition reads, and those that the next values of needed ones are made of.
-    The gradient of a loop computes gradients of all that the loop takes, also of weights that are not trained.
+    Also needed are the variables that the condition reads, and the variables from which next values of needed ones are
+    made. The gradient of a loop computes gradients of all inputs of the loop, also of weights that are not trained.
     """
     needed = set(used) | _find_reached_inputs(condition, condition.outputs)
     while True:
@@ -60,18 +60,18 @@ def _find_reached_inputs(graph: Any, outputs: Sequence[Any]) -> set[int]:
 
 
 def _find_sources(graph: Any, outputs: Sequence[Any], position: dict[str, int]) -> dict[int, set[int]]:
-    """Return the operators that are reached back from the outputs and side effects, each with those it runs after.
+    """Return the operators that are reached back from outputs and side effects, each with its direct predecessors.
 
     Operators are numbers: their positions in the graph.
     """
     sources: dict[int, set[int]] = {}
     visited: set[str] = set()
-    # Operators with the output of theirs that is needed; None where they are to run for a side effect.
+    # Operators with their needed output; None if they run for a side effect.
     pending: list[tuple[Any, Any]] = [(tensor.op, tensor) for tensor in outputs]
     pending += [(operator, None) for operator in graph.control_outputs]
     while pending:
         operator, output = pending.pop()
-        # What passes its inputs on is visited once for each output, any other operator once.
+        # An operator that passes its inputs on is visited once for each output, any other operator once.
         visit = operator.name if output is None or not _passes_on(operator) else output.name
         if visit in visited:
             continue

@@ -40,9 +40,9 @@ def compute_traced_outputs(model: Any, inputs: ModelInputs) -> Any:
 def compute_loss_and_gradients(
     layers: Sequence[tuple[str, Any]], inputs: ModelInputs, between: Callable[[], object] = nullcontext
 ) -> Any:
-    """Return the loss, its gradients, and the values that the forward pass would give to what is not trained.
+    """Return the loss, its gradients, and the values that the forward pass would give to untrained variables.
 
-    The loss is returned because a training step reports it: of a sum no gradient needs the last layer's outputs.
+    The loss is returned because a training step reports it: no gradient of a sum needs the last layer's outputs.
     ``between`` is called once the loss is there, before its gradients.
     """
     model = layers[0][1]
@@ -58,7 +58,7 @@ def compute_loss_and_gradients(
 
 
 def _find_current(variable: Any, scope: Any) -> Any:
-    """Return what stands for a variable on the tape: TensorFlow's variable, or the value that replaces it."""
+    """Return the object that stands for a variable on the tape: TensorFlow's variable, or its replacement."""
     current = scope.get_current_value(variable) if scope is not None else None
     if current is not None:
         return current
@@ -85,7 +85,7 @@ def _call(model: Any, inputs: ModelInputs, training: bool) -> Any:
     return call_model(called, inputs.args, {**in_training, **inputs.kwargs})
 
 
-# The user's code as TensorFlow's autograph converts it: if and for over tensors become operators ----------------------
+# The user's code, converted by TensorFlow's autograph: if and for over tensors become operators -----------------------
 
 
 def convert_callable(call: Callable[..., Any]) -> Callable[..., Any]:
@@ -101,11 +101,11 @@ def convert_callable(call: Callable[..., Any]) -> Callable[..., Any]:
 
 @contextmanager
 def functions_traced_anew() -> Iterator[None]:
-    """Have ``tf.function``s traced anew where the graph that is being traced calls them.
+    """Have ``tf.function``s traced anew if the graph that is being traced calls them.
 
-    The layers inside are then called, and the shapes are those of the caller, whatever their ``input_signature`` is.
-    One that XLA compiles stays one, as Keras' grouped convolutions on a CPU are: it runs as it would without the
-    trace. Functions of a saved model have no Python code to run and are not traced anew.
+    The layers inside are then called, and the shapes are the caller's shapes, for any ``input_signature``. A function
+    that XLA compiles stays compiled, for example a grouped convolution of Keras on a CPU: it runs as it would without
+    the trace. Functions of a saved model have no Python code to run and are not traced anew.
     """
     function_class: Any = type(tf.function(lambda: None))
     original = function_class.__call__
@@ -125,7 +125,7 @@ def functions_traced_anew() -> Iterator[None]:
 
 @contextmanager
 def quietly() -> Iterator[None]:
-    """Have TensorFlow log no warnings, as of what autograph cannot convert: such code is run as it is."""
+    """Have TensorFlow log no warnings, for example of code that autograph cannot convert: it is run as it is."""
     log = logging.getLogger("tensorflow")
     with restored(partial(log.setLevel, log.level), in_child=False):
         log.setLevel(max(log.level, logging.ERROR))

@@ -48,9 +48,9 @@ def trace_model(model: Any, inputs: ModelInputs | None, *, training: bool = Fals
 
 
 def _trace(model: Any, inputs: ModelInputs, training: bool) -> ModelTrace:
-    """Trace the model as a graph; where that cannot be done, or a value decides, by an eager run."""
+    """Trace the model as a graph; if that fails, or if sizes in the graph depend on values, by an eager run."""
     followed: list[LayerCalls] = []
-    # A collector's pause costs more than the walk, and what only it would free is small: graphs hold no data.
+    # A run of the garbage collector costs more than the walk, and would free little: graphs hold no data.
     with collector_paused(), preserve(model):
         try:
             program = trace_program(model, inputs, training=training, followed=followed)
@@ -81,11 +81,11 @@ def _walk(model: Any, program: Program) -> ModelTrace:
         return trace_layers_alone(model, error)
 
 
-# What the caller has switched on that changes the numbers -------------------------------------------------------------
+# Settings of the caller that change the numbers -----------------------------------------------------------------------
 
 
 def conditions(model: Any) -> Iterator[str]:
-    """Yield what is switched on, in words: a policy of mixed precision, XLA, and functions that run eagerly."""
+    """Yield the settings that are on, in words: a policy of mixed precision, XLA, and functions that run eagerly."""
     for name in ("keras", "tf_keras"):
         if name in sys.modules:
             policy = _name_policy(sys.modules[name])
@@ -97,7 +97,7 @@ def conditions(model: Any) -> Iterator[str]:
         yield f"layers of the policy {policy}"
     if tf.config.optimizer.get_jit():
         yield "XLA for all functions (tf.config.optimizer.set_jit)"
-    # Not the property: reading it settles what "auto" means, and writes that to the model.
+    # The property is not read: it would decide the meaning of "auto", and write the result to the model.
     if is_compiled(model):
         yield "jit_compile of the model"
     if tf.config.functions_run_eagerly():

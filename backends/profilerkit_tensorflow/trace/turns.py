@@ -28,7 +28,7 @@ from .values import Scope, Value
 
 __all__ = ["advance_counter", "count_turns", "find_steps", "is_loop_counter"]
 
-#: What a comparison becomes when its sides change places.
+#: The equal comparisons with exchanged sides.
 _MIRRORED = {"Less": "Greater", "LessEqual": "GreaterEqual", "Greater": "Less", "GreaterEqual": "LessEqual"}
 
 _COMPARISONS: dict[str, Callable[[NDArray[Any], NDArray[Any]], Any]] = {
@@ -48,7 +48,7 @@ class _Condition(NamedTuple):
     Attributes:
         folding: Computes the numbers that are known.
         scope: The graph, with the values that its inputs have before the first turn.
-        steps: What each turn adds to each of its inputs: 0 if nothing; None where that is not known.
+        steps: The number that each turn adds to each of its inputs: 0 if nothing; None if it is not known.
     """
 
     folding: Folding
@@ -56,19 +56,19 @@ class _Condition(NamedTuple):
     steps: Sequence[float | None]
 
     def find_number(self, tensor: tf.Tensor) -> NDArray[Any] | None:
-        """Return a tensor's one number before the first turn, in its dtype; None where that is not known."""
+        """Return a tensor's one number before the first turn, in its dtype; None if it is not known."""
         number: NDArray[Any] | None = self.folding.decide(self.folding.find_value(tensor, self.scope))
         return None if number is None or number.size != 1 else number.reshape(())
 
     def find_step(self, tensor: tf.Tensor) -> float | None:
-        """Return what each turn adds to a tensor: 0 if it depends on nothing that changes, None if not known."""
+        """Return the number that each turn adds to a tensor: 0 if it depends on no change, None if unknown."""
         position = _find_position(tensor, self.scope.graph)
         if position is not None:
             return self.steps[position]
         return 0 if all(self.find_step(operand) == 0 for operand in tensor.op.inputs) else None
 
     def enter_branch(self, choice: tf.Operation, branch: Any) -> _Condition:
-        """Return the graph of a branch as such a condition; what an ``If`` hands to it follows its first input."""
+        """Return the graph of a branch as a condition; its arguments follow the first input of the ``If``."""
         operands = list(choice.inputs)[1:]
         begins = [self.folding.find_value(operand, self.scope) for operand in operands]
         inside = Scope(branch, begins, self.scope, self.scope.owner)
@@ -90,7 +90,7 @@ class _Comparison(NamedTuple):
         kind: The type of the operator, with the counter at its left: "Less" for ``counter < limit``.
         start: The counter before the first turn, an array without dimensions.
         limit: The limit, in the same dtype.
-        step: What each turn adds to the counter; never 0.
+        step: The number that each turn adds to the counter; never 0.
     """
 
     kind: str
@@ -102,8 +102,8 @@ class _Comparison(NamedTuple):
 def count_turns(folding: Folding, condition: Scope, steps: Sequence[float | None]) -> Turns:
     """Return how often a loop runs.
 
-    ``condition`` is the scope of the condition, whose arguments are the loop's first values; ``steps`` are what each
-    turn adds to them (`find_steps`).
+    ``condition`` is the scope of the condition, whose arguments are the loop's first values; ``steps`` are the numbers
+    that each turn adds to them (`find_steps`).
     """
     whole = _Condition(folding, condition, steps)
     comparisons = [_read_comparison(part) for part in _split_condition(whole, condition.graph.outputs[0])]
@@ -115,11 +115,11 @@ def count_turns(folding: Folding, condition: Scope, steps: Sequence[float | None
     return Turns(0 if may_stop else int(most), int(most))
 
 
-# What the turns add to the variables ----------------------------------------------------------------------------------
+# Steps of the variables -----------------------------------------------------------------------------------------------
 
 
 def find_steps(folding: Folding, body: Any, begins: Sequence[Value]) -> list[float | None]:
-    """Return what each turn of a loop adds to each loop variable: 0 if nothing; None where that is not known.
+    """Return the number that each turn of a loop adds to each loop variable: 0 if nothing; None if it is not known.
 
     ``body`` is the graph of the loop's body, ``begins`` the values of the variables before the first turn.
     """
@@ -132,7 +132,7 @@ def find_steps(folding: Folding, body: Any, begins: Sequence[Value]) -> list[flo
 
 
 def _find_step(folding: Folding, body: Any, position: int, unchanged: Mapping[str, Value]) -> float | None:
-    """Return what each turn adds to the loop variable at a position, which is known of ``i + 2``, ``2 + i``, ``i - 2``.
+    """Return the number that each turn adds to a loop variable, if it becomes ``i + 2``, ``2 + i`` or ``i - 2``.
 
     The 2 may be a constant of the body or one of the variables that are ``unchanged``, by the names of the body's
     inputs.
@@ -152,7 +152,7 @@ def _find_step(folding: Folding, body: Any, position: int, unchanged: Mapping[st
 
 
 def _find_other_operand(result: tf.Tensor, variable: tf.Tensor) -> tf.Tensor | None:
-    """Return what is added to a variable, or taken from it, to make a result; None where that is made otherwise."""
+    """Return the tensor that is added to a variable, or subtracted, to make a result; None for another operation."""
     if result.op.type not in ("Add", "AddV2", "Sub"):
         return None
     left, right = map(_find_source, result.op.inputs)
@@ -176,11 +176,11 @@ def advance_counter(start: NDArray[Any], step: float, turns: int) -> NDArray[Any
     return last.reshape(start.shape)
 
 
-# What a condition says ------------------------------------------------------------------------------------------------
+# Parts of a condition -------------------------------------------------------------------------------------------------
 
 
 def _split_condition(condition: _Condition, tensor: tf.Tensor) -> Iterator[_Part]:
-    """Yield the parts of a condition, which is true where all of them are: ``i < 10`` and ``y > 0`` of both at once.
+    """Yield the parts of a condition, which is true if all parts are: ``i < 10`` and ``y > 0`` of ``i < 10 and y > 0``.
 
     ``tensor`` is the condition's result, or the result of a part that has parts itself.
     """
@@ -204,9 +204,9 @@ def _split_choice(condition: _Condition, tensor: tf.Tensor) -> Iterator[_Part]:
         while i < 10: if y > 0: break        If(not stopped, i < 10, not stopped)
         for i in tf.range(10): ... break     If(i < 10, not stopped, False)
 
-    Each is true where both the test and ``then`` are: these are its parts. Those of ``If(stopped, False, i < 10)``,
-    as a user may write it, are ``i < 10`` and the opposite of the test. There is no operator for that opposite, so the
-    ``If`` stands for it. The ``If`` is also the only part where neither branch is False. It is never counted.
+    Each is true if both the test and ``then`` are: these are its parts. ``If(stopped, False, i < 10)``, which a user
+    may write, has the parts ``i < 10`` and the opposite of the test. There is no operator for the opposite, so the
+    ``If`` stands for it. If neither branch is False, the ``If`` is the only part. It is never counted.
     """
     choice, index = tensor.op, tensor.value_index
     then, otherwise = (
@@ -228,7 +228,7 @@ def _is_false(tensor: tf.Tensor) -> bool:
 
 
 def _returns_test(tensor: tf.Tensor, branch: Any, choice: tf.Operation) -> bool:
-    """Return whether a branch returns the test of its ``If``, which hands that to it among the operands."""
+    """Return whether a branch returns the test of its ``If``, which is also among the operands of the branch."""
     index = _find_position(_find_source(tensor), branch)
     return index is not None and _find_source(choice.inputs[1 + index]).name == _find_source(choice.inputs[0]).name
 

@@ -1,4 +1,4 @@
-"""What flows through a graph while it is walked: tensors, values, their scopes, and the operators that ran."""
+"""The objects of a walk through a graph: tensors, values, their scopes, and the operators that ran."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def count_tensor_bytes(shape: PartialShape, dtype: str) -> int:
 
 
 def _count_element_bytes(dtype: str) -> int:
-    """Return the bytes of an element in memory: of a text those of its object, of 2 or 4 bits a whole byte."""
+    """Return the bytes of an element in memory: a text's are its object's bytes, and 2 or 4 bits take a whole byte."""
     return 24 if dtype == "string" else int(tf.as_dtype(dtype).size)
 
 
@@ -95,7 +95,7 @@ def is_more_known(shape: PartialShape, other: PartialShape) -> bool:
 
 
 def static_shape(tensor: Any) -> PartialShape:
-    """Return what a graph knows of a tensor's shape."""
+    """Return a tensor's shape as far as the graph knows it."""
     shape = tensor.shape
     return None if shape.rank is None else tuple(shape.as_list())
 
@@ -109,15 +109,15 @@ NOT_FOLDED: Any = object()
 
 @dataclass(eq=False, slots=True)
 class Value:
-    """One tensor that flows through a graph, and what is known about it before the model runs.
+    """One tensor that flows through a graph, and the facts about it that are known before the model runs.
 
     Attributes:
-        number: What it is known by among the values of a walk.
+        number: Its identity among the values of a walk.
         shape: Its shape, as far as it is known.
         dtype: The name of its dtype.
-        tensor: The graph's tensor that it comes from, which knows what a resource holds.
-        scope: Where its operator is.
-        constant: Its numpy array where that is known, None where it is not.
+        tensor: The graph's tensor that it comes from, which knows the content of a resource.
+        scope: The scope of its operator.
+        constant: Its numpy array, or None if that is not known.
         elements: The shape of the elements of a list; None until something is put in.
         length: How many elements a list has.
     """
@@ -143,7 +143,7 @@ class Value:
         return Tensor(self.number, self.shape, self.dtype)
 
     def common(self, other: Value) -> Value:
-        """Return the common facts of two values: those that are known about a variable that has one of the values."""
+        """Return the common facts of two values: the known facts about a variable that has one of the values."""
         shape = common_shape(self.shape, other.shape)
         elements = common_shape(self.elements, other.elements)
         length = self.length if self.length == other.length else None

@@ -1,9 +1,9 @@
-"""The walk over a traced graph: every operator that runs, how often, in which layer, and what it costs.
+"""The walk over a traced graph: every operator that runs, with its runs, its layer and its cost.
 
-- What no output needs does not run: the walk reaches back from the outputs (Keras traces one step of a recurrent layer
-  more than it runs), and into called functions, of whose outputs only the used ones count.
-- Calls of functions, loops and conditions are entered by the functions of `control_flow`.
-- Where a caller knows more of a shape than the function it calls (a saved model, an ``input_signature`` with None), the
+- Operators that no output needs do not run: the walk reaches back from the outputs (Keras traces one step of a
+  recurrent layer more than it runs), and into called functions, of whose outputs only the used ones count.
+- The functions of `control_flow` enter calls of functions, loops and conditions.
+- If a caller knows more of a shape than the function it calls (a saved model, an ``input_signature`` with None), the
   function's operators are made anew with the caller's shapes (`profilerkit_tensorflow.trace.known_shapes`).
 """
 
@@ -43,11 +43,11 @@ class Walk:
     """Walks one traced function; used as a context, at whose end its values let go of the graph's tensors.
 
     Attributes:
-        ownership: Which layer an operator belongs to.
-        folding: Makes the values, and computes those that are known before the model runs.
+        ownership: The layers of operators.
+        folding: Makes the values, and computes the values that are known before the model runs.
         work: The operators that run, in their order.
-        notes: What a reader of the numbers must know besides.
-        formulas_used: Where the cost of a call of a layer was added by its formula.
+        notes: Further facts that a reader of the numbers must know.
+        formulas_used: The calls of layers whose cost was added by a formula.
     """
 
     def __init__(self, ownership: Ownership, handlers: Mapping[str, Handler], forward_end: int | None = None) -> None:
@@ -77,7 +77,7 @@ class Walk:
         return self.walk_body(Scope(graph, list(arguments), None, self.ownership.root))
 
     def walk_apart(self, scope: Scope) -> Body[Work, Value]:
-        """Walk a body and return what that adds to the work, without adding it."""
+        """Walk a body and return the work of the walk, without adding it."""
         with note_apart(self) as work:
             outputs = self.walk_body(scope)
         return Body(work, outputs)
@@ -98,7 +98,7 @@ class Walk:
         self._specialized.pop(scope, None)
         return [self.folding.find_value(tensor, scope) for tensor in scope.graph.outputs]
 
-    # What the operators of a body read, make and belong to ----------------------------------------------------------
+    # Inputs, outputs and layers of the operators of a body ------------------------------------------------------------
 
     def read_inputs(self, operator: Any, scope: Scope) -> list[Value]:
         """Return the values that an operator reads."""
@@ -109,7 +109,7 @@ class Walk:
         return self.ownership.find(scope.graph, operator.name, scope.owner)
 
     def is_backward(self, operator: Any, scope: Scope) -> bool:
-        """Return whether an operator is of the gradients in a training step: it, or what calls its body."""
+        """Return whether an operator, or the caller of its body, belongs to the gradients in a training step."""
         return scope.is_backward or (scope.outer is None and operator.name in self._gradients)
 
     def enter(self, body: Any, arguments: Sequence[Value], operator: Any, scope: Scope, *, times: int = 1) -> Scope:
@@ -131,7 +131,7 @@ class Walk:
         return twin
 
     def hold(self, values: Sequence[Value], owner: Owner) -> None:
-        """Keep alive until here what a branch or a loop is given."""
+        """Keep the inputs of a branch or a loop alive until here."""
         numbers = tuple(value.number for value in values)
         self.work.hold(Executed("Identity", "", numbers, (), 1, owner, silent=True))
 
@@ -140,10 +140,10 @@ class Walk:
         if scope not in self._specialized and is_more_known(value.shape, static_shape(tensor)):
             self._specialized[scope] = Specialized(self.folding)
 
-    # One operator ------------------------------------------------------------------------------------------------
+    # One operator -----------------------------------------------------------------------------------------------------
 
     def _walk_operator(self, operator: Any, scope: Scope) -> None:
-        """Note one operator: what it reads and makes, its layer and its cost."""
+        """Note one operator: its inputs and outputs, its layer and its cost."""
         if operator.type in _SILENT:
             return
         if operator.type == "LoopCond":
@@ -158,7 +158,7 @@ class Walk:
             self._prices.write_cost(done, operator, inputs, outputs, scope)
 
     def _make_outputs(self, operator: Any, inputs: Sequence[Value], scope: Scope) -> list[Value]:
-        """Return new values for the outputs of an operator, with the shapes that follow from those of its inputs."""
+        """Return new values for the outputs of an operator, with the shapes that follow from its inputs' shapes."""
         specialized = self._specialized.get(scope)
         tensors = operator.outputs if specialized is None else specialized.find_outputs(operator, inputs)
         outputs = []

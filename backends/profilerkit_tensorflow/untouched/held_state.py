@@ -1,8 +1,8 @@
 """The state that a model holds: a walk over its layers, modules and variables, and over their attributes.
 
 Layers, modules, trackers, metrics and optimizers are followed at any depth; other objects only a few steps away from
-one of those. Data sets, tensors, graphs and Python modules are not followed; of the globals of a function, or
-of a method of the user, only those that its code names are.
+them. Data sets, tensors, graphs and Python modules are not followed; of the globals of a function, or of a method of
+the user, only the globals that its code names are followed.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class HeldState:
     """Every object that is reached from the roots, once each, with its content at that time."""
 
     def __init__(self, *roots: Any) -> None:
-        #: What they held: also the user's classes of layers and modules, and the globals that functions assign to.
+        #: Their contents: also the user's classes of layers and modules, and the globals that functions assign to.
         self.snapshots: list[Snapshot] = []
         #: The variables with a value of their own, which Keras' and distributed variables wrap.
         self.variables: list[Any] = []
@@ -111,7 +111,7 @@ class HeldState:
         self._walk(roots)
 
     def _walk(self, roots: Iterable[Any]) -> None:
-        """Visit what the roots lead to, the nearest first; what waits is followed so many steps further."""
+        """Visit the objects that the roots lead to, the nearest first; each waiting one has a number of steps left."""
         met: set[int] = set()
         self._waiting.append((roots, _DEPTH))
         while self._waiting:
@@ -131,13 +131,13 @@ class HeldState:
                     self._waiting.append((further, depth - 1))
 
     def _prepare_visits(self, kind: type) -> None:
-        """Note how objects of a class are visited, and the attributes of the class where that is to be done."""
+        """Note how objects of a class are visited, and the attributes of the class if the visit asks for them."""
         visit = self._visits[kind] = self.find_visit(kind)
         if visit is not None and visit.notes_classes:
             self._note_classes(kind)
 
     def find_visit(self, kind: type) -> Visit | None:
-        """Return how objects of a class are visited; None for those that are not."""
+        """Return how objects of a class are visited; None if they are not visited."""
         for base, follow in self._list_visits():
             if issubclass(kind, base):
                 return Visit(follow, is_of_a_framework(kind))
@@ -151,7 +151,7 @@ class HeldState:
         return Visit(follow, is_part_of_model, notes_classes=is_part_of_model or is_users_own(kind.__module__))
 
     def _list_visits(self) -> Iterable[tuple[type, Callable[[Any], Iterable[Any]]]]:
-        """Return how objects of some classes, and of those derived from them, are followed: the first that fits."""
+        """Return how objects of some classes, and of derived classes, are followed: the first fit counts."""
         return (
             (tf.Variable, self._visit_variable),
             *((kind, self._visit_container) for kind in (dict, list, deque, set)),
@@ -197,7 +197,7 @@ class HeldState:
         return self._visit_object(variable)
 
     def _visit_container(self, container: Any) -> Iterable[Any]:
-        """Return the items to follow, and the attributes of a derived class; those of Keras hold only a tracker."""
+        """Return the items to follow, and the attributes of a derived class; Keras' classes hold only a tracker."""
         content = copy_content(container)
         self.snapshots.append(ContainerSnapshot(container, content))
         items = tuple(content.values() if isinstance(content, dict) else content)

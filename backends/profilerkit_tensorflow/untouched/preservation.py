@@ -35,12 +35,12 @@ _one_at_a_time = Lock()
 def preserve(model: Any, variable_values: bool = False) -> Iterator[None]:
     """Restore the structure of the model and the state of the process at the end of the block, after errors too.
 
-    With ``variable_values`` every variable is restored as well: weights, statistics, states, metrics, those of the
-    optimizer. Without, only variables that are not trained and have at most 16 elements are: the states of random
-    generators, and counters. No value is copied: TensorFlow itself copies a variable when it is written to while its
-    value is referenced elsewhere, so keeping the values takes memory only for variables that are written to.
+    With ``variable_values`` every variable is restored as well: weights, statistics, states, metrics, the optimizer's
+    variables. Without, only untrained variables of at most 16 elements are restored: the states of random generators,
+    and counters. No value is copied: TensorFlow itself copies a variable when it is written to while its value is
+    referenced elsewhere, so keeping the values takes memory only for variables that are written to.
 
-    Not restored, since nothing can set them: the state of random operators with a seed of their own inside a
+    Not restored, because nothing can set them: the state of random operators with their own seed inside a
     ``tf.function``, and lookup tables. One model is profiled at a time in a process: another thread waits here.
 
     Raises `TracingError` while a graph is built or gradients are recorded.
@@ -82,12 +82,12 @@ def _write_back(values: list[tuple[Any, Any]]) -> None:
 
 # Contexts in which nothing can be profiled ----------------------------------------------------------------------------
 
-# There a call does not run the model, but adds operators to the caller's graph or tape: a time would be that of
-# building it, and the caller's graph would keep the operators of the profiler.
+# There a call does not run the model, but adds operators to the caller's graph or tape: a time would measure the
+# building of the graph, and the caller's graph would keep the operators of the profiler.
 
 
 class _Refusal(NamedTuple):
-    """Where nothing can be profiled, and what to do instead, as parts of a sentence."""
+    """A place where nothing can be profiled, and the advice for the user, as parts of a sentence."""
 
     where: str
     instead: str

@@ -31,7 +31,7 @@ from ..compat.process_state import (
 
 __all__ = ["SETTINGS", "put_graph_options", "record_process"]
 
-#: Settings of Python that a model's code may change, beside those of TensorFlow and Keras.
+#: Settings of Python that a model's code may change, beside settings of TensorFlow and Keras.
 _HOOKS = ((sys, "excepthook"), (sys, "unraisablehook"), (threading, "excepthook"))
 
 
@@ -77,7 +77,7 @@ def _record_seed() -> tuple[Step, Step]:
     state = before.generator.getstate() if before.generator else None
     stand_in = random.Random()
     if before.seed is not None and state is not None:
-        numbers = state[1]  # those of the generator, and behind them how many it has given
+        numbers = state[1]  # the generator's numbers, and then the count of numbers that it has given
         stand_in.seed(f"{before.seed} {numbers[:4]} {numbers[-1]}")
 
     def change() -> None:
@@ -138,7 +138,7 @@ _SWITCHES: tuple[_Switch, ...] = (
 
 
 def _note_switches() -> Callable[[], None]:
-    """Record all settings, and return a function that restores those that have changed."""
+    """Record all settings, and return a function that restores the changed settings."""
     noted = [(switch, switch.read()) for switch in _SWITCHES]
 
     def restore() -> None:
@@ -149,7 +149,7 @@ def _note_switches() -> Callable[[], None]:
     return restore
 
 
-# The settings that change numbers: how each is read, its default, and what depends on it ------------------------------
+# Settings that change numbers: how each is read, its default, and its effect ------------------------------------------
 
 
 def _graph_options() -> dict[str, Any]:

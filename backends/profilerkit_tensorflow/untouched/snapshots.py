@@ -1,7 +1,7 @@
-"""What objects, containers, classes and the like held at one time: a record for each kind, which puts it back.
+"""The contents of objects, containers and classes at one time: a record for each kind, which restores the content.
 
-But for arrays, nothing is written where nothing has changed. Containers are read and written by the methods of their
-built-in classes: those of a subclass may refuse, or do more.
+Except for arrays, unchanged contents are not written. Containers are read and written by the methods of their built-in
+classes: the methods of a subclass may refuse, or do more.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ MISSING: Any = object()
 
 
 class Snapshot(Protocol):
-    """What something held at one time."""
+    """The content of an object at one time."""
 
     def restore(self) -> None:
-        """Put it back."""
+        """Restore the content."""
 
 
 class ObjectSnapshot(NamedTuple):
@@ -130,7 +130,7 @@ class CacheSnapshot(NamedTuple):
     misses: int
 
     def restore(self) -> None:
-        """Empty the cache if results were put in: those of a trace are tensors without values."""
+        """Empty the cache if results were put in: results of a trace are tensors without values."""
         if self.function.cache_info().misses != self.misses:
             self.function.cache_clear()
 
@@ -178,5 +178,5 @@ class ClassSnapshot(NamedTuple):
 
 
 def list_class_attributes(kind: type) -> dict[str, Any]:
-    """Return the attributes of a class itself, but for those that Python names."""
+    """Return the attributes of a class itself, except Python's own (``__name__``)."""
     return {name: value for name, value in vars(kind).items() if not name.startswith("__")}

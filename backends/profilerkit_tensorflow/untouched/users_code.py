@@ -33,7 +33,7 @@ FRAMEWORKS = ("keras", "tf_keras", "keras_hub", "keras_cv", "keras_nlp", "tensor
 #: The class of functions of ``functools.cache`` and ``lru_cache``.
 CACHED_FUNCTION: type = functools._lru_cache_wrapper
 _PACKAGE_FOLDERS = ("site-packages", "dist-packages")
-#: What may hold state although its class is not the user's.
+#: Classes of objects that may hold state although the class is not the user's.
 _STATEFUL: tuple[type, ...] = (
     *(types.FunctionType, CACHED_FUNCTION, dict, list, set, deque, bytearray, np.ndarray),
     *(random.Random, np.random.Generator, np.random.RandomState),
