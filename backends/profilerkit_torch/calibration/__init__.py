@@ -1,1 +1,1 @@
-"""What is measured of a device, so that times on it can be predicted; loaded where predictions ask for it."""
+"""The measurements of a device that predictions of times on it need; loaded only for them."""

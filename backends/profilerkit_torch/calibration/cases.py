@@ -1,4 +1,4 @@
-"""The operators that are measured of a device for predictions, each over many shapes."""
+"""The operators that are measured on a device for predictions, each over many shapes."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ class _Measured:
         self._busy = Busy(device) if device.type == "cuda" else None
 
     def prepare_call(self, function: Callable[..., Any], operands: Operands) -> OperatorCall:
-        """Return what the call of an operator is measured by, with its tensors."""
+        """Return a call of an operator to measure, with its tensors."""
         tensors = self._make_tensors(operands)
         return self._prepare(partial(function, *tensors), function, tensors)
 
     def prepare_gradient(self, function: Callable[..., Any], operands: Operands) -> OperatorCall:
-        """Return what the gradients of an operator are measured by, with its tensors."""
+        """Return a call of the gradients of an operator to measure, with its tensors."""
         tensors = self._make_tensors(operands)
         return self._prepare(make_gradient(function, tensors), function, tensors)
 
@@ -79,7 +79,7 @@ class _Measured:
 
 
 def _call_and_wait(call: Callable[[], object], device: torch.device) -> object:
-    """Return what a call returns, when the device is done."""
+    """Return the result of a call, when the device is done."""
     result = call()
     synchronize(device)
     return result

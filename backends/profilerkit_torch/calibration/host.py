@@ -1,4 +1,4 @@
-"""What torch's host takes besides the operators themselves: calls of layers, views, gradients and compiled graphs."""
+"""The host's seconds besides the operators: calls of layers, views, gradients and compiled graphs of torch."""
 
 from __future__ import annotations
 
@@ -22,35 +22,35 @@ from ..running.timed_passes import synchronize
 __all__ = ["ChainSeconds", "GradientSeconds", "measure_host", "split_gradient_seconds"]
 
 T = TypeVar("T")
-#: The lengths of two chains, whose difference tells what a link takes.
+#: The lengths of two chains, whose difference gives the seconds of a link.
 _SHORT, _LONG = 4, 20
-#: The rows and columns of the matrices in chains: the work itself is nothing.
+#: The rows and columns of the matrices in chains: so small that the work takes no time.
 _SIZE = 16
 #: How many calls are timed: a view, two passes, a product, two steps, two layers and their operators.
 _MEASURED = 10
 #: How often a call is timed, and how many times it runs each time; fewer if the time does not suffice.
 _RUNS, _CALLS = 20, 100
-#: How often what was disturbed is measured.
+#: How often a disturbed measurement is tried.
 _TRIES = 5
 
-#: Returns the seconds of a call, as `_measure_shortest` does for the device and the time that there is.
+#: Returns the seconds of a call: `_measure_shortest` with a device and a limit of seconds.
 _Shortest = Callable[[Callable[[], object]], float]
 
 
 class ChainSeconds(NamedTuple):
-    """The seconds of a chain of few links, and of one of many."""
+    """The seconds of a chain with few links, and of a chain with many."""
 
     short: float
     long: float
 
     @property
     def link(self) -> float:
-        """What a link takes."""
+        """The seconds of a link."""
         return (self.long - self.short) / (_LONG - _SHORT)
 
     @property
     def rest(self) -> float:
-        """What a chain takes without any link."""
+        """The seconds of a chain without any link."""
         return self.short - _SHORT * self.link
 
 
@@ -84,14 +84,14 @@ class _Chain(nn.Module):
 
 
 class _DisturbedError(Exception):
-    """Raised where a difference of two times is not positive: of what takes more, less was measured."""
+    """Raised if a difference of two times is not positive: the longer work took less time than the shorter."""
 
 
 def measure_host(device: torch.device, compiled: bool, seconds: float) -> HostSeconds:
-    """Return what the host takes besides operators; what concerns compiled graphs with ``compiled`` alone.
+    """Return the host's seconds besides operators; with ``compiled`` also its seconds for compiled graphs.
 
-    ``seconds`` is about how long it may take, without the time to compile. A measurement that was disturbed is made
-    again; raises `BackendFailedError` if each one was.
+    ``seconds`` is about how long this may take, without the time to compile. A disturbed measurement is repeated;
+    raises `BackendFailedError` if every measurement was disturbed.
     """
     x = torch.ones(_SIZE, _SIZE, device=device)
     shortest = partial(_measure_shortest, device=device, seconds=seconds / _MEASURED)
@@ -102,7 +102,7 @@ def measure_host(device: torch.device, compiled: bool, seconds: float) -> HostSe
 
 
 def _measure_again(measure: Callable[[], T], what: str) -> T:
-    """Return what is measured, the first time that nothing disturbs it."""
+    """Return the first measurement that nothing disturbs."""
     for _ in range(_TRIES):
         try:
             return measure()
@@ -124,7 +124,7 @@ def _require_positive(difference: float) -> float:
 
 
 def _measure_eager(x: torch.Tensor, shortest: _Shortest) -> HostSeconds:
-    """Return what the host takes for the call of a layer and a view, for a product on a GPU, and for gradients."""
+    """Return the host's seconds for the call of a layer and a view, for a product on a GPU, and for gradients."""
     short, long = _Chain(_SHORT, x.device), _Chain(_LONG, x.device)
     with torch.no_grad():
         view = shortest(x.t)
@@ -142,8 +142,8 @@ def split_gradient_seconds(view: float, passes: ChainSeconds, steps: ChainSecond
     """Return the times of differentiation; raises `_DisturbedError` if the measured times leave none.
 
     A link of a chain of products takes, forward and backward, three products (one forward, two for the gradients), the
-    view of a transposition, and the differentiation of two operators. The start is the time that a step without links
-    takes more than a pass without links.
+    view of a transposition, and the differentiation of two operators. The start is the time of a step without links
+    minus the time of a pass without links.
 
     Args:
         view: Seconds of a view.
@@ -155,7 +155,7 @@ def split_gradient_seconds(view: float, passes: ChainSeconds, steps: ChainSecond
 
 
 def _measure_layer_call(x: torch.Tensor, shortest: _Shortest) -> float:
-    """Return what the call of a layer takes besides its operator: the mean of a product and an activation."""
+    """Return the seconds of a layer's call besides its operator: the mean of a product and an activation."""
     weight, bias = torch.zeros(_SIZE, _SIZE, device=x.device), torch.zeros(_SIZE, device=x.device)
     linear = nn.Linear(_SIZE, _SIZE, device="meta")
     linear.weight, linear.bias = nn.Parameter(weight), nn.Parameter(bias)
@@ -183,13 +183,13 @@ def _make_step(chain: _Chain, call: Callable[..., Any], x: torch.Tensor) -> Call
 
 
 def _measure_compiled(x: torch.Tensor, shortest: _Shortest) -> CompiledSeconds:
-    """Return what the host takes for compiled graphs.
+    """Return the host's seconds for compiled graphs.
 
     A graph of n products, each with a weight, takes ``graph_call + n * (product + graph_weight)``; with a kernel after
     each it takes ``n * kernel_call`` more. A training step of it has three times the products. A product of a graph may
-    take less than one outside, and a kernel no more than the product before it: then the share of a weight or of a
-    kernel is nothing. The call of a graph and a link always take some time: where none is left, something disturbed
-    the measurement.
+    take less than a product outside, and a kernel no more than the product before it: then the share of a weight or of
+    a kernel is zero. The call of a graph and a link always take some time: if none is left, the measurement was
+    disturbed.
     """
     short, long = _Chain(_SHORT, x.device), _Chain(_LONG, x.device)
     with torch.no_grad():

@@ -36,7 +36,7 @@ class _Convolution(NamedTuple):
     groups: int = 1
 
 
-#: By the first fields of `_Convolution`, as all tables below but those of depthwise ones.
+#: By the first fields of `_Convolution`, like all tables below except the depthwise tables.
 _CONVOLUTIONS = (
     *((1, 3, 64, 16, 3, 1), (1, 3, 64, 32, 7, 2), (8, 3, 64, 32, 3, 2), (1, 3, 224, 64, 7, 2), (1, 16, 32, 16, 3, 1)),
     *((1, 32, 32, 64, 1, 1), (8, 32, 32, 64, 1, 1), (1, 64, 56, 64, 3, 1), (1, 64, 56, 256, 1, 1)),
@@ -59,7 +59,7 @@ _DEPTHWISE = (
     *((1, 4, 4, 3), (1, 16, 16, 3), (16, 48, 28, 3), (1, 32, 56, 3), (1, 96, 28, 3), (1, 192, 14, 7)),
     *((1, 384, 14, 3), (1, 576, 7, 3), (8, 64, 16, 3), (8, 32, 32, 5)),
 )
-#: What fills an accelerator as well.
+#: Convolutions large enough for an accelerator.
 _LARGE_CONVOLUTIONS = (
     *((64, 3, 224, 64, 7, 2), (64, 64, 56, 64, 3, 1), (64, 64, 56, 256, 1, 1), (64, 256, 56, 64, 1, 1)),
     *((64, 128, 28, 128, 3, 1), (64, 512, 28, 128, 1, 1), (64, 256, 14, 256, 3, 1), (64, 1024, 14, 256, 1, 1)),
@@ -113,7 +113,7 @@ def _make_convolution(convolution: _Convolution) -> Callable[..., Any]:
 
 
 def _make_gradient(convolution: _Convolution, by_input: bool) -> Callable[..., Any]:
-    """Return the function of the gradients by weight and bias, and by the input if that is wanted."""
+    """Return the function of the gradients by weight and bias, and with ``by_input`` by the input."""
     strides, paddings = [convolution.stride] * 2, [convolution.kernel // 2] * 2
     dilation, is_transposed, output_padding = [1, 1], False, [0, 0]
     options = strides, paddings, dilation, is_transposed, output_padding, convolution.groups, [by_input, True, True]
@@ -136,7 +136,7 @@ _SIZES = (
     *((1, 8, 16, 32), (1, 32, 64, 64), (8, 32, 64, 64), (16, 8, 64, 64), (4, 48, 96, 96), (8, 16, 128, 256)),
     *((32, 16, 64, 128), (1, 64, 256, 256)),
 )
-#: What fills an accelerator as well.
+#: Sizes large enough for an accelerator as well.
 _LARGE_SIZES = (*_SIZES, (256, 16, 64, 64), (64, 48, 96, 96), (64, 24, 128, 256), (32, 128, 1024, 1024))
 #: The gates of a cell.
 _LSTM_GATES, _GRU_GATES = 4, 3
@@ -178,27 +178,27 @@ def describe_inputs(gates: int, batch: int, steps: int, features: int, width: in
 
 
 def run_lstm(x: torch.Tensor, h: torch.Tensor, c: torch.Tensor, *weights: torch.Tensor) -> Any:
-    """Run a layer of an LSTM over inputs that begin with the batch; where gradients are on, in training mode."""
+    """Run a layer of an LSTM over inputs that begin with the batch; if gradients are on, in training mode."""
     _lay_out_for_cudnn("LSTM", x, weights)
     return torch.lstm(x, (h, c), weights, *_make_options())
 
 
 def run_gru(x: torch.Tensor, h: torch.Tensor, *weights: torch.Tensor) -> Any:
-    """Run a layer of a GRU over inputs that begin with the batch; where gradients are on, in training mode."""
+    """Run a layer of a GRU over inputs that begin with the batch; if gradients are on, in training mode."""
     _lay_out_for_cudnn("GRU", x, weights)
     return torch.gru(x, h, weights, *_make_options())
 
 
 def _make_options() -> tuple[bool, int, float, bool, bool, bool]:
-    """Return what torch's recurrent operators take after the weights."""
+    """Return the arguments of torch's recurrent operators after the weights."""
     has_biases, layers, dropout, is_bidirectional, is_batch_first = True, 1, 0.0, False, True
     return has_biases, layers, dropout, torch.is_grad_enabled(), is_bidirectional, is_batch_first
 
 
 def _lay_out_for_cudnn(kind: str, x: torch.Tensor, weights: tuple[torch.Tensor, ...]) -> None:
-    """Put a layer's weights into one piece of memory, as torch's own layers have them for cuDNN.
+    """Put a layer's weights into one piece of memory for cuDNN, like torch's own layers.
 
-    Otherwise every call copies them. Weights that are there already, since an earlier call, stay.
+    Otherwise every call copies them. Weights that an earlier call has put there stay.
     """
     has_memory = type(x) is torch.Tensor  # in a trace it is another class
     if not has_memory or not x.is_cuda or not cudnn.is_acceptable(x):

@@ -25,7 +25,7 @@ class _Network(NamedTuple):
 
 
 def make_networks(device: torch.device) -> Iterator[CalibrationNetwork]:
-    """Yield the networks, with inputs on the device; larger ones as well for an accelerator."""
+    """Yield the networks, with inputs on the device; for an accelerator also larger networks."""
     with torch.random.fork_rng():
         torch.manual_seed(0)
         for network in chain(_make_small(), _make_large() if device.type != "cpu" else ()):
@@ -34,7 +34,7 @@ def make_networks(device: torch.device) -> Iterator[CalibrationNetwork]:
 
 
 def _make_small() -> Iterator[_Network]:
-    """Make networks that run in a moment."""
+    """Make networks that run in a short time."""
     yield _Network("narrow layers", "dense", _make_dense(64, 6), torch.randn(4, 64))
     yield _Network("wide layers", "dense", _make_dense(768, 3), torch.randn(32, 768))
     yield _Network("plain convolutions", "convolutional", _make_convolutional(16, 4), torch.randn(4, 3, 32, 32))
@@ -50,7 +50,7 @@ def _make_small() -> Iterator[_Network]:
 
 
 def _make_large() -> Iterator[_Network]:
-    """Make networks that keep an accelerator busy: of the small ones, the host takes most of the time."""
+    """Make networks that keep an accelerator busy: with the small networks, the host takes most of the time."""
     yield _Network("wide layers, many rows", "dense", _make_dense(4096, 3), torch.randn(4096, 4096))
     yield _Network(
         "strided convolutions, many images", "convolutional", _make_convolutional(48, 3), torch.randn(64, 3, 96, 96)
@@ -146,7 +146,7 @@ class _Outputs(nn.Module):
 
 
 class _MeanOverWords(nn.Module):
-    """The mean over the second dimension, that of the words."""
+    """The mean over the second dimension, the words."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return x.mean(1)

@@ -11,17 +11,17 @@ import torch
 
 __all__ = ["Described", "Operand", "Operands", "choose_maker", "indices", "positive", "random", "statistic"]
 
-#: How many elements are drawn; larger tensors repeat them, which is many times faster than to draw all.
+#: How many random elements are drawn; larger tensors repeat them, which is many times faster than drawing all.
 _BLOCK = 2**16
 
 
 @dataclass(frozen=True, eq=False)
 class Operand:
-    """A tensor that is not made yet; one that appears twice in an operator is made once.
+    """A tensor that is not made yet; an operand that appears twice in an operator is made once.
 
     Attributes:
         shape: Its shape.
-        is_positive: Whether its values are absolute values, as those of a variance.
+        is_positive: Whether its values are absolute values, such as variances.
         below: For integers: the number that they are less than. None for random numbers of the measured dtype.
         is_saved: Whether a layer of normalization saves it in its forward pass, on CUDA in float32 at least.
     """
@@ -33,7 +33,7 @@ class Operand:
 
 
 Operands = tuple[Operand, ...]
-#: Operators that are described: a name, a function, and what it is called with.
+#: Descriptions of operators: a name, a function, and its operands.
 Described = Iterator[tuple[str, Callable[..., Any], Operands]]
 
 

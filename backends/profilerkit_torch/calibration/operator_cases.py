@@ -1,8 +1,8 @@
 """Products, attention, gradients and operators that move bytes, which a calibration measures.
 
-The sizes of products are those of small networks, and of usual transformers: 197 tokens of 768 numbers are those of a
-ViT, 64 is the width of most heads. The large ones are for accelerators, which reach their best rates at sizes that
-would take a CPU seconds.
+The products have the sizes of small networks, and of usual transformers: a ViT has 197 tokens of 768 numbers, most
+heads have a width of 64. The large products are for accelerators, which reach their best rates at sizes that would take
+a CPU seconds.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ __all__ = [
 #: The columns and the depth of products with many and few rows.
 _WEIGHTS = ((16, 16), (64, 64), (256, 64), (64, 256), (256, 256), (768, 768), (3072, 768), (768, 3072))
 _LARGE_WEIGHTS = ((1024, 1024), (4096, 1024), (1024, 4096), (4096, 4096), (8192, 8192))
-#: The rows and the columns of products with little depth, as gradients of weights are for few samples.
+#: The rows and the columns of products with little depth, like gradients of weights for few samples.
 _SHALLOW = ((64, 64), (256, 256), (1024, 256), (1024, 1024))
 #: Products of a matrix with the weights of a layer: rows, outputs of the layer, inputs of the layer.
 _LINEAR = (
     *((rows, *weight) for weight in _WEIGHTS for rows in (1, 4, 16, 64, 256, 1024)),
-    # A matrix that no cache holds (256 MiB in float32), with few rows: as language models decode.
+    # A matrix that no cache holds (256 MiB in float32), with few rows, like language models that decode.
     *((rows, 8192, 8192) for rows in (1, 4, 16)),
     *((*output, depth) for output in _SHALLOW for depth in (1, 4, 16)),
 )
@@ -52,7 +52,7 @@ _LARGE_ATTENTION = ((64, 8, 64, 64), (16, 12, 256, 64), (8, 12, 512, 64), (4, 16
 
 
 def describe_products(is_large: bool) -> Described:
-    """Yield products, each a name, a function and its inputs; with those for accelerators if ``is_large``."""
+    """Yield products, each a name, a function and its inputs; with ``is_large`` also products for accelerators."""
     for rows, columns, depth in _LINEAR + _LARGE_LINEAR if is_large else _LINEAR:
         tensors = random(rows, depth), random(columns, depth), random(columns)
         yield f"linear {rows} x {columns} x {depth}", functional.linear, tensors
@@ -75,15 +75,15 @@ _ATEN = torch.ops.aten
 _GRADIENT_ELEMENTS = (64, 2**13, 2**17, 2**20, 2**22)
 #: Images: samples, channels, size.
 _GRADIENT_IMAGES = ((1, 8, 8), (4, 32, 16), (4, 64, 28), (16, 64, 32))
-#: What fills an accelerator as well.
+#: Sizes large enough for an accelerator.
 _LARGE_GRADIENT_ELEMENTS, _LARGE_GRADIENT_IMAGES = (2**25,), ((256, 32, 32), (64, 64, 56), (64, 256, 56))
 
 
 def describe_gradients(is_large: bool) -> Described:
     """Yield gradients of activations, normalization and pooling, each a name, a function and its inputs.
 
-    The large ones are for accelerators. A function takes the gradient of the operator's output first, then what its
-    forward pass had.
+    The large gradients are for accelerators. A function takes the gradient of the operator's output first, then the
+    tensors of its forward pass.
     """
     for elements in _GRADIENT_ELEMENTS + _LARGE_GRADIENT_ELEMENTS if is_large else _GRADIENT_ELEMENTS:
         rows, width = max(1, elements // 64), min(elements, 64)
@@ -126,7 +126,7 @@ def _batch_norm_gradient(incoming: Any, x: Any, weight: Any, mean: Any, variance
 
 
 def _max_pool_gradient(incoming: torch.Tensor, x: torch.Tensor, largest: torch.Tensor) -> Any:
-    """Return the gradient of a pool of 2 by 2; ``largest`` has the index of the largest element of each."""
+    """Return the gradient of a pool of 2 by 2; ``largest`` has the index of the largest element of each window."""
     return _ATEN.max_pool2d_with_indices_backward(incoming, x, [2, 2], [2, 2], [0, 0], [1, 1], False, largest)
 
 
@@ -141,11 +141,11 @@ def _upsample_gradient(incoming: torch.Tensor) -> Any:
 
 
 _UPSAMPLE: Any = torch.ops.aten.upsample_nearest2d.vec
-#: The elements of what is read.
+#: The number of elements that an operator reads.
 _ELEMENTS = (64, 2**10, 2**13, 2**15, 2**17, 2**19, 2**21, 2**23)
 #: Images for normalization, pooling and upsampling: samples, channels, size.
 _IMAGES = ((1, 8, 8), (1, 16, 16), (1, 32, 32), (1, 64, 56), (16, 64, 28), (16, 32, 64))
-#: What fills an accelerator as well.
+#: Sizes large enough for an accelerator.
 _LARGE_ELEMENTS = (2**25, 2**27)
 _LARGE_IMAGES = ((256, 32, 32), (64, 64, 56), (64, 256, 56))
 

@@ -1,4 +1,4 @@
-"""The time of an operator on a CUDA device without the host's: calls are handed over ahead of a device that is busy."""
+"""The time of an operator on a CUDA device without the host's time: calls are queued while the device is busy."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ __all__ = ["Busy", "QueuedCall"]
 _CALLS, _SECONDS = 20, 400e-6
 #: The device is kept busy for as long as the host needs, and longer: by this factor, and these seconds.
 _LONGER, _BESIDES = 1.5, 50e-6
-#: The rows and columns of the product that keeps it busy, and how many of them are timed.
+#: The rows and columns of the product that keeps the device busy, and how many products are timed.
 _SIZE, _TIMED = 1024, 20
-#: Seconds of a call for which the clock has not moved.
+#: Seconds of a call during which the clock has not moved.
 _LEAST = 1e-9
 
 #: Makes an event of torch.cuda.
@@ -31,7 +31,7 @@ class Busy:
 
     Args:
         device: The device.
-        event: What makes its events.
+        event: A function that makes its events.
     """
 
     def __init__(self, device: torch.device, event: _MakeEvent = torch.cuda.Event) -> None:
@@ -43,7 +43,7 @@ class Busy:
         self._seconds = self.time(lambda: self._multiply(_TIMED)) / _TIMED
 
     def for_seconds(self, seconds: float) -> None:
-        """Give the device work for at least so long."""
+        """Give the device work for at least so many seconds."""
         self._multiply(math.ceil(seconds / self._seconds))
 
     def time(self, work: Callable[[], object]) -> float:
@@ -56,7 +56,7 @@ class Busy:
         return float(start.elapsed_time(end)) / 1000  # events are in milliseconds
 
     def hand_over(self, work: Callable[[], object], clock: Callable[[], float]) -> float:
-        """Return the host's seconds for handing work to the device, which is done with it then."""
+        """Return the host's seconds for handing work to the device; wait until the work is done."""
         began = clock()
         work()
         taken = clock() - began
@@ -72,13 +72,13 @@ class Busy:
 class QueuedCall(Run):
     """An operator on a CUDA device, which is busy while the host hands over several calls of it.
 
-    Then they run one right after the other, as in a network whose host is ahead of the device.
+    Then the calls run one right after the other, as in a network whose host is ahead of the device.
     """
 
     def __init__(self, call: Callable[[], object], busy: Busy) -> None:
         super().__init__(call)
         self.busy = busy
-        #: What the host takes to hand over one call: the shortest that was measured; 0 before.
+        #: The host's seconds to hand over one call: the shortest that were measured; 0 before.
         self.host_seconds: float = 0.0
         self._calls = 1
 
@@ -91,7 +91,7 @@ class QueuedCall(Run):
     def seconds(self, clock: Callable[[], float] = time.perf_counter) -> float:
         """Return the seconds for one call; the first time it also finds out how many to hand over at once."""
         if not self.host_seconds:
-            self()  # what is made at the first call: plans, workspaces
+            self()  # the first call makes plans and workspaces
             self.host_seconds = max(min(self.busy.hand_over(self.call, clock) for _ in range(3)), _LEAST)
             taken = self._time_on_device(clock)
             self._calls = max(1, min(_CALLS, math.ceil(_SECONDS / max(taken, _LEAST))))

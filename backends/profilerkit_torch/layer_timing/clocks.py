@@ -1,7 +1,7 @@
 """The clocks of timers: the host's, or events of the device.
 
-A timer reads moments while the model runs, and turns them into seconds afterwards; what a moment is, only its clock
-knows. So reading one need not wait for the device.
+A timer reads moments while the model runs, and turns them into seconds afterwards. Only the clock knows the type of its
+moments, so reading a moment need not wait for the device.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class HostClock:
     """The time of the host: a moment is a number of seconds."""
 
     read: Callable[[], float] = time.perf_counter
-    #: What reports say of times by this clock; empty for nothing.
+    #: The note in reports on times by this clock; empty for none.
     note: str = ""
 
     def seconds(self, moments: Sequence[float]) -> Sequence[float]:
@@ -40,7 +40,7 @@ class HostClock:
 class EventClock:
     """Events that the device records in its order of work: nothing waits for them until they are read.
 
-    One moment costs the host a few microseconds, which are no time of the device's while it has work to do.
+    A moment costs the host a few microseconds; a device that has work to do loses no time.
     """
 
     note = ""
@@ -68,12 +68,12 @@ class EventClock:
     def seconds(self, moments: Sequence[Any]) -> Sequence[float]:
         """Wait for the last moment and return all of them, counted from the first."""
         for moment in moments:
-            moment.synchronize()  # of several streams none need be the last
+            moment.synchronize()  # of several streams any may be the last
         return [0.0, *(moments[0].elapsed_time(moment) / 1000 for moment in moments[1:])]  # milliseconds
 
 
 class WaitingClock(HostClock):
-    """The host's clock, read when every device is done: for several devices, and for those without timed events."""
+    """The host's clock, read when every device is done: for several devices, and for devices without timed events."""
 
     def __init__(self, devices: Iterable[torch.device]) -> None:
         devices = tuple(devices)
@@ -112,7 +112,7 @@ def _works(clock: EventClock) -> bool:
 
 
 class _Moment(NamedTuple):
-    """A moment that is not yet made seconds of, and the call whose time begins there."""
+    """A moment before its conversion to seconds, and the call whose time begins there."""
 
     moment: Any
     call: Call | None
@@ -120,28 +120,28 @@ class _Moment(NamedTuple):
 
 
 class Moments:
-    """The moments of a clock: the time from one to the next is that of the call which runs after the first."""
+    """The moments of a clock: the time between two moments belongs to the call that runs after the first."""
 
     def __init__(self, clock: HostClock | EventClock) -> None:
         self._clock = clock
         self._moments: list[_Moment] = []
 
     def add(self, moment: Any, call: Call | None, is_backward: bool) -> None:
-        """Note a moment at which the time of a call begins; None where no layer runs."""
+        """Note a moment at which the time of a call begins; None if no layer runs."""
         self._moments.append(_Moment(moment, call, is_backward))
 
     def drop_elapsed(self) -> None:
-        """Take the time since the last moment away from the call that had it."""
+        """Take the time since the last moment away from its call."""
         if self._moments:
             self._moments[-1] = self._moments[-1]._replace(call=None)
 
     @property
     def are_ready(self) -> bool:
-        """Whether seconds can be made of them without waiting for a device."""
+        """Whether the moments can become seconds without waiting for a device."""
         return bool(self._moments) and self._clock.has_passed(self._moments[-1].moment)
 
     def settle(self, goes_on: bool) -> None:
-        """Make seconds of the moments so far and give them to their calls; the time of the last may go on."""
+        """Convert the moments so far to seconds of their calls; the time of the last call may go on."""
         moments, self._moments = self._moments, []
         if not moments:
             return

@@ -1,7 +1,7 @@
 """Hooks on the nodes of autograd's graph, which note when each begins; hooks of modules cannot time a backward pass.
 
 A module's backward hooks wrap its tensors, which fails beside operations in place and with outputs that are no tensors.
-A node is made by an operator, and its number in the graph's sequence tells in which layer's call.
+An operator makes a node, and the node's number in the sequence of the graph shows the call of a layer that made it.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ __all__ = ["GraphHooks", "list_graph_outputs"]
 
 
 class GraphHooks:
-    """Registers hooks that note an event where a node begins, and takes them away again.
+    """Registers hooks that note an event when a node begins, and takes them away again.
 
     Args:
         note: Takes an event.
         clock: Returns the moment.
-        is_followed: Says whether a node of an earlier call has its hook already.
+        is_followed: Returns whether a node of an earlier call has its hook already.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class GraphHooks:
 
     @contextmanager
     def follow(self, layers: Sequence[tuple[str, nn.Module]]) -> Iterator[None]:
-        """Know which of these layers owns a weight whose gradient is added to, and remove all hooks at the end.
+        """Follow the nodes that add to gradients, by the layers that own the weights; remove all hooks at the end.
 
         The layers are every module under every path it has.
         """
@@ -63,7 +63,7 @@ class GraphHooks:
             yield
 
     def register(self, outputs: Iterable[torch.Tensor], span: Span) -> None:
-        """Hook every node that leads to the outputs and was made in the span, and those right before."""
+        """Hook every node that leads to the outputs and was made in the span, and the nodes right before."""
         self._handles = [handle for handle in self._handles if handle.hooks_dict_ref() is not None]  # of nodes alive
         visited: dict[Any, None] = dict.fromkeys(tensor.grad_fn for tensor in outputs)
         waiting = list(visited)
@@ -80,7 +80,7 @@ class GraphHooks:
             return ()
         number = read_node_number(node)
         if number < span.first:
-            if not self._is_followed(number):  # made before the layers ran: what it takes is no layer's
+            if not self._is_followed(number):  # made before the layers ran: its time is no layer's
                 self._hook(node, None)
             return ()
         call = span.find_owner(number)
@@ -98,7 +98,7 @@ class GraphHooks:
         self._accumulations.clear()
 
     def _hook(self, node: Any, owner: Node | Accumulation | None, is_last: bool = False) -> None:
-        """Have the begin of a node noted; its end too if it is the last of those whose time is its call's."""
+        """Have the begin of a node noted; its end too if it is the last node with time of its call."""
         self._handles.append(node.register_prehook(partial(self._note_begin, owner)))
         if is_last:
             self._handles.append(node.register_hook(self._note_end))

@@ -1,4 +1,4 @@
-"""The times of layers in passes made for that: for inference, and in training steps."""
+"""The times of layers in passes made for timing: for inference, and in training steps."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def measure_layer_times(
     model is in training mode, modules in inference mode stay in it.
 
     Raises `WithoutValuesError` for a model whose weights have no values, `InputError` if ``passes`` is below
-    1, and `ModelFailedError` where the model raises.
+    1, and `ModelFailedError` if the model raises.
     """
     if passes < 1:
         raise InputError(f"passes={passes}: at least one pass is needed to time anything")
@@ -46,7 +46,7 @@ def measure_layer_times(
 
 
 def _time_steps(model: nn.Module, inputs: ModelInputs, passes: int, device: DeviceLike) -> list[TimedRun] | None:
-    """Return the passes of training steps; None where no output needs a gradient."""
+    """Return the passes of training steps; None if no output needs a gradient."""
     try:
         return _time(model, inputs, passes, RunOptions(training=True, device=device)).runs()
     except NothingTrainedError:

@@ -1,4 +1,4 @@
-"""What noting calls and nodes costs, measured on a layer and on nodes that do nothing."""
+"""The time to note calls and nodes, measured on a layer and on nodes that do nothing."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from .timeline import Event
 
 __all__ = ["measure_overhead"]
 
-#: Of so many calibrations the middle one counts, so that one disturbed calibration decides nothing.
+#: The number of calibrations: their median counts, so that one disturbed calibration decides nothing.
 _CALIBRATIONS = 3
-#: How often each is timed in one, of which the least seconds count.
+#: The rounds of a calibration; the least seconds of them count.
 _ROUNDS = 4
-#: How many calls are timed together.
+#: The number of calls that are timed together.
 _CALLS = 300
-#: How many nodes are.
+#: The number of nodes that are timed together.
 _NODES = 100
 
 
 def measure_overhead(clock: HostClock | EventClock) -> Overhead | None:
-    """Return what one noted call and one hook cost by the clock; takes milliseconds.
+    """Return the seconds of one noted call and of one hook by the clock; takes milliseconds.
 
-    None for a clock of the device's: what the host does costs that clock no time.
+    None for a clock of the device: the work of the host does not appear on it.
     """
     if isinstance(clock, EventClock):
         return None
@@ -44,7 +44,7 @@ def measure_overhead(clock: HostClock | EventClock) -> Overhead | None:
 
 
 class CallOverhead(NamedTuple):
-    """Seconds that noting a call adds to the call itself, and to the one around it."""
+    """Seconds that noting a call adds to the call itself, and to the call around it."""
 
     inside: float
     outside: float
@@ -55,11 +55,11 @@ class _Empty(nn.Module):
 
 
 def _measure_calls(clock: HostClock) -> CallOverhead:
-    """Return the overhead of a call: the least seconds of noted calls, without the least of those that are not."""
+    """Return the overhead of a call: the least seconds of noted calls minus the least of calls that are not noted."""
     recorder, layer = CallRecorder(clock), _Empty()
     recorder.running["thread"] = get_ident()  # as inside an outermost call
     plain: list[float] = []  # of the call as it is
-    bare: list[float] = []  # of what a stand-in calls, without the call around it
+    bare: list[float] = []  # of the function that a stand-in calls, without the call around it
     noted: list[float] = []  # of the call with a stand-in
     within: list[float] = []  # between the two moments of a stand-in
     for _ in range(_ROUNDS):
@@ -75,10 +75,10 @@ def _measure_calls(clock: HostClock) -> CallOverhead:
 
 
 def _measure_hooks(clock: HostClock) -> float:
-    """Return the overhead of a node: what the least seconds of a backward pass with hooks are more than without."""
+    """Return the overhead of a node: the least seconds of a backward pass with hooks minus the least without."""
     events: list[Event] = []
     hooks = GraphHooks(events.append, clock.read, lambda number: False)
-    with torch.inference_mode(False), torch.enable_grad():  # whatever mode the caller is in
+    with torch.inference_mode(False), torch.enable_grad():  # in any mode of the caller
         leaf = torch.zeros((), requires_grad=True, device="cpu")
         first = read_next_node_number()
         output = leaf

@@ -24,7 +24,7 @@ class Node(NamedTuple):
     Attributes:
         call: The call of a layer in which it was made; None outside all calls.
         number: Its number in the sequence of nodes.
-        runs_layers: Whether it may run layers in the backward pass, as the function of a checkpoint does, which enters
+        runs_layers: Whether it may run layers in the backward pass, like the function of a checkpoint, which enters
             autograd again. The calls of these layers began after it was made.
     """
 
@@ -57,13 +57,13 @@ class Change(NamedTuple):
 
 
 class Span(NamedTuple):
-    """The nodes of one outermost call: which of the calls inside it made them.
+    """The nodes of one outermost call, with the calls inside it that made them.
 
     Attributes:
         first: The number of the first node.
         outermost: The outermost call.
-        changes: Each change of the innermost call, in the order of the nodes. At the end of the outermost call it is
-            the innermost one again, for the nodes that are made of its outputs.
+        changes: Each change of the innermost call, in the order of the nodes. When the outermost call ends it becomes
+            the innermost call again, for the nodes that are made of its outputs.
     """
 
     first: int

@@ -18,7 +18,7 @@ __all__ = ["OptimizerSteps", "Stretch"]
 
 
 class Stretch(NamedTuple):
-    """The moments at which something begins and ends."""
+    """The moments at which a piece of work begins and ends."""
 
     begin: Any
     end: Any
@@ -27,8 +27,8 @@ class Stretch(NamedTuple):
 class OptimizerSteps:
     """The steps of an optimizer, or of all optimizers for None.
 
-    For an optimizer that wraps another one, as in accelerate, these are the steps of both. Steps of an optimizer that
-    is not torch's and does not wrap one of torch's are not noticed.
+    For an optimizer that wraps another one, as in accelerate, these are the steps of both. Steps of an optimizer are
+    not noticed if neither it nor the optimizer that it wraps is an optimizer of torch.
     """
 
     def __init__(self, optimizer: Any) -> None:
@@ -39,22 +39,22 @@ class OptimizerSteps:
         self.last: Any = None
         self._followed = None if optimizer is None else (optimizer, getattr(optimizer, "optimizer", None))
         self._began: Any = None
-        #: Where torch's step runs that is being timed: it calls the hooks again where it calls its base class's step.
+        #: The frame of the step that is timed: a step calls the hooks again if it calls the step of its base class.
         self._frame: FrameType | None = None
 
     @property
     def are_seen(self) -> bool:
-        """Whether torch tells of the steps."""
+        """Whether torch calls hooks around the steps."""
         followed = self._followed
         return followed is None or any(isinstance(optimizer, torch.optim.Optimizer) for optimizer in followed)
 
     @contextmanager
     def follow(self, read: Callable[[], Any], note_memory: Callable[[str], None]) -> Iterator[None]:
-        """Follow the steps inside, by hooks around those of all optimizers: a wrapper may have none of its own.
+        """Follow the steps inside, by hooks around the steps of all optimizers: a wrapper may have no hooks.
 
         Args:
             read: Returns the moment.
-            note_memory: Called with the name of the phase that is over.
+            note_memory: Called with the name of the phase that has ended.
         """
         self._read, self._note_memory = read, note_memory
         self._frame = None

@@ -1,4 +1,4 @@
-"""What the times of layers leave out, in words: calls that are not seen, and what measuring may have added."""
+"""Remarks on the gaps in the times of layers: calls that are not seen, and time that measuring may have added."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def list_remarks(
     forward: Sequence[TimedRun],
     backward: Sequence[TimedRun],
 ) -> dict[str, list[str]]:
-    """Return for the path of each layer what its times leave out: forward in some passes, backward in others.
+    """Return for the path of each layer remarks on the gaps in its times: forward in some passes, backward in others.
 
     Args:
         layers: Every module under every path it has.
-        unseen: Why the calls of a module cannot be seen, by its ``id``.
+        unseen: The reason why the calls of a module cannot be seen, by its ``id``.
         elsewhere: The ``id`` of modules that were called in another thread too.
-        forward: The passes whose forward times are told.
-        backward: The passes whose backward times are told.
+        forward: The passes whose forward times are reported.
+        backward: The passes whose backward times are reported.
     """
     entered = add_outer(path for run in forward for path in run.calls_by_path)  # they ran, or a layer inside them did
     remarks: dict[str, list[str]] = {path: [] for path, _ in layers}
@@ -59,7 +59,7 @@ def list_remarks(
 
 
 def _is_frozen(module: nn.Module) -> bool:
-    """Return whether a module has weights itself and trains none of these."""
+    """Return whether a module has weights of its own, of which none is trained."""
     parameters = [parameter for parameter in read_parameters(module).values() if parameter is not None]
     return bool(parameters) and not any(parameter.requires_grad for parameter in parameters)
 
@@ -71,7 +71,7 @@ def _has_no_nodes(path: str, runs: Sequence[TimedRun]) -> bool:
 
 
 def _list_doubts(runs: Sequence[TimedRun], is_backward: bool) -> Iterator[tuple[str, str]]:
-    """Yield the paths of layers of whose calls nothing was taken out, each with a remark; "" stands for all layers."""
+    """Yield the paths of layers with calls that keep the overhead, each with a remark; "" stands for all layers."""
     direction = "backward" if is_backward else "forward"
     calls = [call for run in runs for call in run.calls]
     paths = Counter(call.path for call in calls if call.get_elapsed(is_backward).is_doubtful)
@@ -86,7 +86,7 @@ def _list_doubts(runs: Sequence[TimedRun], is_backward: bool) -> Iterator[tuple[
 
 
 def find_unseen_layers(model: nn.Module) -> dict[int, str]:
-    """Return by its ``id`` each module that runs where its calls are not seen, with the reason in words."""
+    """Return the ``id`` of each module whose calls cannot be seen, with the reason in words."""
     unseen: dict[int, str] = {}
     for module in list_modules(model):
         where = _runs_unseen(module)
@@ -97,7 +97,7 @@ def find_unseen_layers(model: nn.Module) -> dict[int, str]:
 
 
 def _runs_unseen(module: nn.Module) -> str:
-    """Return where the modules inside a module run; an empty text where their calls are seen."""
+    """Return where the modules inside a module run; an empty text if their calls are seen."""
     name = type(module).__name__
     if isinstance(module, torch.jit.ScriptModule):
         return f"inside TorchScript ({name})"

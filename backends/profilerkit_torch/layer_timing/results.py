@@ -1,4 +1,4 @@
-"""From the passes that were followed to the times of each layer."""
+"""The times of each layer, computed from the passes that were followed."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def sum_layer_times(
     Args:
         layers: Every module under every path it has.
         forward: The passes whose forward times are returned, at least one.
-        backward: For each the pass whose backward times are returned, the same or another; None for one without.
-        remarks: For each path what its times leave out, in words.
-        overhead_is_known: Whether what measuring adds was measured and taken out.
+        backward: For each the pass whose backward times are returned, the same or another; None if there is none.
+        remarks: For each path the gaps in its times, in words.
+        overhead_is_known: Whether the time that measuring adds was measured and taken out.
     """
     timed_backward = [run for run in backward if run is not None]
     ahead, back = _Direction(forward, is_backward=False), _Direction(timed_backward, is_backward=True)
@@ -53,7 +53,7 @@ def sum_layer_times(
 
 
 class _Direction(NamedTuple):
-    """Passes of which one direction is looked at."""
+    """The forward or the backward direction of passes."""
 
     runs: Sequence[TimedRun]
     is_backward: bool
@@ -63,7 +63,7 @@ class _Direction(NamedTuple):
         return tuple(sum(elapsed.own_seconds for elapsed in self._list_elapsed(path, run)) for run in self.runs)
 
     def find_overhead(self, path: str) -> float:
-        """Return what was taken out of a layer's calls in a pass, the median of all; 0 for no pass."""
+        """Return the seconds taken out of a layer's calls in a pass, the median of all passes; 0 for no pass."""
         taken_out = [sum(elapsed.taken_out for elapsed in self._list_elapsed(path, run)) for run in self.runs]
         return median(taken_out) if taken_out else 0.0
 
@@ -72,7 +72,7 @@ class _Direction(NamedTuple):
 
 
 def _list_calls(forward: Sequence[TimedRun], backward: Sequence[TimedRun | None]) -> dict[str, list[CallTime]]:
-    """Return the calls of each layer one by one, pass by pass; the backward pass may be that of another run."""
+    """Return the calls of each layer one by one, pass by pass; the backward pass may belong to another run."""
     calls: dict[str, list[CallTime]] = {}
     for index, (forward_run, backward_run) in enumerate(zip(forward, backward, strict=True)):
         times: dict[tuple[str, int], CallTime] = {}

@@ -1,4 +1,4 @@
-"""What the allocators of devices report at the end of each phase of a training step."""
+"""The memory that the allocators of devices report at the end of each phase of a training step."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ __all__ = ["PhaseMemory"]
 
 
 class PhaseMemory:
-    """What was allocated at the end of each phase, on all devices that tell together; nothing where none does.
+    """The bytes allocated at the end of each phase, on all devices that report them together; nothing if none does.
 
-    An allocator knows the highest peak so far alone, and to reset it would be a change of the user's process: so a
-    phase has a peak where no earlier one was as high. That of several devices is the sum of their own peaks.
+    An allocator only knows the highest peak so far, and a reset would change the user's process: so a phase has a peak
+    only if it is higher than all earlier ones. The peak of several devices is the sum of their own peaks.
     """
 
     def __init__(self, devices: Iterable[torch.device] = ()) -> None:
@@ -27,11 +27,11 @@ class PhaseMemory:
 
     @property
     def is_told(self) -> bool:
-        """Whether a device tells its memory."""
+        """Whether a device reports its memory."""
         return bool(self._readers)
 
     def note(self, phase: str) -> None:
-        """Note what is allocated at the end of a phase, and its peak."""
+        """Note the bytes allocated at the end of a phase, and its peak."""
         if not self._readers:
             return
         self.figures[f"{phase}_end"] = self._add_up("memory_allocated")

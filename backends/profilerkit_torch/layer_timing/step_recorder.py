@@ -26,18 +26,18 @@ from .timer import TorchLayerTimer
 
 __all__ = ["TorchStepRecorder"]
 
-#: Of so many calls of the model the times are kept, the last ones.
+#: The times of the last calls of the model are kept, so many.
 _KEPT = 1000
 _NO_HOOKS = "the optimizer {} is no torch.optim.Optimizer, so that its steps cannot be seen"
 
 
 class TorchStepRecorder(StepRecorder):
-    """Has stand-ins and hooks in the model, and hooks on optimizers, from `begin` to `end` and no longer.
+    """Has stand-ins and hooks in the model, and hooks on optimizers, only from `begin` to `end`.
 
     ``clock`` is for tests; without it the model's device decides.
     """
 
-    # How the step began; there once `begin` was called, as `end` is only then.
+    # The state at the begin of a step: set by `begin`, which is called before `end`.
     _devices: Sequence[torch.device]
     _earlier_runs: set[TimedRun]
     _began: Any
@@ -56,7 +56,7 @@ class TorchStepRecorder(StepRecorder):
 
     @cached_property
     def _timer(self) -> TorchLayerTimer:
-        """What times the layers in all steps; it is made in the first, when the model is on its device."""
+        """The timer of the layers in all steps; it is made in the first step, when the model is on its device."""
         return TorchLayerTimer(self._model, _KEPT, clock=self._given_clock)
 
     def begin(self) -> None:
@@ -74,7 +74,7 @@ class TorchStepRecorder(StepRecorder):
         self._began = self._timer.clock.read()
 
     def end(self) -> StepRecord:
-        """End it, take all hooks away, and return its seconds."""
+        """End the step, take all hooks away, and return its seconds."""
         clock = self._timer.clock
         try:
             synchronize(*self._devices)
@@ -106,7 +106,7 @@ class TorchStepRecorder(StepRecorder):
 
     @property
     def inputs(self) -> ModelInputs | None:
-        """What the model was last called with."""
+        """The inputs of the last call of the model."""
         return self._inputs
 
     @property
@@ -116,7 +116,7 @@ class TorchStepRecorder(StepRecorder):
 
     @property
     def reasons(self) -> Mapping[str, str]:
-        """Why a part cannot be measured."""
+        """The reasons why parts cannot be measured, by part."""
         reasons = {
             "forward": "the model was not called in the steps that were measured",
             "backward": "no backward pass came through the model in the steps that were measured",
@@ -129,7 +129,7 @@ class TorchStepRecorder(StepRecorder):
 
     def _follow_calls(self, stack: ExitStack) -> None:
         """Have the calls of the model noted until the stack is closed."""
-        if isinstance(self._model, torch.jit.ScriptModule):  # which takes no hooks of its own
+        if isinstance(self._model, torch.jit.ScriptModule):  # takes no hooks itself
             stack.callback(hook_after_calls(self._note_call, always=False))
             return
         stack.callback(self._model.register_forward_pre_hook(self._note_inputs, with_kwargs=True).remove)
@@ -149,7 +149,7 @@ class TorchStepRecorder(StepRecorder):
 
 
 def _sum_seconds(stretches: Iterable[Stretch], clock: HostClock | EventClock) -> float:
-    """Return the seconds that these take together."""
+    """Return the seconds of all stretches together."""
     seconds = (clock.seconds([stretch.begin, stretch.end]) for stretch in stretches)
     return sum(end - begin for begin, end in seconds)
 

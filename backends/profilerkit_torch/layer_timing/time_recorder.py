@@ -27,12 +27,12 @@ class CallRecorder:
     """Notes the calls of modules in one thread at a time.
 
     Args:
-        clock: What reads the moments.
+        clock: The clock that reads the moments.
         on_begin: Called before an outermost call begins.
-        on_output: Called with what an outermost call returned, when the moment of its end is noted.
+        on_output: Called with the result of an outermost call, when the moment of its end is noted.
 
     Attributes:
-        events: What was noted.
+        events: The noted events.
         elsewhere: The ``id`` of each module that was called in another thread while the model ran in one.
     """
 
@@ -44,14 +44,14 @@ class CallRecorder:
     ) -> None:
         self.events: list[Event] = []
         self.clock: Callable[[], Any] = clock.read
-        #: The thread in which a module runs, as ``"thread"``; empty where none does. Each stand-in has this dict.
+        #: The thread in which a module runs, as ``"thread"``; empty if none runs. Each stand-in has this dict.
         self.running: dict[str, int] = {}
         self.elsewhere: set[int] = set()
         self._on_begin, self._on_output = on_begin, on_output
 
     @contextmanager
     def note_calls(self, modules: Mapping[int, nn.Module]) -> Iterator[None]:
-        """Note the calls of these modules, by the index that events have; each gets a stand-in for what calls it."""
+        """Note the calls of these modules, by their indices in events; each gets a stand-in for its calling function."""
         replaced: list[tuple[nn.Module, str, Any]] = []
 
         def take_back() -> None:
@@ -69,7 +69,7 @@ class CallRecorder:
             yield
 
     def outermost(self, timed: TimedCall, args: Any, kwargs: Any) -> Any:
-        """Run a call that no other one of this thread is around; unnoted where a module runs in another thread."""
+        """Run a call that is the outermost of its thread; do not note it if a module runs in another thread."""
         if self.running.setdefault("thread", _thread()) != _thread():
             self.elsewhere.add(id(timed.module))
             return timed.call(*args, **kwargs)
@@ -90,7 +90,7 @@ class CallRecorder:
 
 
 class TimedCall:
-    """Calls a module and notes when that began and ended; a copy of the module gets a way of its own."""
+    """Calls a module and notes when the call began and ended; a copy of the module gets its usual function instead."""
 
     __slots__ = ("append", "call", "clock", "index", "module", "name", "recorder", "running")
 
@@ -115,5 +115,5 @@ class TimedCall:
             self.append((_LEAVE, False, self.clock(), read_next_node_number()))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Copy or pickle as what the copied module is called by."""
+        """Copy or pickle as the function that calls the copied module."""
         return getattr, (self.module, self.name)

@@ -1,6 +1,6 @@
-"""What was timed: passes of a model, and the calls of its layers.
+"""The timed passes of a model, and the calls of its layers.
 
-Measuring adds to the time of a call: how much, and when it is taken out, stands here too.
+Measuring adds to the time of a call: the amount, and whether it is taken out, is computed here too.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ class Elapsed:
     """Seconds of a call in one direction, and how often measuring added to them.
 
     Attributes:
-        overhead: What measuring adds each time.
+        overhead: The seconds that measuring adds each time.
         seconds: The seconds as they were measured.
-        calls: How often the call itself was noted in this direction; in the backward pass a checkpoint makes it again.
-        inner_calls: How many calls that it made were noted.
+        calls: How often the call itself was noted in this direction; in the backward pass a checkpoint repeats it.
+        inner_calls: The number of noted calls that it made.
         hooks: How many hooks of its nodes have run.
     """
 
@@ -61,7 +61,7 @@ class Elapsed:
 
     @property
     def is_doubtful(self) -> bool:
-        """Whether measuring cannot have added as much as its calibration says: nothing would be left."""
+        """Whether the calibration says that measuring added all of the seconds or more, which cannot be."""
         return 0 < self.seconds <= self.extra_seconds
 
     @property
@@ -71,7 +71,7 @@ class Elapsed:
 
     @property
     def own_seconds(self) -> float:
-        """Seconds without those of measuring."""
+        """Seconds without the seconds of measuring."""
         return self.seconds - self.taken_out
 
 
@@ -120,11 +120,11 @@ class TimedRun:
 
     Attributes:
         is_whole: Whether the model itself was called; else the user's own code has called layers of it.
-        overhead: What measuring adds.
+        overhead: The seconds that measuring adds.
         calls: Its calls in the order in which they began, outer ones first.
         calls_by_path: The same by the path of the layer.
         node_numbers: The numbers of the graph's nodes that its outermost calls have made.
-        failed: Whether it has raised.
+        failed: Whether the model has raised in it.
         has_backward: Whether a backward pass came through it.
     """
 
@@ -148,7 +148,7 @@ class TimedRun:
     def find_last_call(self, paths: Sequence[str]) -> Call:
         """Return the last call of a layer that has these paths, else of the nearest layer around it that was called.
 
-        If none of these was called, it is the first call of the pass, which has at least one.
+        If no such layer was called, return the first call of the pass, which has at least one.
         """
         around = walk_outwards(paths[0]) if paths else ()
         for path in (*paths, *around):
@@ -158,7 +158,7 @@ class TimedRun:
 
 
 class CallSeconds(NamedTuple):
-    """A call with its seconds forward and backward, those of the calls inside included."""
+    """A call with its seconds forward and backward, including the calls inside."""
 
     call: Call
     forward: float
@@ -166,10 +166,10 @@ class CallSeconds(NamedTuple):
 
 
 def sum_inner_calls(run: TimedRun) -> Iterator[CallSeconds]:
-    """Yield each call of a pass with its seconds and those of the calls inside, in the order in which they began."""
+    """Yield each call of a pass with its seconds, including the calls inside, in the order in which the calls began."""
     forward = [call.forward.own_seconds for call in run.calls]
     backward = [call.backward.own_seconds for call in run.calls]
-    for call in reversed(run.calls):  # inner ones before those around them
+    for call in reversed(run.calls):  # inner calls before outer calls
         if call.outer is not None:
             forward[call.outer.order] += forward[call.order]
             backward[call.outer.order] += backward[call.order]

@@ -1,6 +1,6 @@
-"""From moments noted while a model runs to the seconds of each call of its layers, forward and backward.
+"""The seconds of each call of a model's layers, forward and backward, from moments noted while the model runs.
 
-A recorder notes an event where a layer's call begins or ends, and where a node of the gradient's graph begins. The time
+A recorder notes an event when a layer's call begins or ends, and when a node of the gradient's graph begins. The time
 between two events belongs to one call: in the forward pass to the innermost call, in the backward pass to the call in
 which the running node was made. So no time is counted twice, and the time of a layer is the time of its calls with all
 calls inside.
@@ -24,14 +24,14 @@ __all__ = ["Event", "Kind", "Timeline"]
 
 
 class Kind(IntEnum):
-    """The kind of an event, which tells what its subject is."""
+    """The kind of an event, which determines its subject."""
 
     ENTER = 0  #: a call of a layer begins; the subject is the layer's index
     LEAVE = 1  #: the innermost call ends; the subject is True for an outermost one that raised
-    STARTS = 2  #: a node begins; the subject is a `Node`, an `Accumulation`, or None for a node of no layer's
-    ENDS = 3  #: a node ends after which another's nodes, which are not seen, may come
+    STARTS = 2  #: a node begins; the subject is a `Node`, an `Accumulation`, or None for a node of no layer
+    ENDS = 3  #: a node ends; unseen nodes of other calls may follow
     OVER = 4  #: a backward pass is over
-    SKIP = 5  #: what went by since the last event was the recorder's own work
+    SKIP = 5  #: the time since the last event was work of the recorder
     FORGET = 6  #: backward passes that have begun have raised
 
 
@@ -42,7 +42,7 @@ Event: TypeAlias = tuple[Kind, Any, Any, int]
 
 @dataclass(eq=False, slots=True)
 class _Frame:
-    """A call under way; None for a layer that is run again where no known call runs."""
+    """A call under way; None for a layer that is run again while no known call runs."""
 
     call: Call | None
 
@@ -55,7 +55,7 @@ class _BackwardFrame(_Frame):
     task: int
     #: Whether the last node has ended: then the next time may belong to nodes of another outermost call.
     ended: bool = False
-    #: The node that runs; None for one of no layer's, and for one that adds to the gradient of a parameter.
+    #: The node that runs; None for a node of no layer, and for a node that adds to the gradient of a parameter.
     node: Node | None = None
     #: By the index of a layer, how often this node has run it again.
     repeats: Counter[int] = field(default_factory=Counter)
@@ -66,9 +66,9 @@ class Timeline:
 
     Args:
         layers: Every layer under every path it has, the root first; an event names a layer by its index here.
-        overhead: What measuring adds; None where it adds nothing to the clock's time.
-        clock: What has read the moments.
-        keep: How many passes are kept: the last ones.
+        overhead: The seconds that measuring adds; None if it adds nothing to the clock's time.
+        clock: The clock that has read the moments.
+        keep: The number of passes that are kept: the last ones.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class Timeline:
         self._layers = [layer for _, layer in layers]
         self._stack = CallStack(layers)
         self._overhead = overhead or Overhead()
-        #: What is under way, the outermost first.
+        #: The calls and backward passes under way, the outermost first.
         self._frames: list[_Frame] = []
         self._moments = Moments(clock)
         self._handlers: Mapping[Kind, Callable[[Any, int], None]] = {
@@ -98,7 +98,7 @@ class Timeline:
         }
 
     def advance(self, events: Sequence[Event]) -> None:
-        """Take further events, and make seconds of their moments where nothing has to be waited for."""
+        """Take further events, and convert their moments to seconds if this needs no waiting."""
         for kind, subject, moment, number in events:
             self._handlers[kind](subject, number)
             self._moments.add(moment, self._frames[-1].call if self._frames else None, self._is_backward())
@@ -106,7 +106,7 @@ class Timeline:
             self.settle()
 
     def settle(self) -> None:
-        """Make seconds of the moments so far and give them to their calls."""
+        """Convert the moments so far to seconds and give these to their calls."""
         self._moments.settle(goes_on=bool(self._frames))
 
     def is_followed(self, number: int) -> bool:
@@ -116,7 +116,7 @@ class Timeline:
     # Calls of layers -----------------------------------------------------------------------------------------------
 
     def _enter(self, index: int, number: int) -> None:
-        """Begin a call; one in a backward pass is a call of the forward pass, made again by a checkpoint."""
+        """Begin a call; in a backward pass it is a call of the forward pass that a checkpoint repeats."""
         is_repeated = self._is_backward()
         outer = self._frames[-1].call if self._frames else None
         call = self._find_repeated_call(index) if is_repeated else self._begin_call(index, outer, number)
@@ -130,7 +130,7 @@ class Timeline:
         self._mark(number)
 
     def _begin_call(self, index: int, outer: Call | None, number: int) -> Call:
-        """Return a new call: of a new pass, if it is outermost and either of the whole model or no pass is open."""
+        """Return a new call; an outermost call begins a new pass if it calls the whole model or no pass is open."""
         self._stack.begin(self._layers[index])
         is_whole = self._stack.current == ""
         if outer is None and (is_whole or not self._is_run_open()):
@@ -138,14 +138,14 @@ class Timeline:
         return self.runs[-1].add(self._stack.current, outer, number)
 
     def _is_run_open(self) -> bool:
-        """Return whether the last pass consists of calls of layers alone, to which others may still come."""
+        """Return whether the last pass consists only of calls of layers, so that further calls may belong to it."""
         return bool(self.runs) and not (self.runs[-1].is_whole or self.runs[-1].has_backward)
 
     def _find_repeated_call(self, index: int) -> Call | None:
-        """Return the call that a checkpoint makes again; a layer that the pass did not call belongs to whatever runs.
+        """Return the call that a checkpoint repeats; a layer that the pass did not call belongs to the running call.
 
-        A node that was made to run layers runs those that were called after it was made, in their order. Any other
-        asks for a tensor that was made before it, and the last call of the layer before it is the nearest.
+        A node that runs layers repeats the calls that began after the node was made, in their order. Any other node
+        needs a tensor that was made before it: the nearest call is the last call of the layer before the node.
         """
         running = self._frames[-1].call
         backward = next(frame for frame in reversed(self._frames) if isinstance(frame, _BackwardFrame))
@@ -204,7 +204,7 @@ class Timeline:
             call.backward.hooks += 1
 
     def _find_call(self, subject: Node | Accumulation | None, running: Call | None) -> Call | None:
-        """Return the call that a node belongs to, which begins after one of the running call; None if none is known."""
+        """Return the call of a node that begins after a node of the running call; None if no call is known."""
         if not isinstance(subject, Accumulation):
             return None if subject is None else subject.call
         if running is not None:
@@ -219,7 +219,7 @@ class Timeline:
             frame.call.backward.hooks += 1
 
     def _find_backward_frame(self, task: int) -> _BackwardFrame:
-        """Return the frame of a backward pass; those inside it that never ended have raised."""
+        """Return the frame of a backward pass; frames inside it that have not ended have raised."""
         for index, frame in enumerate(self._frames):
             if isinstance(frame, _BackwardFrame) and frame.task == task:
                 del self._frames[index + 1 :]
@@ -240,7 +240,7 @@ class Timeline:
         self._frames = [frame for frame in self._frames if not isinstance(frame, _BackwardFrame)]
         self._moments.drop_elapsed()
 
-    # What is under way ---------------------------------------------------------------------------------------------
+    # Calls and passes under way ------------------------------------------------------------------------------------
 
     def _is_backward(self) -> bool:
         return any(isinstance(frame, _BackwardFrame) for frame in self._frames)

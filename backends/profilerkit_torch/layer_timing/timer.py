@@ -1,4 +1,4 @@
-"""How long each layer takes, forward and backward, while any code runs the model."""
+"""The seconds of each layer, forward and backward, while any code runs the model."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ _MANY = 200_000
 
 
 def layer_times(model: nn.Module, keep: int = 100) -> TorchLayerTimer:
-    """Return a context manager that times every layer of the model in what the block runs, forward and backward.
+    """Return a context manager that times every layer of the model while the block runs, forward and backward.
 
-    After the block its ``table`` has a row for each layer. Every call of the model is a pass; several in one block, or
-    in several blocks with the same timer, are samples of the same thing, of which the last ``keep`` are kept. A
-    backward pass counts for the pass whose outputs it came through. Layers that the block calls without the model are
-    one pass until a backward pass has come through them. The model runs as it is: in the mode it is in, on what it is
-    given; what the block does to it stays done.
+    After the block its ``table`` has a row for each layer. Every call of the model is a pass; several passes in one
+    block, or in several blocks with the same timer, are samples, of which the last ``keep`` are kept. A backward pass
+    counts for the pass whose outputs it came through. Layers that the block calls without the model are one pass until
+    a backward pass has come through them. The timer changes neither the model's mode nor its inputs; changes that the
+    block makes to the model stay.
 
     >>> import torch
     >>> from profilerkit_torch import layer_times
@@ -101,7 +101,7 @@ class TorchLayerTimer(LayerTimer):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """End; stand-ins and hooks are taken away, and what the block raised goes on."""
+        """End; stand-ins and hooks are taken away, and an error of the block passes through."""
         active, self._active = self._active, None
         if active is not None:
             active.close()
@@ -109,7 +109,7 @@ class TorchLayerTimer(LayerTimer):
         self._timeline.settle()
 
     def times(self) -> Sequence[LayerTime]:
-        """Return the time of each layer in each pass so far that got through."""
+        """Return the time of each layer in each pass so far that has not failed."""
         runs = self.runs()
         backward = [run if run.has_backward else None for run in runs]
         note = "" if any(backward) else "no backward pass came through it"
@@ -120,8 +120,8 @@ class TorchLayerTimer(LayerTimer):
     ) -> list[LayerTime]:
         """Return the time of each layer in the forward passes of some runs and the backward passes of others.
 
-        There are as many of both, None for a run without a backward pass. ``note`` says what the times of the whole
-        model leave out.
+        There are as many of both, None for a run without a backward pass. ``note`` names the gaps in the times of the
+        whole model.
         """
         timed_backward = [run for run in backward if run is not None]
         remarks = list_remarks(self.layers, self._unseen, self._recorder.elsewhere, forward, timed_backward)
@@ -129,7 +129,7 @@ class TorchLayerTimer(LayerTimer):
         return sum_layer_times(self.layers, forward, backward, remarks, overhead_is_known=self._overhead is not None)
 
     def runs(self) -> list[TimedRun]:
-        """Return the passes so far that got through."""
+        """Return the passes so far that have not failed."""
         self._work_off()
         self._timeline.settle()
         return [run for run in self._timeline.runs if run.calls and not run.failed]
@@ -138,10 +138,10 @@ class TorchLayerTimer(LayerTimer):
         with apart():
             return measure_overhead(self.clock)
 
-    # What the recorder calls ---------------------------------------------------------------------------------------
+    # Functions that the recorder calls -----------------------------------------------------------------------------
 
     def _forget_failed_passes(self) -> None:
-        """Forget the backward passes that have begun, where a call begins outside of all: they have raised."""
+        """Forget the open backward passes if a call begins outside of all passes: they have raised."""
         if self._hooks.under_way and read_current_task() == -1:
             self._hooks.under_way.clear()
             self._note(Kind.FORGET)
@@ -157,7 +157,7 @@ class TorchLayerTimer(LayerTimer):
         self._note(Kind.SKIP)
 
     def _note(self, kind: Kind) -> None:
-        """Note an event that is of no call and no node."""
+        """Note an event that belongs to no call and no node."""
         self._recorder.events.append((kind, None, self.clock.read(), 0))
 
     def _work_off(self) -> None:

@@ -1,8 +1,8 @@
-"""The events of torch's profiler, as operators are timed and profiles joined by them, each in what it ran in.
+"""The events of torch's profiler, each inside the event around it: the times of operators and profiles come from them.
 
-What the profiler gives, found out with torch 2.13: an event for each operator with those it called inside it in time,
-on the thread that ran it; an event for each node of the gradient's graph, around which lies the engine's own; and the
-ranges that the user or we have opened. Nothing here needs torch.
+The profiler of torch 2.13 has an event for each operator, on the thread that ran it, and inside it in time the events
+of the operators that it called; an event for each node of the gradient's graph, inside an event of the engine; and
+events of the ranges that the user or profilerkit has opened. Nothing here needs torch.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from typing import Any, NamedTuple
 
 __all__ = ["ENGINE_PREFIX", "LAYER_RANGE", "PASS_RANGE", "Event", "EventKind", "Frame", "Kernel", "make_frames"]
 
-#: What our ranges are called around the call of a layer, whose path follows, and around a pass. The script of
-#: ``profilerkit trace-script`` has both once more, for it runs where profilerkit is not installed.
+#: The names of our ranges around the call of a layer, whose path follows, and around a pass. The script of
+#: ``profilerkit trace-script`` has a copy of both, because it runs without profilerkit.
 LAYER_RANGE, PASS_RANGE = "profilerkit layer: ", "profilerkit pass"
-#: What the names of the engine's events around nodes begin with.
+#: The prefix of the names of the engine's events around nodes.
 ENGINE_PREFIX = "autograd::engine::evaluate_function: "
-#: Seconds by which the sum of a begin and a duration may miss what it is.
+#: Seconds by which the sum of a begin and a duration may differ from the true end.
 _ROUNDING = 5e-10
 
 
 class EventKind(Enum):
-    """What an event of the host is."""
+    """The kind of an event of the host."""
 
     PASS = "a pass"
     LAYER = "a call of a layer, whose path is the name"
@@ -36,19 +36,19 @@ class EventKind(Enum):
     DRIVER = "a call of the device's driver"
 
 
-#: Kinds of events without time of their own: it belongs to the event around.
+#: Kinds of events without time of their own: their time belongs to the event around them.
 _RANGES = (EventKind.RANGE, EventKind.PASS)
 
 
 class Kernel(NamedTuple):
-    """What ran on a device, and how long."""
+    """A kernel that ran on a device, with its seconds."""
 
     name: str
     seconds: float
 
 
 class Event(NamedTuple):
-    """One event of the host: where it began and ended in seconds.
+    """One event of the host, with its begin and end in seconds.
 
     Attributes:
         number: For a node of the graph its sequence number, for an operator the next sequence number when it began; -1
@@ -71,12 +71,12 @@ class Event(NamedTuple):
 
 @dataclass(eq=False)
 class Frame:
-    """An event, in what was under way in its thread when it began.
+    """An event, inside the event that was under way in its thread when it began.
 
     Attributes:
         event: The event.
-        outer: What it ran in; None for an outermost one.
-        inside: The seconds of the events inside it, without what ranges take themselves.
+        outer: The frame that it ran in; None for an outermost frame.
+        inside: The seconds of the events inside it, except those of ranges.
         layer: The path of the layer that it works for; None if that is not known, or there is none.
     """
 
@@ -87,7 +87,7 @@ class Frame:
 
     @property
     def around(self) -> Iterator[Frame]:
-        """The frame itself and those around it, the innermost first."""
+        """The frame itself and the frames around it, the innermost first."""
         frame: Frame | None = self
         while frame is not None:
             yield frame
@@ -105,7 +105,7 @@ class Frame:
 
     @property
     def is_work(self) -> bool:
-        """Whether its time is that of an operator."""
+        """Whether its time belongs to an operator."""
         return self.event.kind in (EventKind.OPERATOR, EventKind.NODE, EventKind.DRIVER)
 
     @property
@@ -115,7 +115,7 @@ class Frame:
 
     @property
     def caller(self) -> Frame | None:
-        """What it ran in, or the first around that which is no range."""
+        """The nearest frame around it that is no range; None if there is none."""
         return next((frame for frame in self.outer_frames if frame.event.kind not in _RANGES), None)
 
     @property
@@ -127,7 +127,7 @@ class Frame:
 
 
 def make_frames(events: Iterable[Event]) -> list[Frame]:
-    """Return a frame for each event, in order of time: an event is inside of those of its thread that lie around it."""
+    """Return a frame for each event, in order of time: events of a thread are inside the events around them in time."""
     stacks: dict[Hashable, list[Frame]] = {}
     frames = []
     for event in sorted(events, key=lambda event: (event.start, -event.end, event.kind is not EventKind.PASS)):

@@ -1,4 +1,4 @@
-"""From the events of torch's profiler to the seconds of each operator in each layer. Nothing here needs torch."""
+"""The seconds of each operator in each layer, added up from the events of torch's profiler. Nothing here needs torch."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class OperatorLedger:
             self._add_pass(window, inside)
 
     def times(self) -> OperatorTimes:
-        """Return what was added up so far."""
+        """Return the times added up so far."""
         passes = len(self._whole)
         rows = tuple(row.sum_up(operator, layer, self.phase, passes) for (operator, layer), row in self._rows.items())
         return OperatorTimes(rows, {self.phase: tuple(self._whole)}, {self.phase: frozenset(self._layers)})
@@ -69,7 +69,7 @@ class OperatorLedger:
         self._whole.append(_measure_backward(events) if self.phase == "backward" else window.end - window.start)
 
     def _find_row(self, frame: Frame) -> Row | None:
-        """Return the row of what the outermost operator around a frame is, or a node.
+        """Return the row of the outermost operator around a frame, or of a node.
 
         None outside of the model, and for an operator of the other phase.
         """
@@ -83,7 +83,7 @@ class OperatorLedger:
         return self._rows.setdefault((outermost.event.name, outermost.layer), Row())
 
     def _charge(self, frame: Frame, row: Row) -> None:
-        """Give what an event took itself to its row."""
+        """Add an event's own seconds to its row."""
         event, number = frame.event, len(self._whole)
         if self._on_device:
             for kernel in event.kernels:
@@ -93,9 +93,9 @@ class OperatorLedger:
             row.charge(number, Kernel(event.name, frame.seconds), is_call=is_call)
 
     def _note_calls(self, frames: Sequence[Frame], rows: Mapping[Frame, Row]) -> None:
-        """Note in each row its outermost calls, with the operators that these called."""
+        """Note in each row its outermost calls, with the operators that they called."""
         called: defaultdict[Frame, list[CalledOperator]] = defaultdict(list)  # the last first
-        for order, frame in reversed(list(enumerate(frames))):  # inner ones before those around them
+        for order, frame in reversed(list(enumerate(frames))):  # inner frames before outer frames
             if frame not in rows:
                 continue
             name, around = frame.event.name, _find_operator_around(frame)
@@ -124,7 +124,7 @@ def _find_operator_around(frame: Frame) -> Frame | None:
 
 
 def _measure_backward(events: Sequence[Event]) -> float:
-    """Return the seconds from the first node to the last: the rest of a pass is the way forward."""
+    """Return the seconds from the first node to the last: the rest of a pass is forward."""
     nodes = [event for event in events if event.kind is EventKind.NODE]
     return max(node.end for node in nodes) - min(node.start for node in nodes) if nodes else 0.0
 
@@ -158,7 +158,7 @@ class Row:
         self.called.clear()
 
     def sum_up(self, operator: str, layer: str, phase: str, passes: int) -> OperatorTime:
-        """Return what was added up over so many passes."""
+        """Return the times added up over so many passes."""
         return OperatorTime(
             operator=operator,
             layer=layer,

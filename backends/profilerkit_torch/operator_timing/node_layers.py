@@ -1,8 +1,8 @@
-"""Which layer each event of the profiler is of.
+"""The layer of each event of the profiler.
 
-A node of the gradient's graph has the number that the graph's sequence had when the operator began that made it: its
-layer is where that one ran. A node that adds to a parameter's gradient has no number and runs right after the one that
-gave it the gradient, whose layer it gets.
+A node of the gradient's graph has the number that the graph's sequence had when the operator that made it began: the
+layer of the operator is the layer of the node. A node that adds to a parameter's gradient has no number; it runs right
+after the node that computes this gradient, and gets the layer of that node.
 """
 
 from __future__ import annotations
@@ -55,6 +55,6 @@ class NodeMakers:
             self._layers.append(layer)
 
     def find_layer(self, number: int) -> str | None:
-        """Return the layer of the operator that made a node; None where that is not known."""
+        """Return the layer of the operator that made a node; None if the operator is not known."""
         index = bisect_right(self._numbers, number) - 1
         return self._layers[index] if index >= 0 else None

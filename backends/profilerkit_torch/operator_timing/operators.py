@@ -15,7 +15,7 @@ __all__ = ["find_profiled_name", "is_free"]
 
 
 def find_profiled_name(traced: str) -> str:
-    """Return what the profiler calls an operator of the static trace.
+    """Return the profiler's name of an operator of the static trace.
 
     >>> find_profiled_name("aten.mm.default"), find_profiled_name("aten::mm"), find_profiled_name("flex_attention")
     ('aten::mm', 'aten::mm', 'flex_attention')
@@ -30,7 +30,7 @@ def find_profiled_name(traced: str) -> str:
 def is_free(name: str) -> bool:
     """Return whether no overload of an operator does any arithmetic; False for an operator that torch does not know.
 
-    An overload that is made of other operators decides nothing: these are recorded too.
+    An overload that is composed of other operators is ignored: the profiler records these operators too.
     """
     space, _, operator = name.partition("::")
     packet = getattr(getattr(torch.ops, space, None), operator, None) if operator else None
@@ -41,6 +41,6 @@ def is_free(name: str) -> bool:
 
 
 def _list_overloads(packet: Any) -> Iterator[Any]:
-    """Yield the overloads of an operator, but for those of TorchScript alone, which have no kernel."""
+    """Yield the overloads of an operator, except overloads for TorchScript alone, which have no kernel."""
     overloads = (getattr(packet, name) for name in packet.overloads())
     return (overload for overload in overloads if has_kernel(overload.name()))

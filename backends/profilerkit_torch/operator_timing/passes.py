@@ -1,4 +1,4 @@
-"""How long each operator takes in each layer: forward in inference, backward in training steps."""
+"""The seconds of each operator in each layer: forward in inference, backward in training steps."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from .profiled_passes import choose_activities, export_session, mark_layers, mar
 
 __all__ = ["measure_operator_times"]
 
-#: A session is kept in memory whole until it is over; of a pass with more events one is in a session.
+#: A session is kept in memory until it ends; a pass with more events has a session of its own.
 _EVENTS_OF_A_SESSION = 50_000
 
 
@@ -48,11 +48,11 @@ def measure_operator_times(
     """Return the seconds of each operator in each layer, forward for inference and backward in training steps.
 
     On a CUDA or XPU device they are the seconds of the kernels there. With ``export`` the profiler's own trace of the
-    last pass goes to a file. What the profiler itself adds is in the times: it is most where operators are small.
+    last pass goes to a file. The times include the overhead of the profiler, which matters most for small operators.
 
-    Raises `ProfilerBusyError` where torch's profiler runs already, `InputError` for a number of passes below 1 and for
+    Raises `ProfilerBusyError` if torch's profiler runs already, `InputError` for a number of passes below 1 and for
     a file that cannot be written, `NotOfferedError` for a device that the profiler does not see, `WithoutValuesError`
-    for a model whose weights have no values, and `ModelFailedError` where the model raises.
+    for a model whose weights have no values, and `ModelFailedError` if the model raises.
     """
     if passes < 1:
         raise InputError(f"passes={passes}: at least one pass is needed to time anything")
@@ -77,7 +77,7 @@ def measure_operator_times(
 
 
 def _join(forward: OperatorTimes, backward: OperatorTimes) -> OperatorTimes:
-    """Return the times of both phases; the runs are those of the forward pass, which a trace is compared with."""
+    """Return the times of both phases, with the runs of the forward phase, which are compared with a trace."""
     return replace(
         forward,
         operators=forward.operators + backward.operators,
@@ -88,7 +88,7 @@ def _join(forward: OperatorTimes, backward: OperatorTimes) -> OperatorTimes:
 
 
 class _TimedModel(NamedTuple):
-    """A model whose operators are timed, with its inputs, and the device; None for where the model is."""
+    """A model whose operators are timed, with its inputs and the device; None for the device of the model."""
 
     model: nn.Module
     inputs: ModelInputs
@@ -102,7 +102,7 @@ class _TimedModel(NamedTuple):
             ledger, layers = OperatorLedger(phase, on_device, is_free), LayerStack(self.model)
             is_compiled = any(map(runs_compiled, list_modules(self.model)))
             run = partial(mark_model, call) if is_compiled else call
-            with nullcontext() if is_compiled else mark_layers(layers):  # hooks would have it compiled anew
+            with nullcontext() if is_compiled else mark_layers(layers):  # with hooks torch would compile it anew
                 _run_passes(run, passes, activities, ledger)
                 if export is not None:
                     export_session(run, activities, export)
@@ -119,7 +119,7 @@ class _TimedModel(NamedTuple):
 def _run_passes(
     run: Callable[[], object], passes: int, activities: Sequence[ProfilerActivity], ledger: OperatorLedger
 ) -> None:
-    """Run the model under the profiler, in sessions of as many passes as memory allows; the first has one."""
+    """Run the model under the profiler, in sessions of as many passes as memory allows; the first has one pass."""
     remaining, in_session = passes, 1
     while remaining:
         in_session = min(in_session, remaining)

@@ -1,4 +1,4 @@
-"""Sessions of torch's profiler around passes of a model, and the events that the profiler had in them."""
+"""Sessions of torch's profiler around passes of a model, and the events that the profiler recorded."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ __all__ = ["Watched", "choose_activities", "export_session", "mark_layers", "mar
 
 
 def run_session(call: Callable[[], object], passes: int, activities: Sequence[ProfilerActivity]) -> list[Event]:
-    """Run a few passes in one session, after one that goes unread, and return the events of the host."""
+    """Run a few passes in one session, after a pass whose events are left out, and return the events of the host."""
     with run_profiler(list(activities)) as session:
         call()
         for _ in range(passes):
             _run_pass(call)
     events = session.events() or ()
-    # The kernels on a device are with the operators that started them; what is asynchronous takes no thread's time.
+    # The kernels on a device are with the operators that started them; asynchronous events take no time of a thread.
     return [_read_event(event) for event in events if "CPU" in str(event.device_type) and not event.is_async]
 
 
@@ -48,16 +48,16 @@ def _run_pass(call: Callable[[], object]) -> None:
 
 
 class Watched(NamedTuple):
-    """The activities that the profiler records, and whether these show the kernels on the device."""
+    """The activities that the profiler records, and whether they include the kernels on the device."""
 
     activities: list[ProfilerActivity]
     on_device: bool
 
 
 def choose_activities(devices: set[str]) -> Watched:
-    """Return what the profiler is to watch for a model on these types of devices.
+    """Return the activities to record for a model on these types of devices.
 
-    Raises `NotOfferedError` for a device that it does not see.
+    Raises `NotOfferedError` for a device that the profiler does not see.
     """
     supported = {"cuda": ProfilerActivity.CUDA, "xpu": ProfilerActivity.XPU}
     unsupported = sorted(devices - {"cpu", *supported})
@@ -69,18 +69,18 @@ def choose_activities(devices: set[str]) -> Watched:
     return Watched([ProfilerActivity.CPU, *further], bool(further))
 
 
-# Whose operators they are: ranges around the calls of layers ----------------------------------------------------------
+# The layers of operators: ranges around the calls of layers -----------------------------------------------------------
 
 
 def mark_model(call: Callable[[], object]) -> None:
-    """Run a pass whose operators are all of the model itself."""
+    """Run a pass whose operators all belong to the model itself."""
     with record_function(LAYER_RANGE):
         call()
 
 
 @contextmanager
 def mark_layers(layers: LayerStack) -> Iterator[None]:
-    """Have each call of a layer marked in what the profiler sees."""
+    """Mark each call of a layer by a range of the profiler."""
     layers.report_to(_LayerMarker())
     with layers.follow():
         yield
@@ -106,13 +106,13 @@ class _LayerMarker(LayerListener):
 
 #: Calls of a device's driver, which the profiler lists beside the operators.
 _DRIVER = re.compile(r"(cuda|cu|hip|ze|sycl)[A-Z]\w*|ur[A-Z]\w*")
-#: Torch's numbers for what an event is of.
+#: Torch's numbers for the scopes of events.
 _BACKWARD_FUNCTION, _USER_SCOPE = 1, 7
 _MICROSECOND = 1e6
 
 
 def _read_event(event: Any) -> Event:
-    """Return an event of the profiler's as one of ours."""
+    """Convert an event of the profiler to an `Event`."""
     kind = _find_kind(event.name, event.scope)
     name = event.name
     if kind in (EventKind.LAYER, EventKind.NODE):
