@@ -1,4 +1,4 @@
-"""The names that operators have on every device, by which those of a profile are found in a trace."""
+"""The names that operators have on every device, by which operators of a profile are found in a trace."""
 
 from __future__ import annotations
 
@@ -33,5 +33,5 @@ def common_name(name: str) -> str:
 
 
 def find_common_name(operator: OpRecord) -> str:
-    """Return the name on every device of an operator of the trace."""
+    """Return the name that an operator of the trace has on every device."""
     return common_name(find_profiled_name(operator.operator))

@@ -1,4 +1,4 @@
-"""The operators of a trace as a profile has them: whole layers in one kernel, and what a compiler calls products."""
+"""The operators of a trace as a profile has them: whole layers in one kernel, and compilers' names of products."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class _WholeLayer(NamedTuple):
     Attributes:
         operator: Its name.
         layer_type: The type of the layer.
-        holds_layers: Whether that layer holds others, which have no time of their own then.
+        holds_layers: Whether the layer contains other layers, which then have no time of their own.
     """
 
     operator: str
@@ -34,7 +34,7 @@ class _WholeLayer(NamedTuple):
     holds_layers: bool = False
 
 
-#: Outer ones first: the fast path of an encoder layer runs that of its attention. Both are torch's for inference.
+#: Outer layers first: the fast path of an encoder layer includes its attention. Torch has both paths for inference.
 _WHOLE_LAYERS = (
     _WholeLayer("aten::_transformer_encoder_layer_fwd", "TransformerEncoderLayer", holds_layers=True),
     _WholeLayer("aten::_native_multi_head_attention", "MultiheadAttention", holds_layers=True),
@@ -64,7 +64,7 @@ def follow_profile(trace: ModelTrace, frames: Sequence[Frame]) -> ModelTrace:
 
 
 def explain_whole_layers(frames: Iterable[Frame]) -> Iterator[str]:
-    """Yield a note where a profile runs a layer together with the layers inside of it; the outermost kind is named."""
+    """Yield a note if a profile runs a layer together with the layers inside of it; the outermost kind is named."""
     names = {frame.event.name for frame in frames if frame.event.kind is EventKind.OPERATOR}
     for whole in _WHOLE_LAYERS:
         if whole.holds_layers and whole.operator in names:
@@ -83,7 +83,7 @@ def _join_layers(
 ) -> Sequence[OpRecord]:
     """Return the operators with each call of the layers at ``paths`` as one operator of that name.
 
-    They are returned as they are if the trace has that operator itself, or if the calls are not those of the profile.
+    They are returned unchanged if the trace has that operator itself, or if the profile has other calls.
     """
     if any(find_profiled_name(operator.operator) == name for operator in operators):
         return operators
@@ -94,12 +94,12 @@ def _join_layers(
 
 
 def _join_calls(operators: Sequence[OpRecord], name: str, paths: set[str]) -> Iterator[OpRecord]:
-    """Yield the operators; all operators of a forward call of such a layer as one operator of that name."""
+    """Yield the operators; all operators of a forward call of a layer at ``paths`` as one operator of that name."""
     layers = {operator.layer for operator in operators}
     whole_layers = {path: next((around for around in walk_outwards(path) if around in paths), None) for path in layers}
 
     def find_whole_call(operator: OpRecord) -> tuple[str | None, int]:
-        """Return the whole layer, and which call of it: the layers inside of it are called once in each."""
+        """Return the whole layer and the number of its call: the layers inside of it are called once in each call."""
         path = whole_layers[operator.layer] if operator.phase == "forward" else None
         return path, 0 if path is None else operator.call
 
@@ -126,7 +126,7 @@ def _add_up(parts: Sequence[OpRecord], name: str, path: str) -> OpRecord:
 
 
 def _count_outermost(frames: Iterable[Frame], name: str) -> int:
-    """Return how many operators of a name run in no other operator that runs a whole layer."""
+    """Return how many operators of a name are not inside an operator that runs a whole layer."""
     named = [frame for frame in frames if frame.event.name == name]
     return sum(not any(outer.event.name in _WHOLE_NAMES for outer in frame.outer_frames) for frame in named)
 
@@ -135,7 +135,7 @@ def _count_outermost(frames: Iterable[Frame], name: str) -> int:
 
 
 def _name_as_compiled(operator: OpRecord, profiled: Mapping[str, int]) -> OpRecord:
-    """Return an operator by the name that a compiler gives it, if the profile has that and not its own."""
+    """Return an operator with its name in compiled code, if the profile has this name but not the usual name."""
     name = find_profiled_name(operator.operator)
     if not operator.macs or name in profiled:
         return operator
@@ -144,7 +144,7 @@ def _name_as_compiled(operator: OpRecord, profiled: Mapping[str, int]) -> OpReco
 
 
 def _list_compiled_names(name: str, operator: OpRecord) -> Sequence[str]:
-    """Return what compilers run a product as."""
+    """Return the names that compilers give to a product."""
     if name in _CONVOLUTIONS:
         return ("aten::convolution", "mkldnn::_convolution_pointwise")
     if name == "aten::linear":

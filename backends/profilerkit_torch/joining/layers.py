@@ -1,7 +1,8 @@
 """Gives every operator of a profile the layer that it worked for: by ranges, by modules, or by the order of operators.
 
-What a node of the gradient's graph does is of the layer whose operator made it: it has the number that the graph's
-sequence had when that began. A node without a number adds to a gradient, right after the one that made it.
+The work of a node of the gradient's graph belongs to the layer whose operator made the node, which has the number that
+the graph's sequence had when the operator began. A node without a number adds to a gradient, right after the node that
+computed it.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ __all__ = ["assign_layers"]
 
 
 def assign_layers(frames: Sequence[Frame], trace: ModelTrace) -> tuple[list[Window], str]:
-    """Give each frame its layer; return the windows of the passes, and how the layers are known.
+    """Give each frame its layer; return the windows of the passes, and the source of the layers in words.
 
     Raises `ProfileFileError` for a profile of another model.
     """
@@ -66,9 +67,9 @@ def _assign_by_ranges(frames: Sequence[Frame], trace: ModelTrace) -> None:
 
 
 def _check_layers(frames: Sequence[Frame], trace: ModelTrace) -> list[Window]:
-    """Return the windows of passes, and give frames inside of those with a layer that layer.
+    """Return the windows of passes, and give frames without a layer the layer of the frame around them.
 
-    Raises `ProfileFileError` if the layers have none of the trace's products, or have them with other shapes.
+    Raises `ProfileFileError` if the layers have none of the trace's products, or have products with other shapes.
     """
     windows = find_passes(frames)
     _inherit(frames)
@@ -96,9 +97,9 @@ def _match_first_products(frames: Sequence[Frame], window: Window, trace: ModelT
 
 
 def _assign_unnamed(frames: Sequence[Frame], trace: ModelTrace) -> list[Window]:
-    """Give frames layers where the profile names none; return the windows of the passes.
+    """Give frames layers if the profile names no layers; return the windows of the passes.
 
-    Raises `ProfileFileError` if the operators are not those of the trace, or have other shapes.
+    Raises `ProfileFileError` if the operators differ from the trace's, or have other shapes.
     """
     profiled = follow_profile(trace, frames)
     windows = find_passes(frames)
@@ -106,7 +107,7 @@ def _assign_unnamed(frames: Sequence[Frame], trace: ModelTrace) -> list[Window]:
     if not is_marked:
         windows = split_by_products(windows[0], frames, profiled)
     matches = assign_layers_by_order(frames, windows, profiled)
-    if not is_marked:  # what ran before the first operator made the model ready
+    if not is_marked:  # work before the first operator prepared the model
         windows[0] = _begin_with(matches[0].frame, windows[0])
     require_equal_shapes(matches)
     _inherit(frames)
@@ -114,13 +115,13 @@ def _assign_unnamed(frames: Sequence[Frame], trace: ModelTrace) -> list[Window]:
 
 
 def _begin_with(first: Frame, window: Window) -> Window:
-    """Return a window that begins with the outermost operator around a frame, if that is in it."""
+    """Return a window that begins with the outermost operator around a frame, if it begins inside the window."""
     start = min(frame.event.start for frame in first.around if frame.event.kind is EventKind.OPERATOR)
     return window._replace(start=start) if start < window.end else window
 
 
 def _inherit(frames: Sequence[Frame]) -> None:
-    """Give frames the layer of what they run in, outer ones first; not what runs in a node of the gradient's graph."""
+    """Give frames the layer of the frame around them, outer frames first; except nodes of the gradient's graph."""
     for frame in frames:
         if frame.layer is None and frame.outer is not None and frame.event.kind is not EventKind.NODE:
             frame.layer = frame.outer.layer
@@ -130,7 +131,7 @@ def _inherit(frames: Sequence[Frame]) -> None:
 
 
 def _assign_backward(frames: Sequence[Frame]) -> None:
-    """Give nodes of the gradient's graph, and what they run, the layer of the operator that made them."""
+    """Give nodes of the gradient's graph, and the frames inside them, the layer of the operator that made the node."""
     makers = NodeMakers()
     layers_of_last_nodes: dict[Any, str | None] = {}  # by thread
     for frame in frames:

@@ -1,4 +1,4 @@
-"""Layers by the calls of modules: a profile with stacks has the class of each, and a number of the instance."""
+"""Layers by the calls of modules: a profile with stacks has the class of each module, and the instance's number."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["assign_layers_by_modules"]
 
 
 def assign_layers_by_modules(frames: Sequence[Frame], trace: ModelTrace) -> int:
-    """Give frames of modules the paths of their layers, from the model inwards; return how many got no path.
+    """Give frames of modules the paths of their layers, from the model inwards; return how many frames got no path.
 
     The frames are in order of time: a caller gets its path before the frames that it calls. Frames outside of the model
     are no layers, and are not among the returned number.
@@ -27,7 +27,7 @@ def assign_layers_by_modules(frames: Sequence[Frame], trace: ModelTrace) -> int:
     left = 0
     for call in calls:
         caller = _find_caller(call)
-        if caller is None:  # the model itself, whose path is empty, or a module that something else has called
+        if caller is None:  # the model itself, whose path is empty, or a module outside of the model
             call.layer = "" if _read_class(call) == root_type else None
         else:
             call.layer = instances.find_layer(call, caller)
@@ -46,15 +46,15 @@ def _read_class(call: Frame) -> str:
 
 
 def _find_caller(call: Frame) -> str | None:
-    """Return the path of the innermost layer around a call; None where there is none."""
+    """Return the path of the innermost layer around a call; None if there is none."""
     return next((frame.layer for frame in call.outer_frames if frame.layer is not None), None)
 
 
 class _Instances:
-    """The layers that the profiler's numbered instances of classes are.
+    """The layers of the profiler's numbered instances of classes.
 
-    The profiler numbers the instances of a class as it meets them. Inside of one layer they are met in the order in
-    which the trace has the first calls of its layers of that class.
+    The profiler numbers the instances of a class when they are first called. Inside of one layer they are called in the
+    order in which the trace has the first calls of layers of that class.
     """
 
     def __init__(self, trace: ModelTrace) -> None:
@@ -62,7 +62,7 @@ class _Instances:
         self._met: dict[tuple[str, str], str] = {}
 
     def find_layer(self, call: Frame, caller: str) -> str | None:
-        """Return the path of the layer that was called inside another; None if that has no more of its class."""
+        """Return the path of a layer called inside another; None if the caller has no further layer of the class."""
         instance = caller, call.event.name
         if instance not in self._met:
             unmet = self._unmet[caller, _read_class(call)]

@@ -1,4 +1,4 @@
-"""From the events of torch's profiler to the seconds of kernels in layers."""
+"""The seconds of kernels in layers, from the events of torch's profiler."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ __all__ = ["read_recording"]
 
 
 def read_recording(profile: ProfileFile, trace: ModelTrace, skip: int = 0) -> Recording:
-    """Return the passes in a profile of torch's, with the layer that each kernel worked for.
+    """Return the passes in a profile of torch, with the layer that each kernel worked for.
 
-    Raises `ProfileFileError` for another profiler's file, one without operators, and one of another model.
+    Raises `ProfileFileError` for a file of another profiler, without operators, or of another model.
     """
     profile.require_kind("torch", "PyTorch")
     paths = frozenset(layer.path for layer in trace.layers)
@@ -73,7 +73,7 @@ class _Launches:
         self._operators.pop(None, None)
 
     def find(self, kernel: DeviceEvent) -> Frame | None:
-        """Return the frame that started what ran on a device; None if the profile does not tell."""
+        """Return the frame that started a kernel on a device; None if the profile does not tell."""
         call = self._calls.get(kernel.correlation)
         if call is None:
             return self._operators.get(kernel.external)
@@ -83,7 +83,7 @@ class _Launches:
 
 
 class _Sums:
-    """Adds kernels up over the passes, of which the first ``skip`` are left out."""
+    """Adds kernels up over the passes, except the first ``skip``."""
 
     def __init__(self, windows: Sequence[Window], skip: int) -> None:
         self._windows, self._skip = windows, skip
@@ -91,17 +91,17 @@ class _Sums:
         self._times = KernelTimes()
         #: The seconds at which kernels begin and end, by the index of the pass.
         self._spans: defaultdict[int, list[tuple[float, float]]] = defaultdict(list)
-        #: The seconds of what ran outside of the passes.
+        #: The seconds of kernels outside of the passes.
         self._outside: list[float] = []
 
     def add_operators(self, frames: Sequence[Frame]) -> None:
-        """Add the operators on the host, each without those that it called."""
+        """Add the operators on the host, each without the operators that it called."""
         for frame in frames:
             if frame.is_work:
                 self._add(frame, frame.event.name, frame.seconds, (frame.event.start, frame.event.end))
 
     def add_kernels(self, kernels: Sequence[DeviceEvent], launches: _Launches) -> int:
-        """Add what ran on a device; return how many kernels no operator has started."""
+        """Add kernels on a device; return how many of them no operator has started."""
         unlinked = 0
         for kernel in kernels:
             frame = launches.find(kernel)
@@ -113,7 +113,7 @@ class _Sums:
         return unlinked
 
     def _add(self, frame: Frame, name: str, seconds: float, span: tuple[float, float]) -> None:
-        """Add a kernel, which is of the pass in which a frame has started it."""
+        """Add a kernel to the pass in which a frame has started it."""
         started = frame.event.start
         index = self._find_pass(started)
         if index is None or started >= self._windows[index].end:
@@ -125,7 +125,7 @@ class _Sums:
             self._spans[index].append(span)
 
     def _add_unlinked(self, kernel: DeviceEvent) -> None:
-        """Add a kernel that nothing is known to have started: it is of the pass that was last begun when it ran."""
+        """Add a kernel without a known start to the last pass that began before the kernel."""
         seconds = kernel.end - kernel.start
         index = self._find_pass(kernel.start)
         if index is None:
@@ -155,7 +155,7 @@ class _Sums:
         return sum(map(sum_covered, self._spans.values())) / (len(self._windows) - self._skip)
 
     def note_outside(self, what: str) -> list[str]:
-        """Return a note of what ran outside of the passes, if anything did."""
+        """Return a note on the kernels or operators outside of the passes, if there are any."""
         if not self._outside:
             return []
         taken = scale_value(sum(self._outside), "s", Scale.TIME)
@@ -163,7 +163,7 @@ class _Sums:
 
 
 def _note_missing_numbers(frames: Sequence[Frame]) -> list[str]:
-    """Return a note where the nodes of gradients have no numbers, by which they would have layers."""
+    """Return a note if the nodes of gradients have no numbers, by which they would have layers."""
     nodes = [frame for frame in frames if frame.event.kind is EventKind.NODE]
     if not nodes or any(frame.event.number >= 0 for frame in nodes):
         return []
@@ -181,7 +181,7 @@ def _find_surroundings(frame: Frame) -> str:
 
 
 def _read_device_name(header: Mapping[str, Any]) -> str:
-    """Return the name of the device, if the profile has one of its properties."""
+    """Return the name of the device by the properties in the profile; an empty text if there are none."""
     properties = header.get("deviceProperties")
     for device in properties if isinstance(properties, list) else ():
         if isinstance(device, dict) and isinstance(device.get("name"), str):

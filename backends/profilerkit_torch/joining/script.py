@@ -28,7 +28,7 @@ LAYER, PASS = "profilerkit layer: ", "profilerkit pass"
 
 
 class Workload(NamedTuple):
-    """A model with the arguments that it is called with, and whether training steps are run, or forward passes."""
+    """A model with the arguments of its calls, and whether training steps are run, or forward passes."""
 
     model: torch.nn.Module
     inputs: tuple[Any, ...]
@@ -80,7 +80,7 @@ def profile_model(
 
 @contextlib.contextmanager
 def switch_mode(model: torch.nn.Module, training: bool) -> Iterator[None]:
-    """Have a model in training mode, or in evaluation mode, inside; then each module has its own mode back."""
+    """Put a model into training mode, or evaluation mode, inside; afterwards each module has its own mode back."""
     modes = [(module, module.training) for module in model.modules()]
     model.train(training)
     try:
@@ -140,7 +140,7 @@ def list_tensors(value: Any) -> Iterator[torch.Tensor]:
 
 
 def choose_activities(device: torch.device) -> list[ProfilerActivity]:
-    """Return what the profiler is to watch: the host, and the device where it can."""
+    """Return the activities that the profiler records: of the host, and of the device if it can."""
     activities = [ProfilerActivity.CPU]
     if device.type == "cuda":
         activities.append(ProfilerActivity.CUDA)
@@ -158,7 +158,7 @@ def wait_for(device: torch.device) -> None:
 
 
 def describe_run(workload: Workload, steps: int) -> dict[str, Any]:
-    """Return what was run, and where: ``profilerkit join`` reads it from the profile."""
+    """Return the facts of the run and its device: ``profilerkit join`` reads them from the profile."""
     device = workload.find_device()
     is_cuda = device.type == "cuda"
     arguments = [(None, value) for value in workload.inputs] + list(workload.named.items())

@@ -1,4 +1,4 @@
-"""Which layers operators work for where the profile names none: the trace has the same operators in the same order."""
+"""The layers of operators if the profile names no layers: the trace has the same operators in the same order."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from .windows import Window
 
 __all__ = ["assign_layers_by_order"]
 
-#: A profile of the same model has more than this share of the trace's products. Not all: libraries fuse some.
+#: A profile of the same model has more than this share of the trace's products, but not all: libraries fuse some.
 _LEAST = 0.5
 
 
 class _Indices(NamedTuple):
-    """Where an operator stands in a pass of the profile, and where in the trace."""
+    """The index of an operator in a pass of the profile, and its index in the trace."""
 
     profiled: int
     traced: int
@@ -36,8 +36,8 @@ def assign_layers_by_order(frames: Sequence[Frame], windows: Sequence[Window], t
         trace:    conv (layer "0"), relu (layer "1"), conv (layer "2"), mm (layer "2")
         profile:  conv, relu, conv, copy, mm
 
-    all but the copy match, and the copy, between two operators of "2", is of "2" too. Raises `ProfileFileError` if too
-    few of the trace's products are in the profile.
+    all but the copy match, and the copy, between two operators of "2", belongs to "2" too. Raises `ProfileFileError` if
+    too few of the trace's products are in the profile.
     """
     operators = [operator for operator in trace.operators if operator.phase == "forward"]
     matches: list[Match] = []
@@ -90,9 +90,9 @@ def _list_outer_operators(frames: Sequence[Frame], names: Container[str]) -> lis
 
 
 def _align(profiled: Sequence[str], traced: Sequence[str], products: Container[str]) -> Iterator[_Indices]:
-    """Yield where equal names are in the same order: the products are aligned first, then what lies between two.
+    """Yield the indices of equal names in the same order: the products are aligned first, then names between them.
 
-    A version of torch that has one operator more beside every product would otherwise shift the products.
+    A version of torch that has one more operator beside every product would otherwise shift the products.
 
     >>> [tuple(at) for at in _align(["relu", "mm", "add", "mm"], ["mm", "add", "relu", "mm"], {"mm"})]
     [(1, 0), (2, 1), (3, 3)]
@@ -112,10 +112,10 @@ def _align(profiled: Sequence[str], traced: Sequence[str], products: Container[s
 def _align_parts(
     profiled: Sequence[str], profiled_indices: Sequence[int], traced: Sequence[str], traced_indices: Sequence[int]
 ) -> Iterator[_Indices]:
-    """Yield where equal names are in the same order, of the names at these indices alone."""
+    """Yield the indices of equal names in the same order, only of the names at the given indices."""
     profiled_part = [profiled[index] for index in profiled_indices]
     traced_part = [traced[index] for index in traced_indices]
-    if profiled_part == traced_part:  # of most profiles; below, the time grows with the square
+    if profiled_part == traced_part:  # true of most profiles; the search below takes quadratic time
         yield from map(_Indices, profiled_indices, traced_indices)
         return
     for block in SequenceMatcher(None, profiled_part, traced_part, autojunk=False).get_matching_blocks():
@@ -124,7 +124,7 @@ def _align_parts(
 
 
 def _assign_around(layers: Mapping[Frame, str]) -> None:
-    """Give an operator around matched ones their layer, if that is the same for all of them."""
+    """Give an operator around matched operators their layer, if all of them have the same."""
     inside: defaultdict[Frame, set[str]] = defaultdict(set)
     for frame, layer in layers.items():
         for outer in frame.around:
@@ -136,7 +136,7 @@ def _assign_around(layers: Mapping[Frame, str]) -> None:
 
 
 def _assign_between(outer: Sequence[Frame], layers: Mapping[Frame, str]) -> None:
-    """Give operators between two matched ones of one layer that layer."""
+    """Give operators between two matched operators of one layer this layer."""
     last: str | None = None
     between: list[Frame] = []
     for frame in outer:

@@ -1,4 +1,4 @@
-"""Whether products have the shapes of the trace in a profile: else its times and our counts are of two things."""
+"""A check that products have the same shapes in a profile and in the trace: else times and counts do not fit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Match", "require_equal_shapes"]
 
 
 class Match(NamedTuple):
-    """An operator of the profile, and the operator of the trace that it is."""
+    """An operator of the profile, and the same operator in the trace."""
 
     frame: Frame
     operator: OpRecord
@@ -24,7 +24,7 @@ class Match(NamedTuple):
 def require_equal_shapes(matches: Iterable[Match]) -> None:
     """Raise `ProfileFileError` if a product makes another shape in the profile than in the trace.
 
-    Profiles have shapes if they were made with ``record_shapes=True``; those without are taken to be right.
+    Profiles have shapes if they were made with ``record_shapes=True``; profiles without shapes are taken to be right.
     """
     for frame, operator in matches:
         profiled = _find_output_shape(frame.event) if operator.macs and operator.outputs else None
@@ -41,7 +41,7 @@ def require_equal_shapes(matches: Iterable[Match]) -> None:
 
 
 def _find_output_shape(product: Event) -> tuple[int, ...] | None:
-    """Return the first sizes of the result of a product, by the sizes of its two factors; None if these do not tell.
+    """Return the first sizes of the result of a product, by the sizes of its two factors; None if they are unknown.
 
     For example, ``mm`` of (8, 3) and (3, 5) makes (8, 5).
     """
@@ -60,15 +60,15 @@ def _find_output_shape(product: Event) -> tuple[int, ...] | None:
     if name in ("conv1d", "conv2d", "conv3d") and len(x) == len(weight):
         return x[0], weight[0], *_find_image_size(product, x[2:], weight[2:])
     if name == "convolution" and len(x) == len(weight):
-        return (x[0],)  # it may be a transposed one, whose weight has the output's channels elsewhere
+        return (x[0],)  # a transposed convolution has the output's channels in another dimension of the weight
     return None
 
 
 def _find_image_size(convolution: Event, image: list[int], kernel: list[int]) -> tuple[int, ...]:
-    """Return the size of the image that a convolution makes; nothing if its profile does not tell its steps.
+    """Return the size of the image that a convolution makes; nothing if the profile does not have its steps.
 
-    For example, a kernel of 3 makes an image of (9 + 2 * 1 - 2 * (3 - 1) - 1) // 2 + 1 = 4 of one of 9, with a stride
-    of 2, a padding of 1 and a dilation of 2.
+    For example, a kernel of 3 turns an image of 9 into (9 + 2 * 1 - 2 * (3 - 1) - 1) // 2 + 1 = 4, with a stride of 2,
+    a padding of 1 and a dilation of 2.
     """
     written = convolution.args.get("Concrete Inputs")
     steps = [_read_numbers(text) for text in written[3:6]] if isinstance(written, list) else []
@@ -88,7 +88,7 @@ def _read_numbers(text: object) -> list[int]:
 
 
 def _read_input_sizes(event: Event) -> list[list[int]]:
-    """Return the sizes of an operator's inputs; nothing for an input that is no tensor, as for a scalar."""
+    """Return the sizes of an operator's inputs; nothing for an input that is no tensor, such as a scalar."""
     dims: Any = event.args.get("Input Dims", event.args.get("Input dims"))  # the latter by older versions of torch
     if not isinstance(dims, list):
         return []

@@ -1,8 +1,8 @@
-"""The events of torch.profiler's Chrome JSON: events of the host, events of devices, and which started which.
+"""The events of torch.profiler's Chrome JSON: events of the host, events of devices, and the links between them.
 
-As torch 1.8 to 2.13 write it: ``cpu_op`` are operators and nodes of the gradient's graph, ``user_annotation`` ranges,
-``python_function`` calls of functions and modules (with stacks), ``kernel`` and ``gpu_mem*`` events of a device. These
-have the ``correlation`` of the driver's call that started them. Nothing here needs torch.
+Torch 1.8 to 2.13 write: operators and nodes of the gradient's graph as ``cpu_op``, ranges as ``user_annotation``, calls
+of functions and modules (with stacks) as ``python_function``, and events of a device as ``kernel`` and ``gpu_mem*``.
+Events of a device have the ``correlation`` of the driver's call that started them. Nothing here needs torch.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from ..operator_timing.events import ENGINE_PREFIX, LAYER_RANGE, PASS_RANGE, Eve
 
 __all__ = ["STEP_RANGE", "DeviceEvent", "read_operator_id", "split_events"]
 
-#: What the names of the steps of the profiler's own schedule begin with; the number of the step follows.
+#: The prefix of the names of the steps of the profiler's own schedule; the number of the step follows.
 STEP_RANGE = "ProfilerStep#"
-#: What torch 1.8 calls nodes of the gradient's graph; later versions have the engine's event around them.
+#: The names of nodes of the gradient's graph in torch 1.8; later versions have the engine's event around them.
 _OLD_NODE = re.compile(r"torch::autograd::\w+|\w+Backward\d*")
 _MODULE = "nn.Module: "
 _OPERATORS = ("cpu_op", "Operator")
 _DRIVER = ("cuda_runtime", "cuda_driver", "Runtime", "xpu_runtime", "privateuse1_runtime")
 _DEVICE = ("kernel", "gpu_memcpy", "gpu_memset", "Kernel", "Memcpy", "Memset")
-#: What the names of events of a kind begin with.
+#: The prefix of the names of events by kind.
 _PREFIXES = {EventKind.MODULE: _MODULE, EventKind.LAYER: LAYER_RANGE, EventKind.NODE: ENGINE_PREFIX}
 
 
 class DeviceEvent(NamedTuple):
-    """What ran on a device; times are in seconds."""
+    """A kernel, or a memory operation, on a device; times are in seconds."""
 
     name: str
     start: float
@@ -54,7 +54,7 @@ def _read_device_event(event: Mapping[str, Any], origin: float) -> DeviceEvent:
 
 
 def _read_host_event(event: Mapping[str, Any], origin: float, paths: frozenset[str]) -> Event | None:
-    """Return an event of the host; None for what is not looked at."""
+    """Return an event of the host; None for an event that is left out."""
     kind = _find_kind(str(event.get("cat")), event["name"], paths)
     if kind is None:
         return None
@@ -77,12 +77,12 @@ def _read_span(event: Mapping[str, Any], origin: float) -> tuple[float, float]:
 
 
 def read_operator_id(args: Mapping[str, Any]) -> Any:
-    """Return the id of an operator, or of the one that started an event; None if the profile does not tell."""
+    """Return the id of an operator, or of the operator that started an event; None if the profile has none."""
     return args.get("External id", args.get("external id"))
 
 
 def _find_kind(category: str, name: str, paths: frozenset[str]) -> EventKind | None:
-    """Return what an event of the host is, by its category and name; None for what is not looked at."""
+    """Return the kind of an event of the host, by its category and name; None for an event that is left out."""
     if category == "python_function":
         return EventKind.MODULE if name.startswith(_MODULE) else None
     if category in _DRIVER:

@@ -54,11 +54,11 @@ def _list_marked(ranges: Sequence[Event]) -> list[Window]:
     """Return the windows of ranges that mark passes; of ranges inside each other the innermost.
 
     A profile may have steps of the profiler's schedule, and the ranges of the script of ``profilerkit trace-script``.
-    Where a step has such a range inside, that is the pass::
+    If a step has a range of the script inside, this range is the pass::
 
         ProfilerStep#3 [ data is loaded, profilerkit pass [ the model runs ] ]
 
-    Where a step begins last, it has no such range inside: then the steps alone are passes.
+    If the last range is a step, it has no other range inside: then only the steps are passes.
     """
     if ranges[-1].name.startswith(STEP_RANGE):
         ranges = [marked for marked in ranges if marked.name.startswith(STEP_RANGE)]
@@ -69,15 +69,15 @@ def _list_marked(ranges: Sequence[Event]) -> list[Window]:
 
 
 def split_by_products(whole: Window, frames: Sequence[Frame], trace: ModelTrace) -> list[Window]:
-    """Return a window for each pass of a profile that marks none: it begins where the first product of the trace does.
+    """Return a window for each pass of a profile that marks none: a pass begins with the first product of the trace.
 
-    How many passes there are follows from how many products there are. For example, the trace has the products
+    The number of passes follows from the number of products. For example, the trace has the products
     ``mm, mm, conv``, and the profile has::
 
         mm mm conv mm mm conv
 
-    These are 6 products, and 3 in the trace: 2 passes. They have 4 ``mm`` between them, 2 in each pass, so every second
-    ``mm`` begins one. The number of passes is rounded: a profile may have some products more than the trace, or fewer.
+    These are 6 products, and 3 in the trace: 2 passes. They have 4 ``mm``, 2 in each pass, so every second ``mm``
+    begins a pass. The number of passes is rounded: a profile may have some products more than the trace, or fewer.
     """
     products = [find_common_name(op) for op in trace.operators if op.macs and op.phase == "forward"]
     if not products:
@@ -87,14 +87,14 @@ def split_by_products(whole: Window, frames: Sequence[Frame], trace: ModelTrace)
         return [whole]
     first_products = _list_outer_operators(frames, frozenset(products[:1]))
     in_each_pass = len(first_products) // passes
-    if not in_each_pass:  # fewer than passes, so that they cannot tell where one begins
+    if not in_each_pass:  # fewer than passes: the begin of a pass is unknown
         return [whole]
     later_starts = [first_products[index * in_each_pass].event.start for index in range(1, passes)]
     return list(starmap(Window, pairwise([whole.start, *later_starts, whole.end])))
 
 
 def _list_outer_operators(frames: Sequence[Frame], names: frozenset[str]) -> list[Frame]:
-    """Return the operators of the forward pass with these names, of nested ones the outermost."""
+    """Return the operators of the forward pass with these names, of nested operators the outermost."""
     operators = [frame for frame in frames if frame.event.kind is EventKind.OPERATOR and not frame.is_backward]
     named = [frame for frame in operators if common_name(frame.event.name) in names]
     return [frame for frame in named if not any(common_name(outer.event.name) in names for outer in frame.outer_frames)]

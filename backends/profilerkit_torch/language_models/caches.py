@@ -35,7 +35,7 @@ __all__ = [
 
 
 class _Part(NamedTuple):
-    """A cache, or what is in it: where it is, and how many tokens its layer attends to; None if nothing limits that."""
+    """A cache, or a value in it: its path, and how many tokens its layer attends to; None if there is no limit."""
 
     value: Any
     path: str = ""
@@ -78,7 +78,7 @@ def _walk(part: _Part, visited: set[int]) -> Iterator[_Part]:
 
 
 def _list_members(value: Any) -> Iterator[tuple[str, Any]]:
-    """Yield what is in a container or an object, with its key, index or name."""
+    """Yield the members of a container or an object, each after its key, index or name."""
     if isinstance(value, Mapping):
         yield from ((str(key), inner) for key, inner in value.items())
     elif isinstance(value, (list, tuple)):
@@ -96,7 +96,7 @@ def list_layer_windows(cache: Any) -> dict[int, int]:
     return {index: limit for index, limit in limits if isinstance(limit, int)}
 
 
-# What it tells of attention -------------------------------------------------------------------------------------------
+# The attention of the cache -------------------------------------------------------------------------------------------
 
 
 def find_windows(model: nn.Module, cache_windows: Mapping[int, int]) -> dict[str, int | None]:
@@ -105,7 +105,7 @@ def find_windows(model: nn.Module, cache_windows: Mapping[int, int]) -> dict[str
 
 
 def find_limits(model: nn.Module, cache: Iterable[CacheLayer]) -> dict[str, int | None]:
-    """Return how many entries each attention attends to at most by its path, where an indexer chooses them."""
+    """Return how many entries each attention attends to at most by its path, if an indexer chooses them."""
     limits: dict[int, int] = {}
     for part in cache:
         index = find_layer(part.path).rpartition(".")[2]
@@ -125,8 +125,8 @@ def _list_by_path(model: nn.Module, values: Mapping[int, int]) -> Iterator[tuple
 def count_repeats(model: nn.Module, cache: CacheContents) -> int:
     """Return how often a cache holds each head of keys and values; 1 unless the model repeats them before it caches.
 
-    The cache then has the heads of the queries, though the configuration has fewer of keys and values, and a projection
-    of the model makes as many.
+    The cache then has as many heads as the queries, although the configuration has fewer heads of keys and values, and
+    a projection of the model makes only this smaller number.
     """
     config = find_text_configuration(model.config)
     heads = find_number(config, "num_attention_heads")
@@ -141,13 +141,13 @@ def count_repeats(model: nn.Module, cache: CacheContents) -> int:
 
 
 def _projects_groups(model: nn.Module, heads: int, groups: int, width: int) -> bool:
-    """Return whether a projection makes keys, or all of queries, keys and values, of so few heads, and none of all."""
+    """Return whether a projection makes keys, or queries, keys and values, of so few heads, and none makes all."""
     rows = {parameter.shape[0] for parameter in list_parameters(model) if parameter.dim() == 2}
     keys, together, without_groups = groups * width, (heads + 2 * groups) * width, 3 * heads * width
     return (keys in rows or together in rows) and without_groups not in rows
 
 
-#: What transformers calls the sizes of latent attention, by the fields of `LatentAttention`.
+#: The names that transformers gives to the sizes of latent attention, by the fields of `LatentAttention`.
 _SIZES = {
     "heads": "num_heads",
     "rank": "kv_lora_rank",
@@ -158,10 +158,10 @@ _SIZES = {
 
 
 def find_latent_attention(model: nn.Module, cache: Sequence[CacheLayer]) -> LatentAttention | None:
-    """Return the sizes of latent attention; None for a model that has it nowhere, or not in all layers alike.
+    """Return the sizes of latent attention; None for a model without it, or with different sizes in its layers.
 
-    The cache that was seen has for each token the latents, or the keys and values that are expanded from them. What it
-    has besides are the keys of an indexer. Raises `InputError` for a cache that has less.
+    The cache has for each token the latents, or the keys and values that are expanded from them. Further bytes are the
+    keys of an indexer. Raises `InputError` for a cache that has fewer bytes.
     """
     layers = [latent for module in list_modules(model) if (latent := _read_latent(module)) is not None]
     if len(set(layers)) != 1:

@@ -18,10 +18,10 @@ __all__ = ["Calls", "decode", "find_cache", "prefill"]
 
 
 class Calls:
-    """Runs a prefill and ``steps`` steps of a model, and keeps what their caches hold as plain numbers.
+    """Runs a prefill and ``steps`` steps of a model, and keeps the contents of their caches as plain numbers.
 
     After `run`, ``contents`` has the contents of the cache after each pass, and ``windows`` the windows of its layers.
-    Where the model returns no cache, ``error`` says so, and no step was made.
+    If the model returns no cache, ``error`` says so, and no step is made.
     """
 
     def __init__(self, steps: int = 1) -> None:
@@ -60,7 +60,7 @@ class Calls:
 
 
 def prefill(model: Any, tokens: torch.Tensor, sound: torch.Tensor | None = None) -> Any:
-    """Return what the model makes of a prompt: logits of the last token where it can leave the others out."""
+    """Return the outputs of the model for a prompt; only the logits of the last token if it can leave out others."""
     parameters = inspect.signature(model.forward).parameters
     options: dict[str, Any] = {"use_cache": True}
     if "logits_to_keep" in parameters:
@@ -93,12 +93,12 @@ def decode(model: Any, token: torch.Tensor, name: str, cache: Any, before: Mappi
 def find_cache(model: Any, outputs: Any) -> tuple[str, Any]:
     """Return the cache among a model's outputs, with its name; raises `InputError` if there is none.
 
-    It is what the model returns and takes by the same name. Transformers 5.24 has given it another name, and some
-    models have one of their own.
+    The cache is an output with the name of an input. Transformers 5.24 has given it another name, and some models have
+    a name of their own.
     """
     parameters = inspect.signature(model.forward).parameters
     for name, value in outputs.items():
-        is_input = isinstance(value, torch.Tensor) or name.endswith("hidden_states")  # a mask, what an image became
+        is_input = isinstance(value, torch.Tensor) or name.endswith("hidden_states")  # a mask, an encoded image
         if name in parameters and value is not None and not is_input:
             return name, value
     require_decoder(model)

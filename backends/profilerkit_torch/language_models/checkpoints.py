@@ -1,6 +1,6 @@
 """How a checkpoint stores the weights of a language model.
 
-The files beside the configuration say it, else the configuration does.
+The files beside the configuration determine it; without files, the configuration does.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ __all__ = ["Storage", "find_storage"]
 
 
 class Storage(NamedTuple):
-    """How weights are stored: in which formats, and why that is unknown; None if it is known.
+    """The formats in which weights are stored, and the reason if they are unknown; None if they are known.
 
-    ``packed`` has the bytes of packed weights by layer, where the files of a checkpoint tell them; these have notes.
+    ``packed`` has the bytes of packed weights by layer, if there are files of a checkpoint; the files have ``notes``.
     """
 
     formats: Formats
@@ -31,7 +31,7 @@ class Storage(NamedTuple):
 
 
 def find_storage(trace: ModelTrace, config: Any) -> Storage:
-    """Return how the weights of a model are stored: by the files beside its configuration, else by what that says."""
+    """Return how the weights of a model are stored, by files beside its configuration, else by the configuration."""
     try:
         formats, unknown = read_formats(find_quantization(config)), None
     except InputError as error:
@@ -55,12 +55,12 @@ def _place_files(trace: ModelTrace, config: Any) -> Placement | None:
     }
     placement = place_tensors(tensors, layers)
     total = sum(tensor.bytes for tensor in tensors)
-    is_of_this_model = 2 * placement.left_over < total  # else the names of most are another model's
+    is_of_this_model = 2 * placement.left_over < total  # else most names belong to another model
     return placement if is_of_this_model else None
 
 
 def _note_files(placement: Placement) -> Iterator[str]:
-    """Yield what the files of a checkpoint told."""
+    """Yield notes on the files of a checkpoint."""
     if placement.layers:
         yield "the bytes of packed weights are those of the checkpoint's files"
     if placement.left_over:

@@ -1,4 +1,4 @@
-"""What a configuration of transformers tells of a language model."""
+"""The facts of a language model in a configuration of transformers."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ __all__ = [
     "is_configuration",
 ]
 
-#: What configurations call the most tokens that a model takes.
+#: The names in configurations of the most tokens that a model takes.
 _LONGEST = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length")
-#: What they call the number of experts, and how many a token is sent to.
+#: Their names of the number of experts, and of the number of experts that a token is sent to.
 _EXPERTS = ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts")
 _CHOSEN = ("num_experts_per_tok", "num_experts_per_token", "num_selected_experts", "moe_topk", "moe_k", "top_k_experts")
-#: What they call the features of a token between layers, and the number of layers.
+#: Their names of the number of features of a token between layers, and of the number of layers.
 _WIDTH = ("hidden_size", "d_model", "n_embd", "emb_dim")
 _LAYERS = ("decoder_layers", "num_decoder_layers", "num_hidden_layers", "n_layer", "n_layers", "num_layers")
-#: What they call it that attention and the feed-forward part of a layer run side by side; the types in which they
-#: always do; and those in which most layers are one part, such as a state-space model.
+#: Their names of the flag that attention and the feed-forward part of a layer run side by side; the types of models
+#: that always run them so; and the types in which most layers are one part, such as a state-space model.
 _SIDE_BY_SIDE = ("parallel_attn", "use_parallel_residual")
 _ALWAYS_SIDE_BY_SIDE = ("codegen", "cohere", "cohere2", "gptj", "phi")
 _OF_ONE_PART = ("falcon_mamba", "mamba", "mamba2", "nemotron_h", "zamba", "zamba2")
@@ -77,7 +77,7 @@ def find_longest_context(config: Any) -> int | None:
 
 
 def find_number(config: Any, *names: str) -> int | None:
-    """Return the first of these attributes that is a number above 0; None for none, and for one by layer."""
+    """Return the first of these attributes that is a number above 0; None for none, and for a number by layer."""
     for name in names:
         try:
             value = getattr(config, name, None)
@@ -91,7 +91,7 @@ def find_number(config: Any, *names: str) -> int | None:
 
 
 def find_routing(config: Any) -> Routing | None:
-    """Return how many experts the layers of a configuration have, and to how many a token is sent; None for none."""
+    """Return the number of experts in the layers, and how many of them a token is sent to; None without experts."""
     text = find_text_configuration(config)
     experts, chosen = find_number(text, *_EXPERTS), find_number(text, *_CHOSEN)
     return Routing(experts, chosen) if experts and chosen and chosen < experts else None
@@ -111,17 +111,17 @@ def find_most_attended(config: Any) -> int | None:
 
 
 def has_chunks(config: Any) -> bool:
-    """Return whether the windows in the cache of a model are chunks that tokens attend inside of, as of Llama 4."""
+    """Return whether the windows in the cache of a model are chunks that tokens attend inside of, as in Llama 4."""
     return "chunked_attention" in (getattr(find_text_configuration(config), "layer_types", None) or ())
 
 
 def find_index_stride(config: Any) -> int:
-    """Return of how many keys an indexer makes one, in a step and not in the cache; 1 for none."""
+    """Return how many keys an indexer joins to one, in a step and not in the cache; 1 without an indexer."""
     return find_number(find_text_configuration(config), "indexer_compress_ratio") or 1
 
 
 def find_sizes(config: Any) -> ModelSizes:
-    """Return the sizes of a model that its configuration tells."""
+    """Return the sizes of a model by its configuration."""
     text = find_text_configuration(config)
     is_reduced_once = getattr(text, "model_type", "") in _ALWAYS_SIDE_BY_SIDE + _OF_ONE_PART
     is_reduced_once = is_reduced_once or any(getattr(text, name, False) is True for name in _SIDE_BY_SIDE)

@@ -22,11 +22,11 @@ DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch
 
 
 def unify_dtype(config: Any, dtype: torch.dtype | None = None) -> tuple[Any, torch.dtype]:
-    """Return a copy of a configuration whose parts all have one dtype, and that dtype.
+    """Return a copy of a configuration whose parts all have one dtype, and this dtype.
 
     It is the requested dtype, else the dtype of the configuration, else of its text part, else of its first part that
-    names one, else float32. transformers loads all parts of a model in one dtype too, but would build a part that names
-    another dtype in that. Raises `InputError` for a dtype in which no model can be built.
+    names a dtype, else float32. transformers loads all parts of a model in one dtype too, but would build a part in
+    another dtype if the part names it. Raises `InputError` for a dtype in which no model can be built.
     """
     config = copy.deepcopy(config)
     parts = list(_list_parts(config))
@@ -47,7 +47,7 @@ def _list_parts(config: Any) -> Iterator[Any]:
 
 
 def _read_dtype(value: Any) -> torch.dtype:
-    """Return the dtype that a configuration names; if it names one for each part, the dtype of the whole."""
+    """Return the dtype that a configuration names; if it names a dtype for each part, the dtype of the whole."""
     if isinstance(value, dict):
         value = value.get("", "float32")
     dtype = getattr(torch, value, None) if isinstance(value, str) else value
@@ -62,7 +62,7 @@ def _read_dtype(value: Any) -> torch.dtype:
 
 @contextmanager
 def default_dtype(dtype: torch.dtype) -> Iterator[None]:
-    """Have new parameters in a dtype."""
+    """Make new parameters in a dtype inside."""
     previous = torch.get_default_dtype()
     torch.set_default_dtype(dtype)
     try:
@@ -82,6 +82,6 @@ def find_dtype(model: nn.Module) -> str:
 
 
 def choose_dtype(model: nn.Module) -> torch.dtype:
-    """Return the dtype of activations and cache of a model: that of its parameters, unless these have 8 bits."""
+    """Return the dtype of activations and cache of a model: its parameters' dtype, or float32 if this has 8 bits."""
     dtype: torch.dtype = getattr(torch, find_dtype(model))
     return dtype if dtype.itemsize > 1 else torch.float32

@@ -24,10 +24,10 @@ from .models import make_language_model
 
 __all__ = ["find_input_encoder"]
 
-#: The methods of models that encode an input, and the parts of a configuration that tell its size.
+#: The methods of models that encode an input, and the parts of a configuration with its size.
 _METHODS = {InputKind.IMAGES: "get_image_features", InputKind.AUDIO: "get_audio_features"}
 _PARTS = {InputKind.IMAGES: "vision_config", InputKind.AUDIO: "audio_config"}
-#: What these methods take where the tokens of an image follow from its pixels and not from the configuration.
+#: Arguments of these methods if the tokens of an image follow from its pixels and not from the configuration.
 _FREE_SIZES = ("image_grid_thw", "image_sizes", "image_position_ids", "spatial_shapes", "target_sizes")
 
 
@@ -64,7 +64,7 @@ def find_input_encoder(
 
 
 def _list_weight_parts(trace: ModelTrace, config: Any) -> tuple[WeightPart, ...]:
-    """Return the weights of the layers that encode an input, as the configuration has them stored."""
+    """Return the weights of the layers that encode an input, as stored by files or configuration."""
     called = {layer.path for layer in trace.layers if layer.calls}
     weights = [weight for weight in list_layer_weights(trace, (), 1) if weight.layer.path in called]
     storage = find_storage(trace, config)
@@ -72,7 +72,7 @@ def _list_weight_parts(trace: ModelTrace, config: Any) -> tuple[WeightPart, ...]
 
 
 class _EncoderInput(NamedTuple):
-    """The inputs with which an encoder is followed, their size in words, and the notes for the reader."""
+    """The inputs of a followed encoder, their size in words, and the notes for the reader."""
 
     inputs: ModelInputs
     size: str
@@ -93,7 +93,7 @@ def _make_image(model: Any, size: ImageSize) -> _EncoderInput:
 
 
 def _make_usual_input(model: Any, kind: InputKind) -> _EncoderInput:
-    """Return an image of the size that the configuration names, or a clip; raises `InputError` where it names none."""
+    """Return an image of the size that the configuration names, or a clip; raises `InputError` if it names no size."""
     name = type(model).__name__
     free = list(_list_free(getattr(model, _METHODS[kind])))
     if free and kind is InputKind.IMAGES:
@@ -112,7 +112,7 @@ def _make_usual_input(model: Any, kind: InputKind) -> _EncoderInput:
 
 
 def _list_free(method: Any) -> Iterator[str]:
-    """Yield what a method needs besides the input: its size, or which part of it is filled."""
+    """Yield the arguments that a method needs besides the input: its size, or the part of it that is filled."""
     _, *others = inspect.signature(method).parameters.values()
     for parameter in others:
         is_needed = parameter.default is inspect.Parameter.empty and parameter.kind is not parameter.VAR_KEYWORD
@@ -121,7 +121,7 @@ def _list_free(method: Any) -> Iterator[str]:
 
 
 def _find_shape(part: Any, kind: InputKind, name: str) -> tuple[tuple[int, ...], str]:
-    """Return the shape of one input by its part of a configuration, and that in words."""
+    """Return the shape of one input by its part of a configuration, and its size in words."""
     if kind is InputKind.IMAGES:
         size = getattr(part, "image_size", None)
         height, width = size if isinstance(size, (list, tuple)) and len(size) == 2 else (size, size)
@@ -136,7 +136,7 @@ def _find_shape(part: Any, kind: InputKind, name: str) -> tuple[tuple[int, ...],
 
 
 class _Encoding:
-    """Runs a method that encodes an input, and keeps how many rows of how many features it returned."""
+    """Runs a method that encodes an input, and keeps the numbers of rows and features that it returned."""
 
     def __init__(self, method: str) -> None:
         self.method = method

@@ -1,4 +1,4 @@
-"""What is found out about a language model by following it: its counts, its cache and its weights."""
+"""The facts of a language model that is followed: its counts, its cache and its weights."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from .traced_passes import count_passes, list_passes
 
 __all__ = ["find_facts"]
 
-#: How many sequences are followed.
+#: The number of sequences that are followed.
 _BATCH = 1
 
 
 def find_facts(model: Any, prompt: int, dtype: str | None = None, name: str | None = None) -> ModelFacts:
-    """Return what is found out about a language model by one pass over a prompt and one token after it."""
+    """Return the facts of a language model, found by one pass over a prompt and one token after it."""
     language_model = make_language_model(model, dtype)
     require_decoder(language_model)
     traced = follow_prompt(language_model, prompt, _BATCH)

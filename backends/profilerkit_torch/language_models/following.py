@@ -26,14 +26,13 @@ from .models import make_language_model
 
 __all__ = ["FollowedPrompt", "follow", "follow_prompt", "list_cache_contents"]
 
-#: The fewest tokens of a prompt that tell one law from another.
+#: The fewest tokens of a prompt that distinguish the laws.
 _FEWEST = 4
 #: The tokens that recurrent layers are traced with: their reference code may run a loop over the tokens.
 _RECURRENT = 16
 #: A model that computes in chunks of tokens is traced with one full chunk, of at most so many tokens.
 _LARGEST_CHUNK = 1024
-#: A third length of a cache: so many times the first and one less, long enough to tell a stride of 128 tokens from
-#: others.
+#: A third length of a cache: so many times the first and one less, long enough to distinguish a stride of 128 tokens.
 _THIRD = 32
 #: The third length for recurrent layers.
 _THIRD_RECURRENT = 2 * _RECURRENT + 1
@@ -43,7 +42,7 @@ _LOOPING = (
     f"traced with a prompt of {_RECURRENT} tokens, for its recurrent layers loop over them; longer ones follow from "
     "its laws"
 )
-#: What configurations call the sizes of recurrent states.
+#: The names in configurations of the sizes of recurrent states.
 _RECURRENT_SIZES = ("state_size", "ssm_state_size", "mamba_d_state", "attention_hidden_size")
 
 
@@ -56,8 +55,8 @@ class FollowedPrompt(NamedTuple):
         calls: The calls, with the contents of the cache after each.
         length: The tokens of the prompt.
         cache: How the parts of its cache grow.
-        strides: For how many tokens entries stand that are for several.
-        notes: Why the prompt is not the one that was asked for.
+        strides: The numbers of tokens that entries of the cache stand for, without 1.
+        notes: The reasons if the prompt is not as long as requested.
     """
 
     model: Any
@@ -75,7 +74,7 @@ class FollowedPrompt(NamedTuple):
 
 
 def follow_prompt(model: Any, prompt: int, batch: int) -> FollowedPrompt:
-    """Follow a model through a prompt of so many tokens, or of more that tell how its work grows."""
+    """Follow a model through a prompt of so many tokens, or of another length that shows how its work grows."""
     length, notes = _choose_length(model, prompt)
     trace, calls = follow(model, length, batch, 1)
     cache = _find_cache_growth(model, calls.contents)
@@ -92,9 +91,9 @@ def follow_prompt(model: Any, prompt: int, batch: int) -> FollowedPrompt:
 
 
 def _choose_length(model: Any, prompt: int) -> tuple[int, list[str]]:
-    """Return the tokens of the prompt to trace, and a note if they are not those that were requested.
+    """Return the tokens of the prompt to trace, and a note if their number is not the requested one.
 
-    Raises `InputError` for a prompt in tokens where the encoder takes sound of a fixed length.
+    Raises `InputError` for a prompt in tokens if the encoder takes sound of a fixed length.
     """
     sound = find_sound_positions(model.config)
     if sound is not None:
@@ -130,7 +129,7 @@ def _is_recurrent(model: Any) -> bool:
 
 
 def _find_cache_growth(model: nn.Module, contents: Sequence[CacheContents]) -> tuple[CacheLayer, ...]:
-    """Return how the cache of a model grows; a cache that two lengths do not explain is looked at at a third."""
+    """Return how the cache of a model grows; if two lengths do not explain it, a third length is followed."""
     before, after = contents[:2]
     later = None
     if needs_third_length(before, after):
@@ -146,8 +145,8 @@ def _find_cache_growth(model: nn.Module, contents: Sequence[CacheContents]) -> t
 def _find_chunk(model: Any, trace: ModelTrace, batch: int) -> int:
     """Return the tokens of a chunk that recurrent layers compute at once, however short the prompt is.
 
-    Twice the tokens take no more work in such a layer, as long as they are in one chunk. ``trace`` is one of a prompt
-    and a step. The usual number is returned where no layer computes chunks of more.
+    Twice the tokens take no more work in such a layer, as long as they are in one chunk. ``trace`` is the trace of a
+    prompt and a step. The usual number is returned if no layer computes larger chunks.
     """
     step = _count_macs(trace, 1)
     limit = min(_LARGEST_CHUNK, (find_longest_context(model.config) or _LARGEST_CHUNK) - 1)
@@ -169,10 +168,10 @@ def _count_macs(trace: ModelTrace, number: int) -> Counter[str]:
 
 
 def _find_telling_length(strides: Iterable[int], windows: Container[int], length: int) -> int:
-    """Return the next length whose work tells what it grows with: the entries, the pairs of a window or the tokens.
+    """Return the next length whose work shows its growth: with the entries, the pairs of a window or the tokens.
 
-    One more token fills an entry of each kind, beside another that is full; else the work of the step might be that of
-    a token alone. So it might where the prompt is as long as a window: each of its tokens attends to as many keys.
+    One more token fills an entry of each kind, beside another full entry; else the work of the step might look like the
+    work of a token alone. The same holds if the prompt is as long as a window: each token attends to as many keys.
     """
     period = math.lcm(*strides)
     telling = period * max(math.ceil((length + 1) / period), 2) - 1
@@ -185,7 +184,7 @@ def _find_telling_length(strides: Iterable[int], windows: Container[int], length
 
 
 class Followed(NamedTuple):
-    """What a model did: the trace of all its passes, and the calls with the contents of the cache after each."""
+    """The trace of all passes of a model, and the calls with the contents of the cache after each pass."""
 
     trace: ModelTrace
     calls: Calls
@@ -211,7 +210,7 @@ def follow(model: nn.Module, length: int, batch: int, steps: int) -> Followed:
 
 
 class _EnginePass(InferencePass):
-    """A pass of a serving engine, whose kernels never write the scores of attention, whatever device they are for."""
+    """A pass of a serving engine, whose kernels never write the scores of attention, on any device."""
 
     knows_kernels = False
 
@@ -225,7 +224,7 @@ def _make_sound(model: Any, batch: int) -> Iterator[torch.Tensor]:
 
 
 def _explain(failure: Exception | None) -> str:
-    """Return why a model was not followed: its own error, without the wrapping of a pass."""
+    """Return the reason why a model was not followed: its own error, without the error of the pass around it."""
     if failure is None:
         return "it made no cache"
     cause = failure.__cause__

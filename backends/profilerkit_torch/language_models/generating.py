@@ -1,4 +1,4 @@
-"""Which models and configurations of transformers generate text, and the errors for the others."""
+"""Checks whether models and configurations of transformers generate text, and the errors for the others."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def has_head(model: Any) -> bool:
 
 
 def require_decoder(model: Any) -> None:
-    """Raise `InputError` for a model that generates nothing: an encoder, or one without a head."""
+    """Raise `InputError` for a model that generates nothing: an encoder, or a model without a head."""
     kind = type(model).__name__
     require_no_encoder(model.config, kind)
     if model.can_generate():
@@ -35,16 +35,16 @@ def require_decoder(model: Any) -> None:
 
 
 def require_no_encoder(config: Any, kind: str) -> None:
-    """Raise `InputError` for a configuration of an encoder: one that could be a decoder says that it is none."""
+    """Raise `InputError` for a configuration of an encoder, also of a type that can be a decoder."""
     if _is_encoder(config):
         raise _make_error(config, kind, f"{_ENCODER} (is_decoder of its configuration is False)")
 
 
 def _is_encoder(config: Any) -> bool:
-    """Return whether a configuration is one of an encoder.
+    """Return whether a configuration belongs to an encoder.
 
-    ``is_decoder=False`` alone does not say so: GPT-NeoX has it too, and always is a decoder. Models that can be both
-    predict masked tokens where they are no decoder.
+    ``is_decoder=False`` alone is not enough: GPT-NeoX has it too, and always is a decoder. Models that can be both
+    predict masked tokens if they are no decoder.
     """
     if getattr(config, "is_decoder", None) is not False or is_encoder_decoder(config):
         return False
@@ -54,15 +54,15 @@ def _is_encoder(config: Any) -> bool:
 
 
 def is_encoder_decoder(config: Any) -> bool:
-    """Return whether a configuration is one of a model whose prompt goes to an encoder."""
+    """Return whether a configuration belongs to a model whose prompt goes to an encoder."""
     return bool(getattr(config, "is_encoder_decoder", False))
 
 
 def find_generating_class(config: Any) -> type:
     """Return the class of transformers that generates text by a configuration; raises `InputError` if there is none.
 
-    It is the class that the configuration names, else the usual one for its type. Of an encoder-decoder that is the
-    whole: its decoder alone, which transformers offers for some, is another model.
+    It is the class that the configuration names, else the usual class for its type. For an encoder-decoder it is the
+    class of the whole: its decoder alone, which transformers offers for some, is another model.
     """
     kind = type(config).__name__
     require_no_encoder(config, kind)
@@ -96,7 +96,7 @@ def _find_usual_class(config: Any) -> type | None:
         mappings.append(transformers.MODEL_FOR_SPEECH_SEQ_2_SEQ_MAPPING)
     for mapping in mappings:
         usual: type[Any] | None = mapping.get(type(config), None)
-        # A class that is for the part about text alone would leave out the others.
+        # A class for the text part alone would leave out the other parts.
         if usual is not None and not isinstance(getattr(config, "text_config", None), usual.config_class):
             return usual
     with_images: Any = transformers.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING.get(type(config), None)
@@ -105,9 +105,9 @@ def _find_usual_class(config: Any) -> type | None:
 
 
 def find_sound_positions(config: Any) -> int | None:
-    """Return how many positions the encoder has that a decoder of sound attends to; None for other models.
+    """Return how many positions of the encoder a decoder of sound attends to; None for other models.
 
-    Only those whose configuration tells it are known: Whisper, which takes 30 seconds whatever is said in them.
+    The number is known only if the configuration has it: of Whisper, which always takes 30 seconds.
     """
     import transformers
 
@@ -121,7 +121,7 @@ def find_sound_positions(config: Any) -> int | None:
 
 
 def _make_error(config: Any, kind: str, reason: str) -> InputError:
-    """Return the error for a model that generates no text; it says what to do with the model instead."""
+    """Return the error for a model that generates no text; its message says what to do with the model instead."""
     name = getattr(config, "model_type", "")
     return InputError(
         f"{kind} is not a model that generates text: {reason}. llm predicts causal language models and "

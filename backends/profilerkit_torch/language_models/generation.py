@@ -37,10 +37,10 @@ def generate(
     repetitions: int,
     clock: Callable[[], float] = time.perf_counter,
 ) -> GeneratedTokens:
-    """Generate tokens greedily for random prompts, where the model is, and return the time of each token.
+    """Generate tokens greedily for random prompts, on the model's device, and return the time of each token.
 
-    One repetition more is run first and left out. Raises `WithoutValuesError` if the weights have no values, and
-    `InputError` for a configuration, which has none either.
+    One more repetition runs first and is left out. Raises `WithoutValuesError` if the weights have no values, and
+    `InputError` for a configuration, which has no weights.
     """
     for name, value in {"prompt": prompt, "new": new, "batch": batch, "repetitions": repetitions}.items():
         at_least(1)(name, value)
@@ -69,7 +69,7 @@ def generate(
 
 
 def _require_generating(model: Any, tokens: int) -> None:
-    """Raise `InputError` for what generates no text of so many tokens."""
+    """Raise `InputError` for a model that cannot generate text of so many tokens, and for other values."""
     if is_configuration(model) or not is_configuration(getattr(model, "config", None)):
         raise InputError("measure=True: a model of transformers with values is needed; give one that was loaded")
     require_decoder(model)
@@ -81,7 +81,7 @@ def _require_generating(model: Any, tokens: int) -> None:
 
 
 class _Generation(NamedTuple):
-    """The seconds until each token since the one before, and the bytes of the cache at the end."""
+    """The seconds of each token since the token before, and the bytes of the cache at the end."""
 
     seconds: tuple[float, ...]
     cache_bytes: int

@@ -1,4 +1,4 @@
-"""What the image processor of a model makes of an image of a size, by that processor's own code."""
+"""The tensors that the image processor of a model makes of an image of a size, by the processor's own code."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .configurations import find_folder, find_number
 
 __all__ = ["ProcessedImage", "process_image"]
 
-#: The files of a checkpoint that tell how it processes images.
+#: The files of a checkpoint that describe its processing of images.
 _FILES = ("preprocessor_config.json", "processor_config.json")
 _BY_DEFAULT = (
     "images are resized as the {kind} of transformers does by default ({limits}), since no preprocessor_config.json "
@@ -29,7 +29,7 @@ _BY_DEFAULT = (
 
 
 class ProcessedImage(NamedTuple):
-    """An image of a size as a processor returns it: tensors by their names, and what a reader must know."""
+    """An image of a size as a processor returns it: tensors by their names, and notes for the reader."""
 
     tensors: dict[str, torch.Tensor]
     notes: tuple[str, ...] = ()
@@ -38,9 +38,9 @@ class ProcessedImage(NamedTuple):
 def process_image(config: Any, size: ImageSize, name: str) -> ProcessedImage:
     """Return the inputs that the image processor of a model makes of a black image.
 
-    The processor is the one whose files are beside the configuration, else the processor of transformers with its
-    default limits of pixels and the configuration's patches. Raises `InputError` if the configuration has no patches,
-    and for a size that the processor does not take.
+    The processor is read from files beside the configuration, else it is the processor of transformers with its default
+    limits of pixels and the configuration's patches. Raises `InputError` if the configuration has no patches, and for a
+    size that the processor does not take.
     """
     folder = find_folder(config)
     has_files = folder is not None and any((folder / file).is_file() for file in _FILES)
@@ -69,7 +69,7 @@ def process_image(config: Any, size: ImageSize, name: str) -> ProcessedImage:
 
 @contextmanager
 def _without_warnings() -> Iterator[None]:
-    """Have transformers not say which of its processors it takes where torchvision is missing."""
+    """Silence the warning of transformers about its choice of a processor if torchvision is missing."""
     logger = logging.getLogger("transformers")
     level = logger.level
     logger.setLevel(logging.ERROR)
@@ -87,7 +87,7 @@ def _load_processor(folder: Path | None) -> Any:
 
 
 def _make_usual_processor(config: Any) -> Any:
-    """Return the image processor that transformers has for a configuration: for that of its tower, if it has one."""
+    """Return the image processor of transformers for the configuration of the tower, else of the model."""
     from transformers import IMAGE_PROCESSOR_MAPPING
 
     tower = config.vision_config
@@ -113,9 +113,9 @@ def _run(processor: Any, size: ImageSize, name: str, patches: dict[str, Any]) ->
 
 
 def _find_patches(config: Any) -> dict[str, Any]:
-    """Return into what an image is cut by the configuration, as arguments of the processor; nothing where it is silent.
+    """Return the sizes of patches in the configuration, as arguments of the processor; nothing if it has none.
 
-    The processor of Pixtral cuts it into squares of several patches, which become one token.
+    The processor of Pixtral cuts an image into squares of several patches; a square becomes one token.
     """
     tower = config.vision_config
     patch = find_number(tower, "patch_size")

@@ -1,4 +1,4 @@
-"""From what the user gives, a model or a configuration of transformers, to the language model that is followed."""
+"""The language model to follow, made of a model or a configuration of transformers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def make_language_model(model: Any, dtype: str | None) -> nn.Module:
     """Return the language model of a model or configuration of transformers, in a dtype.
 
     A configuration becomes a model on the meta device; so does a model without a head, if it has no values, and a model
-    of another dtype. Anything else is returned as it is. Raises `InputError` for what is no language model.
+    of another dtype. Any other model is returned as it is. Raises `InputError` for a value that is no language model.
     """
     if dtype is not None and dtype not in DTYPES:
         raise ArgumentError(f"dtype={dtype!r}: give {', '.join(DTYPES)}, the dtype of activations and cache")
@@ -47,9 +47,9 @@ def make_language_model(model: Any, dtype: str | None) -> nn.Module:
 
 
 def add_head(model: Any) -> Any:
-    """Return a model of transformers with the head for language that it lacks, its weights random; others as they are.
+    """Return a model of transformers with a new head for language, all weights random; unchanged if it has a head.
 
-    It is for models that a loader built from a configuration. A large one stays on the meta device.
+    It is for models that a loader built from a configuration. A model on the meta device stays there.
     """
     config = getattr(model, "config", None)
     if not isinstance(model, nn.Module) or not is_configuration(config) or has_head(model):
@@ -63,14 +63,14 @@ def _is_on_meta(model: nn.Module) -> bool:
 
 
 def _build(kind: type, config: Any, dtype: str | None, device: str = "meta") -> nn.Module:
-    """Return a model of a class by a configuration, in a dtype or in that of the configuration."""
+    """Return a model of a class by a configuration, in a dtype or in the dtype of the configuration."""
     config, chosen = unify_dtype(config, DTYPES[dtype] if dtype else None)
     try:
         with default_dtype(chosen), torch.device(device):
             model: nn.Module = kind(config)
     except MemoryError:
         raise
-    except Exception as error:  # a configuration that is not whole, or a library that its images need
+    except Exception as error:  # an incomplete configuration, or a missing library for images
         raise InputError(
             f"transformers cannot build {kind.__name__} of this {type(config).__name__}: {type(error).__name__}: "
             f"{error_line(error)}; give a folder with a config.json that is whole, or the model"

@@ -1,4 +1,4 @@
-"""Layers of a checkpoint that predict further tokens (MTP), as a model of their own: transformers has none of them."""
+"""Layers of a checkpoint that predict further tokens (MTP), as a separate model: transformers does not have them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .configurations import find_number, find_text_configuration
 
 __all__ = ["add_mtp_layer"]
 
-#: What configurations call the number of these layers.
+#: The names in configurations of the number of these layers.
 _COUNTS = ("num_nextn_predict_layers", "num_mtp_layers", "mtp_num_hidden_layers")
 #: The weights of the model that such a layer shares.
 _SHARED = (WeightKind.HEAD, WeightKind.EMBEDDING)
@@ -30,12 +30,12 @@ _LIKE_THE_LAST = "layers that predict further tokens are taken to be like the mo
 def add_mtp_layer(
     model: Any, facts: ModelFacts, passes: Passes, weights: Sequence[LayerWeight], storage: Storage
 ) -> ModelFacts:
-    """Return a model's facts with a layer that predicts a further token, as a model of its own, if it has any.
+    """Return a model's facts with a layer that predicts a further token, as a separate model, if it has such a layer.
 
-    It is a layer like the last one, with a product that joins what that made with the embedding of the next token, of
-    twice the features; the table and the head are the model's. As DeepSeek-V3 has it, section 2.2 of
-    https://arxiv.org/abs/2412.19437. Where the last layer's work is not known, the facts have the number of these
-    layers alone.
+    It is a layer like the last layer, with a product of twice the features that joins the last layer's output with the
+    embedding of the next token; the table and the head are the model's (DeepSeek-V3, section 2.2 of
+    https://arxiv.org/abs/2412.19437). If the last layer's work is not known, the facts only have the number of these
+    layers.
     """
     count = find_number(find_text_configuration(model.config), *_COUNTS)
     if not count:
@@ -65,9 +65,9 @@ def add_mtp_layer(
 def _list_weights(
     facts: ModelFacts, inside: Sequence[LayerWeight], width: int, storage: Storage
 ) -> tuple[WeightPart, ...]:
-    """Return the weights of the further layer: those like the last layer's, the joining product, and the model's own.
+    """Return the weights of the further layer: like the last layer's, the joining product, and the model's own.
 
-    Norms stand before the product, of both that it joins, and before the head.
+    Norms are applied to both inputs of the product, and before the head.
     """
     joined = 2 * width * width
     shared = (replace(part, is_shared=True) for part in facts.weights if part.kind in _SHARED)
@@ -78,7 +78,7 @@ def _list_weights(
 
 
 def _find_work(facts: ModelFacts, passes: Passes, last: str, width: int) -> Work:
-    """Return the work of the further layer: that of the last one, of the joining product, and of the model's head."""
+    """Return the work of the further layer: of the last layer, of the joining product, and of the model's head."""
     prefill = [operator for operator in passes.prefill if _is_inside(operator.layer, last)]
     decode = [operator for operator in passes.decode if _is_inside(operator.layer, last)]
     terms, _ = find_terms(passes._replace(prefill=prefill, decode=decode))
@@ -90,13 +90,13 @@ def _find_work(facts: ModelFacts, passes: Passes, last: str, width: int) -> Work
 
 
 def _select_cache(cache: CacheGrowth, index: int) -> CacheGrowth:
-    """Return the parts of a cache that are of the layer of an index."""
+    """Return the parts of a cache that belong to the layer of an index."""
     parts = tuple(part for part in cache.parts if str(index) in part.path.split("."))
     return CacheGrowth(parts, repeats=cache.repeats)
 
 
 def _find_last_layer(model: nn.Module, layers: int, passes: Passes) -> str | None:
-    """Return the path of the last of so many layers that text goes through; None where no list has as many."""
+    """Return the path of the last of so many layers that text goes through; None if no list has as many."""
     used = {operator.layer for operator in passes.decode}
     for path, module in model.named_modules():
         if isinstance(module, nn.ModuleList) and len(module) == layers:

@@ -1,4 +1,4 @@
-"""What a reader must know of the numbers of a language model, in words."""
+"""Notes for the reader on the numbers of a language model."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def list_notes_on_trace(model: nn.Module, trace: ModelTrace) -> Iterator[str]:
 
 
 def list_notes_on_text(trace: ModelTrace) -> Iterator[str]:
-    """Yield which layers text does not go through."""
+    """Yield a note that names the layers that text does not go through."""
     passes = find_passes(trace)
     unread = [layer for layer in trace.layers if passes[layer.path] is ReadIn.NONE]
     count = sum(weight.count for layer in unread for weight in layer.parameters)

@@ -1,4 +1,4 @@
-"""The prefill and the step of a language model, each alone: what its work may follow, that work, and its trace."""
+"""The prefill and the step of a language model, each alone: its operators, its work, and its trace."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ __all__ = ["count_passes", "list_passes"]
 
 
 def list_passes(traced: FollowedPrompt, latent: LatentAttention | None) -> Passes:
-    """Return the operators of the prefill and the step, and what their work may follow."""
+    """Return the operators of the prefill and the step, and the sizes that their work may follow."""
     model, trace, batch = traced.model, traced.trace, traced.calls.contents[0].batch
     prefill, decode = ([trace.operators[index] for index in phase] for phase in split_phases(trace)[:2])
     windows = find_windows(model, traced.calls.windows)
-    limits = find_limits(model, traced.cache) if latent is None else {}  # of latents `engine_macs` limits the keys
+    limits = find_limits(model, traced.cache) if latent is None else {}  # for latents `engine_macs` limits the keys
     return Passes(prefill, decode, batch, traced.length, windows, traced.strides, limits, has_chunks(model.config))
 
 
@@ -51,10 +51,10 @@ def _count_pass(
 
     Args:
         trace: The trace of both passes.
-        indices: Which of its operators are those of the pass; the trace has the memory by the same indices.
-        contents: What the cache holds afterwards: its bytes are not among those of the activations.
+        indices: The indices of the pass's operators; the trace has the memory by the same indices.
+        contents: The contents of the cache afterwards: its bytes are no activations.
         new: The tokens of each sequence that are new in this pass.
-        cached: The tokens of each that the cache held before.
+        cached: The tokens of each sequence that the cache held before.
     """
     operators = [trace.operators[index] for index in indices]
     live = max((trace.memory.live_bytes[index] for index in indices), default=0)
@@ -75,7 +75,7 @@ def _count_pass(
 def _split_trace(
     trace: ModelTrace, prefill: Sequence[OpRecord], decode: Sequence[OpRecord]
 ) -> tuple[ModelTrace, ModelTrace]:
-    """Return the trace of each of both passes: its operators, and the calls of layers that were made in it.
+    """Return the trace of each of both passes: its operators, and the calls of layers in it.
 
     An encoder is called in the prefill alone. The memory is left out: `_count_pass` reads it from the trace of both.
     """

@@ -51,7 +51,7 @@ class CallRecorder:
 
     @contextmanager
     def note_calls(self, modules: Mapping[int, nn.Module]) -> Iterator[None]:
-        """Note the calls of these modules, by their indices in events; each gets a stand-in for its calling function."""
+        """Note the calls of these modules, by their indices in events; each gets a stand-in for its call function."""
         replaced: list[tuple[nn.Module, str, Any]] = []
 
         def take_back() -> None:

@@ -1,4 +1,4 @@
-"""The seconds of each operator in each layer, added up from the events of torch's profiler. Nothing here needs torch."""
+"""The seconds of each operator in each layer, added up from events of torch's profiler. Nothing here needs torch."""
 
 from __future__ import annotations
 
