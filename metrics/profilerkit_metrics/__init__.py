@@ -1,7 +1,7 @@
 """The metrics of profilerkit, written once over the backend interface.
 
 Every status key and every function of the modules here is a public name. They are found, not listed, when the first of
-them is used; what type checkers read, ``__init__.pyi``, is written by ``docs/make_tables.py``.
+them is used; ``docs/make_tables.py`` writes the names for type checkers, ``__init__.pyi``.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ class AttendedMacs(Count):
 
 
 class ComputeAttendedMacs(ProfilerFunction):
-    """Counts what attention attends to, and says how each attention is counted. Computed only if requested by name."""
+    """Counts attention by its attended scores, and says how each is counted. Computed only if requested by name."""
 
     KEYS: ClassVar[Keys] = (AttendedMacs,)
     ON_DEMAND: ClassVar[bool] = True
@@ -65,7 +65,7 @@ class ComputeAttendedMacs(ProfilerFunction):
         return Noted(count, "; ".join(describe_modes(trace)))
 
 
-#: How attention counts by whether it has a mask, and whether it is known what it attends to.
+#: The way of counting attention, by whether it has a mask, and whether the attended scores are known.
 _MODES = {
     (False, True): "causal attention of {}: what it attends to",
     (True, True): "attention of {} under masks of known values, such as windows: what they leave",

@@ -78,19 +78,19 @@ class ComputeBatchSweep(JointFunction):
         call: Callable[..., Any] | None = None,
         include_weights: bool = True,
     ) -> Any:
-        """Return the `BatchSweep`; a lower bound where the model fails at some of the sizes.
+        """Return the `BatchSweep`; a lower bound if the model fails at some of the sizes.
 
         Args:
             profiler: The model's profiler, which provides the inputs.
             model: The model.
             backend: The model's backend.
-            run_options: How to run it; a compiled model is compiled for each size. In training, the memory is that of
-                training steps too.
+            run_options: How to run it; a compiled model is compiled for each size. In training, the memory is the peak
+                of training steps too.
             sampling: How often it is run at each size.
             batch_sizes: The batch sizes of ``batch_sweep``. Default: 1, 2, 4, 8, 16 and 32. ``batch_size`` with several
                 numbers sets them too.
-            split: The data split that inputs are read from, where they come from data.
-            call: The function that is profiled instead of the model's call, if one is.
+            split: The data split that inputs are read from, if they come from data.
+            call: The function that is profiled instead of the model's call, if there is one.
             include_weights: That of ``memory_footprint``.
         """
         return self.alone(
@@ -126,7 +126,7 @@ class ComputeBatchSweep(JointFunction):
 
 
 class _Row(NamedTuple):
-    """What was measured at one batch size; of the memory, why it is not complete if there is a number that is not."""
+    """The measured values at one batch size; the memory with the reasons if its number is not complete."""
 
     size: int
     time: Measurement
@@ -155,7 +155,7 @@ def _measure_size(size: int, calls: Sequence[Mapping[str, Any]]) -> Iterator[_Ro
 
 
 def _find_peak(model: OtherSize, call: Mapping[str, Any]) -> Outcome:
-    """Return the peak bytes of what is timed; without a value if they are unknown, or no function computes them."""
+    """Return the peak bytes of the timed pass; without a value if they are unknown, or no function computes them."""
     key = "training_memory" if call["run_options"].training else "memory_footprint"
     if not model.profiler.status_contains(key):
         return Outcome()

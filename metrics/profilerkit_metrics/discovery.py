@@ -36,7 +36,7 @@ _Source: TypeAlias = ProfilerFunction | type[ProfilerFunction]
 
 
 class _Default(NamedTuple):
-    """A function that profilers may have by default, what it is made of, and the names of its status keys."""
+    """A function that profilers may have by default, its source, and the names of its status keys."""
 
     source: _Source
     function: ProfilerFunction
@@ -44,7 +44,7 @@ class _Default(NamedTuple):
 
 
 class _File(NamedTuple):
-    """A module of the package, its public status keys and functions by name, and those that may be defaults."""
+    """A module of the package, its public status keys and functions by name, and the functions that may be defaults."""
 
     module: ModuleType
     members: dict[str, Any]
@@ -62,9 +62,9 @@ def find_public_names() -> dict[str, str]:
 
 
 def status_keys() -> list[type[StatusKey]]:
-    """Return every status key with a name of its own: not those that get their names when they are made.
+    """Return every status key whose class has a name: not keys that get their names when they are made.
 
-    They are the public ones, and those of public functions.
+    These are the public keys, and the keys of public functions.
     """
     members = [member for file in _read_files(_find_folders()) for member in file.members.values()]
     classes = [member for member in members if isinstance(member, type) and issubclass(member, StatusKey)]
@@ -121,7 +121,7 @@ def _list_sources(members: dict[str, Any]) -> Iterator[_Source]:
 
 
 def _describe(source: _Source) -> _Default:
-    """Return what is known of a default function; raises for one that no profiler can take."""
+    """Return the record of a default function; raises for a function that no profiler can take."""
     function = _make_function(source)
     read_usable(function)
     return _Default(source, function, frozenset(key.NAME for key in function.list_keys()))

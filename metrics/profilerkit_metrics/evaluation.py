@@ -1,4 +1,4 @@
-"""What the model still scores: any evaluation function as a metric, with further metrics from the same run."""
+"""The scores of the model: any evaluation function as a metric, with further metrics from the same run."""
 
 from __future__ import annotations
 
@@ -81,14 +81,14 @@ class EvalMetric(Metric):
         return self._description or super().description()
 
     def friendly_name(self) -> str:
-        """Name what was evaluated."""
+        """Return the name of the evaluation."""
         return f"Evaluation: {self._label}" if self._label else "Evaluation Metric"
 
 
 class DynamicEvalMetric(EvalMetric):
     """A further entry of the dict that an evaluation function returned, as a metric of its own.
 
-    ``better`` and ``comparative`` are those of `ComputeEvalMetric`.
+    For ``better`` and ``comparative`` see `ComputeEvalMetric`.
     """
 
     def __init__(
@@ -121,7 +121,7 @@ class InferenceTime(Seconds):
 
 
 class _Evaluated(NamedTuple):
-    """What an evaluation function returned, and the seconds that it took."""
+    """The result of an evaluation function, and the seconds that it took."""
 
     returned: Any
     seconds: float
@@ -133,11 +133,11 @@ class ComputeEvalMetric(ExternalProfilerFunction):
     Args:
         func: Any callable whose first two parameters take the model and the loader; the others are provided by name.
             It returns a number, or a dict of numbers.
-        key: Which entry of a dict is the main metric, and what reports call it.
+        key: The entry of a dict that is the main metric, and its name in reports.
         default_split: The split it runs over unless ``split`` is passed.
         unit_name: Unit of the value: ``"%"``.
         comparative: How two values compare. Default: by their difference.
-        description: What the value is.
+        description: The description of the value.
         secondary: Further metrics from the same dict.
         better: Which values are better, "higher" or "lower", if ``comparative`` is not given. Default: the attribute
             ``better`` of the function, which all evaluation functions of the backends have. Without any of them,
@@ -187,7 +187,7 @@ class ComputeEvalMetric(ExternalProfilerFunction):
         return function
 
     def parameters(self) -> Mapping[str, Parameter]:
-        """Return what the function names, and what it takes to run it: backend, split and device."""
+        """Return the parameters of the function, and the parameters for running it: backend, split and device."""
         named = dict(super().parameters())
         named["backend"] = Parameter("backend", Parameter.KEYWORD_ONLY)
         for name in ("split", "device"):  # the function's own default counts, if it has one
@@ -225,7 +225,7 @@ class ComputeEvalMetric(ExternalProfilerFunction):
         return values
 
     def _select_arguments(self, model: Any, backend: Backend, offered: Mapping[str, Any]) -> dict[str, Any]:
-        """Return those arguments that the function takes; a device that it requires is that of the model."""
+        """Return the arguments that the function takes; a device that it requires is the device of the model."""
         arguments = {name: value for name, value in {"backend": backend, **offered}.items() if name in self._others}
         requires_device = "device" in arguments and self._others["device"].default is Parameter.empty
         if requires_device and arguments["device"] is None:
@@ -263,7 +263,7 @@ def _find_direction(func: Any) -> str | None:
     return None
 
 
-# What the function returned ------------------------------------------------------------------------------------------
+# The result of the function ------------------------------------------------------------------------------------------
 
 
 def _read_or_fail(returned: Any, key: str | None, *, is_secondary: bool = False) -> Any:
@@ -294,7 +294,7 @@ def _read_entry(returned: Any, key: str | None, is_secondary: bool) -> Any:
 
 
 def _read_number(value: Any) -> Any:
-    """Return a plain number for a tensor or array of one element; raises `InputError` for what is no finite number."""
+    """Return a plain number for a tensor or array of one element; raises `InputError` if it is no finite number."""
     if isinstance(value, (Measurement, Partial, Noted, Unavailable, Failure)):
         return value
     is_array = hasattr(value, "item") and getattr(value, "size", None) is not None

@@ -23,10 +23,10 @@ __all__ = ["EvaluationFunctions", "GetTopk", "LossEvaluation", "ScoreFunction"]
 
 
 class LossEvaluation:
-    """Evaluates a loss: the mean over samples of what ``loss_fn(output, target)`` returns for each batch.
+    """Evaluates a loss: the mean over samples of the results of ``loss_fn(output, target)`` for each batch.
 
-    A loss of several values counts as their mean, a dict of parts as their sum. Raises `ArgumentError` for one that
-    says, by ``reduction="sum"``, that it adds the samples of a batch up.
+    A loss of several values counts as their mean, a dict of parts as their sum. Raises `ArgumentError` for a loss with
+    ``reduction="sum"``, which adds the samples of a batch up.
 
     Attributes:
         batches: How a backend runs a model over a loader: a static method of the backend's class.
@@ -55,7 +55,7 @@ class LossEvaluation:
 
     @staticmethod
     def mean(value: Any) -> float:
-        """Return the mean of what a loss returned; a backend whose tensors numpy cannot read has its own."""
+        """Return the mean of a loss's result; a backend whose tensors numpy cannot read replaces this method."""
         return float(np.mean(np.asarray(value, np.float64)))
 
 

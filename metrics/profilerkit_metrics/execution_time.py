@@ -122,12 +122,12 @@ class ComputeExecutionTime(JointFunction):
     def __call__(
         self, model: Any, backend: Backend, inputs: Any, run_options: RunOptions, sampling: Sampling
     ) -> dict[str, Any]:
-        """Return the `Measurement` of a forward pass, or of a training step: what `measure_together` has for one model.
+        """Return the `Measurement` of a forward pass, or of a training step, as `measure_together` does for one model.
 
         Args:
             model: The model; it runs in inference mode unless the options say otherwise.
             backend: The model's backend.
-            inputs: What it is called with.
+            inputs: The inputs of the model's call.
             run_options: A `RunOptions`, instead of the single arguments ``mode``, ``device``, ``training`` and others.
             sampling: A `Sampling`, instead of the single arguments ``num_iters``, ``max_seconds`` and others.
         """
@@ -151,14 +151,14 @@ class ComputeTrainingTime(JointFunction):
     ONLY_THROUGH_BACKEND: ClassVar[bool] = True
 
     def __call__(self, model: Any, backend: Backend, inputs: Any, run_options: RunOptions, sampling: Sampling) -> Any:
-        """Return the `Measurement` of a training step; the arguments are those of `ComputeExecutionTime`."""
+        """Return the `Measurement` of a training step; for the arguments see `ComputeExecutionTime`."""
         return self.alone(model=model, backend=backend, inputs=inputs, run_options=run_options, sampling=sampling)
 
     def measure_together(self, calls: Sequence[Mapping[str, Any]]) -> Sequence[Any]:
         """Return the measurements of several models, taken in turn."""
         steps = [_read_call(arguments, training=True) for arguments in calls]
         times = measure_in_turn(steps, calls[0]["sampling"])
-        # The note is of the other options: that it is a training step is what the metric is about.
+        # The note names the other options: the name of the metric says that a training step was timed.
         return [
             _add_note(timed.time, replace(step.run_options, training=False))
             for step, timed in zip(steps, times, strict=True)
@@ -166,7 +166,7 @@ class ComputeTrainingTime(JointFunction):
 
 
 class TimedCall(NamedTuple):
-    """What a model is timed with; see the arguments of `ComputeExecutionTime`."""
+    """The arguments of timing a model; see `ComputeExecutionTime`."""
 
     model: Any
     backend: Backend
@@ -175,7 +175,7 @@ class TimedCall(NamedTuple):
 
 
 class TimedModel(NamedTuple):
-    """The time of a model, and what was seen of the runs that it took, which are compared with the static trace."""
+    """The time of a model, and the facts observed in its runs, which are compared with the static trace."""
 
     time: Measurement
     runs: tuple[ObservedRun, ...]

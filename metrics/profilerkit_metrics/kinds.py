@@ -34,7 +34,7 @@ class Seconds(Metric):
 
 
 class Share(Metric):
-    """A share of what is possible, from 0 to 1; the more the better."""
+    """A share of the possible maximum, from 0 to 1; the more the better."""
 
     COMPARATIVE: Comparative = Comparative.DIV
 
@@ -52,7 +52,7 @@ class LayerRows(Metric):
 def write_shares(sizes: Mapping[str, int]) -> str:
     """Write the shares of the three largest parts of a whole, and of all others together, so that a reader can add up.
 
-    What a metric calls "other" is one of the others. Empty if there is nothing to divide.
+    The part "other" of a metric belongs to the others. Empty if there is nothing to divide.
 
     >>> write_shares({"weights": 50, "other": 40, "gradients": 5, "inputs": 4, "optimizer_state": 1})
     'weights 50 %, gradients 5 %, inputs 4 %, the rest 41 %'

@@ -191,9 +191,9 @@ def _trace_sizes(key: str, profiler: Profiler, **arguments: Any) -> _Traces | Un
 def _find_largest(
     traces: _Traces | Unavailable, find_peak: Callable[[ModelTrace], int], room: int, missing: tuple[str, ...] = ()
 ) -> Any:
-    """Return the largest batch whose peak fits; partial where not all is known that decides the peak.
+    """Return the largest batch whose peak fits; partial if the peak is not known completely.
 
-    ``missing`` says which bytes of the peak are not known beside those of the trace.
+    ``missing`` names the unknown bytes of the peak beside the unknown bytes of the trace.
     """
     if isinstance(traces, Unavailable):
         return traces

@@ -62,16 +62,16 @@ class ComputeLayerTimes(ProfilerFunction):
         watched: WatchedSteps | None = None,
         max_seconds: float | None = None,
     ) -> Any:
-        """Return the table; unavailable where the backend does not time layers, and for a model without values.
+        """Return the table; unavailable if the backend does not time layers, and for a model without values.
 
-        The columns are those of `profilerkit.times.layer_times`. A layer without work of its own has 0.0; where a
-        backend knows of work that it could not time, ``missing`` names it. What is missing from the whole model
+        For the columns see `profilerkit.times.layer_times`. A layer without work of its own has 0.0; if a backend
+        knows of work that it could not time, ``missing`` names this work. Work that is missing from the whole model
         makes the table partial.
 
         Args:
             model: The model; it is run in inference mode, and in training steps for the backward times.
             backend: The model's backend.
-            inputs: What it is called with.
+            inputs: The inputs of the model's call.
             device: The device that runs the model. Default: the current device of the model.
             passes: The number of passes that time layers and operators. The table has the medians, and the samples.
             backward: If True, the backward pass is timed too.
@@ -95,9 +95,9 @@ class ComputeLayerTimes(ProfilerFunction):
 
 
 def _measure_within(max_seconds: float, passes: int, measure: Callable[[int], T]) -> tuple[T, str]:
-    """Return the times of as many passes as fit, and a note if those are fewer than requested.
+    """Return the times of as many passes as fit, and a note if fewer passes fit than requested.
 
-    A first pass tells how many fit; it counts only if no more than it do.
+    A first pass tells how many fit; it counts only if no further pass fits.
     """
     begin = perf_counter()
     first = measure(1)
@@ -107,7 +107,7 @@ def _measure_within(max_seconds: float, passes: int, measure: Callable[[int], T]
 
 
 def _list_runs(times: Sequence[LayerTime]) -> Iterator[ObservedRun]:
-    """Yield the passes that were seen: not those of a backend that has the calls from its own static pass."""
+    """Yield the observed passes: none for a backend that has the calls from its own static pass."""
     if any(time.each_call for time in times):
         yield ObservedRun("the last timed pass", calls={time.path: time.calls for time in times})
     if isinstance(times, TimedLayers):

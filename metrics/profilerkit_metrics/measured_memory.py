@@ -52,12 +52,12 @@ class ComputeMeasuredMemory(ProfilerFunction):
         device: DeviceLike = None,
         include_weights: bool = True,
     ) -> Any:
-        """Return the peak in bytes, with the prediction beside it; unavailable where the backend cannot tell.
+        """Return the peak in bytes, with the prediction beside it; unavailable if the backend cannot tell.
 
         Args:
             model: The model; it runs in inference mode.
             backend: The model's backend.
-            inputs: What it is called with; they count into the peak.
+            inputs: The inputs of the model's call; they count into the peak.
             trace: Where the weights' bytes, and the prediction, are taken from.
             device: The device that runs the model. Default: the current device of the model.
             include_weights: Whether the weights count into the peak.

@@ -68,15 +68,15 @@ class ComputeOperatorTable(ProfilerFunction):
         export: str | os.PathLike[str] | None = None,
         ignore: Ignored = (),
     ) -> Any:
-        """Return the table; unavailable where the backend does not time operators, and for a model without values.
+        """Return the table; unavailable if the backend does not time operators, and for a model without values.
 
-        The columns are those of `profilerkit.times.operator_times`. What the times leave out makes the table partial; a
+        For the columns see `profilerkit.times.operator_times`. Work that the times leave out makes the table partial; a
         row whose work is not known has None, and ``missing`` says why.
 
         Args:
             model: The model; it is run in inference mode, and in training steps for the backward times.
             backend: The model's backend.
-            inputs: What it is called with.
+            inputs: The inputs of the model's call.
             trace: The static trace, which has the MACs and FLOPs of the forward pass.
             device: The device that runs the model. Default: the current device of the model.
             passes: The number of passes that time layers and operators. The table has the medians, and the samples.

@@ -27,7 +27,7 @@ class OtherSize(NamedTuple):
         return cls(profiler.clone(), {**others, "batch_size": batch_size})
 
     def make_inputs(self, what: str) -> ModelInputs:
-        """Return inputs of the size; raises `InputError`, of ``what``, if the model takes them as another number."""
+        """Return inputs of the size; raises `InputError`, naming ``what``, if the model takes another batch size."""
         inputs = ModelInputs.of(self.profiler.compute_status("inputs", **self.arguments))
         size = self.arguments["batch_size"]
         samples = find_batch_size(inputs, self.profiler.backend, self.profiler.model)
@@ -40,7 +40,7 @@ class OtherSize(NamedTuple):
         )
 
     def compute(self, key: str, **further: Any) -> Outcome:
-        """Return what comes of a status key at the size, with further arguments; raises what its function raises."""
+        """Return the outcome of a status key at the size, with further arguments; raises the errors of its function."""
         self.profiler.compute_status(key, **self.arguments, **further)
         outcome: Outcome = self.profiler.status_get(key, to_value=False).outcome
         return outcome

@@ -33,9 +33,10 @@ class Difference(NamedTuple):
 
 
 def read_outputs(outputs: Any) -> list[Array]:
-    """Return the tensors that a model gives, in their order, as arrays of their own; what else it gives is left out.
+    """Return copies of the output tensors of a model as arrays, in their order; other outputs are left out.
 
-    A model may give the same memory in each call. Raises `InputError` if there is none, and for one without numbers.
+    A model may return the same memory in each call. Raises `InputError` if no output is a tensor, and for a tensor
+    without numbers.
     """
     arrays = [np.array(array) for array in _list_arrays(outputs)]
     if not arrays:
@@ -56,11 +57,11 @@ def copy_values(
 
     Args:
         source: The inputs whose values are copied.
-        inputs: The inputs of the model: their structure, dtypes and layout stay, and what is no tensor.
-        make_tensor: Makes a tensor of the model's framework of an array.
-        fit: Makes of numbers the integers that stand for them, for a model that is quantized.
+        inputs: The inputs of the model: their structure, dtypes and layout stay, and values that are no tensors.
+        make_tensor: Converts an array to a tensor of the model's framework.
+        fit: Converts numbers to the integers that represent them, for a model that is quantized.
 
-    Raises `InputError` where the tensors of the two do not match, by their order.
+    Raises `InputError` if the tensors of the two do not match, in their order.
     """
     values, targets = _list_call_arrays(source), _list_call_arrays(inputs)
     moved = [make_tensor(np.array(value)) for value in _move_channels(values, targets)]
@@ -74,7 +75,7 @@ def copy_values(
 
 
 def _move_channels(values: Sequence[Array], targets: Sequence[Array]) -> list[Array]:
-    """Return arrays with their channels where those of the targets are; raises `InputError` if they do not match."""
+    """Return arrays with their channels in the targets' dimension; raises `InputError` if they do not match."""
     moved = [_read_as(value, target) for value, target in zip(values, targets, strict=False)]
     fitting = [array for array in moved if array is not None]
     if len(fitting) < max(len(values), len(targets)):
@@ -86,7 +87,7 @@ def _move_channels(values: Sequence[Array], targets: Sequence[Array]) -> list[Ar
 
 
 def _cast(value: Array, dtype: Any) -> Array:
-    """Return an array in another dtype; raises `InputError` if integers would lose what the values are."""
+    """Return an array in another dtype; raises `InputError` if the values are no integers of an integer dtype."""
     with np.errstate(invalid="ignore"):
         cast = np.array(value, dtype)
     if cast.dtype.kind in "iu" and not np.array_equal(cast, value):

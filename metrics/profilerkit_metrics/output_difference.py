@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 __all__ = ["ComputeOutputDifference", "OutputDifference", "RelativeOutputDifference"]
 
-#: Two calls of one model that differ by more than this of its largest output: its outputs are random. What is less is
+#: If two calls of one model differ by a larger share of its largest output, its outputs are random. A smaller share is
 #: the rounding of a device that adds in any order.
 _RANDOM = 1e-3
 
 
 class OutputDifference(Metric):
-    """The largest difference between an element of a model's outputs and that of the reference, on the same inputs.
+    """The largest difference between an element of a model's outputs and of the reference's, on the same inputs.
 
     >>> from torch import nn
     >>> from profilerkit import compare
@@ -74,12 +74,12 @@ class ComputeOutputDifference(JointFunction):
     def __call__(
         self, model: Any, backend: Backend, inputs: Any, run_options: RunOptions, check_outputs: bool = True
     ) -> dict[str, Any]:
-        """Return that there is nothing to compare with: one model alone has no difference.
+        """Return the reason why there is no value: one model alone has no difference.
 
         Args:
             model: The model; it runs in inference mode.
             backend: The model's backend.
-            inputs: What it is called with; in a comparison it gets the values of the reference's inputs.
+            inputs: The inputs of the model's call; in a comparison they get the values of the reference's inputs.
             run_options: A `RunOptions`, instead of the single arguments ``mode``, ``device`` and others.
             check_outputs: If True, the outputs of compared models are checked, beside all other metrics.
         """
@@ -87,7 +87,7 @@ class ComputeOutputDifference(JointFunction):
         return values
 
     def measure_together(self, calls: Sequence[Mapping[str, Any]]) -> Sequence[dict[str, Any]]:
-        """Return the differences of each model's outputs from those of the first model, which differs by 0."""
+        """Return the differences of each model's outputs from the outputs of the first model, which differs by 0."""
         from .output_arrays import compare_outputs
 
         reference, *others = calls

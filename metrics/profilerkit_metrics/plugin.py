@@ -1,4 +1,4 @@
-"""The metrics as a plugin, offered through the same hooks as those of other packages."""
+"""The metrics as a plugin, offered through the same hooks as the metrics of other packages."""
 
 from __future__ import annotations
 

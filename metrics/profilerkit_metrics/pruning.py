@@ -29,7 +29,7 @@ __all__ = ["ComputeSparsity", "Sparsity", "effective_macs"]
     source="profilerkit's own definition",
 )
 def effective_macs(nonzero_trace: ModelTrace) -> int:
-    """Multiply-accumulates of one forward pass without those whose weight is zero.
+    """Multiply-accumulates of one forward pass whose weight is not zero.
 
     A model of PyTorch is run for it; for models of ONNX and JAX the weights are read. The multiply-accumulates of an
     operator count in proportion to the nonzero elements of its weights. Most devices compute the dense product and are

@@ -36,15 +36,15 @@ Array: TypeAlias = "np.ndarray[Any, Any]"
 
 @dataclass(frozen=True)
 class ScoredBatch:
-    """What one batch came to.
+    """The outputs and the targets of one batch.
 
     Attributes:
-        output: What the model returned, in the framework's own types.
+        output: The output of the model, in the framework's own types.
         target: The targets, in the framework's own types.
         samples: How many samples the batch has.
         scores: Returns the scores as an array with the classes last: ``(batch, ..., classes)``, or ``(batch,)``.
         targets: Returns the targets as an array: class indices, or one-hot in the shape of the scores.
-        probabilities: Whether the scores are probabilities (a sigmoid's result); None where that is not known.
+        probabilities: Whether the scores are probabilities (a sigmoid's result); None if unknown.
     """
 
     output: Any
@@ -147,7 +147,7 @@ class _Samples:
         return is_lost
 
     def count(self) -> int:
-        """Return how many there are, with notes on what is wrong with some; raises `InputError` if there are none."""
+        """Return the number of samples, with notes on wrong samples; raises `InputError` if there are none."""
         if self.lost:
             note(f"{self.lost} of {self.total} samples have scores that are no numbers (nan); they count as wrong")
         if self.unmet:

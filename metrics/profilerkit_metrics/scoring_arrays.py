@@ -42,8 +42,8 @@ def score_opened(
 
     Args:
         open_model: Opens a model that is given as a path; returns any other value unchanged.
-        model_type: The type of an opened model. For another one `ArgumentError` is raised with the advice.
-        advice: What to give instead.
+        model_type: The type of an opened model. For another type `ArgumentError` is raised with the advice.
+        advice: The words of the message about the right type.
         make_ready: Called with the opened model and a device, once for all batches.
     """
 

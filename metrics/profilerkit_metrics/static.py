@@ -1,4 +1,4 @@
-"""What follows from one static pass over a model: parameters, size, arithmetic, memory, layers."""
+"""The metrics of one static pass over a model: parameters, size, arithmetic, memory, layers."""
 
 from __future__ import annotations
 
@@ -227,13 +227,13 @@ class ComputeFlops(ProfilerFunction):
 
 
 class ComputeSize(ProfilerFunction):
-    """Computes what the model needs in memory: its size, and the peak while it runs."""
+    """Computes the memory of the model: its size, and the peak while it runs."""
 
     KEYS: ClassVar[Keys] = (ModelSize, MemoryFootprint)
     CHECKS: ClassVar[Mapping[str, Check]] = {"include_weights": FLAG}
 
     def __call__(self, trace: ModelTrace, include_weights: bool = True) -> dict[str, Any]:
-        """Return both in bytes; ``include_weights`` is that of `ComputeComplexity`."""
+        """Return both in bytes; for ``include_weights`` see `ComputeComplexity`."""
         peak = trace.memory.peak_bytes(include_weights)
         footprint = qualify(peak, notes=[trace.memory.note])
         return {ModelSize.NAME: trace.size_bytes, MemoryFootprint.NAME: footprint}

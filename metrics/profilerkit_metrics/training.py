@@ -1,4 +1,4 @@
-"""What one training step costs: forward and backward, counted rather than guessed as three forward passes."""
+"""The costs of one training step: forward and backward, counted rather than guessed as three forward passes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 
-#: What the bytes at the peak of a step are for: see `TrainingMemoryParts`.
+#: The purposes of the bytes at the peak of a step: see `TrainingMemoryParts`.
 _PARTS = ("weights", "gradients", "optimizer_state", "activations", "inputs", "other")
 
 
@@ -99,9 +99,9 @@ class TrainingMemoryParts(Metric):
     """The purpose of the bytes at the peak of a training step, and the position of the peak.
 
     The value has bytes for "weights" (buffers included), "gradients" (of weights), "optimizer_state", "activations" (of
-    the forward pass, those kept for the backward pass above all), "inputs" and "other" (gradients of activations,
-    activations computed again, temporary tensors). Together they are `TrainingMemory`. "operator", "layer" and "phase"
-    say where; the operator is empty where the peak is before the first.
+    the forward pass, mostly kept for the backward pass), "inputs" and "other" (gradients of activations, activations
+    computed again, temporary tensors). Together they are `TrainingMemory`. "operator", "layer" and "phase" are the
+    position; the operator is empty if the peak is before the first operator.
 
     >>> from torch import nn
     >>> from profilerkit import profile
@@ -124,8 +124,8 @@ class TrainingMemoryParts(Metric):
 class TrainingLayers(LayerRows):
     """The layer table of a training step, as a `LayerTable`: MACs and FLOPs forward, backward and together.
 
-    The columns are those of the layer table; where the backend tells the two passes apart, ``forward_macs``,
-    ``forward_flops``, ``backward_macs`` and ``backward_flops`` come with them, and those of its ``own_`` work.
+    The table has the columns of the layer table; if the backend tells the two passes apart, also ``forward_macs``,
+    ``forward_flops``, ``backward_macs`` and ``backward_flops``, and each of these with ``own_`` in front.
 
     >>> from torch import nn
     >>> from profilerkit import profile
@@ -211,7 +211,7 @@ def find_optimizer_bytes(backend: Backend, model: Any, trace: ModelTrace, optimi
 def find_step_memory(
     trace: ModelTrace, optimizer_size: OptimizerBytes | str, optimizer: Any, backend: Backend
 ) -> dict[str, Any]:
-    """Return the peak with what the optimizer takes, and its parts; lower bounds where a part is not known."""
+    """Return the peak with the bytes of the optimizer, and its parts; lower bounds if a part is not known."""
     counted, missing = find_known_bytes(trace, optimizer_size)
     is_in_update = _count_update_bytes(trace, counted) > trace.memory.peak_bytes()
     parts = _divide_update(trace, counted) if is_in_update else _divide_peak(trace, counted)
@@ -233,7 +233,7 @@ class KnownBytes(NamedTuple):
 
 
 def find_known_bytes(trace: ModelTrace, optimizer_size: OptimizerBytes | str) -> KnownBytes:
-    """Return what is known of the memory of a step; ``optimizer_size`` may be the reason why that is not known."""
+    """Return the known and unknown bytes of a step's memory; ``optimizer_size`` may be a reason why it is unknown."""
     counted = OptimizerBytes(0, missing=optimizer_size) if isinstance(optimizer_size, str) else optimizer_size
     optimizer_missing = (counted.missing,) if counted.missing else ()
     return KnownBytes(counted, (*optimizer_missing, *_list_untold_gradients(trace)))
@@ -279,7 +279,7 @@ def _divide_peak(trace: ModelTrace, optimizer_size: OptimizerBytes) -> dict[str,
 
 
 def _divide_update(trace: ModelTrace, optimizer_size: OptimizerBytes) -> dict[str, Any]:
-    """Return the parts where the peak is in the update: there are the gradients then, and what the last step left."""
+    """Return the parts if the peak is in the update: the gradients are alive then, and the bytes left by the step."""
     left = _count_live_bytes(trace) - trace.memory.input_bytes
     gradients = min(left, _count_gradient_bytes(trace))
     sizes = {

@@ -1,8 +1,8 @@
 """How much of a device a model uses: MFU and HFU of its arithmetic, MBU of its memory.
 
-The definitions are those of the field. Only products count (matrix products, convolutions, attention, recurrent gates),
-never element-wise operations; attention counts in full, whatever its mask, unless ``attention="attended"`` is given;
-the peak is the dense one of the dtype that each product runs in.
+The definitions are the usual ones. Only products count (matrix products, convolutions, attention, recurrent gates),
+never element-wise operations; attention counts in full, with any mask, unless ``attention="attended"`` is given; the
+peak is the dense peak of the dtype that each product runs in.
 """
 
 from __future__ import annotations
@@ -151,9 +151,9 @@ class ComputeMfu(ProfilerFunction):
             run_options: How the model was run.
             peaks_of: The device whose peak speeds are used: a `DeviceInfo`, a name, or the path of a file. Default: the
                 device of the model.
-            dtype: The dtype that the products run in, if that is not the one in the trace: "tf32", or under autocast.
-            attention: Which scores of attention count: "full" counts the whole square, "attended" only those up to the
-                diagonal of causal attention.
+            dtype: The dtype that the products run in, if it is not the one in the trace: "tf32", or under autocast.
+            attention: The scores of attention that count: "full" counts the whole square, "attended" only the scores up
+                to the diagonal of causal attention.
         """
         if run_options.training:
             return Unavailable("a training step was timed: training_mfu is its share")
@@ -179,7 +179,7 @@ class ComputeTrainingUtilization(ProfilerFunction):
         dtype: str | None = None,
         attention: Attention = "full",
     ) -> dict[str, Any]:
-        """Return both shares as measurements; ``peaks_of``, ``dtype`` and ``attention`` are those of `ComputeMfu`."""
+        """Return both shares as measurements; for ``peaks_of``, ``dtype`` and ``attention`` see `ComputeMfu`."""
         peak = Peak.choose(model, backend, run_options, peaks_of, dtype)
         return {
             TrainingMfu.NAME: peak.compute_share(training_trace, training_time, attention, recomputed=False),
@@ -238,7 +238,7 @@ def choose_device(model: Any, backend: Backend, options: RunOptions, requested: 
 
 
 class Peak(NamedTuple):
-    """The dense peaks of a device, and the dtype of all products; None if each has that of the trace."""
+    """The dense peaks of a device, and the dtype of all products; None if each has its dtype in the trace."""
 
     device: DeviceInfo
     dtype: str | None
@@ -257,9 +257,9 @@ class Peak(NamedTuple):
     def compute_share(
         self, trace: ModelTrace, time: Measurement, attention: Attention, *, recomputed: bool = True
     ) -> Noted | Unavailable:
-        """Return the share of the peak that the products of a trace reach in a time, with a note on what counts.
+        """Return the share of the peak that the products of a trace reach in a time, with a note on counted products.
 
-        With ``recomputed`` products count again that activation checkpoints compute again. Of ``attention``, see
+        With ``recomputed``, products that activation checkpoints compute again count again. For ``attention`` see
         `ComputeMfu`.
         """
         if attention not in get_args(Attention):
@@ -287,8 +287,8 @@ class Peak(NamedTuple):
 
 
 def _count_devices(trace: ModelTrace) -> int:
-    """Return how many devices share the work of a pass: one, or the ranks of a mesh whose counts are those of all.
+    """Return how many devices share the work of a pass: one, or the ranks of a mesh if the counts are of all ranks.
 
-    The time is that of one device, so its share is of the peaks of so many.
+    The time is measured on one device, so the share is computed from the peaks of so many devices.
     """
     return 1 if trace.rank is None else trace.rank.work_shared_by

@@ -1,4 +1,4 @@
-"""What the measured steps of a training loop took, part by part."""
+"""The times and the memory of the measured steps of a training loop, part by part."""
 
 from __future__ import annotations
 

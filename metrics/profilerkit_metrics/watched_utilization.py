@@ -96,12 +96,12 @@ class ComputeWatchedUtilization(ProfilerFunction):
     ) -> dict[str, Any]:
         """Return both shares as measurements with a sample for each step.
 
-        The trace is of the last call in the steps, and all calls count as that one. Each rank watches its own share of
-        the work. ``peaks_of``, ``dtype`` and ``attention`` are those of `ComputeMfu`.
+        The trace is of the last call in the steps, and all calls count like the last one. Each rank watches its own
+        share of the work. For ``peaks_of``, ``dtype`` and ``attention`` see `ComputeMfu`.
         """
         if watched is None:
             return _make_absent("no training loop was watched; see Profiler.watch")
-        # Those that can be compared with a trace of a training step: the model was called forward and backward.
+        # The steps that can be compared with a trace of a training step: the model was called forward and backward.
         steps = [
             (step.seconds, step.calls) for step in watched.steps.values() if step.calls and step.backward is not None
         ]
