@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from profilerkit.count_text import format_count
 from profilerkit.results.report import Report
-from profilerkit.trace.alignment import align
+from profilerkit.trace.alignment import align, find_difference
 from profilerkit.trace.bounds import WORK
 
 __all__ = ["compare_operators", "find_layers", "leave_out_renamed", "sum_operators"]
@@ -104,11 +104,11 @@ def leave_out_renamed(counts: Counter[_Move]) -> Counter[_Move]:
 
 
 def _find_moves(before: Report, after: Report, column: str) -> Iterator[tuple[_Move, _Paths]]:
-    """Yield each layer that moved, with its path in both reports."""
+    """Yield each layer that moved, with its path in both reports; none whose number a report does not know."""
     for row in align(before, after, columns=(column,)):
         if not column.startswith("own_") and not row["is_leaf"]:  # what is around a layer moved by the same
             continue
-        difference = (row[f"other_{column}"] or 0) - (row[column] or 0)
+        difference = find_difference(row, column)
         if difference:
             other_path = row["path"] if row["other_path"] is None else row["other_path"]
             yield _Move(row["other_type"] or row["type"], difference, row["change"]), _Paths(row["path"], other_path)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from profilerkit.piping.quantity import Scale, format_number, scale_value
 from profilerkit.render.values import Column, write_row_value
 from profilerkit.results.report import Report
-from profilerkit.trace.alignment import align, require_layers
+from profilerkit.trace.alignment import align, find_difference, require_layers
 from profilerkit.trace.records import LayerTable
 
 __all__ = ["LAYER_COLUMNS", "has_column", "list_responsible"]
@@ -116,10 +116,9 @@ def _find_grown(baseline: Report, report: Report, column: str) -> Iterator[_Grow
     """Yield the layers that grew by themselves; for a column without own amounts, the innermost layers that grew."""
     name = _find_own(column, require_layers(baseline), require_layers(report))
     for row in align(baseline, report, columns=(name,)):
-        before = row[name] or 0  # None where the baseline has no such layer
-        after = row[f"other_{name}"] or 0  # None where the layer was removed
-        if (name != column or row["is_leaf"]) and after > before:
-            yield _GrownLayer(row["other_path"], row["type"], after - before, row["change"] == "added")
+        growth = find_difference(row, name) or 0  # None where a report does not know the number
+        if (name != column or row["is_leaf"]) and growth > 0:
+            yield _GrownLayer(row["other_path"], row["type"], growth, row["change"] == "added")
 
 
 def _find_own(name: str, *tables: LayerTable) -> str:

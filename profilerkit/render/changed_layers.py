@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..trace.alignment import is_foreign
+from ..trace.alignment import find_difference, is_foreign
 from ..trace.layer_paths import walk_outwards
 from ..trace.layer_view import group_children
 from .grids import Grid
@@ -21,8 +21,8 @@ _IN_ONE = ("removed", "added")
 
 
 def measure_change(row: Mapping[str, Any]) -> tuple[float, float]:
-    """Return by how many MACs and parameters a layer of two models differs."""
-    macs, params = (abs((row[f"other_{key}"] or 0) - (row[key] or 0)) for key in ("macs", "params"))
+    """Return by how many MACs and parameters a layer of two models differs; 0 for a number that one does not know."""
+    macs, params = (abs(find_difference(row, key) or 0) for key in ("macs", "params"))
     return macs, params
 
 

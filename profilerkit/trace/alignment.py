@@ -11,7 +11,17 @@ from .layer_matching import match_layers
 from .records import LayerTable
 from .table import Table
 
-__all__ = ["VALUES", "HasLayers", "align", "in_one_table", "is_foreign", "name_column", "name_ends", "require_layers"]
+__all__ = [
+    "VALUES",
+    "HasLayers",
+    "align",
+    "find_difference",
+    "in_one_table",
+    "is_foreign",
+    "name_column",
+    "name_ends",
+    "require_layers",
+]
 
 #: The columns that are set side by side unless others are asked for.
 VALUES = ("params", *WORK, "own_macs", "own_flops")
@@ -66,6 +76,18 @@ def align(reference: HasLayers, other: HasLayers, columns: Sequence[str] = VALUE
         {**_compare(line, columns), **{f"{_SIDES[model]}{name}": line.read(model, name) for model, name in ends}}
         for line in _list_lines([reference, other])
     )
+
+
+def find_difference(row: Row, column: str) -> float | None:
+    """Return by how much the other model has more in a row of `align`: all of a layer that was added or removed.
+
+    None where a model has the layer, and its number is not known: it is no 0.
+    """
+    if row["change"] == "added":
+        return row[f"other_{column}"]  # type: ignore[no-any-return]
+    if row["change"] == "removed":
+        return None if row[column] is None else -row[column]
+    return row[f"{column}_difference"]  # type: ignore[no-any-return]
 
 
 def in_one_table(reports: Sequence[HasLayers], columns: Sequence[str]) -> Table:

@@ -61,6 +61,20 @@ def test_a_layer_that_is_trained_now_moved_the_trainable_parameters() -> None:
     assert find_layers(frozen, trained, "total_params") == ()
 
 
+def test_a_layer_whose_count_is_unknown_did_not_move() -> None:
+    """Layers of 4 x 8 and 8 x 2, for one sample 32 and 16 MACs; unknown is how many the first one has in a report."""
+    whole = profile(Sequential(dense(4, 8), dense(8, 2)), input_shape=(4,), metrics=["macs"])
+    assert whole.layers is not None
+    rows = [{**row, "own_macs": None} if row["own_macs"] == 32 else row for row in whole.layers]
+    partly = replace(whole, layers=LayerTable(rows))
+    only_known = [row for row in whole.layers if row["own_macs"] != 32]
+    smaller = replace(whole, layers=LayerTable(only_known))
+    for before, after in ((partly, whole), (whole, partly), (partly, smaller), (smaller, partly)):
+        assert find_layers(before, after, "macs") == ()
+    (added,), (removed,) = find_layers(smaller, whole, "macs"), find_layers(whole, smaller, "macs")
+    assert ("+32, added" in added, "-32, removed" in removed) == (True, True)
+
+
 # Operators ------------------------------------------------------------------------------------------------------------
 
 SIDES = ("a.rotary", "b.rotary")

@@ -264,6 +264,20 @@ def test_each_count_of_weights_grew_in_the_layers_that_have_more_of_it() -> None
         assert finding.responsible == (f"head (Linear): {growth}",)
 
 
+def test_a_layer_of_which_the_baseline_does_not_know_the_count_did_not_grow() -> None:
+    """Neither did one that came with an unknown count; a layer that came with 300 parameters grew by these."""
+    before, after = make_tuned(head=100), make_tuned(head=300)
+    rows = {row["path"]: row for row in after.layers or ()}
+    unknown, backbone = {**rows["head"], "params": None}, rows["backbone"]
+    for old, new, grown in (
+        ([backbone, unknown], [backbone, rows["head"]], ()),
+        ([backbone], [backbone, unknown], ()),
+        ([backbone], [backbone, rows["head"]], ("head (Linear): +300, added",)),
+    ):
+        baseline, report = (replace(side, layers=LayerTable(of)) for side, of in ((before, old), (after, new)))
+        assert check_budget({"total_params": "<= 1x"}, report, baseline)[0].responsible == grown
+
+
 def test_a_layer_that_is_trained_now_grew_in_trainable_parameters_alone() -> None:
     before = make_tuned(head=100)
     assert before.layers is not None

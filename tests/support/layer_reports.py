@@ -10,11 +10,11 @@ from profilerkit.trace.records import LayerTable
 __all__ = ["report"]
 
 
-def report(name: str, layers: Iterable[tuple[str, str, int]] | None) -> Report:
+def report(name: str, layers: Iterable[tuple[str, str, int | None]] | None) -> Report:
     """Return a report of layers given as path, type and MACs; the root comes of itself."""
     if layers is None:
         return Report(name, "fake", "m.M", {})
-    given = [("", "Net", 0), *layers]
+    given: list[tuple[str, str, int | None]] = [("", "Net", 0), *layers]
     parents = {path.rpartition(".")[0] for path, _, _ in given if path}
     rows = [
         {

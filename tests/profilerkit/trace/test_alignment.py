@@ -10,6 +10,7 @@ import pytest
 from layer_reports import report
 
 from profilerkit import Comparison
+from profilerkit.render.changed_layers import measure_change
 from profilerkit.render.layer_grids import all_layers_grids, difference_grid
 from profilerkit.trace.alignment import align
 from profilerkit.trace.families import find_family, is_activation
@@ -56,6 +57,16 @@ def test_a_layer_is_the_same_if_both_models_know_as_much(one: Any, two: Any, cha
     """Such as the layers of a model that failed, beside one that ran: their work may differ."""
     mine, theirs = (replace(report("a", []), layers=LayerTable([{"path": "", **row}])) for row in (one, two))
     assert [row["change"] for row in align(mine, theirs, columns=("params", "macs"))] == [change]
+
+
+def test_a_layer_of_which_a_model_does_not_know_the_number_is_not_among_those_that_differ_most() -> None:
+    """One differs by 3 MACs, one came with 5 and one went with 2; of another with 1000 it is unknown."""
+    counted = [("conv", "Conv2d", 1000), ("head", "Linear", 4), ("gone", "Sigmoid", 2)]
+    failed = [("conv", "Conv2d", None), ("head", "Linear", 1), ("new", "ReLU", 5)]
+    for before, after in ((counted, failed), (failed, counted)):
+        rows = align(report("a", before), report("b", after))
+        changes = {row["path"]: measure_change(row)[0] for row in rows if row["depth"]}
+        assert changes == {"conv": 0, "head": 3, "gone": 2, "new": 5}
 
 
 def test_removed_and_added_layers_stand_where_they_were() -> None:
