@@ -60,16 +60,16 @@ def align(reference: HasLayers, other: HasLayers, columns: Sequence[str] = VALUE
 
     A layer that `match_layers` finds in both models is one row. All other layers were removed or added.
 
-    The columns: ``change``, ``path`` (the other's where the reference has no such layer), ``other_path``, ``type``,
-    ``other_type``, ``depth``, ``is_leaf``, and for each of ``columns`` (``params``, ``macs``, ...) what the reference
-    has, what the other has (``other_macs``), and the difference (``macs_difference``), None where one lacks the layer,
-    or does not know the number. Of a model with work that is not known exactly, the two ends of each count follow:
+    The columns: ``change``, ``path`` (the other's if the reference lacks the layer), ``other_path``, ``type``,
+    ``other_type``, ``depth``, ``is_leaf``, and for each of ``columns`` (``params``, ``macs``, ...) the value of the
+    reference, the value of the other (``other_macs``), and the difference (``macs_difference``), None if one lacks the
+    layer or does not know the number. If the work of a model is not known exactly, the two ends of each count follow:
     ``macs_low`` and ``macs_high`` of the reference, ``other_macs_low`` and ``other_macs_high``.
 
     ``change`` is "removed", "added", "changed" (one of ``columns`` differs), "same", or "unknown": no number differs
     that both models know, but one of them knows a number, or an end of it, that the other does not.
 
-    Raises `ValueError` where one of the reports holds no layers.
+    Raises `ValueError` if one of the reports holds no layers.
     """
     ends = _list_ends([reference, other], columns)
     return Table(
@@ -93,14 +93,14 @@ def find_difference(row: Row, column: str) -> float | None:
 def in_one_table(reports: Sequence[HasLayers], columns: Sequence[str]) -> Table:
     """Return one row for each layer of any model, in the order of the first.
 
-    A layer of another model is in the row of the first model's layer that `match_layers` finds for it. What the first
-    model lacks is a row of its own; several models share it if they have it at one path and of one family.
+    A layer of another model is in the row of the first model's layer that `match_layers` finds for it. A layer that the
+    first model lacks has a separate row; several models share it if they have it at one path and of one family.
 
     The columns: ``path``, ``type``, ``depth`` and ``is_leaf`` of the layer in the first model that has it, and for each
-    of ``columns`` and each report the value, such as ``"macs of Student"``; None where the model lacks the layer. Of a
-    model with work that is not known exactly, the two ends of each count follow: ``"macs_low of Student"``.
+    of ``columns`` and each report the value, such as ``"macs of Student"``; None if the model lacks the layer. If the
+    work of a model is not known exactly, the two ends of each count follow: ``"macs_low of Student"``.
 
-    Raises `ValueError` where one of the reports holds no layers.
+    Raises `ValueError` if one of the reports holds no layers.
     """
     columns_of_models = [(model, column) for column in columns for model in range(len(reports))]
     columns_of_models += _list_ends(reports, columns)
@@ -114,7 +114,7 @@ def in_one_table(reports: Sequence[HasLayers], columns: Sequence[str]) -> Table:
 
 
 def name_column(column: str, model: str) -> str:
-    """Return what the column of one model is called: "macs of Student"."""
+    """Return the name of a column of one model: "macs of Student"."""
     return f"{column} of {model}"
 
 

@@ -1,6 +1,6 @@
-"""The two ends of a count: between which numbers it lies where not all that decides it is known.
+"""The two ends of a count: the numbers between which it lies if not everything that decides it is known.
 
-What no formula covers makes a count a lower bound. A branch that is counted by its dearer side makes it an upper bound.
+Work without a formula makes a count a lower bound. A branch that is counted by its dearer side makes it an upper bound.
 A count may have both ends. A loop that is counted once may also run never or more often.
 """
 
@@ -104,14 +104,14 @@ class Branch:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A place where the model does one of several things, and which one is not known before it runs.
+    """A place where the model takes one of several branches, and which one is not known before it runs.
 
     Attributes:
-        branches: What it may do.
+        branches: The branches.
         counted: The index of the branch that is counted.
-        reason: What is not known, and what is counted instead.
-        decides_more: Whether work outside the branches depends on it too, such as the gradients of a training step:
-            then neither end is known.
+        reason: A text: the unknown fact, and the branch that is counted.
+        decides_more: Whether work outside the branches depends on the choice too, such as the gradients of a training
+            step: then neither end is known.
     """
 
     branches: tuple[Branch, ...]
@@ -125,9 +125,9 @@ class PeakSpread:
     """How much the peak of the bytes alive may differ from the counted peak, because a branch decides.
 
     Attributes:
-        below: How many bytes less it may be; None where that is not known.
-        above: How many bytes more it may be; None where that is not known.
-        reasons: What is not known, and what is counted instead; empty where it changes nothing.
+        below: How many bytes less it may be; None if unknown.
+        above: How many bytes more it may be; None if unknown.
+        reasons: Texts: the unknown facts, and the branches that are counted; empty if they do not change the peak.
     """
 
     below: int | None = 0
@@ -146,14 +146,14 @@ class PeakSpread:
 
 
 class WorkSpread(NamedTuple):
-    """How much less and how much more work than counted there may be; None where that is not known."""
+    """How much less and how much more work than counted there may be; None if unknown."""
 
     below: int | None
     above: int | None
 
 
 def compute_spread(choices: Iterable[Choice], column: str, is_inside: _IsInside) -> WorkSpread:
-    """Return how much less and how much more than counted some layers may do: those whose path ``is_inside``.
+    """Return how much less and how much more work than counted the layers may do whose path ``is_inside``.
 
     ``column`` is one of `WORK`. Choices are independent of each other, so that their ends add up.
     """
@@ -207,9 +207,9 @@ def without(choices: Iterable[Choice], gone: set[str]) -> tuple[Choice, ...]:
 
 
 def find_bounds(trace: ModelTrace, column: str, path: str = "") -> Bounds:
-    """Return between which numbers a column lies for a layer with those inside it; for the model with the path "".
+    """Return the two ends of a column for a layer with the layers inside it; the path "" is the model.
 
-    The upper end is not known where something in there has no formula, or runs nobody knows how often.
+    The upper end is unknown if an operator inside has no formula, or runs an unknown number of times.
     """
     if column not in WORK:
         raise ValueError(f"column={column!r}: bounds are known of {' and '.join(map(repr, WORK))}")
@@ -244,7 +244,7 @@ def list_layer_bounds(trace: ModelTrace, totals: dict[str, dict[str, int]]) -> d
 def _bound_count(
     trace: ModelTrace, column: str, counted: int, is_inside: _IsInside, has_gap: Callable[[_IsInside], bool]
 ) -> Bounds:
-    """Return the two ends of what is counted of some layers; a gap in them opens the upper one."""
+    """Return the two ends of a count of some layers; a gap in these layers makes the upper end unknown."""
     below, above = compute_spread(trace.choices, column, is_inside)
     low = None if below is None else counted - below
     return Bounds(low, None if above is None or has_gap(is_inside) else counted + above)

@@ -1,4 +1,4 @@
-"""What is missing from a value because the trace that it is computed from has gaps: a rule for each part of a trace."""
+"""The parts missing from a value because its trace has gaps: a rule for each part of a trace."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ class TracePart(Enum):
 
 @dataclass(frozen=True)
 class Gaps:
-    """What is missing from a value.
+    """The parts missing from a value.
 
     Attributes:
-        missing: What is missing, in words.
-        error: Why there is no value at all.
-        error_of_zero: Why there is no value where it would be zero: a model of lazy layers that cannot be called has
-            not zero parameters, but an unknown number of them.
-        bounds: Between which numbers the complete value lies; None where the value is a lower bound.
+        missing: The missing parts, in words.
+        error: The reason why there is no value at all.
+        error_of_zero: The reason why there is no value if it would be zero: a model of lazy layers that cannot be
+            called has not zero parameters, but an unknown number of them.
+        bounds: The numbers between which the complete value lies; None if the value is a lower bound.
     """
 
     missing: tuple[str, ...] = ()
@@ -46,13 +46,13 @@ class Gaps:
 
 
 def find_gaps(trace: ModelTrace, part: TracePart, column: str = "", value: float | None = None) -> Gaps:
-    """Return what is missing from a value that is computed from a part of a trace.
+    """Return the parts missing from a value that is computed from a part of a trace.
 
     Args:
         trace: The trace.
         part: The part of it.
         column: The count of the operators whose sum the value is; only for `TracePart.OPERATORS`.
-        value: The value, where it is a number of bytes that grows with the peak; only for `TracePart.MEMORY`.
+        value: The value, if it is a number of bytes that grows with the peak; only for `TracePart.MEMORY`.
     """
     if part is TracePart.WEIGHTS:
         return _find_weight_gaps(trace)

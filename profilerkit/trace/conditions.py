@@ -1,4 +1,4 @@
-"""Conditions of a profile: what the caller switched on around it, so that reports that differ by it are told apart."""
+"""Conditions of a profile: the settings that the caller switched on, to distinguish reports that differ by them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The dtypes of a trace, by the names that backends give them: their sizes, and those that products run in."""
+"""The dtypes of a trace, by the names that backends give them: their sizes, and the dtypes of products."""
 
 from __future__ import annotations
 

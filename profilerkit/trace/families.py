@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 __all__ = ["ACTIVATION", "GENERIC", "find_family", "is_activation"]
 
-#: What the type of a layer is called where only its place is known: by exporters that write no classes.
+#: The type of layers from exporters that write no classes: only the places of these layers are known.
 GENERIC = "module"
 #: The family of a layer that has its function as an option, as in Keras.
 ACTIVATION = "activation"

@@ -1,4 +1,4 @@
-"""Leaving layers out of a trace, by their type or by their path: the counts are those of the other layers."""
+"""Leaving layers out of a trace, by their type or by their path: only the other layers are counted."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .records import LayerCall, LayerRecord, ModelTrace, OpRecord
 
 __all__ = ["IGNORED", "Ignored", "without_layers"]
 
-#: What `without_layers` takes: a class of layers, the name of one, a pattern of paths, or several of these.
+#: The argument of `without_layers`: a class of layers, its name, a pattern of paths, or several of these.
 Ignored: TypeAlias = "type | str | Iterable[type | str]"
 _LAYERS = 'classes of layers, their names or patterns of paths: ignore=[nn.Dropout, "Conv2d", "encoder.layers.*"]'
 
@@ -38,13 +38,13 @@ IGNORED = Check(_LAYERS, _read_ignored)
 
 
 def without_layers(trace: ModelTrace, ignore: Ignored) -> ModelTrace:
-    """Return the trace without the layers that match, and without all that is inside them.
+    """Return the trace without the layers that match, and without the layers inside them.
 
-    A class, or its name, stands for the layers of exactly that class; any other text is a pattern of paths, as
+    A class, or its name, stands for the layers of exactly this class; any other text is a pattern of paths, as
     `fnmatch` reads them: ``"encoder.layers.*"``. The model itself is never left out. An operator of a layer that is
-    left out stays in the list, as one of the layer around it that costs nothing, since the memory timeline has an entry
-    for each: memory stays that of the whole model. A note says what was left out; a pattern that matches nothing is
-    warned of.
+    left out stays in the list, as an operator of the layer around it that costs nothing, because the memory timeline
+    has an entry for each operator: the memory is still the memory of the whole model. A note names the layers that are
+    left out; a pattern without a match gives a warning.
     """
     if not ignore:
         return trace
@@ -105,9 +105,9 @@ def _drop_caller(call: LayerCall, gone: set[str]) -> LayerCall:
 
 
 def _count_uncounted(trace: ModelTrace, gone: set[str]) -> Mapping[str, int]:
-    """Return the uncounted operators without those of the layers left out.
+    """Return the uncounted operators, except those in the layers left out.
 
-    The layers of uncounted operators are known only if each of these has a record.
+    The layers of uncounted operators are known only if each of these operators has a record.
     """
     uncounted = {}
     for name, calls in trace.uncounted.items():
@@ -129,7 +129,7 @@ def _warn_of_unmatched(pattern: str, trace: ModelTrace) -> None:
 
 
 def _describe_gone(matches: Mapping[str, Sequence[str]], number: int) -> str:
-    """Return the note of layers that are left out: so many, those inside the ones that match included."""
+    """Return the note of layers that are left out: their number, with the layers inside matched layers."""
     numbers = ", ".join(f"{pattern} matches {len(paths)}" for pattern, paths in matches.items())
     return (
         f"left out by ignore=: {format_count(number, 'layer')}, those inside included ({numbers}); "

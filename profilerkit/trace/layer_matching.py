@@ -14,11 +14,10 @@ from .records import LayerTable
 __all__ = ["match_layers"]
 
 Row = Mapping[str, Any]
-#: Returns what two layers have in common that are matched: the type, or the family.
+#: Returns the common kind of two matched layers: the type, or the family.
 NameKind = Callable[[Row], str]
 
-#: The most pairs of layers inside one layer (the layers of one model times those of the other) that are compared in
-#: order.
+#: The most pairs of layers inside one layer (layers of one model times layers of the other) that are compared in order.
 _MOST_PAIRS = 1_000_000
 
 
@@ -90,7 +89,7 @@ def _list_unmatched(layers: LayerTable, matched: Collection[str]) -> dict[str | 
 
 
 def _match_inside(mine: Sequence[Row], theirs: Sequence[Row], name_kind: NameKind) -> Iterator[_Pair]:
-    """Yield the layers that belong together, of those right inside two layers: by name and kind, then by kind alone."""
+    """Yield the pairs of matching layers directly inside two layers: by name and kind, then by kind alone."""
     by_name = {(_read_name(row), name_kind(row)): row for row in reversed(theirs)}  # of equal names the first
     left: list[Row] = []
     matched: set[str] = set()
@@ -143,5 +142,5 @@ def _name_type(row: Row) -> str:
 
 
 def _name_family(row: Row) -> str:
-    """Return what layers of two frameworks have in common; one with its function as an option fits any function."""
+    """Return the common kind of layers of two frameworks; a layer with its function as an option fits any function."""
     return ACTIVATION if is_activation(row["type"]) else find_family(row["type"]).name

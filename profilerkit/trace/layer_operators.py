@@ -6,7 +6,7 @@ from typing import Literal
 
 __all__ = ["find_layer_type", "name_layer_operator"]
 
-#: What frameworks call a layer.
+#: The words of frameworks for a layer.
 _WORDS = ("layer", "module")
 
 

@@ -23,7 +23,7 @@ def parent_path(path: str) -> str | None:
 
 
 def walk_outwards(path: str) -> Iterator[str]:
-    """Yield the path of a layer, and those of the layers around it: the root last.
+    """Yield the path of a layer, and the paths of the layers around it: the root last.
 
     >>> list(walk_outwards("encoder.0"))
     ['encoder.0', 'encoder', '']
@@ -35,7 +35,7 @@ def walk_outwards(path: str) -> Iterator[str]:
 
 
 def add_outer(paths: Iterable[str]) -> set[str]:
-    """Return the paths of layers, and those of all layers around them, the root's among them.
+    """Return the paths of layers, and the paths of all layers around them, the root included.
 
     >>> sorted(add_outer(["encoder.0.linear", "head"]))
     ['', 'encoder', 'encoder.0', 'encoder.0.linear', 'head']
@@ -54,7 +54,7 @@ def count_depth(path: str) -> int:
 
 
 def order_as_tree(paths: Iterable[str]) -> list[str]:
-    """Return paths with those inside a layer right behind it, else in their order; each layer around is among them.
+    """Return paths with inner layers directly behind their layer, else in their order; outer layers are among them.
 
     >>> order_as_tree(["", "blocks", "blocks.0", "drop", "blocks.1"])
     ['', 'blocks', 'blocks.0', 'blocks.1', 'drop']
@@ -64,14 +64,14 @@ def order_as_tree(paths: Iterable[str]) -> list[str]:
 
 
 def nearest_around(paths: Iterable[str]) -> dict[str, str | None]:
-    """Return for each path that of the nearest layer around it among them; None for the root and where there is none.
+    """Return for each path the path of the nearest layer around it among them; None for the root and if there is none.
 
     >>> nearest_around(["", "a", "a.b.c"])
     {'': None, 'a': '', 'a.b.c': 'a'}
     """
     around: dict[str, str | None] = {}
     above: list[str] = []
-    for path in sorted(paths, key=lambda path: path.replace(".", "\0")):  # those inside a layer right behind it
+    for path in sorted(paths, key=lambda path: path.replace(".", "\0")):  # inner layers directly behind their layer
         while above and above[-1] and not path.startswith(f"{above[-1]}."):
             above.pop()
         around[path] = above[-1] if above else None

@@ -47,13 +47,13 @@ class LayerTable(Table):
     __hash__: ClassVar[None] = None
 
     def top(self, k: int = 5, by: str | None = None, depth: int | None = None) -> LayerTable:
-        """Return the ``k`` rows with the most of a column, at one depth or (None) among the innermost layers.
+        """Return the ``k`` rows with the largest values of a column, at one depth or (None) among the innermost layers.
 
-        A layer counts as innermost also where the layers inside of it have nothing in that column: an attention layer
-        may use the weights of the layers inside without calling them. By default the column is the MACs, or the own
-        forward time if the table has no MACs. By an ``own_`` column all layers are ranked, as none holds another's.
+        A layer also counts as innermost if the layers inside it have no value in this column: an attention layer may
+        use the weights of the layers inside without calling them. By default the column is the MACs, or the own forward
+        time if the table has no MACs. An ``own_`` column ranks all layers, because none contains another layer's value.
         Rows without a value are left out. A depth of -1 is the innermost layers, and a depth beyond the deepest layers
-        is that of the deepest.
+        is the deepest depth.
         """
         k, depth = at_least(0)("k", k), DEPTH("depth", depth)
         column = self._choose_column(COLUMNS("by", by))
@@ -76,18 +76,18 @@ class LayerTable(Table):
         return by
 
     def _select(self, depth: int | None, by: str = "") -> Sequence[_Row]:
-        """Return the rows at a depth, the deepest for one beyond them; for None and -1 those innermost by a column."""
+        """Return the rows at a depth, at most the deepest; for None and -1 the rows that are innermost by a column."""
         if depth is None or depth < 0:
             return [row for row in self._rows if is_innermost(row, by)]
         reached = min(depth, find_deepest(self._rows))
         return [row for row in self._rows if row.get("depth", reached) == reached]
 
     def to_tree(self) -> dict[str, Any]:
-        """Return the layers as nested dicts: the columns of the model, and in ``layers`` those of the layers inside it.
+        """Return the layers as nested dicts: the columns of the model, and in ``layers`` the dicts of inner layers.
 
         ``table.to_tree()["layers"]["encoder"]["layers"]["0"]["macs"]`` is a number of the layer ``encoder.0``. A layer
-        whose outer layer is not in the table is in the nearest one around it that is, by the rest of its path. Raises
-        `ValueError` for a table without the model itself, such as one of types.
+        whose outer layer is not in the table is in the nearest outer layer in the table, by the rest of its path.
+        Raises `ValueError` for a table without the model itself, such as a table of types.
         """
         nodes = {row["path"]: {**row, "layers": {}} for row in self._rows if "path" in row}
         if "" not in nodes:
@@ -132,9 +132,9 @@ class LayerTable(Table):
         """Return the types of layers that cost most at each depth, as DeepSpeed's profiler aggregates them.
 
         One row for each depth, column and rank: ``depth``, ``by`` (the column), ``rank``, ``type``, ``layers``,
-        ``value`` (with the layers inside; None if not known) and ``share`` of what is counted at that depth; and the
-        ends ``value_low`` and ``value_high`` if the table has ends. Ranked are the columns that the table has both with
-        and without the layers inside, such as ``macs`` and ``own_macs``.
+        ``value`` (with the layers inside; None if not known) and ``share`` of the counts at this depth; and the ends
+        ``value_low`` and ``value_high`` if the table has ends. Ranked are the columns that the table has both with and
+        without the layers inside, such as ``macs`` and ``own_macs``.
 
         Args:
             k: How many types to rank at each depth.
@@ -170,7 +170,7 @@ class LayerTable(Table):
                 }
 
 
-#: What the columns with the two ends of a count end with.
+#: The suffixes of the columns with the two ends of a count.
 _ENDS = ("_low", "_high")
 
 

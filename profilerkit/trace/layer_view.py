@@ -1,4 +1,4 @@
-"""The layers of a model with counts and times in one table: what people read, rank and draw, and which are equal."""
+"""The layers of a model with counts and times in one table, to read, rank and draw, and the groups of equal layers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .records import LayerTable
 
 __all__ = ["PEAK", "group_children", "number_kinds", "with_times"]
 
-#: The column of a table that says where memory is, at the moment when most is taken; its other bytes say for what.
+#: The column with the bytes of each layer at the peak of memory; the table's other columns of bytes tell their use.
 PEAK = "peak_bytes"
 #: The columns that get a share of the whole model's, where they have none.
 _SHARED = ("params", *WORK, "forward_seconds", "backward_seconds")
@@ -43,7 +43,7 @@ def _compute_shares(row: Mapping[str, Any], root: Mapping[str, Any]) -> dict[str
 
 def _compute_rates(row: Mapping[str, Any]) -> dict[str, float | None]:
     """Return the FLOPs of the forward pass over its seconds, by column, as far as a row has both."""
-    # A training step has the FLOPs of both passes, and those of the forward pass in a column beside.
+    # A training step has the FLOPs of both passes, and the FLOPs of the forward pass in another column.
     flops = "forward_flops" if "forward_flops" in row else "flops"
     rates = {}
     for part in ("", "own_"):

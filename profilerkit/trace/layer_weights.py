@@ -33,7 +33,7 @@ class LayerWeights(NamedTuple):
 
 
 class _Weights:
-    """The weights of a layer by identity: first its own, then with those of the layers inside it."""
+    """The weights of a layer by identity: first its own, then also the weights of the layers inside it."""
 
     def __init__(self, layer: LayerRecord) -> None:
         self.parameters = {weight.identity: weight for weight in layer.parameters}
@@ -64,7 +64,7 @@ class _Weights:
         return dict(by_dtype)
 
     def sum_bytes(self) -> int:
-        """Return the bytes of what is saved."""
+        """Return the bytes of the saved weights."""
         return sum(weight.bytes for weight in self.saved.values())
 
 
@@ -97,7 +97,7 @@ def _may_lack_weight(layer: LayerRecord) -> bool:
 
 
 def _read_numbers(weights: _Weights, own_params: int | None, is_known: bool) -> LayerWeights:
-    """Return the numbers of a layer, whose weights have those of the layers inside with them."""
+    """Return the numbers of a layer, from its weights with the weights of the layers inside."""
     if not is_known:
         return LayerWeights(own_params, None, None, weights.count_by_dtype(), None)
     return LayerWeights(

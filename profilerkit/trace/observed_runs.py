@@ -1,6 +1,6 @@
-"""What a run of the model did, compared with the trace: a model that takes another path when it is run is noticed.
+"""Runs of the model, compared with the trace, to notice a model that takes another path when it is run.
 
-A backend supplies an `ObservedRun` wherever a run happens anyway; whoever has the trace asks `explain_contradiction`.
+A backend supplies an `ObservedRun` wherever a run happens anyway; `explain_contradiction` compares it with the trace.
 None is no observation, and nothing is guessed.
 """
 
@@ -37,9 +37,9 @@ class ObservedRun:
 
 @dataclass(frozen=True)
 class Witnessed:
-    """What a function returns for a value that took runs of the model: the value, and what was seen of the runs.
+    """The result of a function that ran the model for a value: the value, and the observed runs.
 
-    They are compared with the static trace.
+    The runs are compared with the static trace.
     """
 
     value: Any
@@ -47,7 +47,7 @@ class Witnessed:
 
 
 class TimedLayers(list[Any]):
-    """The times of layers, with what was seen of the runs that they took: ``runs``."""
+    """The times of layers, with the observed runs: ``runs``."""
 
     def __init__(self, times: Iterable[Any] = (), runs: Iterable[ObservedRun] = ()) -> None:
         """Hold the times with their runs."""
@@ -56,7 +56,7 @@ class TimedLayers(list[Any]):
 
 
 class MeasuredPeak(int):
-    """The bytes of a measured peak, with what was seen of the runs that it took: ``runs``."""
+    """The bytes of a measured peak, with the observed runs: ``runs``."""
 
     runs: tuple[ObservedRun, ...]
 
@@ -68,7 +68,7 @@ class MeasuredPeak(int):
 
 
 def explain_contradiction(trace: ModelTrace, runs: Iterable[ObservedRun]) -> str:
-    """Return in words what a run did that the trace has otherwise; nothing where they agree, or cannot be compared."""
+    """Return a text about a difference between a run and the trace; empty if they agree, or cannot be compared."""
     if trace.failure is not None:
         return ""
     for run in runs:
@@ -99,7 +99,7 @@ def _compare_macs(trace: ModelTrace, run: ObservedRun) -> str:
         return f"{run.name} has {run.macs:,} MACs in its operators, the static pass {trace.operator_macs:,}"
     bounds = trace.bounds("macs")
     is_between = (bounds.low is None or run.macs >= bounds.low) and (bounds.high is None or run.macs <= bounds.high)
-    if is_between or trace.macs != trace.operator_macs:  # with formulas for layers, the ends are those of the formulas
+    if is_between or trace.macs != trace.operator_macs:  # with formulas for layers, the ends come from the formulas
         return ""
     ends = " and ".join(f"{end:,}" for end in (bounds.low, bounds.high) if end is not None)
     return f"{run.name} has {run.macs:,} MACs in its operators, and the static pass has the ends {ends}"

@@ -90,9 +90,9 @@ class OpRecord(Struct, frozen=True, gc=False):
             masked scores. ``macs`` counts all scores. None for any other operator.
         is_masked: Whether a tensor masks the attention, so that the number of scores depends on its values.
         product_dtype: The dtype that a product multiplies, if it is narrower than the dtype of its output, such as
-            8-bit floats that are summed in bfloat16. None if it is that of the first output.
+            8-bit floats that are summed in bfloat16. None if it is the dtype of the first output.
         node: The graph in the model's file and the id of the node there that it is part of, as Model Explorer names
-            them: ("main", "3"). None where the model is no such file.
+            them: ("main", "3"). None if the model does not come from a file with a graph.
         reads: The operators whose results it reads, by their places among those of the trace; -1 for an input of the
             model. They are in order, each once, and all before this one. Empty if it reads only weights and constants,
             and if the backend does not know.
@@ -140,7 +140,7 @@ class LayerRecord(Struct, frozen=True, gc=False):
         path: The path from the model: "encoder.0.linear"; empty for the model itself, the root.
         type: The name of its class: "Linear".
         depth: The number of layers around it: 0 for the root, 3 for "encoder.0.linear".
-        parameters: Its own parameters, without those of the layers inside.
+        parameters: Its own parameters, without the parameters of the layers inside.
         buffers: Its other values: statistics, masks.
         calls: Its calls, in order. If the model raised an error, the calls that had started before.
         configuration: The arguments that it was created with, if known: "3, 16, kernel_size=(3, 3)".
@@ -246,8 +246,8 @@ class ModelTrace:
             not report it; the peak is then unknown if there are ``choices``.
         contradictions: Texts about runs of the model that differ from this trace. If there are any, all values from
             operators and layers are incomplete.
-        conditions: What the caller has switched on that changes the numbers, each in a few words.
-        left_out: The layers that ``ignore=`` takes away from ``layers``. The memory is that of the model with them.
+        conditions: The caller's settings that change the numbers, each in a few words.
+        left_out: The layers that ``ignore=`` takes away from ``layers``. The memory is the model's memory with them.
     """
 
     layers: tuple[LayerRecord, ...]
@@ -283,7 +283,7 @@ class ModelTrace:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """Texts about what is not counted."""
+        """Texts about uncounted work."""
         return _describe_calls(self.uncounted)
 
     def bounds(self, column: str, path: str = "") -> Bounds:
@@ -297,7 +297,7 @@ class ModelTrace:
 
     @property
     def parameters_in_memory(self) -> tuple[WeightRecord, ...]:
-        """All distinct parameters that are in memory: also those of the layers that are left out."""
+        """All distinct parameters that are in memory: also the parameters of layers that are left out."""
         return distinct(weight for layer in (*self.layers, *self.left_out) for weight in layer.parameters)
 
     @cached_property

@@ -24,9 +24,9 @@ __all__ = [
 
 #: The columns of bytes that an operator moves.
 TRAFFIC = ("bytes_read", "bytes_written")
-#: What an operator's record says of its work.
+#: The work in an operator's record.
 _COUNTS = (*WORK, *TRAFFIC)
-#: What the rows of a training step tell besides: the part of each pass.
+#: The further columns of a training step: the part of each pass.
 _PHASES = ("forward_macs", "forward_flops", "backward_macs", "backward_flops")
 
 
@@ -43,7 +43,7 @@ class _WorkColumns(NamedTuple):
 
     @property
     def zeros(self) -> tuple[int, ...]:
-        """The numbers of what does no work."""
+        """The numbers of a layer or a call that does no work."""
         return (0,) * len(self.names)
 
     def label(self, numbers: Sequence[int], prefix: str = "", *, is_known: bool = True) -> dict[str, Any]:
@@ -111,7 +111,7 @@ def _name_layer(layer: LayerRecord, *, is_leaf: bool) -> dict[str, Any]:
 
 
 class _Nested(NamedTuple):
-    """The path of a layer, and that of the layer around it."""
+    """The path of a layer, and the path of the layer around it."""
 
     path: str
     parent: str
@@ -145,7 +145,7 @@ _Call: TypeAlias = tuple[str, int]
 def list_call_rows(trace: ModelTrace) -> Iterator[Mapping[str, Any]]:
     """Yield a row for each call of a layer, in the order of the layers.
 
-    A last row has what was done outside every call of the model, if anything was.
+    Further rows have the work outside every call of the model, if there is any.
     """
     columns = _choose_columns(trace)
     zeros = columns.zeros
@@ -173,7 +173,7 @@ def list_call_rows(trace: ModelTrace) -> Iterator[Mapping[str, Any]]:
 def _add_inner_calls(
     own_work: Mapping[_Call, tuple[int, ...]], callers: Mapping[_Call, _Call | None], zeros: tuple[int, ...]
 ) -> dict[_Call, tuple[int, ...]]:
-    """Return the work of each call with that of the calls that it made: each is added up after all that it made."""
+    """Return the work of each call with the calls that it made: a call is added up after all calls that it made."""
     work = {**dict.fromkeys(callers, zeros), **own_work}
     calls_left = Counter(callers.values())
     complete = [key for key in callers if key not in calls_left]
@@ -211,7 +211,7 @@ _COLUMNS = ("operator", "layer", "call", "phase", *WORK, *TRAFFIC)
 
 
 def list_operator_rows(operators: Sequence[OpRecord], live: Sequence[int]) -> Iterator[Mapping[str, Any]]:
-    """Yield a row for each operator, with the bytes alive after it; of columns that few traces fill, those that do."""
+    """Yield a row for each operator, with the bytes alive after it; rare columns only if the trace fills them."""
     has_nodes, has_reads = any(op.node for op in operators), any(op.reads for op in operators)
     has_gaps = any(op.missing for op in operators)
     for index, op in enumerate(operators):

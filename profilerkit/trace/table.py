@@ -1,4 +1,4 @@
-"""Rows with equal keys: what every table of a report is, before anything draws it."""
+"""Rows with equal keys: the form of every table of a report, before it is drawn."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Table(Sequence[Mapping[str, Any]]):
         """Return the table as text.
 
         Args:
-            top: The largest number of rows. A longer table shows those with the most time or work. None: all rows.
+            top: The largest number of rows. A longer table shows the rows with the most time or work. None: all rows.
             depth: The largest depth to show, in a table of layers. None and -1: all depths.
         """
         text: str = _import_drawing().table_text(self, TOP("top", top), DEPTH("depth", depth))

@@ -1,4 +1,4 @@
-"""The rules of a `ModelTrace`: what a backend returns is checked by them once, before a metric reads it."""
+"""The rules of a `ModelTrace`: the trace of a backend is checked by them once, before a metric reads it."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def validate(trace: Any, backend: str) -> ModelTrace:
     """Return the trace that a backend has made.
 
     The rules: the root, with the path ``""``, is the first layer; paths are distinct; every layer around a layer is
-    one; a depth is that of the path; every operator runs in a layer, and reads only operators before it; no count, size
-    or number of bytes is negative; the memory timeline has one value for each operator; a failure is an exception, and
-    leaves the layers alone.
+    among the layers; a depth is the depth of the path; every operator runs in a layer, and reads only operators before
+    it; no count, size or number of bytes is negative; the memory timeline has one value for each operator; a failure is
+    an exception, and the trace then has layers only.
 
     Raises `InvalidTraceError` for the first rule that is broken, with the backend, the path and the rule.
     """
@@ -151,7 +151,7 @@ def _check_memory(memory: MemoryTimeline, operators: Sequence[OpRecord]) -> Iter
 
 
 def _check_counts(path: str, numbers: Mapping[str, Any], where: str) -> Iterator[_Fault]:
-    """Yield a fault for each number that is no count; each has its name, and ``where`` says of what they are."""
+    """Yield a fault for each number that is no count; ``numbers`` has them by name, and ``where`` tells their place."""
     for name, number in numbers.items():
         if not _is_count(number):
             yield _Fault(path, f"{name} {where} is {shown(number)}: give a whole number from 0")
