@@ -1,4 +1,4 @@
-"""The convention: what every operator costs, once for all backends.
+"""The convention: the cost of every operator, once for all backends.
 
 `convention` has the elementary functions of real numbers, `complex_numbers` has the elementary functions of complex
 numbers, and `numbers` decides which of the two a formula reads. `keras_layers` has the layers of Keras, `registry` the

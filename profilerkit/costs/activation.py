@@ -225,14 +225,14 @@ def softmax_gradient(log: bool = False) -> int:
 
 
 def add_activation(cost: Cost, elements: int, activation: str | None) -> Cost:
-    """Return a cost and that of an activation, by its name, for so many elements; None is no activation.
+    """Return a cost plus the cost of an activation, by its name, for so many elements; None is no activation.
 
     Raises `KeyError` for a name that is not among `NAMED`.
     """
     return cost if activation is None else cost.plus(NAMED[activation](elements))
 
 
-#: The activations that kernels fuse with what comes before them, by name.
+#: The activations that kernels fuse with the operator before them, by name.
 NAMED: dict[str, Callable[[int], Cost]] = {
     "relu": relu,
     "relu6": clamp,

@@ -84,5 +84,5 @@ def rotate(elements: int) -> Cost:
 
 
 def project_queries(elements: int) -> Cost:
-    """Return what comes after one product for all three projections: their biases, and the scale of the queries."""
+    """Return the cost after one product for all three projections: their biases, and the scale of the queries."""
     return Cost(0, elements * c.ADD + elements // 3 * c.MULTIPLY)

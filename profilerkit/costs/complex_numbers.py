@@ -18,7 +18,7 @@ __all__ = ["FURTHER_OPERATIONS", "OPERATIONS", "ComplexFunction", "count"]
 
 
 class ComplexFunction(NamedTuple):
-    """A function of complex numbers: its formula in words, and what counts its real operations."""
+    """A function of complex numbers: its formula as a text, and a function that counts its real operations."""
 
     formula: str
     operations: Callable[[], int]
@@ -30,7 +30,7 @@ def count(name: str) -> int:
 
 
 _F = ComplexFunction
-#: What each constant of the convention is of complex numbers.
+#: Each constant of the convention for complex numbers.
 OPERATIONS: dict[str, ComplexFunction] = {
     "ADD": _F(
         "``(a + c) + (b + d) i``; so is an addition of a real number, which frameworks convert first.",
@@ -77,7 +77,7 @@ OPERATIONS: dict[str, ComplexFunction] = {
         lambda: c.FOURIER_POINT,
     ),
 }
-#: What formulas name beside the constants of the convention.
+#: The constants that formulas read besides the constants of the convention.
 FURTHER_OPERATIONS: dict[str, ComplexFunction] = {
     "SIZE_POWER": _F(
         "``a * a + b * b``: the square of the size, in a norm or a variance.", lambda: 2 * c.MULTIPLY + c.ADD

@@ -4,12 +4,12 @@ This is the only place where such a number stands. Everything else is a sum of t
 subtraction, an exponential, an addition and a division. Formulas read it when they are called, so one line
 changed here changes every backend, and the tables of the documentation, alike.
 
-Each elementary function is one operation, however many a processor takes for it. That is the convention of
+Each elementary function is one operation, however many a processor takes for it. This is the convention of
 ``torch.utils.flop_counter`` and of published counts as far as they include such functions; it depends on no device and
 no library. A multiply-accumulate is one multiplication and one addition.
 
-These are operations on real numbers; `complex_numbers` has those on complex ones, as sums of these. Formulas read
-either through `numbers.constants`.
+These are operations on real numbers; `complex_numbers` has the operations on complex numbers, as sums of these.
+Formulas read either through `numbers.constants`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ANGLE = 1
 COMPARE = 1
 #: ``sign(x)``.
 SIGN = 1
-#: ``round(x)``, ``floor(x)``, ``ceil(x)``, ``trunc(x)``, and what is left: ``frac(x)``, ``x % y``, ``x // y``.
+#: ``round(x)``, ``floor(x)``, ``ceil(x)``, ``trunc(x)``, and related: ``frac(x)``, ``x % y``, ``x // y``.
 ROUND = 1
 #: ``x ** y``, the square included.
 POWER = 1

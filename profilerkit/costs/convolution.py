@@ -16,7 +16,7 @@ def convolution(filtered: int, filter_elements: int, biased: int = 0) -> Cost:
     """Return the cost of a convolution.
 
     Args:
-        filtered: The elements that meet a filter each: those of the output, or of the input if it is transposed.
+        filtered: The elements with one filter each: all output elements, or all input elements if it is transposed.
         filter_elements: The elements of one filter.
         biased: The output elements that a bias is added to; 0 without a bias.
     """

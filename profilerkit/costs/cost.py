@@ -69,7 +69,7 @@ Formula: TypeAlias = "Callable[..., Cost]"
 class PerElement(Generic[P]):
     """A formula of an element-wise operator: called with the number of elements, it returns their `Cost`.
 
-    ``operations`` is what one element takes.
+    ``operations`` returns the operations for one element.
     """
 
     def __init__(self, operations: Callable[P, int]) -> None:
@@ -87,7 +87,7 @@ class PerElement(Generic[P]):
 
 
 def per_element(operations: Callable[P, int]) -> PerElement[P]:
-    """Make a formula of what one element takes: a decorator."""
+    """Make a formula from the operations for one element: a decorator."""
     return PerElement(operations)
 
 
@@ -135,7 +135,7 @@ def evaluate_formula(
 
 
 def describe_fault(cost: object) -> str:
-    """Return what is wrong with the result of a formula; an empty text for a `Cost` of counts.
+    """Return a text about the fault of a formula's result; an empty text for a `Cost` of counts.
 
     >>> describe_fault(Cost(0, 512.0))
     'returned Cost(macs=0, flops=512.0), which is no Cost of whole numbers that are 0 or more'

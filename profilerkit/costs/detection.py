@@ -11,8 +11,8 @@ def non_maximum_suppression(boxes: int) -> Cost:
     """The overlap of each pair of boxes, and the area of each box.
 
     A pair takes four comparisons for the corners, two differences and two comparisons for the sides, their product, an
-    addition and a subtraction for the union, and the ratio. All pairs are counted; those of a box that is dropped early
-    are left out in a run.
+    addition and a subtraction for the union, and the ratio. All pairs are counted; a run leaves out the pairs of boxes
+    that are dropped early.
     """
     pair = 4 * c.COMPARE + 2 * c.SUBTRACT + 2 * c.COMPARE + c.MULTIPLY + c.ADD + c.SUBTRACT + c.DIVIDE
     area = 2 * c.SUBTRACT + c.MULTIPLY

@@ -1,8 +1,8 @@
 """The cost of Keras' layers that are computed by other operators than the convention counts.
 
-With these a layer costs the same whether Keras has one operator for it or ten, and on whichever framework it runs.
-Each formula takes the layer, the shapes of its input tensors, those of its outputs, and whether it is trained; it
-returns a `Cost` for everything inside, or None where the layer's operators are to be counted after all.
+With these formulas a layer costs the same whether Keras has one operator for it or ten, on any framework. Each formula
+takes the layer, the shapes of its input tensors, the shapes of its outputs, and whether it is trained; it returns a
+`Cost` for everything inside, or None if the layer's operators are counted instead.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ are totals of a book, not sums of elementary functions, so they stand here and n
 
 Half of them are products and half additions: of complex numbers each is four, as LAPACK has it.
 
-All take ``batch``, the number of matrices. Some formulas have thirds: what one matrix takes is rounded.
+All take ``batch``, the number of matrices. Some formulas have thirds: the cost of one matrix is rounded.
 """
 
 from __future__ import annotations

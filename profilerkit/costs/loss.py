@@ -1,4 +1,4 @@
-"""Losses, and their gradients: what their definition is made of for each element.
+"""Losses, and their gradients: the operations of their definition for each element.
 
 ``reduced`` losses are summed or averaged, which is an addition for each element; the mean's division is not counted,
 and goes into ``dy`` of a gradient beforehand.

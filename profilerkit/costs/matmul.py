@@ -22,9 +22,9 @@ def product(macs: int, biased: int = 0) -> Cost:
 
 
 def scale_and_add(outputs: int, added: int, alpha: float = 1, beta: float = 1) -> Cost:
-    """``alpha * (a @ b) + beta * c``: what comes beside the product, of so many outputs, for a c of ``added`` elements.
+    """``alpha * (a @ b) + beta * c``: the cost without the product, of so many outputs, for a c of ``added`` elements.
 
-    A factor of 1 is no multiplication, and what has the factor 0 is not added.
+    A factor of 1 is no multiplication, and a term with the factor 0 is not added.
     """
     scaled = (alpha != 1) * outputs + (beta not in (0, 1)) * added
     return Cost(0, scaled * c.MULTIPLY + (beta != 0) * outputs * c.ADD)

@@ -139,7 +139,7 @@ def layer_norm_gradient(scaled: bool, by_input: bool = True, by_scale: bool = Tr
 
 
 def rms_norm_gradient(elements: int, roots: int, scaled: bool, by_input: bool = True, by_scale: bool = True) -> Cost:
-    """What autograd makes of ``y = x * r * scale`` of ``r = rsqrt(mean(x ** 2) + epsilon)``.
+    """The gradients by autograd of ``y = x * r * scale`` with ``r = rsqrt(mean(x ** 2) + epsilon)``.
 
     With ``g = dy * scale``, by the input ``g * r``, the sum of ``g * x``, and the mean's share ``s / n * 2 * x ** 1``
     added; ``s = -0.5 * sum * r ** 3`` for each root. By the scale ``dy * (x * r)`` and the sum.

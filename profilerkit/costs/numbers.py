@@ -24,7 +24,7 @@ def is_float(dtype: str) -> bool:
 
 
 class Numbers(Enum):
-    """What numbers an operator works on.
+    """The kind of numbers that an operator works on.
 
     Integers:
         A multiply-accumulate of integers is one MAC and two FLOPs, like one of real numbers: so a quantized model has
@@ -42,9 +42,9 @@ class Numbers(Enum):
 
     @classmethod
     def of(cls, arguments: Iterable[str], results: Iterable[str] = ()) -> Numbers:
-        """Return what an operator works on, by the names of the dtypes of its arguments and results: ``"float32"``.
+        """Return the kind of an operator's numbers, by the dtype names of its arguments and results: ``"float32"``.
 
-        One that makes complex numbers of real ones is no operator on complex numbers.
+        An operator that makes complex numbers from real numbers is no operator on complex numbers.
         """
         reads_floats = False
         for name in arguments:
@@ -54,10 +54,10 @@ class Numbers(Enum):
         return cls.REAL if reads_floats or any(map(is_float, results)) else cls.INTEGER
 
 
-#: Formulas name four constants beside those of the convention, which complex numbers have a value of their own for. Of
-#: real numbers these two are the same as another one: the power of ``abs(x)`` in a norm, and the sum of such.
+#: Formulas read four constants besides the convention's, which differ for complex numbers. For real numbers these two
+#: are equal to a constant of the convention: the power of ``abs(x)`` in a norm, and the sum of such powers.
 _SAME_FOR_REAL_NUMBERS = {"SIZE_POWER": "POWER", "SIZE_ADD": "ADD"}
-#: Of real numbers these two are 1: the MACs of a multiply-accumulate, and an operation of a decomposition.
+#: For real numbers these two are 1: the MACs of a multiply-accumulate, and an operation of a decomposition.
 _ONE_FOR_REAL_NUMBERS = ("MACS", "SOLUTION")
 
 

@@ -1,7 +1,7 @@
-"""Updates of weights by an optimizer in one operator: what its published rule takes for each element of the gradient.
+"""Updates of weights by an optimizer in one operator: the operations of its rule for each element of the gradient.
 
-What is computed once for all elements (``lr * (1 - beta)``, say) is left out. In the docstrings ``w`` is the weight and
-``g`` its gradient.
+Numbers that are computed once for all elements (``lr * (1 - beta)``, say) are left out. In the docstrings ``w`` is the
+weight and ``g`` its gradient.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from .numbers import constants as c
 
 
 def _average() -> int:
-    """Return what ``m = beta * m + (1 - beta) * g`` takes."""
+    """Return the operations of ``m = beta * m + (1 - beta) * g``."""
     return 2 * c.MULTIPLY + c.ADD
 
 
 def _average_of_squares() -> int:
-    """Return what ``v = beta * v + (1 - beta) * g * g`` takes."""
+    """Return the operations of ``v = beta * v + (1 - beta) * g * g``."""
     return _average() + c.MULTIPLY
 
 
 def _step() -> int:
-    """Return what ``w -= lr * g`` takes."""
+    """Return the operations of ``w -= lr * g``."""
     return c.MULTIPLY + c.SUBTRACT
 
 

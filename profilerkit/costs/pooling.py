@@ -1,7 +1,7 @@
-"""Pooling, resampling and looking up: what goes into each output element; the gradients, which add up what was taken.
+"""Pooling, resampling and looking up: the inputs of each output element; the gradients, which add up at the inputs.
 
-What was taken from one place several times adds up there in the gradient: an addition for each element, with a product
-before it where the neighbours were weighted. What was taken once is moved back, which costs nothing.
+An input element that is read several times gets a sum in the gradient: an addition for each read, with a product before
+it if neighbours are weighted. The gradient of an element that is read once is only moved, which costs nothing.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def resample_gradient(gradients: int, neighbours: int) -> Cost:
 def resample_areas(planes: int, *lengths: tuple[int, int]) -> Cost:
     """A weighted sum of the elements under each output element, of ``(input length, output length)`` in each dimension.
 
-    Those under the edge of an output element are under its neighbour too, with the rest of their weight.
+    Elements under the edge of an output element are under its neighbour too, with the rest of their weight.
     """
     windows = [Counter(_list_window_lengths(length, resized)).items() for length, resized in lengths]
     cost = Cost(0, 0)

@@ -43,7 +43,7 @@ def fake_quantize_gradient(by_bounds: bool = False) -> int:
 def learned_quantization_gradient() -> int:
     """Quantize again (with the shift by a learned zero point), pass or not, and the sums for scale and zero point.
 
-    The scale's gradient is the sum of ``dy * (q - x / scale)``, the zero point's that of ``-scale * dy``.
+    The scale's gradient is the sum of ``dy * (q - x / scale)``, the zero point's is the sum of ``-scale * dy``.
     """
     again = c.DIVIDE + c.ADD + c.ROUND + 2 * c.COMPARE
     return again + c.ELEMENTARY_GRADIENT + (c.SUBTRACT + c.MULTIPLY + c.ADD) + (c.MULTIPLY + c.ADD)

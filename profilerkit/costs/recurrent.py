@@ -1,8 +1,8 @@
-"""Recurrent layers and cells: the products of the gates, and what is done to them; their gradients.
+"""Recurrent layers and cells: the products of the gates, and the element-wise work after them; their gradients.
 
-Each weight matrix is applied once for each step and sample ("position"), and a bias is added once. What the gates take
-for each hidden unit, layer, direction and position is in `gates` and `gates_gradient`. Sources: Hochreiter and
-Schmidhuber 1997 with forget gates (LSTM), Cho and others 2014 (GRU), Elman 1990 (RNN).
+Each weight matrix is applied once for each step and sample ("position"), and a bias is added once. The operations of
+the gates for each hidden unit, layer, direction and position are in `gates` and `gates_gradient`. Sources: Hochreiter
+and Schmidhuber 1997 with forget gates (LSTM), Cho and others 2014 (GRU), Elman 1990 (RNN).
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ def gates(kind: str, cell: bool = False) -> int:
 def gates_gradient(kind: str) -> int:
     """Return the operations of the gates' gradients for each hidden unit at each position.
 
-    - LSTM: those of five sigmoids and tanhs, six products (two for the output gate, four for the cell), two additions.
-    - GRU: those of three sigmoids and tanhs, four products, one negated, three additions.
-    - RNN: that of one tanh (or ReLU), one addition.
+    - LSTM: five sigmoid and tanh gradients, six products (two for the output gate, four for the cell), two additions.
+    - GRU: three sigmoid and tanh gradients, four products, one negated, three additions.
+    - RNN: one tanh (or ReLU) gradient, one addition.
     """
     if kind == "lstm":
         return 5 * c.ELEMENTARY_GRADIENT + 6 * c.MULTIPLY + 2 * c.ADD
@@ -73,8 +73,8 @@ def layers_gradient(
 ) -> Cost:
     """Return the cost of the gradients by inputs and states, and with ``by_weights`` by matrices and biases.
 
-    Each takes as many multiply-accumulates as the forward pass, less ``unwanted_macs``: what the first layer's input or
-    the first states would take where nobody needs their gradient. A bias takes the sum over positions.
+    Each takes as many multiply-accumulates as the forward pass, less ``unwanted_macs``: the multiply-accumulates for
+    the first layer's input or the first states if their gradient is not needed. A bias takes the sum over positions.
     """
     products = positions * matrix_elements
     by_states = Cost.of_macs(products - unwanted_macs, positions * units * gates_gradient(kind))

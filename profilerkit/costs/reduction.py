@@ -1,4 +1,4 @@
-"""Reductions: what each input element takes."""
+"""Reductions: the cost of each input element."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def all_close() -> int:
 
 
 def scatter(elements: int, accumulates: bool = True) -> Cost:
-    """An addition, product or comparison for each element that is brought in; none where it replaces what is there."""
+    """An addition, product or comparison for each scattered element; nothing if it replaces the element there."""
     return Cost(0, elements * c.ADD * accumulates)
 
 

@@ -28,10 +28,10 @@ def _never(key: Any) -> bool:
 
 
 class CallForm(NamedTuple):
-    """What formulas of a kind are called with.
+    """The arguments of formulas of a kind.
 
     Attributes:
-        positional: Names for the arguments by position; none where these differ from formula to formula.
+        positional: Names for the arguments by position; none if these differ from formula to formula.
         keywords: The names of the arguments by keyword.
     """
 
@@ -48,14 +48,14 @@ class CallForm(NamedTuple):
 
 
 class _Added(NamedTuple):
-    """What `CostRegistry.list_added` returned, and the version of the registry that it was for."""
+    """A result of `CostRegistry.list_added`, and the version of the registry that it was for."""
 
     version: object
     formulas: Mapping[Any, Formula]
 
 
 class _Scope(NamedTuple):
-    """The formulas of a block, and whether it also takes what is registered inside it."""
+    """The formulas of a block, and whether the block also takes formulas that are registered inside it."""
 
     formulas: dict[Any, Formula]
     takes: bool
@@ -108,7 +108,7 @@ class CostRegistry:
             key: The operator or layer that the formula is for: an operator's name, a class, or a class's name.
             formula: Called by the backend's rules; returns a `Cost`.
             override: Replace a formula that is there already, or the counts of a layer that the framework ships.
-            kind: What the key is, also for messages: "operator", "layer" or "module".
+            kind: The kind of the key, also for messages: "operator", "layer" or "module".
             name: The key's name in messages.
 
         Raises `RegistrationConflictError` if ``override`` is needed and missing, and `ArgumentError` if ``formula`` is
@@ -133,7 +133,7 @@ class CostRegistry:
         return formula
 
     def require_formula(self, formula: Any, kind: str, name: str) -> None:
-        """Raise `ArgumentError` for what is no formula for a key of that kind and name."""
+        """Raise `ArgumentError` for an object that is no formula for a key of this kind and name."""
         if not callable(formula) or isinstance(formula, type):
             raise ArgumentError(
                 f"formula={shown(formula)} for {kind} {name} is no function; give one that returns a Cost"
@@ -200,7 +200,7 @@ class CostRegistry:
         return None
 
     def list_added(self) -> dict[Any, Formula]:
-        """Return the formulas in force that did not come with the backend: the caller's, and those of plugins."""
+        """Return the formulas in force that did not come with the backend: the caller's, and the plugins'."""
         version = self.version
         if self._added.version != version:
             tables = (self._formulas, *(scope.formulas for scope in self._scopes.get()))
@@ -223,7 +223,7 @@ class CostRegistry:
 
     @property
     def version(self) -> object:
-        """What is equal as long as `get` returns the same, in this context: for what is derived from formulas."""
+        """A value that is equal as long as `get` returns the same, in this context: for caches of derived results."""
         scopes = self._scopes.get()
         return (self._changes, tuple(id(scope.formulas) for scope in scopes)) if scopes else self._changes
 
@@ -239,8 +239,8 @@ class CostRegistry:
     ) -> Iterator[None]:
         """Count by other formulas inside a ``with`` block, in this context alone.
 
-        They take precedence over all others; in nested blocks, those of the inner block do. A formula that is
-        registered inside the block stays after it, since a plugin may be loaded at any time. Raises `ArgumentError`
+        They take precedence over all others; in nested blocks, the inner block's formulas do. A formula that is
+        registered inside the block stays after it, because a plugin may be loaded at any time. Raises `ArgumentError`
         for a value that is not a formula; then nothing is changed.
         """
         for key, formula in formulas.items():
@@ -260,7 +260,7 @@ class CostRegistry:
 
 
 def read_formulas(returned: Any) -> dict[Any, Formula]:
-    """Return what a plugin gives as formulas by operator; raises `TypeError` for anything else."""
+    """Return a plugin's formulas by operator; raises `TypeError` for anything else."""
     costs: Any = {} if returned is None else returned
     if not isinstance(costs, Mapping):
         raise TypeError(f"it returned {returned!r}, which is no mapping of operators to formulas")

@@ -1,4 +1,4 @@
-"""What the ceilings of a roofline are measured with: one operator that computes, or moves bytes, as fast as it can."""
+"""The work that measures the ceilings of a roofline: one operator that computes, or moves bytes, as fast as it can."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..process.collector import collector_paused
 
 __all__ = ["KINDS", "CeilingWork", "best_rates"]
 
-#: What a second of work yields: operations, bytes of memory that no cache holds, bytes that stay in a cache.
+#: The kinds of work that are rated by the second: operations, bytes beyond any cache, bytes that stay in a cache.
 KINDS = ("flops", "bytes", "cached_bytes")
 
 
@@ -19,7 +19,7 @@ class CeilingWork:
     """One operator that is run for a ceiling.
 
     Attributes:
-        kind: What it yields, of `KINDS`.
+        kind: The kind of the work, of `KINDS`.
         amount: How many FLOPs it computes, or how many bytes it reads and writes.
         call: Runs it once, and returns when it is done.
     """

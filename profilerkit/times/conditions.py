@@ -1,6 +1,6 @@
-"""The machine while something was measured: who else ran, and what that took from the process.
+"""The machine during a measurement: the other programs that ran, and the processor time that the process lost.
 
-The readings are taken once before a measurement and once after it, and cost some microseconds.
+It is read once before a measurement and once after it, which costs some microseconds.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ _GOVERNOR = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
 
 @dataclass(frozen=True)
 class Conditions:
-    """What the machine and the process did during a measurement, warm-up included; None for what cannot be read.
+    """The machine and the process during a measurement, warm-up included; None for a value that cannot be read.
 
     Args:
-        wall_seconds: How long it took.
+        wall_seconds: Seconds of the measurement.
         cpu_seconds: Processor time of all threads of the process meanwhile.
         involuntary_switches: How often another thread took the processor from one of the process.
         load_before: Load average of the machine over the minute before it: threads that ran or wanted to.
         load_after: The same at its end; the process itself is part of it.
         cores: The cores of the machine.
         threads: The threads of the process at its end.
-        governor: What chooses the frequency of the first core: "performance", "powersave" and so on.
+        governor: The policy for the frequency of the first core: "performance", "powersave" and so on.
         process: A name of the process that measured, which no other process has.
     """
 
@@ -53,7 +53,7 @@ class Conditions:
 
     @property
     def busy(self) -> str:
-        """Say by what signs the machine had other things to do; empty where there is none."""
+        """Return the signs of other work on the machine as a text; empty if there is none."""
         signs = []
         if self.load_before is not None and self.cores and self.load_before > MOST_LOAD_OF_A_CORE * self.cores:
             signs.append(f"a load of {self.load_before:.1f} on {self.cores} cores")
@@ -69,7 +69,7 @@ def _write_seconds(seconds: float) -> str:
 
 
 class _Counters(NamedTuple):
-    """What only grows while a process runs, or how much it grew."""
+    """Counters that only grow while a process runs, or the growth of these counters."""
 
     wall_seconds: float = 0.0
     cpu_seconds: float = 0.0
@@ -77,7 +77,7 @@ class _Counters(NamedTuple):
 
 
 class Watch:
-    """Adds up what happens while it is entered, as often as that is.
+    """Adds up the counters of the process over all ``with`` blocks of this object.
 
     >>> with Watch() as watch:
     ...     pass
@@ -104,7 +104,7 @@ class Watch:
         )
 
     def conditions(self) -> Conditions:
-        """Return what was added up, and the state of the machine before and now."""
+        """Return the sums, and the state of the machine before and now."""
         return Conditions(
             wall_seconds=self._total.wall_seconds,
             cpu_seconds=self._total.cpu_seconds,
@@ -120,7 +120,7 @@ class Watch:
 
 def process_name() -> str:
     """Return a name of this process that no other one has, on any machine."""
-    return _name_process(os.getpid())  # a forked process keeps what its parent remembers
+    return _name_process(os.getpid())  # a forked process keeps the caches of its parent
 
 
 @cache

@@ -75,7 +75,7 @@ def _center_ranks(samples: Sequence[float]) -> list[int]:
 
 
 def _are_dependent(ranks: Sequence[int]) -> bool:
-    """Return whether ranks are correlated with those that follow them, more than independent ones are by chance."""
+    """Return whether ranks are correlated with the ranks after them, more than independent ranks are by chance."""
     number = len(ranks)
     variance = _multiply(ranks, ranks)
     if not variance:
@@ -83,7 +83,7 @@ def _are_dependent(ranks: Sequence[int]) -> bool:
     lags = _LAGS if number >= _FEWEST_FOR_LAGS else _LAGS_OF_FEW
     # Less their mean in independent samples, -1/n, so that they scatter around zero.
     correlations = [_multiply(ranks, ranks[lag:]) / variance + 1 / number for lag in range(1, lags + 1)]
-    # In standard deviations: that of one correlation is sqrt(1/n), that of their sum sqrt(lags/n).
+    # In standard deviations: sqrt(1/n) for one correlation, sqrt(lags/n) for their sum.
     at_first_lag = correlations[0] * math.sqrt(number)
     at_all_lags = sum(correlations) * math.sqrt(number / lags)
     return max(at_first_lag, at_all_lags) > SIGNIFICANT
@@ -134,7 +134,7 @@ def _sum_autocovariances(blocks: Sequence[int]) -> _LagSum:
 
 
 def _compute_autocovariance(values: Sequence[int], lag: int) -> float:
-    """Return the mean product of values with those so many places later; the values have the mean 0."""
+    """Return the mean product of values with the values so many places later; the mean of the values is 0."""
     return _multiply(values, values[lag:]) / (len(values) - lag)
 
 
@@ -145,10 +145,10 @@ def _multiply(values: Sequence[int], others: Sequence[int]) -> int:
 
 
 def _correct_for_median(lags: int, blocks: int) -> float:
-    """Return what an estimated sum of autocorrelations is divided by, 1 or less.
+    """Return the divisor of an estimated sum of autocorrelations, 1 or less.
 
-    The signs are those of deviations from the median of these very samples, in place of the unknown one. That takes
-    from each autocorrelation the sum of all of them, divided by the number of blocks: at the lags on both sides of zero
-    together the share ``2 * lags / blocks`` of the sum is missing.
+    The signs are signs of deviations from the median of the same samples, because the true median is unknown. This
+    subtracts from each autocorrelation the sum of all of them, divided by the number of blocks: at the lags on both
+    sides of zero together the share ``2 * lags / blocks`` of the sum is missing.
     """
     return max(1 - 2 * lags / blocks, _LEAST_CORRECTION)

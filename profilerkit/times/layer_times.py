@@ -55,7 +55,7 @@ class LayerTime:
         calls: The number of calls in one pass; the seconds are the sum of them.
         own_forward: The seconds of each forward pass.
         own_backward: The seconds of each backward pass; None if none was timed.
-        missing: A text that tells what the times leave out.
+        missing: A text about work that the times leave out.
         overhead: The seconds that the measurement added to this layer in a pass, which are already subtracted from all
             others; None if unknown.
         each_call: The single calls, if the backend can distinguish them.
@@ -115,7 +115,7 @@ class LayerTimeTable(LayerTable):
 
     @property
     def statistics(self) -> Table:
-        """One row for each layer and column of seconds: what all its samples say, as one frame has it.
+        """One row for each layer and column of seconds, with the statistics of all its samples.
 
         The columns are ``path``, ``type``, ``column`` (``forward_seconds`` and so on), ``samples``, ``median``,
         ``mean``, ``std``, ``min``, ``max``, ``p90``, ``low`` and ``high`` (the interval of the median) and ``noise``.
@@ -229,7 +229,7 @@ def _require_equal_passes(times: Sequence[LayerTime]) -> None:
 
 
 def _add_layers_inside(own_seconds: Mapping[str, tuple[float, ...]]) -> dict[str, tuple[float, ...]]:
-    """Return the seconds of each layer with what the layers inside it took, pass by pass."""
+    """Return the seconds of each layer with the seconds of the layers inside it, pass by pass."""
     whole, around = dict(own_seconds), nearest_around(own_seconds)
     for path in sorted(own_seconds, key=count_depth, reverse=True):
         parent = around[path]

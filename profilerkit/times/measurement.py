@@ -130,7 +130,7 @@ class Measurement(NumberByMedian):
         samples: The samples, in the order in which they were taken.
         confidence: The probability of the interval.
         warmup: The samples that were left out first.
-        session: What measurements share whose samples were taken in turn, so that these are pairs.
+        session: A value that measurements share if their samples were taken in turn, so that the samples are pairs.
         precision: The ``noise`` that was requested, or None.
         adaptive: Whether the samples decided when to stop.
         conditions: The machine during the measurement, or None.

@@ -25,7 +25,7 @@ from .dependence import count_independent
 
 __all__ = ["MedianInterval", "agree", "find_median_interval", "is_supported", "samples_needed"]
 
-#: What is left of the risk of error for an interval whose own width said when to stop; enough up to 95 %.
+#: The share of the risk of error for an interval whose own width ended the sampling; enough up to 95 %.
 _SHARE_OF_RISK = 0.6
 #: Samples that are worth fewer independent ones than these have no interval, only a range.
 _FEWEST_EFFECTIVE = 6
@@ -37,16 +37,16 @@ _MANY = 1000
 
 @dataclass(frozen=True)
 class MedianInterval:
-    """Where the median lies.
+    """The interval of a median.
 
     Attributes:
         low: The lower end, a sample.
         high: The upper end, a sample.
         coverage: The probability that the median lies between the ends. In an interval that was widened for dependent
-            samples, it is that of the independent samples that they are worth.
+            samples, it is the probability for the equivalent number of independent samples.
         is_range: Whether the samples are too few for the requested confidence. Then ``low`` and ``high`` are the
-            smallest and the largest; of dependent samples, without interruptions.
-        effective: The number of independent samples that say as much about the median.
+            smallest and the largest sample; for dependent samples, without interruptions.
+        effective: The equivalent number of independent samples.
     """
 
     low: float
@@ -117,10 +117,10 @@ def _count_interruptions(ordered: Sequence[float]) -> int:
 
 
 def agree(samples: Sequence[float], confidence: float, precision: float) -> bool:
-    """Return whether independent samples like these would tell their median to plus or minus ``precision``, 0.02 say.
+    """Return whether independent samples like these would give the median to plus or minus ``precision``, 0.02 say.
 
-    This says when to stop. It does not ask whether the samples are alike in turn: on a machine where they are, each
-    measurement would take several times as long. Its interval tells what that costs; see `find_median_interval`.
+    This decides when to stop. It does not ask whether neighboring samples are alike: on a machine where they are, each
+    measurement would take several times as long. The interval is then wider; see `find_median_interval`.
     """
     number = len(samples)
     ordered = sorted(samples)

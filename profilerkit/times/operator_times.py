@@ -75,17 +75,17 @@ class KernelTime:
 
 @dataclass(frozen=True)
 class OperatorTime:
-    """Seconds of an operator in one layer, in each of several passes: of all its calls, and of what they called.
+    """Seconds of an operator in one layer, in each of several passes: of all its calls, with the operators inside.
 
     Attributes:
-        operator: The name of the operator, as the profiler has it.
+        operator: The name of the operator in the profiler.
         layer: The path of the layer.
         phase: "forward" or "backward".
         calls: How often the last pass called it.
         seconds: The seconds of each pass.
         kernels: The kernels that its calls ran.
-        called: The calls of the last pass with what each called inside; None if the profiler does not tell. Its work is
-            then what the static trace has for operators of its name in its layer.
+        called: The calls of the last pass with the operators inside each; None if the profiler does not tell. Its work
+            is then the work of the static trace for operators of its name in its layer.
     """
 
     operator: str
@@ -102,12 +102,12 @@ class OperatorTimes:
     """The result of a backend's profiler: the operators, and by phase the seconds of each whole pass.
 
     Attributes:
-        operators: The operators of one phase after those of another, in the order in which the first call of each
-            began.
+        operators: The operators of one phase after the operators of another, in the order in which the first call of
+            each began.
         whole: The seconds of each whole pass, by phase.
         layers: The paths of the layers that ran, by phase.
-        notes: What the times leave out, in words.
-        name_of: Returns what the profiler calls an operator of the backend's static traces.
+        notes: Texts about work that the times leave out.
+        name_of: Returns the profiler's name for an operator of the backend's static traces.
         remarks: How to read the times, in words; nothing is missing from them.
         runs: The observed forward passes, to be compared with the trace.
     """
@@ -145,8 +145,8 @@ class OperatorTimeTable(Table):
     Args:
         times: The measured times.
         work: The MACs and FLOPs of each operator of ``times``, in their order.
-        layer_work: The MACs and FLOPs of each layer without those inside it, by phase and path.
-        view: What rows are put together by, see `by`.
+        layer_work: The MACs and FLOPs of each layer without the layers inside it, by phase and path.
+        view: The grouping of rows, see `by`.
     """
 
     def __init__(
@@ -291,9 +291,9 @@ _SUMMED = ("seconds", *WORK, *TRAFFIC)
 def operator_totals(table: Table) -> Table:
     """Return one row for each operator and phase of a table by operator and layer, the most time or MACs first.
 
-    The columns are ``operator``, ``phase``, ``calls``, then of timed operators ``seconds`` (of all its calls, with what
-    they called), ``own_seconds`` (without; None where the profiler does not tell, and of a table that was saved),
-    ``average_seconds`` (of one call) and ``share``, and the counts that the table has; None where one is not known.
+    The columns are ``operator``, ``phase``, ``calls``, then for timed operators ``seconds`` (of all its calls, with the
+    operators inside), ``own_seconds`` (without; None if the profiler does not tell, and for a saved table),
+    ``average_seconds`` (of one call) and ``share``, and the counts that the table has; None if a count is not known.
     """
     groups: dict[_Operator, list[Mapping[str, Any]]] = {}
     for row in table:
@@ -336,7 +336,7 @@ def _add_shares(rows: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:
 
 
 def _find_own_seconds(table: Table) -> dict[_Operator, float]:
-    """Return the seconds of each operator without what it called, medians over the passes."""
+    """Return the seconds of each operator without the operators inside, medians over the passes."""
     if not isinstance(table, OperatorTimeTable):
         return {}
     own_seconds: dict[_Operator, float] = {}

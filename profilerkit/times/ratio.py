@@ -137,6 +137,6 @@ def _divide_pairs(reference: Measurement, other: Measurement) -> Ratio:
         is_range=interval.is_range,
         pairs=len(quotients),
         effective_pairs=interval.effective,
-        # What is wanted is the difference of two things that are much alike: their ratio is to be known twice as well.
+        # Two compared calls often differ little: their ratio has to be twice as precise as a median.
         precision=None if reference.precision is None else reference.precision / 2,
     )

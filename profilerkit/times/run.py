@@ -58,7 +58,7 @@ class Run:
         return call if isinstance(call, Run) else Run(call)
 
     def __call__(self) -> Any:
-        """Run one pass; return what it returns, for whoever wants it."""
+        """Run one pass; return its result."""
         return self.call()
 
     def seconds(self, clock: Callable[[], float] = time.perf_counter) -> float:
@@ -68,9 +68,9 @@ class Run:
         return clock() - start
 
     def observe(self) -> AbstractContextManager[object]:
-        """Return a context in which one pass is run that is no sample, and whose operators may be looked at.
+        """Return a context for one pass that is no sample, and whose operators a backend may observe.
 
-        What is seen is added to ``runs`` at its end. Nothing is seen unless a backend overrides it.
+        The observation is added to ``runs`` at its end. Nothing is observed unless a backend overrides this method.
         """
         return nullcontext()
 
@@ -91,13 +91,13 @@ class Run:
 def take_several(
     run: Run, taken: Sequence[float], number: int, seconds_left: float, clock: Callable[[], float]
 ) -> Sequence[float]:
-    """Take samples in one go: as many as requested, or as there is time for; three at first, to know how long one is.
+    """Take several samples together: as many as requested, or as there is time for; three at first, to time one.
 
     Args:
-        run: What takes several samples together.
+        run: The run, which takes several samples together.
         taken: The samples so far.
         number: How many are requested.
-        seconds_left: How long sampling may go on; infinite where the number of samples is fixed.
+        seconds_left: How long sampling may go on; infinite if the number of samples is fixed.
         clock: The host's clock.
     """
     if math.isinf(seconds_left):

@@ -28,7 +28,7 @@ __all__ = ["Sampling", "measure", "measure_interleaved", "sample_by"]
 
 #: The numbers of the calls of `measure_interleaved` in this process.
 _sessions = count(1)
-#: What samples a single call in this process; None for `measure_interleaved` itself.
+#: The function that samples a single call in this context; None for `measure_interleaved` itself.
 _sampler: ContextVar[Callable[[Run, Sampling], Measurement] | None] = ContextVar("sampler", default=None)
 
 #: So many samples are taken even if that takes longer than there is time.
@@ -51,13 +51,13 @@ class Sampling:
             ``max_seconds`` at most.
         relative_precision: Sampling stops when the median is known to plus or minus this share, were the samples
             independent; if neighboring samples are alike, the interval becomes wider. Several calls that are sampled in
-            turn go on until every ratio is known to half of this, since what is compared is often much alike.
+            turn go on until every ratio is known to half of this, because compared calls often differ little.
         max_seconds: Seconds for all calls together, warm-up included; three samples of each are taken even if that
             takes longer.
         min_samples: The samples after which it is asked for the first time whether they are precise.
         confidence: The probability of the intervals.
         clock: Returns seconds.
-        seed: Fixes the order within each round; without it that is drawn anew.
+        seed: Fixes the order within each round; without a seed, the order is drawn anew.
     """
 
     num_iters: int | None = None
@@ -75,7 +75,7 @@ class Sampling:
 
 
 _CALLS = at_least(0, "zero or more calls, or None to let the times settle").or_none()
-#: What the arguments of `Sampling` may be; ``drop_first`` is another name of ``warmup``.
+#: The checks of the arguments of `Sampling`; ``drop_first`` is another name of ``warmup``.
 SAMPLING_CHECKS = {
     "num_iters": at_least(1, "a whole number from 1: at least one iteration is needed to measure").or_none(),
     "warmup": _CALLS,
@@ -165,11 +165,10 @@ class _Sampler:
                 return
 
     def _take_round(self) -> None:
-        """Take a sample of each run, in an order that is drawn.
+        """Take a sample of each run, in a random order.
 
-        In a fixed order, what happens at regular times on the machine could meet the same run again and again. In a
-        drawn one it is as likely to meet one run as another, so that the sign test of the pairs holds whatever the
-        noise is.
+        In a fixed order, regular events on the machine could disturb the same run again and again. In a random order
+        they disturb every run with the same probability, so that the sign test of the pairs is valid for any noise.
         """
         for index in self._draw.sample(range(len(self._runs)), len(self._runs)) if len(self._runs) > 1 else (0,):
             self.samples[index].append(self._runs[index].seconds(self._clock))
@@ -210,6 +209,6 @@ def _settle(run: Run, plan: Sampling, deadline: float) -> list[float]:
 
 
 def _take_warmup(run: Run, plan: Sampling, index: int) -> float:
-    """Return the seconds of a pass. The second is observed: what is to be compiled was compiled by the first."""
+    """Return the seconds of a pass. The second pass is observed: the first pass has compiled the model if needed."""
     with run.observe() if index == 1 else nullcontext():
         return run.seconds(plan.clock)

@@ -21,9 +21,9 @@ class StepRecord:
 
     Attributes:
         seconds: The seconds of the whole step.
-        forward: Those of the model's layers forward, over all calls of the model in the step.
-        backward: Those of the model's layers backward, likewise.
-        optimizer: Those of the update of the weights.
+        forward: The seconds of the model's layers forward, over all calls of the model in the step.
+        backward: The seconds of the model's layers backward, likewise.
+        optimizer: The seconds of the update of the weights.
         memory: Bytes on the device, if it tells: ``forward_end``, ``backward_end``, ``optimizer_end`` and ``step_end``,
             and ``forward_peak`` and so on for a phase in which more was allocated than ever before in the process.
         calls: How often the model was called: more than once if gradients are accumulated; None if unknown.
@@ -47,8 +47,8 @@ class WatchedSteps:
     """The steps of a training loop that were measured.
 
     Attributes:
-        asked: The numbers of the steps that were to be measured.
-        steps: The records of those that were, by their numbers.
+        asked: The numbers of the requested steps.
+        steps: The records of the measured steps, by their numbers.
         loop_steps: How many steps the loop had.
         unwatched: The seconds of the steps that were not measured, the first step left out.
         layers: The times of each layer; every call of the model in a measured step is a pass.

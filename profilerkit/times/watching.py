@@ -27,10 +27,10 @@ class MakesReport(Protocol):
 class Watch:
     """Measures selected steps of a training loop.
 
-    In a ``with`` block around the loop `step` is called at the end of each iteration, and the steps chosen by
-    ``at_step``, counted from 0, are measured. Anywhere `start` and `stop` measure what lies between them as one step.
-    Afterwards `report` has the results. The run itself is not changed: the same weights, gradients, random numbers and
-    optimizer come of it.
+    In a ``with`` block around the loop, call `step` at the end of each iteration: the steps chosen by ``at_step``,
+    counted from 0, are measured. Anywhere, `start` and `stop` measure the code between them as one step. Afterwards
+    `report` has the results. The run itself is not changed: weights, gradients, random numbers and optimizer are the
+    same.
     """
 
     def __init__(
@@ -39,11 +39,11 @@ class Watch:
         self.asked: tuple[int, ...] = STEPS("at_step", at_step) or ()
         self._make_report = make_report
         self._recorder = recorder
-        #: What was measured, by the number of the step.
+        #: The measured steps, by their numbers.
         self._records: dict[int, StepRecord] = {}
         #: Whether the block around the loop is entered, and whether a step is being measured.
         self._in_loop = self._measuring = False
-        #: The number of the current step, which is that of the steps that have ended.
+        #: The number of the current step, which is the number of ended steps.
         self._count = 0
         #: When the current step of the loop began, by `time.perf_counter`.
         self._began = 0.0
@@ -61,7 +61,7 @@ class Watch:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """End; a step that was not ended by `step` does not count, and what the loop raised goes on."""
+        """End; a step that was not ended by `step` does not count, and an error of the loop is not caught."""
         self._in_loop = False
         self._abandon()
 
@@ -116,11 +116,11 @@ class Watch:
         )
 
     def report(self, metrics: Iterable[str] | None = None, **arguments: Any) -> Report:
-        """Return the times of the steps and of the layers in them, with the counts of what the model was called with.
+        """Return the times of the steps and of their layers, with the counts for the model's inputs in these steps.
 
-        ``metrics`` are other status keys to report; functions get the `WatchedSteps` as ``watched``, and ``arguments``
-        that they name, such as ``peaks_of="h100"`` for "step_mfu". The model is counted as it is now, on shapes alone;
-        the optimizer's state belongs to its memory.
+        ``metrics`` are other status keys to report; functions get the `WatchedSteps` as ``watched``, and the
+        ``arguments`` that they name, such as ``peaks_of="h100"`` for "step_mfu". The model is counted as it is now, on
+        shapes alone; its memory includes the optimizer's state.
         """
         return self._make_report(self.steps, self._recorder, metrics, arguments)
 
@@ -144,7 +144,7 @@ class Watch:
         self._records[self._count] = self._recorder.end()
 
     def _abandon(self) -> None:
-        """Drop what was measured of a step that did not end."""
+        """Drop the measurements of a step that did not end."""
         if self._measuring:
             self._measuring = False
             self._recorder.abandon()

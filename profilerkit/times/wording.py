@@ -45,11 +45,11 @@ def warn_of_noise(
     """Return why a median or a ratio is less precise than requested: it scatters, or has too few independent samples.
 
     Args:
-        interval: Where the result lies.
+        interval: The interval of the result.
         noise: Half the width of the interval over the result.
         requested: The noise that was requested.
-        number: From how many samples or pairs the result comes.
-        sample: What one of these is called: "sample", or "pair".
+        number: The number of samples or pairs of the result.
+        sample: The word for one of these: "sample", or "pair".
         result: "median", or "ratio".
     """
     if not interval.is_range:
