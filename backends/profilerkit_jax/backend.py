@@ -94,7 +94,7 @@ class JaxBackend(
         return is_model(model)
 
     def model_name(self, model: Any) -> str:
-        """Return the name of the function, or of the module's class; that of a functional or sequential Keras model."""
+        """Return the name of the function, of a functional or sequential Keras model, or of another module's class."""
         return find_subject(model).name
 
     def resolve_device(self, model: Any, device: DeviceLike) -> str:
@@ -102,11 +102,11 @@ class JaxBackend(
         return devices.resolve_device(find_subject(model), device)
 
     def device_info(self, device: DeviceLike = None) -> DeviceInfo:
-        """Return what is known of a device of this process; of JAX's usual one for None."""
+        """Return the known facts of a device of this process; of JAX's default device for None."""
         return devices.device_info(devices.resolve_device(None, device))
 
     def example_inputs(self, model: Any, batch_size: int | None = None) -> ModelInputs | None:
-        """Return inputs as a Keras model declares them; None where a model declares none."""
+        """Return inputs as a Keras model declares them; None if a model declares none."""
         declared = read_declared_call(model) if is_keras(model) else None
         return None if declared is None else make_inputs(declared, batch_size, self.random_tensor)
 
@@ -127,7 +127,7 @@ class JaxBackend(
         return data.with_batch_size(tensor, batch_size)
 
     def count_samples(self, model: Any, inputs: ModelInputs, trace: ModelTrace | None = None) -> int | None:
-        """Return 1 for what a convolution or a linear layer takes without a batch dimension."""
+        """Return 1 for inputs of a convolution or a linear layer without a batch dimension."""
         return count_samples(
             find_subject(model), inputs.map(data.as_tensor), lambda: trace or self.trace(model, inputs)
         )
@@ -195,7 +195,7 @@ class JaxBackend(
         return trace_of_nonzero(model, inputs.map(data.as_tensor))
 
     def fingerprint(self, model: Any, values: bool = True) -> object:
-        """Return what changes with the arrays of a model, its modules and functions, and registered cost formulas.
+        """Return a value that changes with a model's arrays, modules and functions, and with registered cost formulas.
 
         See `model.structure`. No value of an array of JAX is read for it.
         """
@@ -211,7 +211,7 @@ class JaxBackend(
         return count_state_bytes(model.function if isinstance(model, JaxModel) else model)
 
     def inapplicable(self, model: Any) -> Mapping[str, str]:
-        """Say that no layer and no operator runs by itself, and what to use instead."""
+        """Say that no layer and no operator runs by itself, and name the replacement."""
         return {"layer_times": _FUSED, "operator_table": _FUSED}
 
     def add_costs(self, costs: Mapping[Any, Callable[..., Any]]) -> None:

@@ -1,6 +1,6 @@
 """The private names of JAX, and the releases that the tests are run with; importing this does not import it.
 
-No other file of this backend has such names. A comment says what each name is for and what happens without it. JAX
+No other file of this backend has private names. A comment states the use of each name, and the effect of its lack. JAX
 documents the structure of jaxprs (``eqns``, ``invars``, ``aval``), but not the parameters of their primitives:
 `PARAMETERS` lists the parameters that are read.
 """
@@ -41,7 +41,7 @@ MINIMUM = (0, 10)
 
 #: Names of modules of JAX.
 PATHS = (
-    # Leaves out what no output needs. Without it such work is counted, and the counts are partial.
+    # Leaves out unused equations. Without it unused equations are counted, and the counts are partial.
     "jax.interpreters.partial_eval.dce_jaxpr",
     # Runs a jaxpr. Without it the turns of a loop are known only of a counter, and zeros of computed weights are not.
     "jax.extend.core.jaxpr_as_fun",

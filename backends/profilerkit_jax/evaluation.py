@@ -72,7 +72,7 @@ get_topk: GetTopk = _functions.get_topk
 
 
 class EvalLossFunction(LossEvaluation):
-    """Evaluates a loss: the mean over samples of what ``loss_fn(output, target)`` returns for each batch.
+    """Evaluates a loss: the mean over samples of the results of ``loss_fn(output, target)`` for each batch.
 
     Output and target are arrays. A loss of several values counts as their mean, a dict of parts as their sum.
     """

@@ -1,4 +1,4 @@
-"""Collectives of several devices: what one device adds up; what is only sent costs nothing."""
+"""Collectives of several devices: the additions of one device; sent data costs nothing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from profilerkit.costs.numbers import is_float
 
 from .registry import OPERATORS, Cost, PrimitiveCall, UnknownCostError
 
-#: A primitive comes whole, or as a start and an end; what it adds up is counted where it starts.
+#: A primitive comes whole, or as a start and an end; its additions are counted at the start.
 _FORMS = ("", "_start")
 _REDUCED = ("psum", "psum_invariant", "unreduced_psum", "pmax", "pmin", "unreduced_pmax", "unreduced_pmin")
 _SCATTERED = ("reduce_scatter", "unreduced_reduce_scatter")

@@ -48,7 +48,7 @@ def divide(call: PrimitiveCall) -> Cost:
 
 @register_op_cost("integer_pow")
 def integer_power(call: PrimitiveCall) -> Cost:
-    """A power for each element; to the power of -1 it is a division, to that of 1 nothing."""
+    """A power for each element; the power of -1 is a division, the power of 1 nothing."""
     if call.params["y"] == 1:
         return Cost(0, 0)
     return elementwise.elementary("DIVIDE" if call.params["y"] == -1 else "POWER")(call.outputs[0].numel)
@@ -64,7 +64,7 @@ def one_minus_square(call: PrimitiveCall) -> Cost:
 def polynomial(call: PrimitiveCall) -> Cost:
     """Horner's rule, ``result * x + coefficient``, for each coefficient behind the first.
 
-    The inputs are x and the coefficients, that of the highest power first.
+    The inputs are x and the coefficients, the coefficient of the highest power first.
     """
     coefficients = len(call.inputs) - 1
     return elementwise.scale_and_shift((coefficients - 1) * call.outputs[0].numel)

@@ -34,9 +34,9 @@ _REFERENCES = """
     box_get box_set create_linear empty_ref free_ref freeze get log_extend log_read new_box new_log new_ref pin swap
     unpin
 """
-#: What is printed or looked at, and marks.
+#: Primitives that print or inspect values, and marks.
 _LOOKED_AT = "check dce_sink debug_callback debug_print inspect_sharding"
-#: Equinox's own: marks that refuse a transformation, choices, and what is asked of all samples at once.
+#: Primitives of Equinox: marks that refuse a transformation, choices, and questions about all samples at once.
 _OF_EQUINOX = """
     announce_jaxpr maybe_set nonbatchable nondifferentiable_backward nontraceable select_if_vmap unvmap_all unvmap_any
     unvmap_max

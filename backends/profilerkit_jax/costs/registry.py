@@ -49,7 +49,7 @@ class PrimitiveCall(OperatorCall):
 
     Attributes:
         params: The parameters of the equation, by name.
-        is_backward: Whether it computes a gradient; what ``jax.checkpoint`` computes again does not.
+        is_backward: Whether it computes a gradient; an equation that ``jax.checkpoint`` computes again does not.
         divides_sum: Whether it divides a sum by the number of its summands: then it is the division of a mean.
         unpadded: How many elements its first input had before it was padded; 0 if it was not.
         axis_sizes: How many devices each named axis has, inside of a ``shard_map``.

@@ -35,7 +35,7 @@ def _describe(function: Any, formula: Callable[[int], Cost], inputs: int) -> tup
     return function.__name__, _Function(inspect.getsourcefile(inspect.unwrap(function)) or "-", formula, inputs)
 
 
-#: All other functions cost what their equations do.
+#: All other functions cost the sum of their equations.
 _FUNCTIONS: Mapping[str, _Function] = dict(
     [
         _describe(jax.nn.celu, activation.elu, inputs=2),

@@ -34,7 +34,7 @@ LayerCost: TypeAlias = Callable[[LayerRun], Cost]
 
 
 class _Affine(NamedTuple):
-    """Whether a layer scales and shifts what it has normalized."""
+    """Whether a layer scales and shifts the normalized elements."""
 
     scale: bool
     shift: bool
@@ -57,7 +57,7 @@ def normalization_layer(run: LayerRun) -> Cost:
 
 
 def batch_norm(run: LayerRun) -> Cost:
-    """Return a scale and a shift with known statistics; the whole normalization where they are those of the batch."""
+    """Return a scale and a shift with known statistics; the whole normalization if the batch gives the statistics."""
     if "reduce_sum" not in run.primitives:
         return normalization.normalize_with_known_statistics(run.elements)
     without_statistics = max(run.weights - 2, 0)
@@ -65,7 +65,7 @@ def batch_norm(run: LayerRun) -> Cost:
 
 
 def rms_norm(run: LayerRun) -> Cost:
-    """Return the normalization by the mean square, its means left out; that of Equinox may have a shift too."""
+    """Return the normalization by the mean square, its means left out; Equinox's layer may have a shift too."""
     cost = normalization.rms_norm(run.elements, means=0, scale=_find_affine(run.layer, run.weights).scale)
     has_shift = getattr(run.layer, "use_bias", False)
     return cost.plus(elementwise.elementary("ADD")(run.elements)) if has_shift else cost

@@ -98,9 +98,9 @@ def _add_layers_of_fusions(instructions: Mapping[str, Instruction], layers: dict
 
 
 def _add_layers_of_readers(instructions: Mapping[str, Instruction], layers: dict[str, str]) -> None:
-    """Give each instruction without a layer that of the first instruction that reads it.
+    """Give each instruction without a layer the layer of the first instruction that reads it.
 
-    Readers stand behind what they read: from the last to the first, a whole chain of copies gets the layer of its end.
+    Readers stand behind their inputs: from the last to the first, a whole chain of copies gets the layer of its end.
     """
     readers: dict[str, list[str]] = {}
     for name, instruction in instructions.items():

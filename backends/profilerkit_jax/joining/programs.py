@@ -90,7 +90,7 @@ def read_program(text: str) -> dict[str, Instruction]:
 
 
 def _read_instruction(result_type: str, opcode: str, rest: str, computation: str) -> Instruction:
-    """Return an instruction; ``rest`` is what stands behind the bracket that opens its operands."""
+    """Return an instruction; ``rest`` is the text behind the opening bracket of its operands."""
     scopes, fused = _SCOPES.search(rest), _FUSED.search(rest)
     attributes = rest.partition("metadata=")[0]
     return Instruction(

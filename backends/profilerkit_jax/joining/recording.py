@@ -29,11 +29,11 @@ _LEAST_SHARE = 0.5
 
 
 class _Work(NamedTuple):
-    """What ran, for which layer and in which phase.
+    """An instruction that ran, with its layer and phase.
 
     Attributes:
         ran: The instruction.
-        layer: The path of the layer that it worked for; None where that is not known.
+        layer: The path of the layer that it worked for; None if unknown.
         phase: ``"forward"`` or ``"backward"``.
     """
 
@@ -61,7 +61,7 @@ def read_recording(
 ) -> Recording:
     """Return the passes in a profile of JAX's, with the layer that each instruction worked for.
 
-    Raises `ProfileFileError` for another profiler's file, one without instructions, and one of another model.
+    Raises `ProfileFileError` for the file of another profiler, without instructions, or of another model.
     """
     ran, device = _read_instructions(profile)
     compiled = _compile_model(model, inputs, trace)
@@ -72,7 +72,7 @@ def read_recording(
 
 
 def _read_instructions(profile: ProfileFile) -> RanInstructions:
-    """Return what ran; raise `ProfileFileError` for another profiler's file, and one without instructions."""
+    """Return the instructions that ran; raise `ProfileFileError` for another profiler's file, or without any."""
     profile.require_kind("xla", "JAX")
     instructions = read_instructions(profile)
     if not instructions.runs:
@@ -104,10 +104,10 @@ def _find_program(ran: Iterable[RanInstruction], layers: Mapping[str, str]) -> s
 
 
 def _leave_out(ran: Sequence[RanInstruction], program: str, skip: int) -> list[RanInstruction]:
-    """Return what ran since the first run of the program that is kept.
+    """Return the instructions since the first kept run of the program.
 
-    Other programs, such as a loss, belong to the passes around them: what they ran in passes that are left out goes
-    too. Raises `ProfileFileError` if no pass is left.
+    Other programs, a loss for example, belong to the passes around them: their instructions in passes that are left out
+    go too. Raises `ProfileFileError` if no pass is left.
     """
     of_program = [instruction for instruction in ran if instruction.program == program]
     runs = list(dict.fromkeys(instruction.run for instruction in of_program))
@@ -117,10 +117,10 @@ def _leave_out(ran: Sequence[RanInstruction], program: str, skip: int) -> list[R
 
 
 def _find_work(ran: RanInstruction, program: str, compiled: _CompiledModel) -> _Work:
-    """Return the layer and the phase of an instruction: by its scopes in the profile, else by those in the program.
+    """Return the layer and the phase of an instruction: by its scopes in the profile, otherwise in the program.
 
-    Other programs have instructions of the same names, "fusion.1", so that theirs have no layer. JAX names what it
-    makes of a function for its gradient ``transpose(...)``.
+    Other programs have instructions of the same names, "fusion.1", so their instructions get no layer. JAX writes
+    ``transpose(...)`` into the scopes of a function's gradient.
     """
     if ran.program != program:
         return _Work(ran)
@@ -133,7 +133,7 @@ def _find_work(ran: RanInstruction, program: str, compiled: _CompiledModel) -> _
 
 
 def _make_recording(works: Sequence[_Work], program: str, fused: Mapping[str, set[str]], device: str) -> Recording:
-    """Return the means over the passes; raise `ProfileFileError` if too little of the time is that of layers."""
+    """Return the means over the passes; raise `ProfileFileError` if layers have too little of the time."""
     of_program = [work for work in works if work.ran.program == program]
     passes = _time_passes([work.ran for work in of_program])
     kernels = _sum_up(works).average(len(passes))
@@ -162,7 +162,7 @@ def _require_layers(kernels: Sequence[RecordedKernel]) -> None:
 
 
 def _time_passes(of_program: Sequence[RanInstruction]) -> tuple[float, ...]:
-    """Return the seconds of each pass; equal shares where the profile does not tell the runs of the program apart."""
+    """Return the seconds of each pass; equal shares if the profile does not tell the runs of the program apart."""
     if all(instruction.run is None for instruction in of_program):
         count = _count_passes(of_program)
         return (measure_extent([instruction.span for instruction in of_program]) / count,) * count
@@ -173,14 +173,14 @@ def _time_passes(of_program: Sequence[RanInstruction]) -> tuple[float, ...]:
 
 
 def _count_passes(of_program: Iterable[RanInstruction]) -> int:
-    """Return how often most instructions ran: each runs once in a pass, but for those in loops and branches."""
+    """Return how often most instructions ran: each runs once in a pass, except instructions of loops and branches."""
     repeats = Counter(instruction.name for instruction in of_program)
     [(count, _)] = Counter(repeats.values()).most_common(1)
     return count
 
 
 def _sum_up(works: Iterable[_Work]) -> KernelTimes:
-    """Return the seconds of instructions; those without a layer are told apart by their programs."""
+    """Return the seconds of instructions; instructions without a layer are told apart by their programs."""
     times = KernelTimes()
     for work in works:
         around = work.ran.program if work.layer is None else ""

@@ -55,7 +55,7 @@ class RanInstructions(NamedTuple):
 
 
 def read_instructions(profile: ProfileFile) -> RanInstructions:
-    """Return the instructions in a profile: those that ran on devices alone, if any did."""
+    """Return the instructions in a profile: only the instructions of devices, if any ran on a device."""
     devices = _read_devices(profile)
     events = [event for event in profile.list_timed() if _is_instruction(event)]
     on_device = [event for event in events if event.get("pid") in devices]

@@ -1,1 +1,1 @@
-"""What one rank of a mesh does in a training step: read from the program that XLA makes for each device of it."""
+"""The training step of one rank of a mesh, read from the program that XLA makes for each device of the mesh."""

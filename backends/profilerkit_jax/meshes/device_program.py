@@ -1,7 +1,7 @@
-"""The program that XLA makes for each device of a mesh: the shapes of its share, its products, and what it exchanges.
+"""The program that XLA makes for each device of a mesh: the shapes of its share, its products, and its exchanges.
 
-It is read right after XLA has divided the program: before the rewrites for a kind of device, which need not be that of
-the mesh. Each instruction has the numbers of the equation that it was made of (`numbered`).
+It is read right after XLA has divided the program: before the rewrites for a kind of device, which may differ from the
+mesh's. Each instruction has the numbers of the equation that it was made of (`numbered`).
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ __all__ = ["DeviceProgram", "Exchange", "Memory", "compile_program"]
 
 #: The pass of XLA's that divides a program.
 _DIVIDED = "after_spmd-partitioning"
-#: What keeps XLA from making the machine code fast: it never runs.
+#: Options with which XLA does not optimize the machine code: it never runs.
 _OPTIONS = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
 _ARRAY = re.compile(r"\b([a-z]+\d*\w*)\[([\d,]*)\]")
 _BITS = re.compile(r"\d+")
 _CONTRACTED = re.compile(r"lhs_contracting_dims=\{([\d,]*)\}")
-#: What XLA calls the body of a loop among scopes.
+#: XLA's name for the body of a loop among scopes.
 _IN_BODY = "/while/body"
 #: The instructions that exchange something, by the names of reports.
 _KINDS = {
@@ -57,17 +57,17 @@ class _Array(NamedTuple):
 
 @dataclass(frozen=True)
 class Exchange:
-    """An instruction that exchanges something.
+    """An instruction that exchanges data.
 
     Attributes:
         chain: The numbers of the equation that it was made of; empty if XLA has added it.
         scopes: Its scopes.
         kind: "all-gather", "all-reduce", ...
-        groups: The part of the instruction that says which devices exchange with each other.
-        shape: The shape of what one device gives.
-        elements: The elements of what it returns.
-        bytes: The bytes of what it returns.
-        slices: How many slices that has, if the device keeps no more than one of them; 1 if it keeps all.
+        groups: The part of the instruction with the groups of devices that exchange with each other.
+        shape: The shape of the array that one device gives.
+        elements: The elements of its result.
+        bytes: The bytes of its result.
+        slices: How many slices the result has, if the device keeps no more than one of them; 1 if it keeps all.
     """
 
     chain: Chain
@@ -100,8 +100,8 @@ class DeviceProgram:
     Attributes:
         shapes: The shapes of the arrays that leave an equation, the last first, by its numbers.
         macs: The multiply-accumulates of the products of an equation, by its numbers.
-        exchanges: What is exchanged, in the order of the text.
-        memory: What XLA reserves.
+        exchanges: The exchanges, in the order of the text.
+        memory: The bytes that XLA reserves.
     """
 
     shapes: Mapping[Chain, Sequence[tuple[int, ...]]] = field(default_factory=dict)
@@ -118,7 +118,7 @@ class DeviceProgram:
 
 
 def compile_program(lowered: Any) -> DeviceProgram:
-    """Compile what JAX has lowered, and return the program of each device; without anything if it is not divided."""
+    """Compile a lowered program of JAX, and return the program of each device; an empty one if it is not divided."""
     with tempfile.TemporaryDirectory() as folder:
         written = {"xla_dump_to": folder, "xla_dump_hlo_pass_re": "spmd-partitioning", "xla_dump_hlo_as_text": True}
         sizes = lowered.compile(compiler_options={**_OPTIONS, **written}).memory_analysis()
@@ -169,7 +169,7 @@ class _Text:
         return macs
 
     def list_exchanges(self) -> list[Exchange]:
-        """Return what is exchanged, in the order of the text."""
+        """Return the exchanges, in the order of the text."""
         return [
             self._read_exchange(name, instruction)
             for name, instruction in self.instructions.items()
@@ -177,7 +177,7 @@ class _Text:
         ]
 
     def _count_macs_of_product(self, instruction: Instruction) -> int:
-        """Return as many for each element of the product as dimensions are summed over."""
+        """Return the elements of the product, times the sizes of the dimensions that are summed over."""
         [left] = self._list_given(instruction)
         contracted = _CONTRACTED.search(instruction.attributes)
         sums = prod(left.shape[int(index)] for index in contracted[1].split(",") if index) if contracted else 1
@@ -200,7 +200,7 @@ class _Text:
         )
 
     def _count_slice(self, name: str) -> int | None:
-        """Return the elements of the slice that alone is read of what an instruction returns; None if all is."""
+        """Return the elements of the only slice of an instruction's result that is read; None if all is read."""
         readers = [self.instructions[reader] for reader in self.readers[name]]
         if len(readers) != 1 or readers[0].opcode != "dynamic-slice":
             return None

@@ -1,4 +1,4 @@
-"""What one device exchanges by each instruction of its program: with whom, how much, and what it adds up."""
+"""The exchanges of one device, by the instructions of its program: the group, the bytes, and the additions."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _REDUCTIONS = ("all-reduce", "reduce-scatter")
 
 
 class RankExchange(NamedTuple):
-    """What a rank exchanges by one instruction, each time that it runs.
+    """The exchange of a rank by one instruction, each time that it runs.
 
     Attributes:
         instruction: The instruction.
-        message: What is sent. Its kind may differ from that of the instruction.
-        cost: What the rank adds up, around a ring.
+        message: The sent data. Its kind may differ from the kind of the instruction.
+        cost: The additions of the rank, around a ring.
     """
 
     instruction: Exchange
@@ -38,16 +38,16 @@ class RankExchange(NamedTuple):
 
     @property
     def is_reduction(self) -> bool:
-        """Whether it adds up the results of an equation; otherwise it brings what an equation reads."""
+        """Whether it adds up the results of an equation; otherwise it brings the inputs of an equation."""
         return self.message.kind in _REDUCTIONS
 
 
 def list_exchanges(
     program: DeviceProgram, rank: int, ranks: int
 ) -> tuple[dict[Chain, list[RankExchange]], Counter[str]]:
-    """Return what a rank exchanges, by the numbers of equations.
+    """Return the exchanges of a rank, by the numbers of equations.
 
-    With it, how many instructions there are, by kind, of which it is not known who takes part.
+    With them, the number of instructions, by kind, whose groups are not known.
     """
     exchanges: dict[Chain, list[RankExchange]] = {}
     unknown = Counter[str]()
@@ -63,9 +63,9 @@ def list_exchanges(
 
 
 def _read_exchange(instruction: Exchange, group: tuple[int, ...]) -> RankExchange:
-    """Return what a group of ranks exchanges by an instruction, with the size of the whole tensor.
+    """Return the exchange of a group of ranks by an instruction, with the size of the whole tensor.
 
-    An all-reduce of which each rank keeps only its slice is a reduce-scatter: XLA makes it one on devices that have it.
+    If each rank keeps only its slice, an all-reduce is a reduce-scatter: XLA makes it one on devices that have it.
     """
     kind, parts = instruction.kind, 1
     if kind == "all-reduce" and instruction.slices == len(group):
@@ -76,7 +76,7 @@ def _read_exchange(instruction: Exchange, group: tuple[int, ...]) -> RankExchang
     return RankExchange(instruction, message, count_additions(message, parts * instruction.elements))
 
 
-# Which devices exchange with each other, in each form that XLA writes -------------------------------------------------
+# Groups of devices that exchange with each other, in each form that XLA writes ----------------------------------------
 
 
 _LISTED = re.compile(r"(?:replica_groups|source_target_pairs)=\{((?:\{[\d,]*\},?)*)\}")
@@ -90,7 +90,7 @@ _ORDER = re.compile(r"\[([\d,]+)\](?:T\(([\d,]+)\))?")
 
 
 def find_group(attributes: str, rank: int, ranks: int) -> tuple[int, ...]:
-    """Return the devices with which a device exchanges, itself among them; itself alone where it has no part.
+    """Return the devices with which a device exchanges, itself among them; itself alone if it has no part.
 
     Raises `LookupError` for groups in a form that is not known.
     """

@@ -18,12 +18,12 @@ __all__ = ["Chain", "find_by_chain", "list_ends", "list_numbers", "number_equati
 _NUMBERS = re.compile(rf"{EQUATION}\.(\d+)")
 
 V = TypeVar("V")
-#: The numbers of an equation and of those around it, in whose jaxprs it is; the outermost first.
+#: The numbers of an equation and of the equations around it, in whose jaxprs it is; the outermost first.
 Chain = tuple[int, ...]
 
 
 def number_equations(jaxpr: Any, numbers: count[int] | None = None) -> Any:
-    """Return a jaxpr, open or closed, whose equations have numbers, also those of the jaxprs in it."""
+    """Return a jaxpr, open or closed, whose equations have numbers, also the equations of inner jaxprs."""
     numbers = count() if numbers is None else numbers
     plain = open_jaxpr(jaxpr)
     if plain is not jaxpr:  # before JAX 0.12 a closed jaxpr has an open one inside
@@ -60,9 +60,9 @@ def list_numbers(scopes: str) -> Chain:
 
 
 def list_ends(chain: Chain) -> Iterator[Chain]:
-    """Yield the numbers of an equation, then those without the outermost, and so on: XLA may know no more of them.
+    """Yield the numbers of an equation, then all but the outermost, and so on: XLA may know only inner numbers.
 
-    JAX leaves out the scopes around a ``shard_map``. The number of the equation itself is that of no other.
+    JAX leaves out the scopes around a ``shard_map``. No other equation has the number of the equation itself.
     """
     return (chain[start:] for start in range(len(chain)))
 

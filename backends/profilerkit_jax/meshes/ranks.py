@@ -37,8 +37,8 @@ __all__ = ["trace_rank"]
 def trace_rank(model: RankModel, inputs: ModelInputs) -> RankTrace:
     """Return a training step of a rank: of ``model.build()``, spread as ``model.parallelize`` says, with its inputs.
 
-    Raises `InputError` for what is no model, for shardings that do not fit it, and for several passes; what else the
-    user's code and JAX raise passes through.
+    Raises `InputError` for an object that is no model, for shardings that do not fit it, and for several passes; other
+    errors of the user's code and of JAX pass through.
     """
     _require_function(model)
     device_mesh = Mesh(np.array(jax.devices()).reshape(tuple(model.mesh.values())), tuple(model.mesh))
@@ -72,7 +72,7 @@ def _divide(traced: Traced, subject: Subject, shardings: Sequence[NamedSharding]
     """Return the program of one device.
 
     The gradients are spread like the weights, and XLA spreads everything else. ``shardings`` has first the shardings of
-    the weights, then those of the inputs.
+    the weights, then the shardings of the inputs.
     """
     jaxpr = traced.jaxpr.jaxpr
     weights_first = zip(subject.leaves, shardings, strict=False)
@@ -85,11 +85,11 @@ def _divide(traced: Traced, subject: Subject, shardings: Sequence[NamedSharding]
 
 
 class _Share(NamedTuple):
-    """What one device has of a step.
+    """The share of one device in a step.
 
     Attributes:
         subject: The model, whose weights have the shapes of the device's share.
-        traced: The step, whose inputs have such shapes.
+        traced: The step, whose inputs have the shapes of the device's share.
         whole: The weights of all devices together.
     """
 
@@ -109,7 +109,7 @@ def _take_share(traced: Traced, subject: Subject, shardings: Sequence[NamedShard
 
 
 def _read_step(share: _Share, program: DeviceProgram, model: RankModel) -> RankTrace:
-    """Return what the step of a rank shows."""
+    """Return the trace of the step of a rank."""
     waiting, unknown = list_exchanges(program, model.rank, model.ranks)
     passed = walk_pass(share.subject, share.traced, partial(ShareWalk, program=program, waiting=waiting))
     walk = cast(ShareWalk, passed.walk)
@@ -141,9 +141,9 @@ def _read_step(share: _Share, program: DeviceProgram, model: RankModel) -> RankT
 def _list_exchanged(
     walk: ShareWalk, share: _Share, mesh: Mapping[str, int], positions: Mapping[int, int]
 ) -> Iterator[PlacedCollective]:
-    """Yield what a rank exchanges in a step, whose counted operators have these positions by their ``id``.
+    """Yield the exchanges of a rank in a step, whose counted operators have these positions by their ``id``.
 
-    What no equation of the jaxpr asks for comes last, and is of no layer.
+    Exchanges that no equation of the jaxpr asks for come last, and belong to no layer.
     """
     counted = [exchanged for exchanged in walk.exchanged if id(exchanged.by) in positions]
     for executed, exchange, spot in sorted(counted, key=lambda exchanged: positions[id(exchanged.by)]):

@@ -37,7 +37,7 @@ class Shardings:
 
 
 def read_shardings(result: Any) -> Shardings:
-    """Return what the user's function returned; raises `InputError` for anything but `Shardings`, or none."""
+    """Return the result of the user's function; raises `InputError` for anything but `Shardings` or None."""
     if result is None or isinstance(result, Shardings):
         return result or Shardings()
     raise InputError(

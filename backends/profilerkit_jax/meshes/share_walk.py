@@ -33,13 +33,13 @@ _Shape = tuple[int, ...]
 
 
 class Spot(NamedTuple):
-    """Where an equation stands.
+    """The place of an equation.
 
     Attributes:
         frame: The layer that it is in, and the phase.
         times: How often it runs.
         weights: The shapes of one device's shares of the weights that it reads.
-        outputs: The shapes of what it makes on all devices together.
+        outputs: The shapes of its results on all devices together.
     """
 
     frame: Frame
@@ -49,7 +49,7 @@ class Spot(NamedTuple):
 
 
 class Exchanged(NamedTuple):
-    """What was exchanged: by which of the equations that the walk noted, and for which equation of the jaxpr."""
+    """An exchange, with the operator that the walk has noted for it, and the place of its equation in the jaxpr."""
 
     by: Executed
     exchange: RankExchange
@@ -62,7 +62,7 @@ class _Current:
 
     Attributes:
         chain: Its numbers.
-        shares: The shapes of shares by those of whole arrays, as far as the equation tells them itself.
+        shares: The shapes of shares by the shapes of whole arrays, as far as the equation tells them itself.
         has_body: Whether it has jaxprs inside: XLA's program has more arrays of it than the equation returns.
         has_unknown_share: Whether nothing has told the share of one of its arrays, which then counts as a whole.
     """
@@ -198,7 +198,7 @@ def _describe_spot(equation: Any, inputs: Sequence[Value], context: Context) -> 
 
 
 def _list_shares(equation: Any, inputs: Sequence[Value]) -> dict[_Shape, _Shape]:
-    """Return the shape of a device's share by that of the whole, for the inputs of an equation.
+    """Return the shape of a device's share by the shape of the whole, for the inputs of an equation.
 
     For a ``shard_map``, for its outputs, and for the shares that it goes over.
     """

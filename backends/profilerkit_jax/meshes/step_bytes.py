@@ -1,4 +1,4 @@
-"""The bytes that XLA reserves on a device for a training step: what they are for, and in which layers."""
+"""The bytes that XLA reserves on a device for a training step, by purpose and layer."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class StepBytes(NamedTuple):
 
 
 def _sum_layer_weights(layers: Iterable[LayerRecord]) -> Counter[Purpose]:
-    """Return the bytes of the weights and gradients of each layer; those of a tied weight are of the first with it."""
+    """Return the bytes of the weights and gradients of each layer; a tied weight counts in the first layer with it."""
     sizes: Counter[Purpose] = Counter()
     listed: set[int] = set()
     for layer in layers:

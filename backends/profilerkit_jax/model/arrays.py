@@ -1,4 +1,4 @@
-"""Arrays, what stands in their place, and trees of values in which other arrays can take their places."""
+"""Arrays, their stand-ins without values, and trees of values in which arrays can be replaced."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def count_bytes(shape: Sequence[int], dtype: Any) -> int:
 
 
 def count_nonzero(array: Any) -> int:
-    """Return how many elements of an array are not zero; JAX counts in 32 bits, so those of each row are added here."""
+    """Return how many elements of an array are not zero; JAX counts in 32 bits, so counts of rows are added here."""
     counts = jax.numpy.count_nonzero(array, axis=tuple(range(1, array.ndim)))
     return int(np.asarray(counts, np.int64).sum())
 

@@ -38,7 +38,7 @@ def bind_call(subject: Subject, inputs: ModelInputs, how: Pass) -> Function:
 
 
 def compile_function(function: Callable[[Any, Any], Any], subject: Subject, inputs: ModelInputs) -> Any:
-    """Return what XLA compiles of a function of weights and arrays, on shapes alone; raises as a run does."""
+    """Return the program that XLA compiles of a function of weights and arrays, on shapes alone; raises like a run."""
     weights = [make_struct(value) for value in subject.values]
     arrays = [make_struct(array) for array in list_arrays(inputs)]
     try:
@@ -48,7 +48,7 @@ def compile_function(function: Callable[[Any, Any], Any], subject: Subject, inpu
 
 
 def make_forward(function: Function) -> Callable[[Any, Any], tuple[list[Any], list[Any]]]:
-    """Return a pass that gives the arrays among its outputs, and those of its state."""
+    """Return a pass that gives the arrays among its outputs, and the arrays of its state."""
 
     def forward(weights: Any, arrays: Any) -> tuple[list[Any], list[Any]]:
         outputs, state = function(weights, arrays)

@@ -66,8 +66,7 @@ def equinox_subject(model: Any) -> Subject:
 def _mark_layers(copy: Any, users_own: Container[int]) -> None:
     """Give each layer of a copy a class that opens its scope.
 
-    A layer in a static field is no copy: those of the user's own, which ``users_own`` has by their ids, stay as they
-    are.
+    A layer in a static field is no copy: the user's layers, which ``users_own`` has by their ids, are not changed.
     """
     for path, layer in list(list_layers(copy, _list_children)):  # all, before the first has another class
         if isinstance(layer, eqx.Module) and callable(layer) and id(layer) not in users_own:

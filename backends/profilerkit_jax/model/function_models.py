@@ -53,7 +53,7 @@ def _is_module(value: Any) -> bool:
 
 
 def _wrap_modules(model: JaxModel, modules: Sequence[Any], subjects: Sequence[Subject]) -> Subject:
-    """Return the subject of a function around modules: its arrays are those of the modules; it runs with copies."""
+    """Return the subject of a function around modules: it has the arrays of the modules, and runs with copies."""
     name_of_function = _find_name(model.function) if _is_named(model.function) else ""
     name = model.name or name_of_function or subjects[0].name
     parts = list(map(_Part, modules, subjects))

@@ -18,11 +18,11 @@ class JaxModel:
 
     Args:
         function: A function, jitted or not, or a module of Flax's linen.
-        params: The parameters, any pytree: arrays, or ``jax.ShapeDtypeStruct`` in their place; such a model is counted
-            and not run. Of a linen module, its variables: ``{"params": ..., "batch_stats": ...}``. None for a function
+        params: The parameters, any pytree: arrays, or ``jax.ShapeDtypeStruct`` in their place, for a model that is only
+            counted. Of a linen module, its variables: ``{"params": ..., "batch_stats": ...}``. None for a function
             without parameters, which is called as ``function(*inputs)``.
-        name: The name in reports; that of the function, or of the module's class, if it is empty.
-        rngs: The random keys by name that a linen module is applied with, such as ``{"dropout": key}``.
+        name: The name in reports; if empty, the name of the function, or of the module's class.
+        rngs: The random keys by name with which a linen module is applied, for example ``{"dropout": key}``.
 
     Raises `ArgumentError` if ``function`` cannot be called, ``name`` is not a text, or a function has ``rngs``.
 
@@ -54,7 +54,7 @@ class JaxModel:
         return any(cls.__module__.startswith("flax.linen") for cls in type(self.function).__mro__)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Return what the function gives for inputs."""
+        """Return the outputs of the function for inputs."""
         if self.is_linen:
             options = {} if self.rngs is None else {"rngs": dict(self.rngs)}
             return self.function.apply(self.params, *args, **options, **kwargs)

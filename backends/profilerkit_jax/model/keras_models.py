@@ -38,7 +38,7 @@ class _Placed(NamedTuple):
 
 
 def keras_subject(model: Any) -> Subject:
-    """Return the subject of a Keras model: what Keras counts as its weights are parameters, statistics too.
+    """Return the subject of a Keras model: all weights that Keras counts are parameters, statistics too.
 
     Raises `WithoutValuesError` for a model that is not built: its first call makes its variables.
     """
@@ -71,7 +71,7 @@ def keras_subject(model: Any) -> Subject:
 
 
 def _place_variables(model: Any, layers: Sequence[tuple[str, Any]]) -> list[_Placed]:
-    """Return the variables of a model once each; those of random generators count as nothing."""
+    """Return the variables of a model once each; variables of random generators count as nothing."""
     trained = {id(variable) for variable in model.trainable_variables}
     placed: dict[int, _Placed] = {}
 

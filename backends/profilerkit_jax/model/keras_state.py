@@ -1,6 +1,6 @@
-"""What a call may change in a Keras model, put back: attributes of layers, what containers hold, values of variables.
+"""The state of a Keras model, to restore it after a call: attributes of layers, containers, values of variables.
 
-Containers are those of Python, bytearrays and numpy arrays.
+Containers are Python's containers, bytearrays and numpy arrays.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MOST_ARRAY_BYTES = 2**20
 
 
 def save_state(model: Any) -> Callable[[], None]:
-    """Return what puts a Keras model back."""
+    """Return a function that restores a Keras model."""
     reached = _list_reached(vars(layer) for layer in flat_layers(model))
     contents = [(value, copy_content(value)) for value in reached if isinstance(value, CONTAINERS)]
     buffers = [(value, slice(None), bytes(value)) for value in reached if isinstance(value, bytearray)]
@@ -50,7 +50,7 @@ def list_all_variables(model: Any) -> list[Any]:
 
 
 def _list_reached(values: Iterable[Any]) -> list[Any]:
-    """Return values, and what containers among them hold at any depth, each once."""
+    """Return values, and the items of containers among them at any depth, each once."""
     reached: dict[int, Any] = {}
     waiting = list(values)
     while waiting:
@@ -58,7 +58,7 @@ def _list_reached(values: Iterable[Any]) -> list[Any]:
         if id(value) in reached:
             continue
         reached[id(value)] = value
-        if isinstance(value, (*CONTAINERS, tuple)):  # a tuple cannot change; what it holds may
+        if isinstance(value, (*CONTAINERS, tuple)):  # a tuple cannot change; its items may
             waiting += value.values() if isinstance(value, dict) else value
     return list(reached.values())
 

@@ -40,7 +40,7 @@ def linen_subject(model: JaxModel) -> Subject:
 
 
 def _list_layers(leaves: Sequence[Leaf]) -> Iterator[str]:
-    """Yield the paths of the layers that have arrays, and of those around them; their types show when they run.
+    """Yield the paths of the layers that have arrays, and of the layers around them; a run shows their types.
 
     An array at ("block", "dense", "kernel") belongs to "block.dense", which is inside of "block".
     """

@@ -1,4 +1,4 @@
-"""Classes whose calls open the scope of their layer: those of the layers of a copy; the user's classes stay."""
+"""Classes whose calls open the scope of their layer, for the layers of a copy; the user's classes stay."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["PATH", "make_marked_class", "use_marks"]
 PATH = "_profilerkit_path"
 
 _current: ContextVar[Marks | None] = ContextVar("profilerkit_jax_marks", default=None)
-#: Held weakly: a subclass keeps its base class alive. JAX holds those that it flattens.
+#: Held weakly: a subclass keeps its base class alive. JAX holds the classes that it flattens.
 _classes: WeakKeyDictionary[type, WeakValueDictionary[str | None, type]] = WeakKeyDictionary()
 
 
@@ -33,9 +33,9 @@ def use_marks(marks: Marks | None) -> Iterator[None]:
 
 
 def make_marked_class(cls: type, path: str | None = None) -> type:
-    """Return the subclass whose calls open the scope of a layer; ``path`` is that of all its instances, if given.
+    """Return the subclass whose calls open the scope of a layer; all its instances have ``path``, if given.
 
-    It is made once, and calls what ``__call__`` of the layer's class is at the time of the call.
+    It is made once, and calls the current ``__call__`` of the layer's class.
     """
     by_path = _classes.setdefault(cls, WeakValueDictionary())
     marked = by_path.get(path)
@@ -50,7 +50,7 @@ class _Unseen:
     __slots__ = ()
 
     def __init_subclass__(cls) -> None:
-        """Call that of the library, which comes behind the classes of the user's."""
+        """Call the library's ``__init_subclass__``, which comes behind the user's classes."""
         for before, base in pairwise(cls.__mro__[1:]):
             if base is object or base.__module__.partition(".")[0] in ("equinox", "flax"):
                 find_behind: Any = super

@@ -93,7 +93,7 @@ def _list_children(layer: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _list_children_by_name(layer: Any) -> Iterable[tuple[str, Any]]:
-    """Return what `_list_children` does, sorted as nnx sorts attributes and keys; items keep their order."""
+    """Return the result of `_list_children`, sorted like nnx sorts attributes and keys; items keep their order."""
     children = _list_children(layer)
     return children if isinstance(layer, Sequence) else sorted(children, key=itemgetter(0))
 

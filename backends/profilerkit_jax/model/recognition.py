@@ -54,7 +54,7 @@ def is_model(model: Any) -> bool:
 def claims(model: Any) -> bool:
     """Return whether something is a model of JAX by its type alone, which a plain function is not.
 
-    Raises `BackendNotFoundError` for what is of JAX, and is to be given in another form.
+    Raises `BackendNotFoundError` for an object of JAX that must be given in another form.
     """
     if type(model).__module__.partition(".")[0] == "haiku" and hasattr(model, "apply"):
         raise BackendNotFoundError(

@@ -1,4 +1,4 @@
-"""What layers of Equinox and Flax take as one sample: one dimension fewer than their weights have, or as many."""
+"""The dimensions of one sample for layers of Equinox and Flax: one fewer than their weights have, or as many."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _find_layout(layer: LayerRecord) -> InputLayout | None:
 
     The weight of a convolution has one dimension more than a sample, two for channels instead of one. The weight of a
     product has two dimensions; a sample has at least its features, with any number of dimensions in front of them. The
-    weight of a normalization has the dimensions that it normalizes over, which are at most those of a sample.
+    weight of a normalization has the dimensions that it normalizes over, which are at most the dimensions of a sample.
     """
     weight_rank = max((len(weight.shape) for weight in layer.parameters), default=0)
     if layer.type == _ATTENTION:

@@ -1,7 +1,7 @@
-"""Marks: the names of the scopes that are opened around the calls of layers, to find the layers in what is traced.
+"""Marks: the names of the scopes that are opened around the calls of layers, to find the layers in a trace.
 
-JAX writes the scopes that an operator is made in on its equation, and XLA on its instructions. A mark holds the path of
-the layer and a number of the call: ``profilerkit-1f2e3d4c|block.conv|7``.
+JAX writes the scopes around an operator on its equation, and XLA on its instructions. A mark holds the path of the
+layer and a number of the call: ``profilerkit-1f2e3d4c|block.conv|7``.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from .arrays import is_array
 
 __all__ = ["EQUATION", "Marks", "read_last_mark", "read_layer"]
 
-#: What marks begin with: no user's scope has such a name.
+#: The beginning of all marks: no scope of a user begins like this.
 _PREFIX = f"profilerkit-{secrets.token_hex(4)}|"
-#: What follows the prefix, in the scopes of a compiled instruction.
+#: The text after the prefix, in the scopes of a compiled instruction.
 _BEHIND_PREFIX = re.compile(
     r"""
     (?P<layer>.*?)  # the path of the layer
@@ -33,7 +33,7 @@ _BEHIND_PREFIX = re.compile(
     """,
     re.VERBOSE,
 )
-#: What the scope of a single equation begins with, where equations have numbers (`meshes.numbered`); it is no mark.
+#: The beginning of the scope of a single equation, if equations have numbers (`meshes.numbered`); it is no mark.
 EQUATION = "profilerkit-equation"
 
 
@@ -73,13 +73,13 @@ class Marks:
 
     Attributes:
         classes: The class of each layer that was called, by its path.
-        calls: What went into each call of a layer and came out, by its path: a layer that passes its input on has no
+        calls: The inputs and outputs of each call of a layer, by its path: a layer that passes its input on has no
             equations.
     """
 
     def __init__(self) -> None:
         self._numbers = count()
-        #: The calls around what is traced now, the innermost last.
+        #: The calls that are being traced now, the innermost last.
         self._running: list[_RunningCall] = []
         self.classes: dict[str, type] = {}
         self.calls: dict[str, list[LayerCall]] = {}

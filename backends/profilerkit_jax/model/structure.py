@@ -1,4 +1,4 @@
-"""What a model is made of right now, to notice that it was changed: its arrays, its modules, its functions."""
+"""The current state of a model, to notice changes: its arrays, its modules, its functions."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ _MODULES = {
 }
 #: The base classes of variables, of nnx and of Keras.
 _VARIABLES = ("KerasVariable", "Variable")
-#: What Flax keeps in a module about itself: in which trace it was made, and where it is bound.
+#: Attributes of a module about itself, from Flax: the trace in which it was made, and the scope that it is bound to.
 _LEFT_OUT = frozenset({"_id", "_parent_ref", "_pytree__nodes", "_pytree__state", "_state", "parent", "scope"})
 
 
 def read_structure(model: Any, values: bool = True) -> list[Any]:
-    """Return what changes when a model does, to be compared with ``==``.
+    """Return a list that changes when a model does, for a comparison with ``==``.
 
     It has the path, shape and dtype of each array, and with ``values`` its identity: JAX never writes into an array.
-    numpy does, so that its arrays are summed up by CRC-32 instead. Of a module it has the identity and the attributes,
-    of a function the identity, the variables that it closes over and the global ones that it names.
+    numpy does, so its arrays are summed up by CRC-32 instead. Of a module it has the identity and the attributes, of a
+    function the identity, the variables that it closes over and the global variables that it names.
     """
     leaves = find_subject(model).leaves
     of_leaves = {id(leaf.value) for leaf in leaves}
@@ -57,7 +57,7 @@ def read_structure(model: Any, values: bool = True) -> list[Any]:
             case "module":
                 contents.written.append(Identity(value))
                 modules.setdefault(id(value), value)
-            case "variable":  # of nnx or of Keras: its class and what it is told, and its array if that is no leaf
+            case "variable":  # of nnx or of Keras: its class and attributes, and its array if the array is no leaf
                 contents.written.append(type(value))
                 contents.add_attributes(dict(_list_stored(value)))
             case "method":
@@ -79,7 +79,7 @@ def read_structure(model: Any, values: bool = True) -> list[Any]:
 
 
 def _add_modules(contents: Contents, modules: Mapping[int, Any]) -> None:
-    """Write down the attributes of modules, and those of the modules that these lead to."""
+    """Write down the attributes of modules, and of the modules to which the attributes lead."""
     written = 0
     while written < len(modules):
         module = list(modules.values())[written]
@@ -102,7 +102,7 @@ def _describe(leaf: Leaf, values: bool) -> tuple[Any, ...]:
 
 
 def _add_model(model: JaxModel, contents: Contents, of_leaves: Container[int]) -> None:
-    """Write down a function with its parameters: what they are besides arrays, however deep they are nested."""
+    """Write down a function with the parameters that are no arrays, at any depth."""
     contents.written += (Identity(model), model.name)
     contents.add(model.function)
     values, tree = jax.tree.flatten(model.params)
@@ -110,12 +110,12 @@ def _add_model(model: JaxModel, contents: Contents, of_leaves: Container[int]) -
     for value in values:
         if id(value) not in of_leaves:
             contents.add(value)
-    contents.add(model.params)  # what JAX takes for part of the tree: the attributes of modules
+    contents.add(model.params)  # for the attributes of modules, which are no leaves of the tree
     contents.add(model.rngs)
 
 
 def _list_stored(variable: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the attributes of a variable itself, without those of its array, which the variable hands through."""
+    """Yield the attributes of a variable itself, without the attributes of its array, which it forwards."""
     for name in ("__dict__", *(slot.__name__ for slot in list_slots(type(variable)))):
         try:
             value = object.__getattribute__(variable, name)
@@ -129,7 +129,7 @@ def _list_stored(variable: Any) -> Iterator[tuple[str, Any]]:
 
 @once_for_each
 def _find_kind(kind: type) -> str:
-    """Return what the objects of a class are that have a form of their own; empty for all others."""
+    """Return the kind of the objects of a class with its own form; empty for all other classes."""
     if kind is MethodType:
         return "method"
     if issubclass(kind, JaxModel):

@@ -19,7 +19,7 @@ from .scope_names import Marks
 
 __all__ = ["UNMET", "Leaf", "Pass", "Subject"]
 
-#: What the type of a layer is called that no call has met.
+#: The name for the type of a layer that no call has met.
 UNMET = "Module"
 
 
@@ -62,7 +62,7 @@ class Pass:
     function: Callable[..., Any] | None = None
 
     def call(self, model: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        """Return what the model, or the function instead, gives for inputs, with all arrays where JAX sees them."""
+        """Return the outputs of the model, or of the function instead, with all arrays where JAX sees them."""
         return _make_visible(model(*args, **kwargs) if self.function is None else self.function(model, *args, **kwargs))
 
 
@@ -75,9 +75,9 @@ class Subject:
         name: The name in reports.
         leaves: The arrays of the model.
         call: Called with the values of the leaves, positional and keyword inputs and a `Pass`; returns the outputs, and
-            what the pass has changed of the state.
+            the state that the pass has changed.
         types: The type of each layer by its path, the model itself first.
-        layers: The layers by their paths, where the model holds them.
+        layers: The layers by their paths, if the model holds them.
         scopes: The names of scopes that the framework itself opens around layers.
     """
 
@@ -104,10 +104,10 @@ class Subject:
             )
 
 
-# What a model returns, in a form whose arrays JAX sees ----------------------------------------------------------------
+# Outputs of a model, in a form whose arrays JAX sees ------------------------------------------------------------------
 
-# JAX finds arrays in tuples, lists, dictionaries and registered classes. Without this, the work on any other would be
-# taken for work that no output needs.
+# JAX finds arrays in tuples, lists, dictionaries and registered classes. Without this form, the work on arrays of other
+# objects would be taken for work that no output needs.
 
 #: The most values that an iterator may yield, and the most objects that are looked into for arrays.
 _MOST_VALUES, _MOST_OBJECTS = 100_000, 10_000
@@ -162,6 +162,6 @@ def _find_hidden_arrays(value: Any) -> list[Any]:
 
 
 def _list_parts(value: Any) -> list[Any]:
-    """Return what an object leads to: attributes, elements, what a function closes over; not its module."""
+    """Return the objects that an object leads to: attributes, elements, a function's closure; not its module."""
     around = getattr(value, "__globals__", None)
     return [part for part in gc.get_referents(value) if part is not around]

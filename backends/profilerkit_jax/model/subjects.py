@@ -18,7 +18,7 @@ __all__ = ["find_subject"]
 def find_subject(model: Any) -> Subject:
     """Return the subject of a model.
 
-    Raises `InputError` for a linen module without variables, and for what is no model of JAX.
+    Raises `InputError` for a linen module without variables, and for an object that is no model of JAX.
     """
     kind = find_kind(model)
     if kind == "wrapped":
@@ -48,7 +48,7 @@ def find_subject(model: Any) -> Subject:
 
 
 def _find_wrapped(model: JaxModel) -> Subject:
-    """Return the subject of a `JaxModel`: around a module without other parameters, that of the module."""
+    """Return the subject of a `JaxModel`: around a module without other parameters, the subject of the module."""
     inner = find_kind(model.function)
     if inner == "flax.linen":
         return _read_linen(model)

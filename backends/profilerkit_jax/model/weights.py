@@ -1,4 +1,4 @@
-"""The weights of a model: records by layers, their zeros, and what an optimizer stores for them."""
+"""The weights of a model: records by layers, their zeros, and the state of an optimizer for them."""
 
 from __future__ import annotations
 

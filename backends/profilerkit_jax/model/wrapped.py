@@ -15,14 +15,14 @@ from typing import Any, NamedTuple
 
 __all__ = ["LIBRARIES", "find_modules", "is_equinox_wrapper", "replace_module"]
 
-#: Packages whose functions lead to modules only by what they close over.
+#: Packages whose functions lead to modules only by their closures.
 LIBRARIES = ("equinox", "flax", "jax", "jaxlib", "keras", "numpy", "optax")
 #: Longer containers are not searched.
 _LONGEST = 1_000
 
 
 def find_modules(function: Any, is_module: Callable[[Any], bool]) -> list[Any]:
-    """Return the modules that a function leads to, each once: through wrappers, arguments and what it closes over."""
+    """Return the modules that a function leads to, each once: through wrappers, arguments and its closure."""
     modules: dict[int, Any] = {}
     seen: dict[int, Any] = {}
     waiting = [function]
@@ -39,9 +39,9 @@ def find_modules(function: Any, is_module: Callable[[Any], bool]) -> list[Any]:
 
 
 def replace_module(function: Any, module: Any, copy: Any) -> Any:
-    """Return a function that runs with a copy in the place of a module; a compiled one as what it compiles.
+    """Return a function that runs with a copy in the place of a module; for a compiled one, its Python function.
 
-    Functions that do not lead to the module are handed on as they are. No function is changed.
+    Functions that do not lead to the module are returned as they are. No function is changed.
     """
     if copy is module:
         return function
@@ -74,8 +74,8 @@ class _Parts(NamedTuple):
     """A function, or a value around functions, taken apart.
 
     Attributes:
-        values: What it leads to.
-        rebuild: Returns one like it of as many other values, in the same order.
+        values: The objects that it leads to.
+        rebuild: Returns a function or value like it, made of as many other values in the same order.
     """
 
     values: Sequence[Any]
@@ -83,7 +83,7 @@ class _Parts(NamedTuple):
 
 
 def _take_apart(value: Any) -> _Parts:
-    """Return what a function, or a value around functions, leads to; a value of another type leads to nothing."""
+    """Return the objects that a function, or a value around functions, leads to; none for a value of another type."""
     if isinstance(value, FunctionType):
         return _take_function_apart(value)
     if isinstance(value, functools.partial):
@@ -127,7 +127,7 @@ def _take_wrapper_apart(wrapper: Any) -> _Parts:
 
 
 def is_equinox_wrapper(value: Any) -> bool:
-    """Return whether a value is what ``equinox.filter_jit`` and the like return: a module around any function."""
+    """Return whether a value is a module around any function, like the results of ``equinox.filter_jit``."""
     return _is_wrapper(value, "equinox")
 
 
@@ -164,7 +164,7 @@ def _copy_function(function: FunctionType, replaced: Mapping[str, Any]) -> Funct
     around = {**function.__globals__, **replaced_globals} if replaced_globals else function.__globals__
     copy = FunctionType(function.__code__, around, function.__name__, None, closure)
     copy.__dict__.update(vars(function))
-    copy.__dict__.pop("__wrapped__", None)  # it leads to what the original wraps
+    copy.__dict__.pop("__wrapped__", None)  # it leads to the function that the original wraps
     return copy
 
 

@@ -1,4 +1,4 @@
-"""What XLA says of the program that it compiled: beside the counts of the jaxpr, and never mixed with them."""
+"""XLA's own numbers of the compiled program: beside the counts of the jaxpr, and never mixed with them."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ __all__ = ["device_info", "devices_here", "find_bound_devices", "list_host_devic
 _NAME = re.compile(r"([a-z][a-z0-9_]*)(?::(\d+))?", re.IGNORECASE)
 #: The flag of XLA that also says how many devices a CPU has.
 _CPU_DEVICES_FLAG = "--xla_force_host_platform_device_count"
-#: What JAX calls the platforms of GPUs.
+#: JAX's names for the platforms of GPUs.
 _GPUS = ("cuda", "gpu", "rocm")
 
 
@@ -48,9 +48,9 @@ def list_host_devices(number: int) -> Mapping[str, str]:
 
 
 def resolve_device(subject: Subject | None, device: DeviceLike) -> str:
-    """Return the short name of a device: "cpu", "gpu:0"; for None that of the weights, else the usual one.
+    """Return the short name of a device: "cpu", "gpu:0"; for None the weights' device, otherwise JAX's default.
 
-    Weights that are spread over several devices give the number of these, "8 x gpu", which names none to run on. Raises
+    Weights on several devices give the number of devices, "8 x gpu", which is no device to run on. Raises
     `DeviceNotAvailableError` for a device that JAX does not have in this process.
     """
     device = DEVICE("device", device)
@@ -80,7 +80,7 @@ def find_bound_devices(arrays: Iterable[Any]) -> set[Any]:
 
 
 def _find_device(subject: Subject | None) -> Any:
-    """Return the device of the first weight that is on one alone, else JAX's usual device."""
+    """Return the device of the first weight that is on one device alone, otherwise JAX's default device."""
     for value in () if subject is None else subject.values:
         if isinstance(value, jax.Array) and not isinstance(value, jax.core.Tracer) and len(value.devices()) == 1:
             [device] = value.devices()
@@ -90,7 +90,7 @@ def _find_device(subject: Subject | None) -> Any:
 
 
 def device_info(name: str) -> DeviceInfo:
-    """Return what is known of the device of a short name, by the kind that JAX reports."""
+    """Return the known facts of the device of a short name, by the kind that JAX reports."""
     device = devices_here()[name]
     if device.platform == "cpu":
         return processor()

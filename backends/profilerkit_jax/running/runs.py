@@ -52,8 +52,8 @@ class CompiledCall:
 
     Args:
         subject: The model.
-        inputs: The inputs of a call: their form is that of all calls.
-        device: The short name of the device; None for where JAX runs the model when the user calls it.
+        inputs: The inputs of a call: all calls have inputs of their form.
+        device: The short name of the device; None for the device on which JAX runs the model when the user calls it.
         training: Run training steps: the pass in training mode, and the gradients. A call then returns the outputs as a
             list of arrays.
 
@@ -98,10 +98,10 @@ class CompiledCall:
 
 
 def _find_common_device(weights: Sequence[Any], inputs: Sequence[Any]) -> Any:
-    """Return the one device that the weights are bound to, or else the inputs; None for several devices or none.
+    """Return the one device of the weights, or of the inputs if weights have none; None for several devices or none.
 
     An array that is put on None stays where it is. An array that is spread over devices stays so, and ``jax.jit`` moves
-    an array that is bound to no device to the devices of the model, such as those of a ``shard_map`` in it.
+    an array that is bound to no device to the devices of the model, for example of a ``shard_map`` in the model.
     """
     for arrays in (weights, inputs):
         bound = find_bound_devices(arrays)

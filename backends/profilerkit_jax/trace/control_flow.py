@@ -30,14 +30,14 @@ _DEAREST = "which of {} branches of a cond runs is known only while it runs; the
 
 
 def _walk_body(walk: Walk, jaxpr: Any, inputs: Sequence[Value], context: Context) -> Body[Work, Value]:
-    """Go over a jaxpr inside an equation; return what that adds to the walk's work, without adding it."""
+    """Go over a jaxpr inside an equation; return its work, without adding the work to the walk's."""
     with note_apart(walk) as work:
         outputs = walk.enter(jaxpr, inputs, context)
     return Body(work, outputs)
 
 
 def _walk_cond(walk: Walk, equation: Any, inputs: Sequence[Value], context: Context) -> list[Value]:
-    """Go over the branch that is taken, if the given inputs tell; else over every branch, and count the dearest."""
+    """Go over the taken branch, if the given inputs decide it; otherwise over all branches, and count the dearest."""
     branches, index = parameters(equation)["branches"], walk.compute_elements(inputs[0])
     walk.hold(inputs)
     if index is not None:
@@ -60,7 +60,7 @@ def _hand_on(value: Value, result: Value) -> Executed:
     return Executed("cond", (), (value,), (result,), sources={result.number: value.number})
 
 
-# Loops: the walk goes over each body once, with what is the same in every turn ----------------------------------------
+# Loops: the walk goes over each body once, with the facts that hold in every turn -------------------------------------
 
 _MAY_NOT_RUN = "a loop of an unknown number of turns may not run at all; it is counted once"
 
@@ -71,8 +71,8 @@ class _Scan(NamedTuple):
     Attributes:
         body: The closed jaxpr of one turn.
         length: How many turns there are.
-        consts: What the body closes over.
-        initial: What the first turn gets of the values that are carried from turn to turn.
+        consts: The values that the body closes over.
+        initial: The carried values before the first turn.
         stacked: The values that each turn gets a slice of.
     """
 
@@ -119,7 +119,7 @@ def _walk_scan(walk: Walk, equation: Any, inputs: Sequence[Value], context: Cont
 
 
 def _slice(walk: Walk, stacked: Sequence[Value], inside: Sequence[Any], length: int, turns: Context) -> list[Value]:
-    """Return what each turn gets of the values that are sliced; note that a scan makes them."""
+    """Return the slices of stacked values that each turn gets; note that a scan makes them."""
     loop = Loop(length)
     slices = [walk.make_slice(variable.aval, value, loop) for variable, value in zip(inside, stacked, strict=True)]
     if slices:
@@ -229,7 +229,7 @@ def _walk_call(walk: Walk, equation: Any, inputs: Sequence[Value], context: Cont
 def _count_as_whole(ran: Sequence[Executed], name: str, cost: Cost | None, outputs: Sequence[Value]) -> None:
     """Count the equations of a function together, by its formula.
 
-    With further outputs it also computes what its gradient needs: then its equations count if they are more.
+    If it has further outputs, it also computes values for its gradient: then its equations count if they are more.
     """
     spelled_out = 0 if len(outputs) == 1 else sum(equation.flops for equation in ran)
     if cost is not None and cost.flops * ran[-1].times > spelled_out:
@@ -237,7 +237,7 @@ def _count_as_whole(ran: Sequence[Executed], name: str, cost: Cost | None, outpu
 
 
 def _find_called(equation: Any, inputs: int) -> Any:
-    """Return the jaxpr that a call runs on so many inputs; None where it cannot be gone over."""
+    """Return the jaxpr that a call runs on so many inputs; None if the walk cannot go over it."""
     names = _CALLS[equation.primitive.name]
     jaxpr = next((equation.params[name] for name in names if name in equation.params), None)
     inner = open_jaxpr(jaxpr)
@@ -306,7 +306,7 @@ def _walk_elements(walk: Walk, equation: Any, inputs: Sequence[Value], context: 
         else:
             stored = equation.params.get("consts", equation.params.get("update_consts", ()))
             walk.walk_equations(inner, [*walk.make_constants(inner, stored), *scalars], turns)
-    # The numbers inside have no buffers: of the function there is only its work, and what decides it.
+    # The numbers inside have no buffers: only the work of the function is kept, and its choices.
     walk.work.choices += work.choices
     outputs = [walk.make_value(variable.aval) for variable in equation.outvars]
     cost = Cost(sum(op.macs for op in work.operators), sum(op.flops for op in work.operators))
@@ -315,7 +315,7 @@ def _walk_elements(walk: Walk, equation: Any, inputs: Sequence[Value], context: 
     return outputs
 
 
-#: What goes over each primitive with jaxprs inside.
+#: The function that goes over each primitive with jaxprs inside.
 HANDLERS: dict[str, Handler] = {
     **dict.fromkeys(_CALLS, _walk_call),
     "cond": _walk_cond,

@@ -1,8 +1,8 @@
-"""Which calls of layers an equation is in, by the stack of names that JAX keeps with it.
+"""The calls of layers around an equation, by the stack of names that JAX keeps with it.
 
 `model/` runs each layer inside a ``jax.named_scope`` whose name holds the path of the layer and a number of the call.
 Other scopes are the user's own, and are layers too, of the type "named_scope". Transformations stand in the same stack:
-what is transposed is the backward pass.
+transposed equations are the backward pass.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ __all__ = ["NAMED_SCOPE", "Context", "Frame", "Frames"]
 
 #: The type of a layer that is a scope of the user's.
 NAMED_SCOPE = "named_scope"
-#: The scope that JAX opens around what ``jax.checkpoint`` computes again.
+#: The scope that JAX opens around equations that ``jax.checkpoint`` computes again.
 _RECOMPUTED = "rematted_computation"
 
 
 class Frame(NamedTuple):
-    """Where an equation stands: the calls of layers that it is in, and whether it belongs to the backward pass.
+    """The place of an equation: the calls of layers that it is in, and whether it belongs to the backward pass.
 
     ``is_recomputed`` is a forward equation that the backward pass runs again, inside of ``jax.checkpoint``.
     """
@@ -38,7 +38,7 @@ class Frame(NamedTuple):
 
 @dataclass(frozen=True)
 class Context:
-    """Where a jaxpr stands that is gone over.
+    """The place of a jaxpr in the walk.
 
     Attributes:
         frame: The calls of layers around it.
@@ -53,7 +53,7 @@ class Context:
     axis_sizes: Mapping[Any, int] = field(default_factory=dict)
 
     def repeat(self, times: int) -> Context:
-        """Return the context of what runs so many times in it."""
+        """Return the context of equations that run so many times in it."""
         return replace(self, times=self.times * times)
 
 
@@ -150,7 +150,7 @@ class Frames:
         return name in self._doubled or name.partition(".")[0] in self._doubled
 
     def _name_user_scope(self, around: str, name: str) -> str:
-        """Return the path of a scope of the user's, which differs from that of every layer of the model.
+        """Return the path of a scope of the user's, which differs from the paths of all layers of the model.
 
         A dot would divide the path. So the scopes "a.b" and "a_b" at one place are one layer.
         """

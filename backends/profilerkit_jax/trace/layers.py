@@ -1,4 +1,4 @@
-"""The layers of a trace: their calls, how often each is made, their order, and those whose work counts as a whole."""
+"""The layers of a trace: their calls with numbers, their order, and layers whose work counts as a whole."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _complete(
 def _count_turns(calls: Mapping[str, Sequence[LayerCall]], executed: Sequence[Executed]) -> dict[str, list[LayerCall]]:
     """Return the calls of layers, each with how often it is made: inside of a loop, once for each turn.
 
-    Of the equations in a call, those outside of loops that the call itself runs are run as often as the call.
+    Equations in a call run as often as the call, if they are outside of the call's own loops.
     """
     turns: dict[Scope, int] = {}
     for equation in executed:
@@ -62,7 +62,7 @@ def _count_turns(calls: Mapping[str, Sequence[LayerCall]], executed: Sequence[Ex
 
 
 def _set_times(calls: Sequence[LayerCall], turns: Sequence[int]) -> list[LayerCall]:
-    """Return calls with how often each is made; once where no equation tells."""
+    """Return calls with how often each is made; once if no equation tells."""
     return [replace(call, times=turns[index] if index < len(turns) else 1) for index, call in enumerate(calls)]
 
 
@@ -97,10 +97,10 @@ def count_whole_layers(executed: Sequence[Executed], subject: Subject, marks: Ma
     its equations.
 
     Args:
-        executed: All equations, those of branches that are not counted too.
+        executed: All equations, also the equations of uncounted branches.
         subject: The model.
         marks: The layers that were called.
-        training: Whether the pass is one of training.
+        training: Whether it is a training pass.
     """
     for scope, equations in _group_by_layer(executed, subject, marks).items():
         layer, layer_class = subject.layers.get(scope.path), marks.classes[scope.path]
@@ -118,7 +118,7 @@ def _group_by_layer(executed: Sequence[Executed], subject: Subject, marks: Marks
     for equation in executed:
         if equation.is_backward:
             continue
-        for scope in equation.chain:  # the outermost first: what is inside of it is part of it
+        for scope in equation.chain:  # the outermost first: equations inside are part of its call
             if scope.path in marks.classes and _has_formula(subject, marks.classes[scope.path], scope.path):
                 groups.setdefault(scope, []).append(equation)
                 break
@@ -132,7 +132,7 @@ def _has_formula(subject: Subject, layer_class: type, path: str) -> bool:
 
 
 def _find_keras_cost(layer: object, calls: Sequence[LayerCall], number: int, training: bool) -> Cost | None:
-    """Return the cost of a call of a layer that Keras ships, by its number; None where no call was seen."""
+    """Return the cost of a call of a layer that Keras ships, by its number; None if no call was seen."""
     if not calls:
         return None
     call = calls[min(number, len(calls) - 1)]
@@ -141,7 +141,7 @@ def _find_keras_cost(layer: object, calls: Sequence[LayerCall], number: int, tra
 
 
 def _find_cost_of_equations(formula: LayerCost | None, layer: object, equations: Sequence[Executed]) -> Cost | None:
-    """Return the cost of a call by what its equations read; None where they hold more than a normalization."""
+    """Return the cost of a call by the inputs of its equations; None if they do more than normalize."""
     if formula is None or any(equation.missing or equation.macs for equation in equations):
         return None
     made_inside = {value.number for equation in equations for value in equation.outputs}

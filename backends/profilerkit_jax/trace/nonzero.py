@@ -27,8 +27,8 @@ from .walk import Walk
 
 __all__ = ["trace_of_nonzero"]
 
-#: The positions of those inputs of a primitive that it multiplies and that may be weights. Attention multiplies
-#: activations alone: it has none. A primitive that is not in the table multiplies all of its inputs.
+#: The positions of the inputs of a primitive that it multiplies and that may be weights. Attention has none, because it
+#: multiplies activations alone. A primitive that is not in the table multiplies all of its inputs.
 _FACTORS: dict[str, Sequence[int]] = {
     "conv_general_dilated": (1,),
     "dot_general": (0, 1),
@@ -68,8 +68,8 @@ class _NonzeroCounter:
     """Counts the nonzero elements of weights.
 
     Attributes:
-        errors: What was raised: a trace takes it for an error of the model, and returns the layers alone.
-        elements: What was counted, by the origins of the weights.
+        errors: The errors of counting: a trace takes them for errors of the model, and returns the layers alone.
+        elements: The counted elements, by the origins of the weights.
     """
 
     errors: list[Exception] = field(default_factory=list)
@@ -136,7 +136,7 @@ class _NonzeroWalk(Walk):
         cost: Cost = NO_WORK,
         **facts: Any,
     ) -> Executed:
-        """Note what one equation does, without the multiply-accumulates of weights that are zero."""
+        """Note the work of one equation, without the multiply-accumulates of weights that are zero."""
         if cost.macs:
             nonzero_macs = self._count_nonzero_macs(operator, inputs, cost.macs)
             cost = Cost(nonzero_macs, cost.flops - Cost.of_macs(cost.macs - nonzero_macs).flops)
@@ -166,7 +166,7 @@ def _give_origin(value: Value, origin: Origin | None) -> Value:
 
 
 def _list_weights(operator: str, inputs: Sequence[Value]) -> list[Origin]:
-    """Return the origins of those factors that are weights: matrices or more with elements of a stored array."""
+    """Return the origins of factors that are weights: matrices or more with elements of a stored array."""
     factors = [inputs[position] for position in _FACTORS.get(operator, range(len(inputs)))]
     origins = [factor.origin for factor in factors if len(factor.shape) > 1]
     return [origin for origin in origins if origin is not None and origin.is_stored]

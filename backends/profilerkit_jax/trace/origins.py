@@ -1,7 +1,7 @@
-"""What the elements of values follow from: arrays that are known, their slices, and equations.
+"""The origins of the elements of values: known arrays, their slices, and equations.
 
-A value has two origins, either of which may be unknown: one that says how to compute it from weights alone, and one
-that says how to compute it from the inputs of the call and small arrays of the program alone.
+A value has two origins, either of which may be unknown: the first computes it from weights alone, the second from the
+inputs of the call and small arrays of the program alone.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Turns: TypeAlias = Mapping[Loop, int]
 
 @dataclass(frozen=True, eq=False)
 class Origin(ABC):
-    """What the elements of a value follow from.
+    """The source of the elements of a value.
 
     Attributes:
         inputs: The origins that it is computed from.
@@ -89,7 +89,7 @@ class Slice(Origin):
 
     @classmethod
     def of(cls, whole: Origin | None, loop: Loop) -> Slice | None:
-        """Return the origin of a slice; None if that of the whole is not known."""
+        """Return the origin of a slice; None if the origin of the whole is not known."""
         if whole is None:
             return None
         return cls(loop, inputs=(whole,), loops=whole.loops | {loop}, is_stored=whole.is_stored)
@@ -107,7 +107,7 @@ class Made(Origin):
 
     def array(self, inputs: Sequence[Any], turns: Turns) -> Any:
         try:
-            # A GPU raises what goes wrong only when its results are asked for.
+            # A GPU raises an error only when the results are requested.
             return jax.block_until_ready(evaluate(self.equation, inputs)[self.index])
         except MemoryError:
             raise

@@ -131,7 +131,7 @@ def make_trace(subject: Subject, traced: Traced, passed: _WalkedPass, training: 
 
 
 def _list_lacking(walk: Walk, traced: Traced) -> list[str]:
-    """Return in words what this release of JAX does not tell, so that the counts are partial."""
+    """Return descriptions of the facts that this release of JAX does not tell, so that the counts are partial."""
     unneeded = "this release of JAX does not tell which equations no output needs: they may be among the counts"
     return [*walk.lacking, *([unneeded] if traced.has_all else [])]
 
@@ -181,13 +181,13 @@ class Traced:
     """The jaxpr of a pass.
 
     Attributes:
-        jaxpr: Its equations, without those that no output needs.
+        jaxpr: Its equations, without equations that no output needs.
         weights: How many of its inputs are weights, which come first.
-        inputs: The values of the other inputs; None for those of which only the shape was given.
+        inputs: The values of the other inputs; None for an input of which only the shape was given.
         outputs: How many of its outputs the caller gets, which come first; the others are changed state, or gradients.
         marks: The layers that were called.
         unmarked: Why layers could not be told apart; empty if they were.
-        has_all: Whether it also has the equations that no output needs, as this release of JAX does not tell them.
+        has_all: Whether it also has equations that no output needs, because this release of JAX does not tell them.
     """
 
     jaxpr: Any
@@ -202,7 +202,7 @@ class Traced:
 def trace_pass(subject: Subject, inputs: ModelInputs, make_pass: _MakePass, training: bool = False) -> Traced:
     """Return the jaxpr of a pass.
 
-    If layers cannot be marked, as where a model compares the classes of its layers, the model is traced without marks.
+    If layers cannot be marked, because a model compares their classes for example, it is traced without marks.
     """
     try:
         return _make_jaxpr(subject, inputs, make_pass, Pass(training, Marks()))

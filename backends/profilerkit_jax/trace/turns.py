@@ -1,4 +1,4 @@
-"""How often a ``while`` loop runs, found by running what its condition depends on alone."""
+"""The turns of a ``while`` loop, found by running only the equations that its condition needs."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class _Part(NamedTuple):
 
 
 class _NeededTurn(NamedTuple):
-    """What a condition depends on: a part of it, a part of the body, and the carried values that this part makes."""
+    """The needs of a condition: a part of it, a part of the body, and the carried values that this part makes."""
 
     condition: _Part
     body: _Part
@@ -74,9 +74,9 @@ class _NeededTurn(NamedTuple):
 
 
 def count_turns(walk: Walk, loop: WhileLoop) -> int | None:
-    """Return how often the body of a loop runs, by running what its condition depends on alone.
+    """Return how often the body of a loop runs, by running only the equations that its condition needs.
 
-    None if that has an effect, is large, or follows from more than numbers of the program and inputs that were given.
+    None if they have an effect, or if their inputs are large or depend on more than the program and given inputs.
     """
     turn = _find_needed_turn(loop)
     if turn is None or turn.condition.jaxpr.effects or turn.body.jaxpr.effects:
@@ -118,7 +118,7 @@ def _run(turn: _NeededTurn, condition_consts: list[Any], body_consts: list[Any],
 
 
 def _find_needed_turn(loop: WhileLoop) -> _NeededTurn | None:
-    """Return what the condition of a loop depends on, in all turns; None if this release of JAX does not tell."""
+    """Return the needs of the condition of a loop, in all turns; None if this release of JAX does not tell."""
     condition = _find_needed(loop.condition, [True], len(loop.condition_consts))
     if condition is None:
         return None
@@ -130,11 +130,11 @@ def _find_needed_turn(loop: WhileLoop) -> _NeededTurn | None:
             return None
         if needed.issuperset(body.carried):
             return _NeededTurn(condition, body, sorted(needed))
-        needed.update(body.carried)  # what makes a needed value may need further ones of the turn before
+        needed.update(body.carried)  # a needed value may be made of further values of the turn before
 
 
 def _find_needed(jaxpr: Any, outputs: Sequence[bool], consts: int) -> _Part | None:
-    """Return the part of a jaxpr that some of its outputs need; its first inputs are those that it closes over."""
+    """Return the part of a jaxpr that some of its outputs need; its first inputs are its closure."""
     part = find_needed_part(jaxpr, outputs)
     if part is None:
         return None

@@ -18,7 +18,7 @@ from ..model.arrays import count_bytes
 
 __all__ = ["NO_WORK", "Executed", "PendingChoice", "Value", "Work", "give_to_last"]
 
-#: The cost of what only moves or names values.
+#: The cost of an equation that only moves or names values.
 NO_WORK = Cost(0, 0)
 
 
@@ -27,16 +27,16 @@ class Value:
     """A value of a jaxpr.
 
     Attributes:
-        number: What the lifetimes of buffers know it by; views of one buffer have numbers of their own.
+        number: Its identity in the lifetimes of buffers; views of one buffer have different numbers.
         shape: Its sizes.
         dtype: The name of its dtype: "float32".
         bytes: The bytes that it takes.
         constant: Whether it is a weight, or a number of the program: no caller gives it.
-        scalar: The number that all of its elements are, where that is known before the function runs.
-        summands: How many elements were added up to each of its own; 0 where it is no sum.
-        unpadded: How many of its elements were there before it was padded; 0 where it was not.
-        origin: Its `origins.Origin`, what its elements follow from, if a walk looks at values; None for an activation.
-        input_origin: The origin of a value that follows from the inputs of the call alone, if those have values.
+        scalar: The number that all of its elements equal, if that is known before the function runs.
+        summands: How many elements were added up to each of its own; 0 if it is no sum.
+        unpadded: How many of its elements were there before it was padded; 0 if it was not.
+        origin: Its `origins.Origin`, the source of its elements, if a walk looks at values; None for an activation.
+        input_origin: The origin of a value that follows from the inputs of the call alone, if the inputs have values.
     """
 
     number: int
@@ -68,7 +68,7 @@ class Value:
         return TensorInfo(tuple(self.shape), self.dtype)
 
     def forget(self) -> Value:
-        """Return the same value, of which nothing is known: what is carried from one turn of a loop to the next."""
+        """Return the same value without known facts: it may change, for example from one turn of a loop to the next."""
         return replace(self, scalar=None, summands=0, unpadded=0, origin=None, input_origin=None)
 
 
@@ -123,9 +123,9 @@ class Work(RunningOrder[Executed, "PendingChoice"]):
 
 @dataclass(eq=False)
 class PendingChoice:
-    """A branch that only the inputs' values decide: what each side runs; the first one is counted.
+    """A branch that only the inputs' values decide: the work of each side; the first side is counted.
 
-    Its work is summed up when the whole pass was gone over: until then `layers` moves work between equations.
+    Its work is summed up after the walk over the whole pass: until then `layers` moves work between equations.
     """
 
     sides: Sequence[Work]

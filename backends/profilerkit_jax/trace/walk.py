@@ -104,7 +104,7 @@ class Walk:
         return self.make_value(aval, constant=True)
 
     def make_slice(self, aval: Any, stacked: Value, loop: Loop) -> Value:
-        """Return what each turn of a loop gets of a value: the slice of the turn, along the first dimension."""
+        """Return the slice of a value that each turn of a loop gets, along the first dimension."""
         return self.make_value(aval, constant=stacked.constant, scalar=stacked.scalar)
 
     def make_stack(self, aval: Any, piece: Value) -> Value:
@@ -138,7 +138,7 @@ class Walk:
     # Equations --------------------------------------------------------------------------------------------------------
 
     def enter(self, jaxpr: Any, inputs: Sequence[Value], context: Context) -> list[Value]:
-        """Go over a jaxpr, open or closed, with the values of its inputs; return those of its outputs."""
+        """Go over a jaxpr, open or closed, with the values of its inputs; return the values of its outputs."""
         inner = open_jaxpr(jaxpr)
         constants = self.make_constants(inner, getattr(jaxpr, "consts", ()))
         return self.walk_equations(inner, [*constants, *inputs], replace(context, instance=next(self.walk_ids)))
@@ -158,14 +158,14 @@ class Walk:
         return [read(atom) for atom in jaxpr.outvars]
 
     def _find_context(self, equation: Any, around: Context) -> Context:
-        """Return where an equation of a jaxpr stands, by its scopes."""
+        """Return the place of an equation of a jaxpr, by its scopes."""
         scopes = scope_names(equation)
         if scopes is None:
             self.lacking.setdefault(_NO_SCOPES)
         return replace(around, frame=self.frames.find_frame(around.frame, scopes or (), around.instance))
 
     def walk_equation(self, equation: Any, inputs: Sequence[Value], context: Context) -> list[Value]:
-        """Go over one equation: by what goes over its primitive, or else by its formula; return its outputs."""
+        """Go over one equation: by the handler of its primitive, otherwise by its formula; return its outputs."""
         handler = self.handlers.get(equation.primitive.name, _walk_plain)
         try:
             return handler(self, equation, inputs, context)
@@ -187,7 +187,7 @@ class Walk:
         cost: Cost = NO_WORK,
         **facts: Any,
     ) -> Executed:
-        """Note what one equation does, and return that; ``cost`` is that of all its runs together."""
+        """Note and return the work of one equation; ``cost`` is the cost of all its runs together."""
         frame = context.frame
         noted = Executed(
             operator,
@@ -203,7 +203,7 @@ class Walk:
         return noted
 
     def hold(self, inputs: Sequence[Value]) -> None:
-        """Keep alive until here what a branch or a loop is given."""
+        """Keep the inputs of a branch or a loop alive until here."""
         self.work.hold(Executed("hold", (), tuple(inputs), ()))
 
 

@@ -22,7 +22,7 @@ _MODES = ("deterministic", "inference", "use_running_average")
 
 
 class _Mode(NamedTuple):
-    """An attribute of a layer that says whether it trains, as it is now: what `object.__setattr__` takes."""
+    """An attribute of a layer that says whether it trains, with its value now: arguments of `object.__setattr__`."""
 
     layer: Any
     name: str
@@ -56,7 +56,7 @@ def in_inference_mode(model: Any) -> Iterator[None]:
 
 
 def _save_variables(model: Any) -> Callable[[], None]:
-    """Return what puts back the variables that a module of nnx, or a Keras model, has now."""
+    """Return a function that restores the current variables of a module of nnx, or of a Keras model."""
     kind = find_kind(model)
     if kind == "keras":
         return save_state(model)
