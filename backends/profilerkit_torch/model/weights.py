@@ -17,7 +17,7 @@ from ..compat.tensors import storage_address
 from ..costs.shapes import is_plain, replace_by_shapes
 from .tensors import PLAIN_TYPES, count_numbers, count_stored_bytes
 
-__all__ = ["count_shared_bytes", "find_spans", "identify_weight", "note_quantization", "weight_record"]
+__all__ = ["Elements", "count_shared_bytes", "find_spans", "identify_weight", "note_quantization", "weight_record"]
 
 #: Dtypes of which a plain tensor's elements are the numbers that it stands for: name and bytes of each.
 _ORDINARY = {

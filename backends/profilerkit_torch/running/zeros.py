@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections import Counter
 from typing import Any, NamedTuple
 
 import torch
@@ -17,16 +17,17 @@ from ..compat.tensors import FLOAT4
 from ..model.inventory import Inventory, is_lazy
 from ..model.keras_layers import holds_keras, list_reported_weights
 from ..model.modules import find_mirrors, list_modules
-from ..model.tensors import count_numbers, is_wrapper_class
-from ..model.weights import identify_weight
+from ..model.tensors import PLAIN_TYPES, count_numbers, is_wrapper_class
+from ..model.weights import Elements, identify_weight
 from ..untouched.caller_context import apart
 
 __all__ = ["Nonzero", "count_nonzero", "require_values", "zero_weights"]
 
 
 def zero_weights(model: nn.Module) -> tuple[int, int]:
-    """Return how many elements of the floating-point parameters are zero, and how many there are; tied ones once.
+    """Return how many elements of the floating-point parameters are zero, and how many there are.
 
+    Each element that is stored counts once, in tied parameters and in parameters that are views of one another.
     A parameter that `torch.nn.utils.prune` or `torch.ao.pruning` masks is counted after its mask is applied.
     """
     with apart():
@@ -36,18 +37,57 @@ def zero_weights(model: nn.Module) -> tuple[int, int]:
     return total - sum(count.nonzero for count in counts), total
 
 
-def _count_parameters(model: nn.Module) -> Collection[Nonzero]:
-    """Return how many elements of each floating-point parameter are not zero; tied ones are counted once."""
-    counts: dict[Any, Nonzero] = {}
+def _count_parameters(model: nn.Module) -> list[Nonzero]:
+    """Return how many elements of each floating-point parameter are not zero, without those that one before it has."""
+    parameters: dict[Any, _Parameter] = {}
     modules = list_modules(model)
     mirrors = find_mirrors(modules) if holds_keras(modules) else ()
     for module in modules:
         weights = () if id(module) in mirrors else (*read_parameters(module).items(), *list_reported_weights(module))
         for name, parameter in weights:
             if parameter is not None and (parameter.is_floating_point() or parameter.is_complex()):
-                weight = _apply_mask(module, name, parameter.detach())
-                counts[identify_weight(parameter)] = Nonzero(_count_nonzero(weight), count_numbers(weight))
-    return counts.values()
+                parameters[identify_weight(parameter)] = _Parameter(module, name, parameter.detach())
+    views = Counter(identity.storage for identity in parameters if isinstance(identity, Elements))
+    seen: dict[Any, torch.Tensor] = {}
+    counts = []
+    for identity, (module, name, parameter) in parameters.items():
+        weight = _apply_mask(module, name, parameter)
+        if isinstance(identity, Elements) and views[identity.storage] > 1 and _is_divisible(parameter):
+            weight = weight[_find_unseen(identity, parameter, seen)]
+        counts.append(Nonzero(_count_nonzero(weight), count_numbers(weight)))
+    return counts
+
+
+class _Parameter(NamedTuple):
+    """A parameter with its module, and its name there."""
+
+    module: nn.Module
+    name: str
+    tensor: torch.Tensor
+
+
+def _is_divisible(parameter: torch.Tensor) -> bool:
+    """Return whether the elements of a parameter can be taken one by one: torch cannot do that with packed ones."""
+    return type(parameter) in PLAIN_TYPES and parameter.dtype is not FLOAT4
+
+
+def _find_unseen(identity: Elements, parameter: torch.Tensor, seen: dict[Any, torch.Tensor]) -> torch.Tensor:
+    """Return which elements of a view were not seen in another view of its storage, and note that they are seen now.
+
+    Args:
+        identity: The identity of the view.
+        parameter: The view.
+        seen: By storage and size of an element, which elements of the storage were seen.
+    """
+    length = parameter.untyped_storage().nbytes() // identity.size
+    key = identity.storage, identity.size
+    if key not in seen:
+        seen[key] = torch.zeros(length, dtype=torch.bool, device=parameter.device)
+    marks = seen[key]
+    layout = parameter.shape, parameter.stride(), parameter.storage_offset()
+    unseen = ~marks.as_strided(*layout)
+    marks[torch.arange(length, device=parameter.device).as_strided(*layout)] = True
+    return unseen
 
 
 def _count_nonzero(weight: torch.Tensor) -> int:

@@ -74,6 +74,29 @@ def test_weights_that_share_their_elements_are_counted_once() -> None:
     assert BACKEND.zero_weights(nn.Sequential(first, second)) == (5, 16)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float8_e4m3fn])
+@pytest.mark.parametrize(
+    ("views", "counts"),
+    [  # of 0 to 23 in four rows of six, where 0 to 4 are zero
+        ([lambda whole: whole, lambda whole: whole[1:3]], (5, 24)),
+        ([lambda whole: whole[1:3], lambda whole: whole], (5, 24)),
+        ([lambda whole: whole, lambda whole: whole[:, 0]], (5, 24)),
+        ([lambda whole: whole[:, 0], lambda whole: whole[0]], (5, 4 + 6 - 1)),
+        ([lambda whole: whole[:2], lambda whole: whole[1:], lambda whole: whole[0, 3:]], (5, 24)),
+        ([lambda whole: whole[:, :2], lambda whole: whole.T[4:]], (3, 4 * 2 + 2 * 4)),
+        ([lambda whole: whole[0], lambda whole: whole[1]], (5, 12)),
+    ],
+)
+def test_weights_that_are_views_of_one_another_are_counted_once(
+    views: list[Any], counts: tuple[int, int], dtype: torch.dtype
+) -> None:
+    whole = torch.ones(4, 6)
+    whole.view(-1)[:5] = 0
+    whole = whole.to(dtype)
+    model = nn.ParameterList([nn.Parameter(view(whole), requires_grad=False) for view in views])
+    assert BACKEND.zero_weights(model) == counts
+
+
 def test_a_mask_of_torchs_pruning_is_applied() -> None:
     layer = nn.Linear(8, 4)
     prune.l1_unstructured(layer, "weight", amount=24)
