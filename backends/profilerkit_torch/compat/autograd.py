@@ -15,7 +15,7 @@ from .modes import TorchDispatchMode, disable_dispatch_modes
 from .names import find_first, refuse, require
 from .tensors import storage_address
 
-#: Runs operators before autograd takes them apart. Without it the bytes along the way would be others: no pass is made.
+#: Runs operators before autograd takes them apart. Without it the bytes alive would be wrong: no pass is made.
 without_autograd_kernels: Callable[[], AbstractContextManager[Any]] = require(
     "torch._C._AutoDispatchBelowAutograd", purpose="sees operators before they are taken apart"
 )
@@ -28,7 +28,7 @@ _no_number = refuse("Node._sequence_nr", "tells which layer a node of the backwa
 
 
 def read_node_number(node: Any) -> int:
-    """Return the number of a node of a graph, in the order in which they were made."""
+    """Return the number of a node of a graph, in the order in which nodes were made."""
     return int(getattr(node, _NUMBER, _no_number)())
 
 
@@ -44,9 +44,9 @@ _engine: Any = find("torch.autograd.Variable._execution_engine")
 
 
 def run_backward(loss: torch.Tensor, gradient: torch.Tensor) -> None:
-    """Run the backward pass as ``loss.backward(gradient)`` does, by no function that a mode would handle.
+    """Run the backward pass like ``loss.backward(gradient)``, but by a function that no mode handles.
 
-    Without torch's engine it is that function, in which nobody sees which numbers leave torch.
+    Without torch's engine it calls ``backward`` itself, in which modes do not see the numbers that leave torch.
     """
     if _engine is None:
         loss.backward(gradient)
@@ -57,14 +57,14 @@ def run_backward(loss: torch.Tensor, gradient: torch.Tensor) -> None:
 _IN_NEW_MEMORY = "training_memory has a gradient too many where several gradients of a tensor are added up"
 #: Returns how many references there are in torch to a tensor; without it a sum of gradients is never in place.
 _count_uses: Any = find_first("torch.Tensor._use_count", off=_IN_NEW_MEMORY)
-#: The same of a storage, by its address.
+#: The same for a storage, by its address.
 _count_storage_uses: Any = find_first("torch._C._storage_Use_Count", off=_IN_NEW_MEMORY)
 
 
 def count_references(terms: tuple[torch.Tensor, ...]) -> tuple[int, int, int] | None:
     """Return how many references there are to the first term of a sum, to its storage, and to it in Python.
 
-    None where torch does not tell.
+    None if torch does not report them.
     """
     if _count_uses is None or _count_storage_uses is None:
         return None
@@ -84,12 +84,12 @@ class _SumWatch(TorchDispatchMode):
 
 
 def count_references_in_sum() -> tuple[int, int, int] | None:
-    """Return what `count_references` tells of a gradient to which torch adds another one in place.
+    """Return the result of `count_references` for a gradient to which torch adds another gradient in place.
 
-    Torch does so where nothing but the sum refers to the first gradient, yet not while a mode is active: so no recorder
-    sees it happen, and compares the references of a sum with these. They differ between releases, so they are counted
-    in a backward pass of ``-x + -x``, before the one that is recorded. Nothing is saved for it, as the user may have
-    hooks for what is saved.
+    Torch adds in place if only the sum refers to the first gradient, but not while a mode is active: so a recorder does
+    not see it, and compares the references of a sum with this result. The counts differ between releases, so they are
+    taken in a backward pass of ``-x + -x`` before the recorded pass. It saves no tensors, because the user may have
+    hooks for saved tensors.
     """
     with disable_dispatch_modes(), torch.inference_mode(False), torch.enable_grad(), _SumWatch() as watch:
         x = torch.empty(1, device="meta", requires_grad=True)
@@ -106,10 +106,10 @@ _will_run: Any = find_first(
 
 
 def is_asked_for(node: Any) -> bool:
-    """Return whether the backward pass that runs needs the gradient which this node of its graph takes."""
+    """Return whether the running backward pass needs the gradient that goes to a node of its graph."""
     try:
         return node is not None and bool(_will_run(node))
-    except RuntimeError:  # torch does not tell of a tensor by which the model differentiates
+    except RuntimeError:  # torch does not answer for a tensor by which the model differentiates
         return True
 
 
@@ -120,7 +120,7 @@ call_after_backward: Callable[[Callable[[], None]], None] = (
     else _engine.queue_callback
 )
 #: The hooks for tensors that a graph saves: a pair, or None. Without it, as in torch 2.6, no report names them, and
-#: those that a model leaves switched on stay.
+#: hooks that a model leaves switched on stay.
 top_saved_tensors_hooks: Callable[[bool], Any] = find_first(
     "torch._C._autograd._top_saved_tensors_default_hooks", instead=lambda ignore_tracing: None
 )
@@ -132,9 +132,9 @@ _set_version: Any = find_first(
 
 
 def set_version(tensor: torch.Tensor, version: int) -> None:
-    """Give a tensor, whose values are those of before, the count of its writes of before.
+    """Give a tensor whose values were restored its earlier count of writes.
 
-    Without it a graph that the caller has made, and that needs the tensor, cannot be gone back through.
+    Without it a graph of the caller that needs the tensor refuses its backward pass.
     """
     try:
         _set_version((tensor,), (version,))
@@ -142,5 +142,5 @@ def set_version(tensor: torch.Tensor, version: int) -> None:
         _set_version(tensor, version)
 
 
-#: Makes a tensor that carries its derivative; where it is missing so is what a model would call.
+#: Makes a tensor that carries its derivative; if it is missing, models cannot call it either.
 make_dual: Any = find("torch._C._VariableFunctions._make_dual")

@@ -1,6 +1,6 @@
-"""Torch's compiler: whether it is imported, which models it has compiled, and what it keeps of them.
+"""Torch's compiler: whether it is imported, whether a model is compiled, and the results that it keeps.
 
-It is imported where somebody compiles, and not before: that takes a second.
+It is imported only when a model is compiled, because the import takes a second.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from profilerkit.backend_kit.private_names import field, find
 from .modules import COMPILED_CALL
 from .names import find_first
 
-#: Torch's compiler, which is imported when something is compiled, and asks for Triton then.
+#: Torch's compiler, which is imported when a model is compiled, and then looks for Triton.
 COMPILER = "torch._dynamo"
 
 
@@ -27,7 +27,7 @@ def is_compiler_imported() -> bool:
 
 
 def is_compiled_model(model: Any) -> bool:
-    """Return whether a model is what ``torch.compile`` has made of one."""
+    """Return whether a model is a result of ``torch.compile``."""
     kind = getattr(sys.modules.get("torch._dynamo"), "OptimizedModule", None)
     return (kind is not None and isinstance(model, kind)) or getattr(model, COMPILED_CALL, None) is not None
 
@@ -38,7 +38,7 @@ def runs_compiled(module: Any) -> bool:
 
 
 def save_stance() -> Callable[[], None]:
-    """Return what puts back how compiled code runs, which is set for a pass; else it is the default afterwards."""
+    """Return a function that restores how compiled code runs; if torch cannot tell, it sets the default."""
     module, name = find("torch._dynamo.eval_frame"), field("_stance")
     if hasattr(module, name):
         return partial(setattr, module, name, getattr(module, name))
@@ -52,15 +52,15 @@ def list_compiled_codes() -> list[Any]:
 
 
 def read_compiled_states() -> dict[Any, Any]:
-    """Return what the compiler remembers of the shapes that each function was called with."""
+    """Return the compiler's notes of the shapes that each function was called with."""
     states: dict[Any, Any] | None = getattr(find("torch._dynamo.pgo"), "_CODE_STATE", None)
     return {} if states is None else states
 
 
-#: Forgets what was compiled of some code; without it the compiled code stays, which costs memory alone.
+#: Forgets the compiled form of some code; without it the compiled code stays, which only costs memory.
 forget_code: Callable[[Any], None] = find_first("torch._C._dynamo.eval_frame.reset_code", instead=lambda code: None)
 
 
 def find_triton_question() -> Any:
-    """Return what asks whether there is Triton; None where torch cannot be kept from an import of it that crashes."""
+    """Return the function that looks for Triton; None if torch cannot be kept from an import of Triton that crashes."""
     return find("torch.utils._triton.has_triton_package")

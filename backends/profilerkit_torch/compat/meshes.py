@@ -1,7 +1,7 @@
 """Private names of torch's distributed parts, for a step of one rank of many in one process.
 
-They are looked up when a mesh is asked for, as torch imports these parts only then. Names in `field` are attributes of
-torch's objects that may be missing in another release.
+They are looked up when a mesh is needed, because torch imports these parts only then. Names in `field` are attributes
+of torch's objects that may be missing in another release.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .operators import read_schema
 
 
 def make_fake_store() -> Any:
-    """Return the store of a group of processes that sends nothing; importing it makes such groups known to torch."""
+    """Return the store of a group of processes that sends nothing; its import makes this kind of group available."""
     store = look_up(
         "torch.testing._internal.distributed.fake_pg.FakeStore", "follows one rank of a mesh without the others"
     )
@@ -38,14 +38,14 @@ _COLLECTIVES = (
 )
 
 
-#: What torch does not keep alive by itself: the kernels of `make_step_possible`, and what these return.
+#: Objects that torch does not keep alive itself: the kernels of `make_step_possible`, and their results.
 _kept: list[Any] = []
 
 
 def make_step_possible() -> None:
-    """Give torch 2.6 what a rank's step on shapes needs: collectives that end at once, and events of the CPU's stream.
+    """Add to torch 2.6 the parts for a step on shapes: collectives that end at once, events of the CPU's stream.
 
-    It stays so: the process is one that traces a rank, and nothing else.
+    The additions stay: the process only traces a rank.
     """
     stream: Any = torch.cpu.Stream
     if not hasattr(stream, "record_event"):
@@ -61,7 +61,7 @@ def make_step_possible() -> None:
 
 
 class _Event:
-    """An event of the CPU's stream, which has come when it is made."""
+    """An event of the CPU's stream, which has happened when it is made."""
 
 
 def _record_event(stream: Any, event: Any = None) -> _Event:
@@ -85,14 +85,14 @@ class _Ended(dist.Work):
 
 
 def _end_at_once(returns_tensors: bool, *args: Any) -> Any:
-    """Return what a collective returns: the tensors that it has changed, if it returns them, and what waits for it."""
+    """Return the result of a collective: the tensors that it has changed, if it returns them, and its ended work."""
     ended = _Ended()
     _kept.append(ended)
     return (args[0], ended.boxed()) if returns_tensors else ended.boxed()
 
 
 def find_process_group(name: str) -> Any:
-    """Return the group of processes of a name, which collectives of functions are called with."""
+    """Return the group of processes of a name; functional collectives are called with the name."""
     path = "torch.distributed.distributed_c10d._resolve_process_group"
     return look_up(path, "tells which ranks a collective is between")(name)
 
@@ -100,8 +100,8 @@ def find_process_group(name: str) -> Any:
 def find_sharding_planner() -> tuple[Any, tuple[str, ...]]:
     """Return the class that finds how the result of an operator is spread, with the names of its methods.
 
-    They run operators at the shapes of the whole model, which are no work of a rank. The second is called alone for a
-    loss on logits that are spread; where it is missing, the first does all.
+    The methods run operators at the shapes of the whole model, which are no work of a rank. The second is called alone
+    for a loss on logits that are spread; if it is missing, the first does all.
     """
     path = "torch.distributed.tensor._sharding_prop.ShardingPropagator.propagate_op_sharding_non_cached"
     look_up(path, "tells the work of a rank from that of planning it")
@@ -111,13 +111,13 @@ def find_sharding_planner() -> tuple[Any, tuple[str, ...]]:
 
 
 def find_parameter_group() -> Any:
-    """Return the class of what ``fully_shard`` gathers and reduces together."""
+    """Return the class of the groups of parameters that ``fully_shard`` gathers and reduces together."""
     path = "torch.distributed.fsdp._fully_shard._fsdp_param_group.FSDPParamGroup"
     return look_up(path, "tells which layer's weights are gathered")
 
 
 def read_group_path(group: Any) -> str:
-    """Return the path of the module whose weights a group of ``fully_shard`` has, from the module around all."""
+    """Return the path of the module whose weights a group of ``fully_shard`` has, from the root module."""
     purpose = "tells which layer's weights are gathered"
     return read_attribute(group, field("_module_fqn"), "FSDPParamGroup._module_fqn", purpose) or ""
 
@@ -134,14 +134,14 @@ def read_group_gradients(group: Any) -> Iterator[torch.Tensor]:
                 yield gradient.to_local() if hasattr(gradient, "to_local") else gradient
 
 
-#: The nodes that spread a tensor over ranks, or make it one rank's: they compute nothing.
+#: The nodes that spread a tensor over ranks, or return one rank's part: they compute nothing.
 _SPREADING = frozenset({"_FromTorchTensorBackward", "_ToTorchTensorBackward", "RedistributeBackward"})
 
 
 def find_source(node: Any) -> tuple[int, int] | None:
-    """Return the number of the node, and of its output, that made the tensor whose gradient a node makes ready.
+    """Return the number of the node, and of its output, that made the tensor whose gradient a node prepares.
 
-    Nodes that only spread it are passed over. None for several tensors, and for a weight, which no node has made.
+    Nodes that only spread the tensor are skipped. None for several tensors, and for a weight, which no node has made.
     """
     while True:
         following = [(source, output) for source, output in node.next_functions if source is not None]
@@ -153,9 +153,9 @@ def find_source(node: Any) -> tuple[int, int] | None:
 
 
 def call_for_context_parallel(call: Callable[[], None]) -> None:
-    """Have a function called where torch's attention on parts of samples is switched on; a torch without it has none.
+    """Have a function called if torch's attention on parts of samples is switched on; nothing if torch has none.
 
-    It stays so: the process is one that traces a rank, and nothing else.
+    The change stays: the process only traces a rank.
     """
     attention = find("torch.distributed.tensor.experimental._context_parallel._attention")
     switch = field("_enable_cp_dtensor_dispatcher")
@@ -164,10 +164,10 @@ def call_for_context_parallel(call: Callable[[], None]) -> None:
 
 
 def use_given_shapes(stage: Any, schedule: Any) -> None:
-    """Have a stage of a pipeline receive what it was told to, instead of asking the ranks before and after it.
+    """Let a stage of a pipeline receive tensors of the given shapes, without asking the ranks before and after it.
 
-    Nor does it greet them with a number before the first step, as torch 2.10 does: that is no work of a step. Raises
-    `InputError` where it was not told. A torch without such a question asks nobody where shapes are given.
+    It also sends these ranks no number before the first step, as torch 2.10 does: that is no work of a step. Raises
+    `InputError` if no shapes were given. A torch without the question never asks if shapes are given.
     """
     greeting = field("_get_init_p2p_neighbors_ops")
     if hasattr(stage, greeting):

@@ -1,4 +1,4 @@
-"""Modes: what sees every operator and every function of torch, and what the caller has switched on."""
+"""Modes that see every operator and every function of torch, and the modes that the caller has switched on."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .names import find_first, require_class
 if TYPE_CHECKING:
 
     class TorchDispatchMode:
-        """What type checkers know of the class of modes that see each operator."""
+        """The class of modes that see each operator, for type checkers."""
 
         supports_higher_order_operators: bool
 
@@ -39,9 +39,9 @@ else:
         _PlainMode = TorchDispatchMode
 
         class TorchDispatchMode(_PlainMode):  # type: ignore[no-redef,valid-type,misc]
-            """A mode of torch 2.6, where operators that take functions ask each class of modes for a rule of its own.
+            """A mode of torch 2.6, where operators that take functions need a rule for each class of modes.
 
-            One that appears while the mode is on has none, and raises an error that says so.
+            An operator that is defined while the mode is on has no rule, and raises an error that says so.
             """
 
             supports_higher_order_operators = False
@@ -57,7 +57,7 @@ else:
 
 
 class WatchingMode(TorchDispatchMode):
-    """A mode that is on while nothing is compiled, for which torch would wrap each dispatch of it once more."""
+    """A mode that is on while nothing is compiled; else torch would wrap each of its dispatches once more."""
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -66,7 +66,7 @@ class WatchingMode(TorchDispatchMode):
 
 @dataclass(frozen=True)
 class ModeStack:
-    """The modes of one kind that are on: how many, which, the innermost last, and what takes away and adds the last."""
+    """The modes of one kind that are on: their number, their list, the innermost last, and removing and adding one."""
 
     count: Callable[[], int]
     list: Callable[[], list[Any]]
@@ -74,7 +74,7 @@ class ModeStack:
     push: Callable[[Any], None]
 
     def set(self, modes: Iterable[Any]) -> None:
-        """Have these modes on and no others."""
+        """Switch these modes on and all others off."""
         for _ in range(self.count()):
             self.pop()
         for mode in modes:
@@ -82,7 +82,7 @@ class ModeStack:
 
     @contextmanager
     def taken_away(self) -> Iterator[None]:
-        """Have no mode on in a block."""
+        """Switch all modes off in a block."""
         modes = self.list()
         self.set(())
         try:
@@ -96,7 +96,7 @@ def _read_each(path: str, stack: Callable[[], ModeStack]) -> list[Any]:
     return [read(index) for index in range(stack().count())]
 
 
-#: The modes that see functions. Without its name, one of these is told by the others.
+#: The modes that see functions. If one of the names is missing, the others replace it.
 function_modes: ModeStack = ModeStack(
     find_first("torch._C._len_torch_function_stack", instead=lambda: len(function_modes.list())),
     find_first(
@@ -116,7 +116,7 @@ dispatch_modes: ModeStack = ModeStack(
     find_first("torch.utils._python_dispatch._pop_mode", "torch._C._pop_torch_dispatch_stack"),
     find_first("torch.utils._python_dispatch._push_mode", "torch._C._push_on_torch_dispatch_stack"),
 )
-#: Takes all modes that see operators away in a block, those of ``torch.export`` too; else these are left.
+#: Takes all modes that see operators away in a block, also the modes of ``torch.export``; else these are left.
 disable_dispatch_modes: Callable[[], AbstractContextManager[Any]] = find_first(
     "torch.utils._python_dispatch._disable_current_modes", instead=dispatch_modes.taken_away
 )
@@ -129,20 +129,20 @@ is_function_mode_active: Callable[[], bool] = find_first(
     "torch._C._is_torch_function_mode_enabled",
     instead=lambda: function_modes.count() > 0 and not _are_functions_unseen(),
 )
-#: Keeps functions from being seen by modes and subclasses in a block; else by modes alone.
+#: Hides functions from modes and subclasses in a block; else from modes alone.
 unseen_by_functions: Callable[[], AbstractContextManager[Any]] = find_first(
     "torch._C.DisableTorchFunction", instead=function_modes.taken_away
 )
-#: Keeps functions from being seen by subclasses in a block; else they are asked too.
+#: Hides functions from subclasses in a block; else subclasses see them too.
 unseen_by_subclasses: Callable[[], AbstractContextManager[Any]] = find_first(
     "torch._C.DisableTorchFunctionSubclass", instead=nullcontext
 )
-#: Whether subclasses are asked now; else they are taken to be.
+#: Whether subclasses see functions now; else it is assumed.
 are_subclasses_asked: Callable[[], bool] = find_first("torch._C._is_torch_function_enabled", instead=lambda: True)
 
 _dispatch_module: Any = find("torch.utils._python_dispatch")
 _FLAG_IN_C_TOO = "_is_in_any_mode_without_ignore_compile_internals"
-#: Torch's notes of whether a dispatch mode is on, of which each release has some.
+#: Torch's flags of whether a dispatch mode is on; each release has some of them.
 _FLAGS = ("_is_in_torch_dispatch_mode", "_is_in_non_infra_torch_dispatch_mode", _FLAG_IN_C_TOO)
 _set_flag_in_c: Callable[[bool], None] | None = find(
     "torch.utils._python_dispatch.set_is_in_mode_without_ignore_compile_internals"
@@ -150,7 +150,7 @@ _set_flag_in_c: Callable[[bool], None] | None = find(
 
 
 def note_mode_flags() -> Callable[[], None]:
-    """Return what puts back torch's notes of whether a dispatch mode is on, which the exit of a mode corrects."""
+    """Return a function that restores torch's flags of whether a dispatch mode is on, which the exit of a mode sets."""
     flags = {name: getattr(_dispatch_module, name) for name in _FLAGS if hasattr(_dispatch_module, name)}
 
     def restore() -> None:

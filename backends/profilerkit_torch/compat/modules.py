@@ -1,4 +1,4 @@
-"""Modules: what torch keeps in each of them, the hooks for their calls and gradients, and wrappers."""
+"""Modules: the attributes that torch keeps in each, the hooks for their calls and gradients, and wrappers."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _module = torch.nn.Module()
 
 
 def _reader(name: str, instead: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return what reads an attribute that every module has; ``instead`` where this release has none of that name."""
+    """Return a function that reads an attribute of every module; ``instead`` if this release does not have it."""
     return attrgetter(name) if hasattr(_module, name) else instead
 
 
-#: The parameters of a module itself by name, in torch's own dict; else in another, in which nothing can be replaced.
+#: The parameters of a module itself by name, in torch's own dict; else in a copy, in which nothing can be replaced.
 read_parameters: Callable[[Any], dict[str, Any]] = _reader(
     field("_parameters"),
     lambda module: dict(torch.nn.Module.named_parameters(module, recurse=False, remove_duplicate=False)),
@@ -41,13 +41,13 @@ read_children: Callable[[Any], dict[str, Any]] = _reader(
         if name and "." not in name
     },
 )
-#: The names of the buffers that a module does not save; else they are looked for in what it saves.
+#: The names of the buffers that a module does not save; else all buffers that are not in its state dict.
 unsaved_buffers: Callable[[Any], Container[str]] = _reader(
     field("_non_persistent_buffers_set"), lambda module: read_buffers(module).keys() - module.state_dict().keys()
 )
-#: Where a module has these: what walks over its attributes takes them for what they are.
+#: The attributes that hold parameters, buffers and modules: a walk over attributes knows the kind of their contents.
 OWN = (field("_parameters"), field("_buffers"), field("_modules"))
-#: What a module keeps about how its state is saved and loaded; else a change of that is one of the model.
+#: Attributes for saving and loading the state of a module; else a change of them counts as a change of the model.
 OF_STATE_DICTS = frozenset(
     (
         *(field("_load_state_dict_post_hooks"), field("_load_state_dict_pre_hooks"), field("_state_dict_hooks")),
@@ -57,9 +57,9 @@ OF_STATE_DICTS = frozenset(
 
 
 def replace_tensors(modules: Iterable[torch.nn.Module], stand_ins: Mapping[int, Any]) -> None:
-    """Have others stand in for the parameters and buffers of modules; where that is impossible no pass has any.
+    """Replace the parameters and buffers of modules by stand-ins; raises `NotOfferedError` if that is impossible.
 
-    ``stand_ins`` has them by the ``id`` of the tensors.
+    ``stand_ins`` has the stand-ins by the ``id`` of the tensors.
     """
     for read, name in ((read_parameters, "_parameters"), (read_buffers, "_buffers")):
         for module in modules:
@@ -75,7 +75,7 @@ _after_calls = _reader(field("_forward_hooks"), lambda module: {})
 
 
 def call_hooks(module: Any) -> tuple[dict[int, Any], dict[int, Any]]:
-    """Return the hooks before and after a module's calls; without them what hooks do is looked for in runs alone."""
+    """Return the hooks before and after a module's calls; without these names hooks are only noticed in runs."""
     return _before_calls(module), _after_calls(module)
 
 
@@ -83,23 +83,23 @@ _CALL, COMPILED_CALL = field("_call_impl"), field("_compiled_call_impl")
 
 
 def name_of_call(module: Any) -> str:
-    """Return under which name a module has what torch calls for it; without that no layer is timed alone."""
+    """Return the name of the method that torch calls for a module; without it no layer is timed alone."""
     if not hasattr(module, _CALL):
         refuse("Module._call_impl", "times single layers")()
     return COMPILED_CALL if getattr(module, COMPILED_CALL, None) is not None else _CALL
 
 
-#: The hooks for gradients that modules have; without these names those of a module act on a step that is counted.
+#: The hooks for gradients that modules have; without these names a module's hooks act on a step that is counted.
 MODULE_GRADIENT_HOOKS = (field("_backward_hooks"), field("_backward_pre_hooks"))
 _OFF = "hooks of a model's parameters run in a training step that is counted, and those that a pass adds stay"
-#: Where tensors keep the hooks for their gradients, and for what is done once these are there.
+#: The attributes of tensors with the hooks for their gradients, and with the hooks once gradients are accumulated.
 GRADIENT_HOOKS = ("_backward_hooks",) if find_first("torch.Tensor._backward_hooks", off=_OFF) is not None else ()
 ACCUMULATION_HOOKS = (
     ("_post_accumulate_grad_hooks",)
     if find_first("torch.Tensor._post_accumulate_grad_hooks", off=_OFF) is not None
     else ()
 )
-#: The hooks before and after the calls of all modules, and those for the gradients of all; without it there are none.
+#: The hooks before and after the calls of all modules, and for the gradients of all; without a name there are none.
 GLOBAL_CALL_HOOKS: tuple[dict[int, Any], ...] = (
     find_first("torch.nn.modules.module._global_forward_pre_hooks", instead={}),
     find_first("torch.nn.modules.module._global_forward_hooks", instead={}),
@@ -108,12 +108,12 @@ GLOBAL_GRADIENT_HOOKS: tuple[dict[int, Any], ...] = (
     find_first("torch.nn.modules.module._global_backward_pre_hooks", instead={}),
     find_first("torch.nn.modules.module._global_backward_hooks", instead={}),
 )
-#: What torch keeps beside a hook for the calls of all modules, and leaves there: a number, where nobody takes it away.
+#: Marks that torch keeps beside a hook for the calls of all modules, and does not remove with the hook.
 GLOBAL_HOOK_MARKS: tuple[dict[int, Any], ...] = (
     find_first("torch.nn.modules.module._global_forward_hooks_with_kwargs", instead={}),
     find_first("torch.nn.modules.module._global_forward_hooks_always_called", instead={}),
 )
-#: All hooks for all modules and all optimizers, those of later releases too.
+#: All hooks for all modules and all optimizers, also hooks of later releases.
 ALL_GLOBAL_HOOKS: tuple[dict[Any, Any], ...] = tuple(
     hooks
     for owner in (torch.nn.modules.module, torch_optimizer)
@@ -123,10 +123,10 @@ ALL_GLOBAL_HOOKS: tuple[dict[Any, Any], ...] = tuple(
 
 
 def hook_after_calls(hook: Callable[..., None], *, always: bool = True) -> Callable[[], None]:
-    """Have a function called after each call of any module; return what ends that.
+    """Have a function called after each call of any module; return a function that ends this.
 
-    The function gets ``(module, args, kwargs, output)``; ``(module, args, None)`` where the call raised, which it is
-    told of if ``always``.
+    The function gets ``(module, args, kwargs, output)``; with ``always`` also calls that raised, as
+    ``(module, args, None)``.
     """
     handle = register_module_forward_hook(hook, with_kwargs=True, always_call=always)
 
@@ -138,7 +138,7 @@ def hook_after_calls(hook: Callable[..., None], *, always: bool = True) -> Calla
     return stop
 
 
-# Wrappers, which are spread over several processes: nothing inside could be counted without these names ---------------
+# Wrappers that are spread over several processes: without these names nothing inside could be counted -----------------
 
 
 #: By the class of a wrapper: the name under which it holds the module inside.
@@ -151,14 +151,14 @@ INNER_NAMES = {
 
 
 def _read_wrapped(owner: Any, name: str) -> Any:
-    """Return what ``FullyShardedDataParallel`` keeps under a name."""
+    """Return an attribute of ``FullyShardedDataParallel``, or of its flat parameter, by its name."""
     return read_attribute(
         owner, name, f"FullyShardedDataParallel's {name}", "finds the parameters that it has made one of"
     )
 
 
 def find_flat_parameter(wrapper: Any) -> Any:
-    """Return the parameter that a ``FullyShardedDataParallel`` has made of several; None where it has none."""
+    """Return the parameter that a ``FullyShardedDataParallel`` has made of several; None if it has none."""
     handle = _read_wrapped(wrapper, field("_handle"))
     return None if handle is None else handle.flat_param
 
@@ -172,7 +172,7 @@ def list_sizes_in_shard(flat: Any) -> list[int]:
 
 
 def list_original_parameters(flat: Any) -> Iterator[tuple[torch.nn.Module, str, torch.Size, bool]]:
-    """Yield module, name, shape and whether it needs a gradient, for each parameter that a flat one was made of."""
+    """Yield module, name, shape and whether it needs a gradient, for each parameter in a flat parameter."""
     shapes = _read_wrapped(flat, field("_shapes"))
     originals = getattr(flat, field("_params"), None) or [flat] * len(shapes)
     for info, shape, original in zip(_read_wrapped(flat, field("_param_infos")), shapes, originals, strict=True):
@@ -180,6 +180,6 @@ def list_original_parameters(flat: Any) -> Iterator[tuple[torch.nn.Module, str, 
 
 
 def list_shared_parameters(flat: Any) -> Iterator[tuple[torch.nn.Module, str, torch.nn.Module, str]]:
-    """Yield module and name of each parameter that is another one too, with module and name of that."""
+    """Yield module and name of each parameter that is tied to another, with the module and name of the other."""
     for info in _read_wrapped(flat, field("_shared_param_infos")):
         yield info.module, info.param_name, info.prim_module, info.prim_param_name

@@ -1,4 +1,4 @@
-"""How a private name of torch is looked for, and what happens in a release that has none of that name."""
+"""The search for a private name of torch, and the result in a release that does not have the name."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from profilerkit.backend_kit.private_names import PrivateNames, find
 
 VERSION = find_version("torch")
 _TORCH = PrivateNames("torch")
-#: What is off in this release of torch although calls go on: each trace has these as notes.
+#: The capabilities that are off in this release of torch while calls still work: each trace has these as notes.
 lacking = _TORCH.lacking
 find_first = _TORCH.find_first
 
 
 def find_all(*paths: str) -> tuple[Any, ...]:
-    """Return what those of these paths lead to that this release has."""
+    """Return the values of the paths that this release has."""
     return tuple(value for path in paths if (value := find(path)) is not None)
 
 
@@ -30,12 +30,12 @@ def refuse(path: str, purpose: str) -> Callable[..., Any]:
 
 
 def require(path: str, *, purpose: str) -> Any:
-    """Return what a path leads to; without it a capability is off, and its function raises `NotOfferedError`."""
+    """Return the value of a path; without it a capability is off, and its function raises `NotOfferedError`."""
     return find_first(path, instead=refuse(path, purpose))
 
 
 def look_up(path: str, purpose: str) -> Any:
-    """Return what a path leads to, looked for when it is needed; raise `NotOfferedError` where there is nothing."""
+    """Return the value of a path, looked up when it is needed; raise `NotOfferedError` if there is none."""
     value = find(path)
     if value is None:
         raise _TORCH.make_refusal(path, purpose)
@@ -43,12 +43,12 @@ def look_up(path: str, purpose: str) -> Any:
 
 
 def require_class(path: str, *, purpose: str) -> Any:
-    """Return a class by its path; without it one that cannot be instantiated."""
+    """Return a class by its path; if it is missing, a class that cannot be instantiated."""
     return find_first(path, instead=type(path.rpartition(".")[2], (), {"__init__": refuse(path, purpose)}))
 
 
 def read_attribute(owner: Any, name: str, path: str, purpose: str) -> Any:
-    """Return an attribute, which messages name by a path; `NotOfferedError` where the owner has none of that name."""
+    """Return an attribute, which messages name by a path; raise `NotOfferedError` if the owner does not have it."""
     if not hasattr(owner, name):
         raise _TORCH.make_refusal(path, purpose)
     return getattr(owner, name)

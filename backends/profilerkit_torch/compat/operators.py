@@ -1,4 +1,4 @@
-"""Operators of torch: their classes, what is found by name, their schemas and their kernels.
+"""Operators of torch: their classes, operators and tags by name, schemas and kernels.
 
 A class that torch does not export is found as the type of an operator, which needs no private name.
 """
@@ -21,15 +21,15 @@ OpOverloadPacket: Any = type(torch.ops.aten.add)
 if TYPE_CHECKING:
 
     class HigherOrderOperator:
-        """What type checkers know of the class of operators that take functions."""
+        """The class of operators that take functions, for type checkers."""
 
         def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
 
         def name(self) -> str: ...
 
 else:
-    #: The class of operators that take functions: conditions, loops. Without it none is known as one, and a model that
-    #: has one is counted in a real run, or refused.
+    #: The class of operators that take functions: conditions, loops. Without it these operators are not recognized, and
+    #: a model that has one is counted in a real run, or refused.
     HigherOrderOperator = find_first("torch._ops.HigherOrderOperator", instead=type("HigherOrderOperator", (), {}))
 
 
@@ -48,17 +48,17 @@ def _read_schema_by_name(func: Any) -> Any:
     return find("torch._C._get_schema")(name, overload)
 
 
-#: Returns the schema of an operator: what it takes and returns, and what it writes to. Without the attribute torch is
-#: asked by the operator's name.
+#: Returns the schema of an operator: its arguments and results, and the arguments that it writes to. Without the
+#: attribute it is found by the operator's name.
 read_schema: Callable[[Any], Any] = (
     attrgetter("_schema") if hasattr(torch.ops.aten.add.Tensor, field("_schema")) else _read_schema_by_name
 )
 
-# Kernels: what computes an operator -----------------------------------------------------------------------------------
+# Kernels, which compute operators -------------------------------------------------------------------------------------
 
-#: Returns whether an operator of that name has a kernel at all. Without the function each is taken to have one.
+#: Returns whether an operator of a name has any kernel. Without the function each operator is taken to have one.
 has_kernel: Callable[[str], bool] = find_first("torch._C._dispatch_has_kernel", instead=lambda name: True)
-#: The key of operators that are made of others. Without it such an operator is not known, unless it has a formula.
+#: The key of operators that are made of others. Without it they are unknown, unless they have formulas.
 _COMPOSITE: Any = find("torch._C.DispatchKey.CompositeImplicitAutograd")
 
 
@@ -68,7 +68,7 @@ def is_composite(func: Any) -> bool:
 
 
 #: Whether an operator of a name has a kernel in C++ for a key, and the method that runs it. Without these the kernel in
-#: Python takes the operator apart, where there is one.
+#: Python takes the operator apart, if there is one.
 _has_kernel_for_key: Callable[[str, Any], bool] = find_first(
     "torch._C._dispatch_has_kernel_for_dispatch_key", instead=lambda name, key: False
 )
@@ -76,16 +76,16 @@ _RUN_BY_KEY = field("_op_dk")
 
 
 def take_apart(func: Any, args: Any, kwargs: Any) -> Any:
-    """Run the operators that a composite one is made of; NotImplemented for any other.
+    """Run the operators that a composite operator is made of; NotImplemented for any other.
 
-    By its kernel in C++, as a run does: for some torch has another one in Python, which makes further copies.
+    It uses the kernel in C++, like a run: some operators also have a kernel in Python, which makes further copies.
     """
     if hasattr(func, _RUN_BY_KEY) and _has_kernel_for_key(func.name(), _COMPOSITE):
         return getattr(func, _RUN_BY_KEY)(_COMPOSITE, *args, **kwargs)
     return func.decompose(*args, **kwargs)
 
 
-#: The keys of kernels for nested tensors alone. Without them an operator comes apart for these as for others.
+#: The keys of kernels for nested tensors alone. Without them an operator is taken apart for nested tensors too.
 _NESTED = find_all("torch._C.DispatchKey.CompositeImplicitAutogradNestedTensor", "torch._C.DispatchKey.NestedTensorCPU")
 
 
@@ -95,20 +95,20 @@ def has_nested_kernel(func: Any) -> bool:
     return any(func.has_kernel_for_dispatch_key(key) for key in _NESTED)
 
 
-#: The kernels that are written in Python, as "namespace/name/key". Without the set, the memory of operators that have
-#: one seems to be that of their results alone.
+#: The kernels that are written in Python, as "namespace/name/key". Without the set, the memory of these operators seems
+#: to be their results alone.
 _PYTHON_KERNELS: set[str] = find_first("torch.library._impls", instead=set())
 
 
 def has_python_kernel(func: Any, device: torch.device) -> bool:
-    """Return whether a kernel in Python computes an operator of someone else's on a device."""
+    """Return whether a kernel in Python computes an operator of another library on a device."""
     if func.namespace in ("aten", "prims"):
         return False
     name = func.name().replace("::", "/")
     return any(f"{name}/{key}" in _PYTHON_KERNELS for key in (device.type.upper(), "CompositeExplicitAutograd"))
 
 
-#: The key of the kernel in Python of an operator that takes functions. Without it what these do is not counted.
+#: The key of the kernel in Python of an operator that takes functions. Without it the functions are not counted.
 _EXPLICIT: Any = find("torch._C.DispatchKey.CompositeExplicitAutograd")
 
 
@@ -118,24 +118,24 @@ def find_python_kernel(func: HigherOrderOperator) -> Any:
 
 
 def find_triton_kernel(number: int) -> Any:
-    """Return a kernel of Triton by its number; None where that is not known, and it is called "kernel"."""
+    """Return a kernel of Triton by its number; None if it is not known, and reported as "kernel"."""
     table = find("torch._higher_order_ops.triton_kernel_wrap.kernel_side_table")
     return None if table is None else table.get_kernel(number)
 
 
 # Single operators -----------------------------------------------------------------------------------------------------
 
-#: Returns the number of the kernel that torch takes for attention; an operator, though its name begins with an
+#: Returns the number of the kernel that torch uses for attention; it is an operator, although its name begins with an
 #: underscore.
 choose_attention: Callable[..., int] = require(
     "torch._fused_sdp_choice", purpose="tells how attention runs, and what memory it takes"
 )
-#: Attention in one kernel, which the shapes of its results are asked of.
+#: Attention in one kernel, which gives the shapes of its results.
 flash_attention: Callable[..., Any] = find_first(
     "torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default",
     instead=refuse("aten::_scaled_dot_product_flash_attention_for_cpu", "sees attention as one kernel"),
 )
-#: The same by the kernel that CUDA has for float32, whose output lies in memory as (batch, length, heads, width).
+#: The same by CUDA's kernel for float32, whose output lies in memory as (batch, length, heads, width).
 efficient_attention: Callable[..., Any] = find_first(
     "torch.ops.aten._scaled_dot_product_efficient_attention.default",
     instead=refuse("aten::_scaled_dot_product_efficient_attention", "sees attention in float32 on CUDA as one kernel"),
@@ -143,5 +143,5 @@ efficient_attention: Callable[..., Any] = find_first(
 
 
 def find_scan() -> Any:
-    """Return the function that a scan calls for its steps; None where there is none: then a scan is not counted."""
+    """Return the function that a scan calls for its steps; None if there is none: then a scan is not counted."""
     return find("torch._higher_order_ops.scan.generic_scan")

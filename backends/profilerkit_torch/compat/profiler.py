@@ -1,6 +1,6 @@
-"""The sessions of torch's profiler, of which one runs at a time: whether one does, and how it is ended.
+"""The sessions of torch's profiler, of which one runs at a time: whether a session runs, and how to end it.
 
-Where a name is missing, torch itself refuses a second session, and one whose start was interrupted cannot be ended.
+If a name is missing, torch itself refuses a second session, and a session with an interrupted start cannot be ended.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _begin: Callable[[Any], None] = find_first("torch.autograd.profiler.profile._sta
 
 
 def is_profiler_enabled() -> bool:
-    """Return whether a session runs, or torch has noted that one does."""
+    """Return whether a session runs, or torch has noted that a session runs."""
     return _is_running() or _is_noted()
 
 
 def stop_session(session: Any) -> None:
-    """End a session; one that was not entered, or has ended, is left as it is.
+    """End a session; a session that was not entered, or has ended, is left as it is.
 
-    An interrupt may come between its end and torch's note of that: the note is corrected.
+    An interrupt may come between the end of a session and torch's note of the end: the note is corrected.
     """
     if not _is_running():
         _finish_beginning(session.profiler)
@@ -47,9 +47,9 @@ def stop_session(session: Any) -> None:
 
 
 def _finish_beginning(inner: Any) -> None:
-    """Begin a session that was entered and has not begun: torch up to 2.10 begins no other before it has ended."""
+    """Begin a session that was entered and has not begun: torch up to 2.10 begins no other before this one ends."""
     if inner is None or not inner.entered or inner.kineto_results is not None:
         return
-    with suppress(RuntimeError):  # raised where it is prepared already
+    with suppress(RuntimeError):  # raised if it is prepared already
         _prepare(inner)
     _begin(inner)

@@ -1,7 +1,7 @@
-"""Whether torch records or transforms what runs: it exports, compiles, traces, or differentiates forward.
+"""Checks whether torch records or transforms running code: it exports, compiles, traces, or differentiates forward.
 
-profilerkit refuses to profile a model while torch records. In a release without one of these names that case is not
-noticed: the profile fails at its first operator, or its operators become part of what torch records.
+profilerkit refuses to profile a model while torch records. In a release without one of these names the recording is not
+noticed: the profile fails at its first operator, or its operators become part of the recording.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ _find_dispatch_mode: Callable[[Any], Any] = find_first("torch._C._get_dispatch_m
 count_export_modes: Callable[[], int] = find_first(
     "torch._ops._len_torch_dispatch_stack_pre_dispatch", instead=lambda: 0
 )
-#: Returns what compiles the function that runs; None where nothing does.
+#: Returns the compiler of the function that runs; None if there is none.
 find_compiler: Callable[[], Any] = find_first(
     "torch._C._dynamo.eval_frame.get_eval_frame_callback", instead=lambda: None
 )
-#: Returns how many transforms of ``torch.func`` are on; None where none is.
+#: Returns how many transforms of ``torch.func`` are on; None if none is.
 find_transform_level: Callable[[], Any] = find_first(
     "torch._C._functorch.maybe_current_level", "torch._C._functorch.peek_interpreter_stack", instead=lambda: None
 )
-#: Returns whether ``torch.fx.symbolic_trace`` records: by a function of torch's, and before torch 2.8 by a flag.
+#: Returns whether ``torch.fx.symbolic_trace`` records: by a function of torch, and before torch 2.8 by a flag.
 is_fx_tracing: Callable[[], bool] = find_first(
     "torch.fx._symbolic_trace.is_fx_symbolic_tracing",
     instead=lambda: bool(getattr(_SYMBOLIC_TRACE, "_is_fx_tracing_flag", False)),

@@ -12,7 +12,7 @@ from .names import find_first
 
 _device_module: Any = find("torch.utils._device")
 _device_context: Any = find("torch._GLOBAL_DEVICE_CONTEXT")
-#: Whether the default device is where it can be read and put back; else a model that changes it leaves it changed.
+#: Whether the default device can be read and restored; else a model that changes it leaves it changed.
 _HAS_DEVICE = find_first(
     "torch.utils._device.CURRENT_DEVICE.__class__",
     instead=None,
@@ -20,17 +20,17 @@ _HAS_DEVICE = find_first(
 )
 
 
-#: In place of the mode, which torch has as an attribute from the first call on; torch 2.6 takes no None for it.
+#: In place of the mode, an attribute that torch has from the first call on; torch 2.6 accepts no None for it.
 _NEVER_SET = object()
 
 
 def read_default_device() -> tuple[Any, Any]:
-    """Return the default device of tensors, as `set_default_device` takes it: the device, and its mode."""
+    """Return the default device of tensors in the form for `set_default_device`: the device, and its mode."""
     return getattr(_device_module, "CURRENT_DEVICE", None), getattr(_device_context, "device_context", _NEVER_SET)
 
 
 def set_default_device(value: tuple[Any, Any]) -> None:
-    """Put the default device back."""
+    """Restore the default device."""
     if _HAS_DEVICE is None or _device_context is None:
         return
     _device_module.CURRENT_DEVICE, mode = value
@@ -47,7 +47,7 @@ graph_executor: tuple[Callable[[], bool], Callable[[bool], None]] = (
 )
 
 
-#: Pairs of a getter and a setter that are put back elsewhere, or are no settings of the process.
+#: Pairs of a getter and a setter whose values are restored elsewhere, or are no settings of the process.
 _NO_SETTINGS = frozenset(
     {
         *("cublas_allow_tf32", "onednn_allow_tf32", "float32_matmul_precision"),  # other names of a precision
@@ -58,9 +58,9 @@ _NO_SETTINGS = frozenset(
 
 
 def list_settings() -> Iterator[tuple[Callable[[], Any], Callable[[Any], Any]]]:
-    """Yield what reads and what sets each setting that torch keeps in C++: those of later releases too.
+    """Yield the getter and the setter of each setting that torch keeps in C++, also of settings of later releases.
 
-    One that is a pair of values is set by both.
+    The setter of a pair of values gets both of them.
     """
     functions = getattr(find("torch._C"), "__dict__", {})
     for name, read in functions.items():
@@ -77,7 +77,7 @@ def _takes_nothing(read: Callable[[], Any]) -> bool:
         read()
     except TypeError:
         return False
-    except RuntimeError:  # what it reads cannot be read now
+    except RuntimeError:  # the setting cannot be read now
         pass
     return True
 
@@ -87,7 +87,7 @@ def _write(write: Callable[..., Any], value: Any) -> None:
 
 
 def find_getter(name: str) -> Callable[[], Any] | None:
-    """Return what reads a setting that torch keeps in C++; None where this release has none, and no report names it."""
+    """Return the getter of a setting that torch keeps in C++; None if this release has none, and no report names it."""
     getter: Callable[[], Any] | None = find(f"torch._C.{name}")
     return getter
 

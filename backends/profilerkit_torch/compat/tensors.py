@@ -1,4 +1,4 @@
-"""Tensors and their storages: their classes, fake ones too, their addresses, and what Python is not told of them."""
+"""Tensors and their storages: their classes, also of fake tensors, their addresses, and facts hidden from Python."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _NO_RULES: Any = find_first("torch.Tensor.__torch_dispatch__")
 
 
 def has_dispatch_rules(kind: type) -> bool:
-    """Return whether a class of tensors says itself what operators do with it."""
+    """Return whether a class of tensors defines by itself what operators do with it."""
     return getattr(kind, "__torch_dispatch__", None) is not _NO_RULES
 
 
@@ -55,11 +55,11 @@ make_tensor: Callable[[Any, torch.Tensor, bool], torch.Tensor] = find_first(
 
 #: Returns whether a tensor is a view of another one. Without it no tensor is taken for a view.
 is_view: Callable[[torch.Tensor], bool] = find_first("torch.Tensor._is_view", instead=lambda tensor: False)
-#: Returns whether a tensor is zeros without memory. Without it each is taken to be that, so that no values are read.
+#: Returns whether a tensor is zeros without memory. Without it every tensor is taken for one, and no values are read.
 is_zerotensor: Callable[[torch.Tensor], bool] = find_first("torch.Tensor._is_zerotensor", instead=lambda tensor: True)
-#: Returns the address of a storage, by which it is known. Without it, that of its object in Python.
+#: Returns the address of a storage, which identifies it. Without it, the ``id`` of its object in Python.
 storage_address: Callable[[Any], int] = attrgetter("_cdata") if find("torch.UntypedStorage._cdata") is not None else id
-#: The class of nested tensors whose values are in one tensor, which they are views of.
+#: The class of nested tensors that are views of one tensor with all values.
 _JaggedTensor: Any = find_first(
     "torch.nested._internal.nested_tensor.NestedTensor", instead=type("NestedTensor", (), {})
 )
@@ -67,13 +67,13 @@ _VERSION = field("_version")
 
 
 def find_storage(tensor: torch.Tensor) -> Any:
-    """Return the storage in which a tensor's elements are; raises RuntimeError where they are in several."""
+    """Return the storage of a tensor's elements; raises RuntimeError if they are in several storages."""
     values: Any = tensor._values if type(tensor) is _JaggedTensor else tensor
     return values.untyped_storage()
 
 
 def count_writes(tensor: torch.Tensor) -> int:
-    """Return how often a tensor was written to. Without that number it is 0, and nobody is warned of a write."""
+    """Return how often a tensor was written to. Without the attribute it is 0, and nobody is warned of a write."""
     return int(getattr(tensor, _VERSION, 0))
 
 
@@ -82,13 +82,13 @@ def count_writes(tensor: torch.Tensor) -> int:
 if TYPE_CHECKING:
 
     class FakeTensor(torch.Tensor):
-        """What type checkers know of the class of fake tensors."""
+        """The class of fake tensors, for type checkers."""
 
         fake_device: torch.device
         fake_mode: FakeTensorMode
 
     class FakeTensorMode(TorchDispatchMode):
-        """What type checkers know of the mode in which tensors are fake."""
+        """The mode in which tensors are fake, for type checkers."""
 
         cache_enabled: bool
 
@@ -102,9 +102,9 @@ else:
     FakeTensorMode = require_class(
         "torch._subclasses.fake_tensor.FakeTensorMode", purpose="runs a model on fake tensors"
     )
-#: Where others find the class of fake tensors, to ask whether a tensor is one.
+#: The namespace where other code finds the class of fake tensors, to check whether a tensor is fake.
 FAKE_NAMESPACE: dict[str, Any] = getattr(find("torch._subclasses"), "__dict__", {})
-#: The module of the errors and log lines that fake tensors make. Where it has another name, they pass for the model's.
+#: The module of the errors and log lines of fake tensors. If it has another name, they pass for errors of the model.
 FAKE_MODULE = "torch._subclasses.fake_tensor"
 
 

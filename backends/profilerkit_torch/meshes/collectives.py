@@ -1,4 +1,4 @@
-"""From an operator that exchanges data between ranks to its kind, its ranks and its bytes."""
+"""The kind, the ranks and the bytes of an operator that exchanges data between ranks."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from .shares import count_bytes
 
 __all__ = ["count_elements", "is_collective", "read_message"]
 
-# torch has two families of such operators. Operators of ``torch.distributed`` ("c10d::allreduce_") change tensors in
+# torch has two families of these operators. Operators of ``torch.distributed`` ("c10d::allreduce_") change tensors in
 # place and get the group of ranks as an object. Operators that compilers use ("_c10d_functional::all_reduce") return
 # new tensors and get the name of the group.
 
-#: The kind of a collective by the beginning of its operator's name, in both families. No beginning is that of another.
+#: The kind of a collective by the beginning of its operator's name, in both families. No beginning includes another.
 _KINDS = {
     "all_gather": "all-gather",
     "_allgather": "all-gather",
@@ -35,7 +35,7 @@ _KINDS = {
     "send": "send",
     "recv": "receive",
 }
-#: The namespaces of operators that are collectives: what stands before "::" in their names.
+#: The namespaces of operators that are collectives: the part of their names before "::".
 _NAMESPACES = ("c10d", "_c10d_functional", "_c10d_functional_autograd")
 #: Operators of these namespaces that exchange no data: they wait for an exchange, or for the other ranks.
 _WITHOUT_DATA = ("wait_tensor", "barrier", "monitored_barrier_")
@@ -47,18 +47,18 @@ def is_collective(func: Any) -> bool:
 
 
 def read_message(func: Any, args: Sequence[Any], result: Any) -> Message | None:
-    """Return what a collective exchanges; None if it exchanges nothing, as among one rank alone.
+    """Return the message of a collective; None if it exchanges nothing, as with one rank alone.
 
-    Its bytes are those of the whole tensor that the ranks share: the result of an all-gather, the argument of a
-    reduce-scatter, and either one of all others. That is the larger of an operator's arguments and results.
+    The bytes of the message are the bytes of the whole tensor that the ranks share: the result of an all-gather, the
+    argument of a reduce-scatter, and for others the argument or the result: the largest of all arguments and results.
 
     Args:
-        func: The operator, one for which `is_collective` holds.
+        func: The operator, for which `is_collective` holds.
         args: Its arguments.
-        result: What it returned.
+        result: Its result.
 
     Raises:
-        LookupError: The operator is not known, or none of its arguments is a group; it holds the operator's name.
+        LookupError: The operator is not known, or none of its arguments is a group; the error has the operator's name.
     """
     _, _, name = str(read_schema(func).name).partition("::")
     if name in _WITHOUT_DATA:
@@ -79,9 +79,9 @@ def _find_kind(name: str) -> str:
 
 
 def _find_group(args: Sequence[Any], name: str) -> dist.ProcessGroup:
-    """Return the group of ranks among a collective's arguments: an object of torch's in C++, or the name of one.
+    """Return the group of ranks among a collective's arguments: an object of torch in C++, or the name of a group.
 
-    Where it is a name it is the last text: the operation of a reduction ("sum") is one that comes before it.
+    A name is the last text: the operation of a reduction ("sum") is a text before it.
     """
     for value in args:
         group = _unbox_group(value)
@@ -95,7 +95,7 @@ def _find_group(args: Sequence[Any], name: str) -> dist.ProcessGroup:
 
 
 def _unbox_group(value: Any) -> dist.ProcessGroup | None:
-    """Return the group that an object of torch's in C++ stands for; None for any other value."""
+    """Return the group of an object of torch in C++; None for any other value."""
     try:
         group = dist.ProcessGroup.unbox(value)
     except (RuntimeError, TypeError, ValueError):

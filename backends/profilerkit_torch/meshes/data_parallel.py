@@ -1,7 +1,7 @@
 """Data parallel, by the rules of ``DistributedDataParallel``, whose reducer in C++ refuses a group of one process.
 
-Gradients are copied into buckets as they come. A bucket that is full is reduced over all ranks: the first of a dtype at
-1 MiB, so that reducing begins early, the others at 25 MiB. Buckets stay from step to step, beside the gradients.
+Gradients are copied into buckets as they come. A full bucket is reduced over all ranks: the first bucket of a dtype at
+1 MiB, so that reducing begins early, further buckets at 25 MiB. Buckets stay from step to step, beside the gradients.
 Buffers are broadcast from rank 0 before each step.
 """
 
@@ -37,12 +37,12 @@ class DataParallel(StepScheme):
         self._is_last = True
 
     def synchronize(self, model: nn.Module, is_last: bool) -> None:
-        """Have the gradients reduced in the last pass alone, as ``no_sync()`` does."""
+        """Reduce the gradients in the last pass alone, as ``no_sync()`` does."""
         self._is_last = is_last
 
     @contextmanager
     def in_step(self, recorder: RankRecorder) -> Iterator[None]:
-        """Exchange what is to be exchanged, inside."""
+        """Broadcast buffers and reduce gradients inside."""
         buckets = _Buckets(self._model, self._group, recorder)
 
         def take(parameter: torch.Tensor) -> None:
@@ -64,7 +64,7 @@ class _Buckets:
         self._limits: dict[torch.dtype, int] = defaultdict(lambda: _FIRST_LIMIT)
         #: The parameters whose gradients are in the bucket that is being filled.
         self._waiting: dict[torch.dtype, list[torch.Tensor]] = defaultdict(list)
-        #: How many elements were reduced.
+        #: How many elements of the buckets were reduced.
         self._reduced: dict[torch.dtype, int] = defaultdict(int)
         with recorder.work_apart("", "communication"):
             elements = _count_by_dtype(self.parameters)
@@ -77,7 +77,7 @@ class _Buckets:
                 dist.broadcast(torch.empty(elements, dtype=dtype), 0, group=self._group)
 
     def take(self, parameter: torch.Tensor) -> None:
-        """Take a gradient that is there; reduce its bucket if that is full."""
+        """Take a new gradient; reduce its bucket if the bucket is full."""
         if not any(self._waiting.values()):
             call_after_backward(self._reduce_rest)
         waiting = self._waiting[parameter.dtype]

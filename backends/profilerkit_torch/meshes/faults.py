@@ -1,4 +1,4 @@
-"""What a step shows of a plan that costs more than it needs: each fault is a note."""
+"""Faults of a plan, which costs more than it needs, that a step shows: each fault is a note."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from .shares import count_bytes, find_share
 
 __all__ = ["note_repeated_reductions", "note_whole_weights"]
 
-#: The part of a rank's weights from which on a weight is worth a note.
+#: The least share of a rank's weights of a weight that gets a note.
 _LARGE = 0.01
 #: How many weights a note names.
 _SHOWN = 3
 
 
 def note_whole_weights(model: nn.Module) -> Iterator[str]:
-    """Yield a note for each dimension of the mesh over which some weights are spread, and other large ones are not."""
+    """Yield a note for each dimension of the mesh over which some weights are spread, but not all large weights."""
     weights = dict(model.named_parameters())
     spread = {name: _list_dimensions(weight) for name, weight in weights.items()}
     sizes = {name: count_bytes([find_share(weight)]) for name, weight in weights.items()}
@@ -48,7 +48,7 @@ def _list_dimensions(weight: torch.Tensor) -> list[str]:
 
 
 def note_repeated_reductions(exchanged: Iterable[Exchange]) -> Iterator[str]:
-    """Yield a note if the gradient of one tensor is reduced apart for each layer that the tensor goes to."""
+    """Yield a note if the gradient of one tensor is reduced separately for each layer that the tensor goes to."""
     layers: dict[tuple[int, int], list[str]] = {}
     for exchange in exchanged:
         if exchange.source is not None:

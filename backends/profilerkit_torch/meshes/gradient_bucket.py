@@ -1,7 +1,7 @@
-"""The bucket of gradients that all stages of ZeRO have, and the rules that they share; as DeepSpeed has them.
+"""The bucket of gradients that all stages of ZeRO have, and their common rules, as in DeepSpeed.
 
-Gradients are gathered in a bucket of fixed size, whatever the model. Whenever the next one does not fit, what is in it
-is exchanged. Tensors have shapes and no values here: what counts is which are alive, and the sizes of exchanges.
+Gradients are gathered in a bucket of the same size for every model. Whenever the next gradient does not fit, the bucket
+is exchanged. Tensors have shapes and no values here: only the tensors alive and the sizes of exchanges count.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MASTER_BYTES = 4
 
 
 def require_one_dtype(parameters: Sequence[torch.Tensor]) -> torch.dtype:
-    """Return the dtype of weights; raises `InputError` where they have several, which DeepSpeed does not flatten."""
+    """Return the dtype of weights; raises `InputError` if they have several, which DeepSpeed does not flatten."""
     dtypes = {parameter.dtype for parameter in parameters}
     if len(dtypes) != 1:
         names = ", ".join(sorted(str(dtype).removeprefix("torch.") for dtype in dtypes)) or "none that is trained"
@@ -34,17 +34,17 @@ def require_one_dtype(parameters: Sequence[torch.Tensor]) -> torch.dtype:
 
 
 def describe_partition(elements: int) -> WeightRecord:
-    """Return what the optimizer of a rank updates: so many elements of the weights, in float32."""
+    """Return the part of the weights that the optimizer of a rank updates: so many elements, in float32."""
     return WeightRecord("partition", 0, elements, elements * MASTER_BYTES, "float32", True, shape=(elements,))
 
 
 class GradientBucket(ABC):
-    """Gradients that wait to be exchanged together, until the next does not fit or the backward pass ends.
+    """Gradients that wait to be exchanged together, until the next gradient does not fit or the backward pass ends.
 
     A gradient that is larger than the bucket waits alone, in its own tensor.
     """
 
-    #: ``reduce_bucket_size``: the elements of the bucket, which is as large whatever the model.
+    #: ``reduce_bucket_size``: the elements of the bucket, the same for every model.
     ELEMENTS: ClassVar[int] = 500_000_000
     #: Whether the bucket stays from step to step; otherwise from the first gradient until all are exchanged.
     STAYS: ClassVar[bool] = False
@@ -71,31 +71,31 @@ class GradientBucket(ABC):
 
     @abstractmethod
     def keep(self) -> None:
-        """Make a place for what is the rank's own of the gradients that waited, if that has none yet."""
+        """Make memory for the rank's part of the gradients that waited, if there is none yet."""
 
     @abstractmethod
     def add_up(self) -> None:
         """Add the gradients kept in a pass to those of earlier passes; the empty bucket stays allocated."""
 
     def take(self, parameter: torch.Tensor) -> None:
-        """Take a gradient that has come, and exchange what waits when the backward pass ends."""
+        """Take a new gradient, and exchange the waiting gradients when the backward pass ends."""
         self.call_at_end(self.finish)
         self.move(parameter)
 
     def call_at_end(self, call: Callable[[], None]) -> None:
-        """Have a function called when the backward pass ends: the first of a pass; it must call `finish`."""
+        """Have a function called when the backward pass ends, only the first in a pass; it must call `finish`."""
         if not self._has_begun:
             call_after_backward(call)
             self._has_begun = True
 
     def open(self) -> torch.Tensor:
-        """Make the bucket if it is not there, and return it."""
+        """Make the bucket if there is none, and return it."""
         if self._flat is None:
             self._flat = self._make_flat()
         return self._flat
 
     def move(self, parameter: torch.Tensor) -> None:
-        """Move a gradient to the bucket, which is emptied before if it has no place for it."""
+        """Move a gradient to the bucket, which is emptied first if the gradient does not fit."""
         flat = self.open()
         if self._elements + parameter.numel() > self.ELEMENTS:
             self._empty(flat)
@@ -108,13 +108,13 @@ class GradientBucket(ABC):
     def _empty(self, flat: torch.Tensor) -> None:
         if self.waiting:
             self.exchange(flat if self._large is None else self._large.flatten())
-            self._large = None  # before there is memory for what is kept
+            self._large = None  # freed before `keep` allocates
             self.keep()
             self.waiting.clear()
             self._elements = 0
 
     def finish(self) -> None:
-        """Exchange what waits; the pass is over."""
+        """Exchange the waiting gradients; the pass is over."""
         self._empty(self.open())
         self.add_up()
         self._has_begun = False

@@ -24,7 +24,7 @@ _Method = Callable[..., Any]
 
 
 class Pipeline(StepScheme):
-    """Runs torch's own schedule over the rank's stages; what it receives has the shapes that the stages were given."""
+    """Runs torch's own schedule over the rank's stages; received tensors have the shapes given to the stages."""
 
     def __init__(self, stages: Any, schedule: Any) -> None:
         self._stages: list[Any] = list(stages) if isinstance(stages, list | tuple) else [stages]
@@ -39,12 +39,12 @@ class Pipeline(StepScheme):
 
     @property
     def model(self) -> nn.Module:
-        """The modules of the rank's stages: one as it is, several in a list."""
+        """The modules of the rank's stages: one module itself, several in a list."""
         modules = [stage.submod for stage in self._stages]
         return modules[0] if len(modules) == 1 else nn.ModuleList(modules)
 
     def select_inputs(self, inputs: ModelInputs) -> ModelInputs:
-        """Return what the rank gets: the first stage the inputs, the last the target, any stage other named ones."""
+        """Return the rank's inputs: the first stage gets inputs, the last the target, any stage other named ones."""
         named = dict(inputs.kwargs)
         if not any(stage.is_last for stage in self._stages):
             named.pop("target", None)
@@ -64,7 +64,7 @@ class Pipeline(StepScheme):
 
     @contextmanager
     def _follow_stages(self, recorder: RankRecorder) -> Iterator[None]:
-        """Record the backward pass of each microbatch as that, and what is sent and received for it."""
+        """Record the backward pass of each microbatch as backward, with the tensors sent and received for it."""
         go_back = partial(_count_backward, recorder)
         changes = {
             "backward_one_chunk": go_back,
@@ -82,7 +82,7 @@ class Pipeline(StepScheme):
 
 
 def _count_backward(recorder: RankRecorder, method: _Method) -> _Method:
-    """Return a method of a stage whose work is of the backward pass."""
+    """Return a method of a stage whose work is recorded as the backward pass."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
         recorder.begin("backward")
@@ -96,7 +96,7 @@ def _count_backward(recorder: RankRecorder, method: _Method) -> _Method:
 
 
 def _note_exchanged(recorder: RankRecorder, phase: str, method: _Method) -> _Method:
-    """Return a method of a stage, of whose tensors it is noted for which phase they are sent or received."""
+    """Return a method of a stage that also notes the phase for which its tensors are sent or received."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
         operations = method(*args, **kwargs)

@@ -1,4 +1,4 @@
-"""The layers of a model that is spread over ranks: what a rank has of each, and for which one it works now."""
+"""The layers of a model that is spread over ranks: a rank's share of each layer, and the layer that runs now."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ _TakeShare = Callable[[torch.Tensor], torch.Tensor]
 
 
 class RankLayers(TrainedLayers):
-    """Follows the layers of a model that is ours, by hooks around all others: those are what spreads its tensors."""
+    """Follows the layers of our own model, by hooks around all other hooks: the other hooks spread its tensors."""
 
     def __init__(self, model: nn.Module) -> None:
         self.inventory: Inventory = Inventory(model)
         super().__init__(model, self.inventory)
         self.note_owners(self.inventory.layers)
 
-    # What the rank has of each layer ----------------------------------------------------------------------------------
+    # The rank's share of each layer -----------------------------------------------------------------------------------
 
     def list_shares(self, take: _TakeShare) -> Iterator[tuple[str, torch.Tensor]]:
-        """Yield this rank's share of each parameter and buffer, with the path of its layer; tied ones repeatedly."""
+        """Yield this rank's share of each parameter and buffer, after the path of its layer; tied ones repeatedly."""
         for path, module in self.inventory.layers:
             for tensors in (read_parameters(module), read_buffers(module)):
                 for _, tensor in _list_present(tensors):
@@ -52,7 +52,7 @@ class RankLayers(TrainedLayers):
     def count_weight_bytes(self, take: _TakeShare) -> Counter[Purpose]:
         """Return the bytes of weights by layer, each storage once: a shard may be padded to the size of the largest.
 
-        A storage that several layers have counts for the first.
+        A storage that several layers share counts for the first of them.
         """
         counted: set[int] = set()
         taken: Counter[Purpose] = Counter()
@@ -104,7 +104,7 @@ def _list_present(tensors: Mapping[str, torch.Tensor | None]) -> list[tuple[str,
 
 
 def _name_type(module: nn.Module) -> str:
-    """Return the name of a module's class: of one that ``fully_shard`` has changed, that of before."""
+    """Return the name of a module's class: the original class if ``fully_shard`` has changed it."""
     if not isinstance(module, FSDPModule):
         return type_name(module)
     _spread, _fsdp_module, original, *_ = type(module).__mro__

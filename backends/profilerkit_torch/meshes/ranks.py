@@ -1,6 +1,6 @@
 """One training step of one rank: the model is built, spread and run without values, and without the other ranks.
 
-The process belongs to this: its group of processes stays, and is that of all ranks.
+The process is used for nothing else: its group of processes stays, and stands for all ranks.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ __all__ = ["trace_rank"]
 def trace_rank(model: RankModel, inputs: ModelInputs) -> RankTrace:
     """Return a training step of a rank: of ``model.build()``, spread by ``model.parallelize``, with its own inputs.
 
-    The model is built without values. Raises `InputError` for what is no module, and where the model asks for a value;
-    what else the user's code raises passes through.
+    The model is built without values. Raises `InputError` if the result is no module, and if the model asks for a
+    value; other errors of the user's code pass through.
     """
     device_mesh = _make_mesh(model)
     with torch.device("meta"):
@@ -57,7 +57,7 @@ def trace_rank(model: RankModel, inputs: ModelInputs) -> RankTrace:
 
 
 def _make_mesh(model: RankModel) -> DeviceMesh:
-    """Return torch's mesh over a group of processes of which there is this one alone."""
+    """Return torch's mesh over a group of processes of which only this one exists."""
     if dist.is_initialized():
         raise InputError("a mesh needs a process of its own: this one is part of a group of processes already")
     make_step_possible()
@@ -92,7 +92,7 @@ def _require_module(model: Any, source: str) -> nn.Module:
 
 
 def _spread(model: nn.Module, parallelize: Any, device_mesh: DeviceMesh) -> tuple[nn.Module, StepScheme]:
-    """Return the model as the scheme, or the user's function, spreads it; and what that does in the step."""
+    """Return the model as the scheme, or the user's function, spreads it; and the scheme of its step."""
     spread_attention()
     call_for_context_parallel(_refuse_context_parallel)
     if isinstance(parallelize, str):
@@ -116,7 +116,7 @@ def _refuse_context_parallel() -> None:
 
 @contextmanager
 def _refuse_values() -> Iterator[None]:
-    """Raise `InputError` where a model asks for the value of a tensor: there are shapes alone."""
+    """Raise `InputError` if a model asks for the value of a tensor: there are only shapes."""
     try:
         yield
     except RuntimeError as error:
@@ -146,7 +146,7 @@ def _trace_step(
     one_thread = torch.autograd.set_multithreading_enabled(False)
     with watch_step(recorder), one_thread, scheme.in_step(recorder):
         notes = scheme.run(model, inputs, recorder, rank.passes)
-        left = recorder.list_alive()  # what the scheme keeps for the next step is there
+        left = recorder.list_alive()  # with the tensors that the scheme keeps for the next step
     memory = MemoryTimeline(
         weights.total(),
         input_bytes,
@@ -188,7 +188,7 @@ def _note_untrained(model: nn.Module, recorder: RankRecorder) -> list[str]:
 
 
 def _count_weights(recorder: RankRecorder, scheme: StepScheme) -> Counter[Purpose]:
-    """Return the bytes of a rank's weights; what counts the bytes alive knows them, and leaves them out."""
+    """Return the bytes of a rank's weights, which do not count among the bytes alive."""
     for _, share in recorder.layers.list_shares(scheme.find_share):
         recorder.live.add(share, 0)
     return recorder.layers.count_weight_bytes(scheme.find_share)
@@ -201,7 +201,7 @@ def _count_gradients(model: nn.Module) -> int:
 
 
 def _join_parts(peak: Mapping[Purpose, int]) -> dict[str, int]:
-    """Return the parts of memory that every training step has; a mesh adds to the others."""
+    """Return the parts of memory that every training step has; further parts of a mesh count as "other"."""
     parts = dict.fromkeys(("inputs", "activations", "gradients", "other"), 0)
     for purpose, size in peak.items():
         parts[purpose.part if purpose.part in parts else "other"] += size

@@ -32,14 +32,14 @@ __all__ = ["Exchange", "RankRecorder"]
 
 
 class Exchange(NamedTuple):
-    """A collective of a step, and what for.
+    """A collective of a step, and its purpose.
 
     Attributes:
-        message: What it exchanges.
+        message: The message that it exchanges.
         layer: The path of the layer.
         phase: The phase of the step.
         overlaps: Whether it runs beside the rank's own work.
-        source: Which tensor it is that a gradient is reduced of, by the node that made it; None if it is none.
+        source: The tensor whose gradient is reduced, by the node that made the tensor; None for other collectives.
     """
 
     message: Message
@@ -50,11 +50,11 @@ class Exchange(NamedTuple):
 
 
 class _Work(NamedTuple):
-    """What the work is that runs now.
+    """The kind of the work that runs now.
 
     Attributes:
-        part: What the tensors are for that its operators make.
-        is_apart: Whether `RankRecorder.work_apart` says for which layer it runs.
+        part: The part of memory that its operators' tensors belong to.
+        is_apart: Whether `RankRecorder.work_apart` determines the layer that it runs for.
         overlaps: Whether its collectives run beside the rank's own work.
     """
 
@@ -64,10 +64,10 @@ class _Work(NamedTuple):
 
 
 class RankRecorder(OperatorRecord):
-    """What one rank does in a training step, keeps alive and exchanges.
+    """The work, the bytes alive and the collectives of one rank in a training step.
 
     Args:
-        layers: Which layer of the model runs, and which one made a node of the autograd graph.
+        layers: The layers of the model: the running layer, and the layer that made a node of the autograd graph.
     """
 
     layers: RankLayers
@@ -84,23 +84,23 @@ class RankRecorder(OperatorRecord):
         self.updates: list[Exchange] = []
         #: The ``id`` of each parameter that got a gradient.
         self.trained: set[int] = set()
-        #: For which phase a tensor is exchanged, by the address of its storage; the others are for the phase that runs.
+        #: The phase that a tensor is exchanged for, by the address of its storage; for other tensors the running phase.
         self._phases: dict[int, str] = {}
         self._work = _Work("activations")
 
-    # What a step says of the operators that follow --------------------------------------------------------------------
+    # Notes for the operators that follow ------------------------------------------------------------------------------
 
     def begin(self, phase: str) -> None:
-        """Record what follows as of a phase, "forward" or "backward".
+        """Record the next operators for a phase, "forward" or "backward".
 
-        The forward pass makes activations. What the backward pass makes is "other", until a gradient is noted to stay.
+        The forward pass makes activations. Tensors of the backward pass are "other", until they are noted as gradients.
         """
         self.phase = phase
         self._work = self._work._replace(part="activations" if phase == "forward" else "other")
 
     @contextmanager
     def work_apart(self, path: str, part: str, overlaps: bool = True) -> Iterator[None]:
-        """Count what runs inside for the layer of this path, whatever torch is in, and its tensors to a part of memory.
+        """Count the work inside for the layer at a path, whichever layer runs, and its tensors for a part of memory.
 
         The path of the model itself is empty. Collectives inside run beside the rank's own work if it ``overlaps``.
         """
@@ -112,7 +112,7 @@ class RankRecorder(OperatorRecord):
             self._work = outside
 
     def note_exchanged(self, tensor: torch.Tensor, phase: str) -> None:
-        """Note for which phase a tensor will be sent or received, whenever that is."""
+        """Note the phase for which a tensor will be sent or received, at any time."""
         self._phases[storage_address(tensor.untyped_storage())] = phase
 
     def start_with(self, inputs: Iterable[torch.Tensor]) -> int:
@@ -128,7 +128,7 @@ class RankRecorder(OperatorRecord):
         self.live.add(tensor)
 
     def note_gradients(self, gradients: Iterable[torch.Tensor], path: str) -> None:
-        """Note that this rank's share of these gradients of a layer is there to stay."""
+        """Note that this rank's share of these gradients of a layer stays."""
         for gradient in gradients:
             self.live.move(gradient, Purpose("gradients", path))
 
@@ -152,10 +152,10 @@ class RankRecorder(OperatorRecord):
                 self._record_work(func, args, kwargs, result)
 
     def _enter_maker(self) -> AbstractContextManager[None]:
-        """Count what is recorded inside for the layer call that made the running node of the autograd graph.
+        """Count the records inside for the layer call that made the running node of the autograd graph.
 
-        There is such a node in the backward pass alone. Neither a layer that a checkpoint runs once more there, nor
-        work of which `work_apart` says the layer, is that of the node around it.
+        Nodes run in the backward pass alone. A layer that a checkpoint repeats there, and work whose layer
+        `work_apart` determines, do not belong to the node around them.
         """
         if self.phase != "backward" or not self.layers.is_idle or self._work.is_apart:
             return nullcontext()
@@ -163,9 +163,9 @@ class RankRecorder(OperatorRecord):
         return nullcontext() if node is None else self.layers.work_for(*self.layers.find_maker(node))
 
     def _record_work(self, func: Any, args: Any, kwargs: Any, result: Any) -> None:
-        """Record an operator by its formula; one without is recorded without a cost, and said to be uncounted."""
+        """Record an operator by its formula; without a formula it has no cost, and is listed as uncounted."""
         kind = classify(func)
-        if kind is Kind.COMPOSITE:  # it has run as one operator here: none that it is made of is recorded instead
+        if kind is Kind.COMPOSITE:  # it has run as one operator here: its parts are not recorded
             kind = Kind.UNKNOWN
         plan = make_plan(func, kind, args, kwargs, result, device=None)  # the rank's device is not known
         if plan.operator.missing:
@@ -175,7 +175,7 @@ class RankRecorder(OperatorRecord):
         self._add(plan.operator, result, plan.bytes_inside)
 
     def _record_view(self, func: Any, result: Any) -> None:
-        """Record an operator that returns a view, or a copy where it cannot: only the copy is work."""
+        """Record an operator that returns a view, or a copy if no view is possible: only the copy is work."""
         before = self.live.total
         self._count_alive(result)
         if self.live.total != before:
@@ -183,7 +183,7 @@ class RankRecorder(OperatorRecord):
             self._add(OpRecord(str(func), "", 0, *NOTHING, size, size, ()), result)
 
     def _add(self, operator: OpRecord, result: Any, bytes_inside: int = 0) -> None:
-        """Add an operator, and the bytes alive with its result and what was alive only while it ran."""
+        """Add an operator, and the bytes alive with its result and with tensors that were alive only while it ran."""
         self._count_alive(result)
         operator = self.with_layer(operator)
         self.operators.append(operator)
@@ -207,7 +207,7 @@ class RankRecorder(OperatorRecord):
     # Collectives ------------------------------------------------------------------------------------------------------
 
     def _record_collective(self, func: Any, args: Any, result: Any) -> None:
-        """Record a collective as an operator, whose cost is the additions of this rank; and what it exchanges."""
+        """Record a collective as an operator, whose cost is the additions of this rank; and its message."""
         cost = NOTHING
         try:
             message = read_message(func, args, result)
@@ -220,7 +220,7 @@ class RankRecorder(OperatorRecord):
         self._add(OpRecord(str(func), "", 0, *cost, 0, 0, ()), result)
 
     def _exchange(self, message: Message, args: Any) -> None:
-        """Add a message to those of the layer that runs; what a pipeline sends and receives is beside its work."""
+        """Add a message of the layer that runs; a pipeline sends and receives beside the rank's own work."""
         overlaps = self._work.overlaps or message.kind in ("send", "receive")
         is_gradient = self.phase == "backward" and "reduce" in message.kind and not self._work.is_apart
         node = find_current_node() if is_gradient else None
@@ -229,7 +229,7 @@ class RankRecorder(OperatorRecord):
         self.exchanged[len(self.operators)] = exchange
 
     def _find_phase(self, args: Any) -> str:
-        """Return the phase that the arguments of a collective are exchanged for: the one that runs if none is noted."""
+        """Return the phase that the arguments of a collective are exchanged for: the running one if none is noted."""
         for tensor in tensors_in(args):
             address = storage_address(tensor.untyped_storage())
             if address in self._phases:
@@ -237,7 +237,7 @@ class RankRecorder(OperatorRecord):
         return self.phase
 
     def note_update(self, message: Message, path: str) -> None:
-        """Note what is exchanged for a layer after the update of the weights."""
+        """Note a message that is exchanged for a layer after the update of the weights."""
         self.updates.append(Exchange(message, path, "update", overlaps=False))
 
     def list_exchanged(self, mesh: Mapping[str, int]) -> Iterator[PlacedCollective]:

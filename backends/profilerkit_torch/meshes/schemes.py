@@ -1,4 +1,4 @@
-"""How a model is spread over a mesh where the user gives no function: by a scheme with a name, or a configuration."""
+"""Spreading a model over a mesh if the user gives no function: by a scheme with a name, or by a configuration."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SIZES = ("pp_size", "dp_replicate_size", "fsdp_size", "tp_size")
 
 
 def spread_by_scheme(name: str, model: nn.Module, device_mesh: DeviceMesh) -> StepScheme:
-    """Spread a model by a scheme, and return what that does in its step.
+    """Spread a model by a scheme, and return the scheme's work in a step.
 
     Raises `ArgumentError` for a mesh with other dimensions than the scheme uses, or in another order.
     """
@@ -41,7 +41,7 @@ def spread_by_scheme(name: str, model: nn.Module, device_mesh: DeviceMesh) -> St
 
 
 def _shard_fully(model: nn.Module, device_mesh: DeviceMesh) -> StepScheme:
-    """Shard the model with ``fully_shard``: each module of each list of modules, and what is left with the root."""
+    """Shard the model with ``fully_shard``: each module of each list of modules, and the rest with the root."""
     from torch.distributed.fsdp import fully_shard
 
     for module in dict.fromkeys((*_list_blocks(model), model)):  # a block may be in several places
@@ -50,9 +50,9 @@ def _shard_fully(model: nn.Module, device_mesh: DeviceMesh) -> StepScheme:
 
 
 def _list_blocks(module: nn.Module, is_in_list: bool = False) -> Iterator[nn.Module]:
-    """Yield the modules in lists of modules, the blocks of a network, but not those inside of blocks.
+    """Yield the modules in lists of modules, the blocks of a network, but no modules inside of blocks.
 
-    What only holds modules and is never called itself, as a list in a list, is no block; what it holds is.
+    A module that only holds modules and is never called, such as a list in a list, is no block; its modules are.
     """
     is_in_list = is_in_list or isinstance(module, nn.ModuleList)
     for child in module.children():
@@ -84,7 +84,7 @@ _SCHEMES = {
 
 
 def spread_attention() -> None:
-    """Tell torch how the CPU's kernel of attention is spread: by samples and by heads, as the kernels of GPUs are.
+    """Register how torch spreads the CPU's kernel of attention: by samples and by heads, like the kernels of GPUs.
 
     Without a rule it gathers all heads on every rank first, or refuses.
     """
@@ -126,7 +126,7 @@ def spread_by_config(config: Any, model: nn.Module, device_mesh: DeviceMesh) -> 
 
 
 def _require_mesh(config: Any, device_mesh: DeviceMesh) -> None:
-    """Raise `ArgumentError` where a mesh has other sizes than settings of transformers, or these have a pipeline."""
+    """Raise `ArgumentError` if a mesh has other sizes than settings of transformers, or these have a pipeline."""
     sizes = {name: getattr(config, name) or 1 for name in _SIZES}
     above_one = {name: size for name, size in sizes.items() if size > 1}
     if list(above_one.values()) != [size for size in device_mesh.shape if size > 1]:

@@ -1,4 +1,4 @@
-"""What one rank has of weights that are spread over several, and the bytes of that."""
+"""The share of one rank in tensors that are spread over several, and the bytes of tensors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["count_bytes", "find_gradient", "find_share"]
 
 
 def find_share(tensor: torch.Tensor) -> torch.Tensor:
-    """Return the part of a tensor that this rank has, without its graph: all of one that is not spread."""
+    """Return the part of a tensor that this rank has, without its graph: all of a tensor that is not spread."""
     with torch.no_grad():
         return tensor.to_local() if hasattr(tensor, "to_local") else tensor.detach()
 

@@ -23,18 +23,18 @@ __all__ = ["StepScheme", "rehearse"]
 
 
 class StepScheme:
-    """Adds nothing to a step: what spreads the model does all that is to be done."""
+    """Adds nothing to a step: the library that spreads the model does all the work."""
 
-    #: What the optimizer updates in place of the weights; None: the weights.
+    #: The share that the optimizer updates in place of the weights; None: the weights.
     optimizer_share: OptimizerShare | None = None
-    #: The bytes of the gradients that are kept for it; None: of those that the parameters have.
+    #: The bytes of the gradients that are kept for the optimizer; None: of the gradients of the parameters.
     gradient_bytes: int | None = None
 
     def prepare(self, model: nn.Module, rehearse: Callable[[], None]) -> None:
-        """Make ready a model that has its tensors now; ``rehearse`` runs a step of it that nobody records."""
+        """Prepare a model that has its tensors now; ``rehearse`` runs a step of it without recording."""
 
     def select_inputs(self, inputs: ModelInputs) -> ModelInputs:
-        """Return those of the model's inputs that this rank gets."""
+        """Return the inputs of the model that this rank gets."""
         return inputs
 
     def find_share(self, tensor: torch.Tensor) -> torch.Tensor:
@@ -42,11 +42,11 @@ class StepScheme:
         return find_share(tensor)
 
     def in_step(self, recorder: RankRecorder) -> AbstractContextManager[Any]:
-        """Return what is active in the step."""
+        """Return a context manager that is active in the step."""
         return nullcontext()
 
     def run(self, model: nn.Module, inputs: ModelInputs, recorder: RankRecorder, passes: int) -> list[str]:
-        """Run the step, whose gradients are those of so many passes added up; return notes on it."""
+        """Run the step, whose gradients are the sums over so many passes; return notes on it."""
         outputs: list[Any] = []
         notes: list[str] = []
         for number in range(passes):
@@ -55,7 +55,7 @@ class StepScheme:
         return notes
 
     def synchronize(self, model: nn.Module, is_last: bool) -> None:
-        """Have the gradients reduced in the last pass alone, as training loops do."""
+        """Reduce the gradients in the last pass alone, as training loops do."""
         for module in model.modules():
             if isinstance(module, FSDPModule):
                 module.set_requires_gradient_sync(is_last, recurse=False)
@@ -80,7 +80,7 @@ def _run_pass(model: nn.Module, inputs: ModelInputs, recorder: RankRecorder, out
 
 
 def rehearse(model: nn.Module, inputs: ModelInputs) -> None:
-    """Run a step that nobody records."""
+    """Run a step without recording."""
     differentiated = _list_differentiated(inputs.run(model))
     if differentiated:
         loss, start = make_loss(differentiated, LiveBytes())
@@ -88,5 +88,5 @@ def rehearse(model: nn.Module, inputs: ModelInputs) -> None:
 
 
 def _list_differentiated(outputs: Any) -> list[torch.Tensor]:
-    """Return this rank's part of each output to go back from, with the graph that leads to it."""
+    """Return this rank's part of each output to differentiate, with the graph that leads to it."""
     return [tensor.to_local() if hasattr(tensor, "to_local") else tensor for tensor in list_differentiated(outputs)]

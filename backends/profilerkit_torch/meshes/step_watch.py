@@ -1,7 +1,7 @@
-"""How a rank's step is watched: by a mode for operators, and by five methods of torch that do more than operators tell.
+"""Watching a rank's step: by a mode for operators, and by replaced methods of torch whose work operators do not show.
 
-The mode is below tensors that are spread over ranks: it sees the operators on this rank's own share alone. All is put
-back after the step.
+The mode is below tensors that are spread over ranks: it sees the operators on this rank's own share alone. All methods
+are restored after the step.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["watch_step"]
 
 #: Tensors of these classes are a rank's own share, or are not spread.
 _PLAIN = (torch.Tensor, nn.Parameter, FakeTensor)
-#: The namespaces of what torch asks and tells itself: no work.
+#: The namespaces of operators for torch's own bookkeeping: no work.
 _SILENT = ("profiler", "prim")
 
 _Method = Callable[..., Any]
@@ -46,7 +46,7 @@ def watch_step(recorder: RankRecorder) -> Iterator[None]:
 
 
 class _OperatorWatch(WatchingMode):
-    """Tells a recorder of each operator on this rank's own share."""
+    """Reports each operator on this rank's own share to a recorder."""
 
     def __init__(self, recorder: RankRecorder) -> None:
         super().__init__()
@@ -54,11 +54,11 @@ class _OperatorWatch(WatchingMode):
         self._is_paused = False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Run an operator and tell of it; one on a spread tensor is left to that, which calls others on its share."""
+        """Run an operator and report it; a spread tensor handles its operator by others on its share."""
         kwargs = kwargs or {}
         if any(kind not in _PLAIN and has_dispatch_rules(kind) for kind in types):
             return NotImplemented
-        if classify(func) is Kind.COMPOSITE:  # as under tensors that are spread, where torch takes nothing apart itself
+        if classify(func) is Kind.COMPOSITE:  # under tensors that are spread, torch takes nothing apart itself
             with self:
                 result = func.decompose(*args, **kwargs)
             if result is not NotImplemented:
@@ -70,7 +70,7 @@ class _OperatorWatch(WatchingMode):
 
     @contextmanager
     def pause(self) -> Iterator[None]:
-        """Tell of no operator that runs inside."""
+        """Report no operator that runs inside."""
         was_paused, self._is_paused = self._is_paused, True
         try:
             yield
@@ -78,11 +78,11 @@ class _OperatorWatch(WatchingMode):
             self._is_paused = was_paused
 
 
-# Methods of torch that are others while a step is watched ------------------------------------------------------------
+# Methods of torch that are replaced while a step is watched ----------------------------------------------------------
 
 
 class _Change(NamedTuple):
-    """A method of a class of torch's, and what makes the method that stands in its place."""
+    """A method of a class of torch, and a function that makes its replacement."""
 
     owner: Any
     name: str
@@ -96,21 +96,21 @@ def _list_changes(recorder: RankRecorder, watch: _OperatorWatch) -> tuple[_Chang
     gather = partial(_work_for_group, recorder, "gathered weights")
     reduce = partial(_work_for_group, recorder, "communication")
     return (
-        # ``fully_shard`` begins to gather the weights of a layer, often while another one runs.
+        # ``fully_shard`` begins to gather the weights of a layer, often while another layer runs.
         _Change(group, "unshard", gather),
-        # It waits for them, and copies them to where the layer finds them.
+        # It waits for the weights, and copies them to their places in the layer.
         _Change(group, "wait_for_unshard", gather),
-        # It reduces the gradients of the layer, while a node of any other runs.
+        # It reduces the gradients of the layer, while a node of another layer may run.
         _Change(group, "post_backward", reduce),
         # To find how a result is spread, torch runs operators at the shapes of the whole model: no work of a rank.
         *(_Change(planner, plan, partial(_leave_out, watch)) for plan in plans),
-        # The memory of gathered weights is given back, and taken again: no operator does that.
+        # The memory of gathered weights is freed and allocated again, by no operator.
         _Change(torch.UntypedStorage, "resize_", partial(_count_resized, recorder.live)),
     )
 
 
 def _work_for_group(recorder: RankRecorder, part: str, method: _Method) -> _Method:
-    """Return a method of a group of ``fully_shard`` whose work is that of its layer, and whose tensors are a part."""
+    """Return a method of a group of ``fully_shard`` that counts for the group's layer and a part of memory."""
 
     def call(group: Any, *args: Any, **kwargs: Any) -> Any:
         path = read_group_path(group)
@@ -123,7 +123,7 @@ def _work_for_group(recorder: RankRecorder, part: str, method: _Method) -> _Meth
 
 
 def _leave_out(watch: _OperatorWatch, method: _Method) -> _Method:
-    """Return a method in which no operator is told of."""
+    """Return a method in which no operator is reported."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
         with watch.pause():
@@ -133,7 +133,7 @@ def _leave_out(watch: _OperatorWatch, method: _Method) -> _Method:
 
 
 def _count_resized(live: LiveBytes, method: _Method) -> _Method:
-    """Return a method that resizes a storage, after which that counts as large as it is."""
+    """Return a method that resizes a storage and counts its new size."""
 
     def call(storage: Any, size: int) -> Any:
         result = method(storage, size)

@@ -1,8 +1,8 @@
-"""When ZeRO 3 gathers weights, and when it gives them back, as DeepSpeed does.
+"""The gathering and freeing of weights in ZeRO 3, as in DeepSpeed.
 
-A layer's own weights are gathered before the layer runs, forward and backward, by one all-gather, and given back after
-it, unless they are needed again within so many elements of weights. Those of the next layers are gathered ahead. Small
-weights stay whole. Address: ``partitioned_param_coordinator.py`` in ``deepspeed/runtime/zero`` at
+A layer's own weights are gathered before the layer runs, forward and backward, by one all-gather, and freed after it,
+unless they are needed again within so many elements of weights. The weights of the next layers are gathered ahead.
+Small weights stay whole. Address: ``partitioned_param_coordinator.py`` in ``deepspeed/runtime/zero`` at
 github.com/deepspeedai/DeepSpeed.
 """
 
@@ -23,14 +23,14 @@ __all__ = ["Gathers"]
 
 
 class _Need(NamedTuple):
-    """A weight that a layer will need, and how many layers have begun before that one, forward and backward."""
+    """A weight that a layer will need, and how many layers begin before this layer, forward and backward."""
 
     weight: Weight
     step: int
 
 
 class Gathers:
-    """Gathers the weights of layers before they run, and gives them back after."""
+    """Gathers the weights of layers before the layers run, and frees the weights afterwards."""
 
     def __init__(self, plan: Plan, group: Any, recorder: RankRecorder) -> None:
         self._plan = plan
@@ -43,9 +43,9 @@ class Gathers:
         """Begin at the first layer, with weights that are not whole."""
         #: How many layers have begun, forward and backward.
         self._step = 0
-        #: The elements of weights that are whole or under way, without the small ones.
+        #: The elements of weights that are whole or under way, without small weights.
         self._live = 0
-        #: The weights that will be needed, the first first.
+        #: The weights that will be needed, in order.
         self._queue = deque(
             _Need(weight, step)
             for step, module in enumerate(self._plan.order)
@@ -56,7 +56,7 @@ class Gathers:
 
     @torch.no_grad()
     def begin(self, module: nn.Module) -> None:
-        """Have the weights of a layer whole, and gather the next ones ahead."""
+        """Make the weights of a layer whole, and gather the next weights ahead."""
         weights = self._plan.by_module[module]
         self._gather([weight for weight in weights if weight.is_away])
         for weight in weights:
@@ -68,7 +68,7 @@ class Gathers:
 
     @torch.no_grad()
     def end(self, module: nn.Module) -> None:
-        """Give the weights of a layer back that are not needed again soon."""
+        """Free the weights of a layer that are not needed again soon."""
         needed_soon = self._find_needed_soon()
         for weight in self._plan.by_module[module]:
             weight.users.discard(module)
@@ -90,7 +90,7 @@ class Gathers:
         return needed
 
     def _look_ahead(self, needed: set[Weight]) -> None:
-        """Take as many weights off the queue as are needed now, and gather the next ones."""
+        """Take as many weights off the queue as are needed now, and gather the next weights."""
         taken: set[Weight] = set()
         while self._queue and len(taken) < len(needed):
             taken.add(self._pop())
@@ -103,7 +103,7 @@ class Gathers:
         self._gather(list(ahead))
 
     def _pop(self) -> Weight:
-        """Take the next weight off the queue, and note up to which need of it that was done."""
+        """Take the next weight off the queue, and note the last of its needs that was taken."""
         weight, step = self._queue.popleft()
         weight.sought_until = max(weight.sought_until, step)
         return weight
@@ -129,7 +129,7 @@ class Gathers:
             self._live += weight.elements
 
     def _wait(self, gathering: Gathering) -> None:
-        """Have weights that were gathered together each in a tensor of its own."""
+        """Copy weights that were gathered together to a tensor for each weight."""
         for weight in gathering.weights:
             weight.coming, weight.is_whole = None, True
             if gathering.flat is not None:

@@ -1,6 +1,6 @@
-"""Which layers need which weights when in a step of ZeRO 3, by the rules and defaults of DeepSpeed.
+"""The order in which layers need weights in a step of ZeRO 3, by the rules and defaults of DeepSpeed.
 
-What is needed when is known from the first steps: the step here is one of the later ones. Addresses:
+DeepSpeed learns the order in the first steps: the step here is a later step. Addresses:
 ``partition_parameters.py`` and ``config.py`` in ``deepspeed/runtime/zero`` at github.com/deepspeedai/DeepSpeed.
 """
 
@@ -31,8 +31,8 @@ class Rules(NamedTuple):
     Attributes:
         persistent: ``stage3_param_persistence_threshold``: weights of so many or fewer stay whole.
         ahead: ``stage3_prefetch_bucket_size``: so many are gathered ahead.
-        live: ``stage3_max_live_parameters``: nothing is gathered ahead where more are whole.
-        reuse: ``stage3_max_reuse_distance``: weights that are needed again before so many others are not given back.
+        live: ``stage3_max_live_parameters``: nothing is gathered ahead if more are whole.
+        reuse: ``stage3_max_reuse_distance``: weights that are needed again before so many others are not freed.
     """
 
     persistent: int = 100_000
@@ -50,8 +50,8 @@ class Weight:
     Args:
         path: The path of the first layer that has it.
         order: Its place among the weights of the model.
-        parameter: The weight; its memory is that of the whole one, or none.
-        ranks: Among how many ranks it is divided.
+        parameter: The weight; it has the memory of the whole weight, or none.
+        ranks: The number of ranks that it is divided among.
     """
 
     def __init__(self, path: str, order: int, parameter: nn.Parameter, ranks: int) -> None:
@@ -67,7 +67,7 @@ class Weight:
         self.coming: Gathering | None = None
         #: The layers that need it now.
         self.users: set[nn.Module] = set()
-        #: The last of its needs in this pass that was taken off the queue, by `_Need.step`; -1 before the first.
+        #: The last of its needs in this pass that was taken off the queue, by `_Need.step`; -1 before the first need.
         self.sought_until = -1
 
     @property
@@ -85,7 +85,7 @@ class Gathering(NamedTuple):
 
     Attributes:
         weights: The weights.
-        flat: The tensor that several are gathered into; None for a single one, which is gathered into its own memory.
+        flat: The tensor that several are gathered into; None for one weight, which is gathered into its own memory.
     """
 
     weights: Sequence[Weight]
@@ -94,12 +94,12 @@ class Gathering(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """The weights of a model, and which layers need them when.
+    """The weights of a model, and the order in which layers need them.
 
     Attributes:
         dtype: The dtype of all weights.
         by_parameter: The weights, by the ``id`` of their parameters.
-        by_module: The weights that each layer has itself, without layers that have none.
+        by_module: The weights that each layer has itself; only layers with weights.
         order: The layers in the order in which they begin in a pass, forward and backward.
         rules: The settings.
     """
@@ -117,7 +117,7 @@ class Plan:
 
 
 def make_plan(model: nn.Module, ranks: int, rehearse: Callable[[], None]) -> Plan:
-    """Divide the weights of a model among ranks, and note in a rehearsal of a pass which layers begin when."""
+    """Divide the weights of a model among ranks, and note the order in which layers begin in a rehearsal of a pass."""
     dtype = require_one_dtype(list(model.parameters()))
     by_parameter: dict[int, Weight] = {}
     by_module: dict[nn.Module, Sequence[Weight]] = {}
@@ -140,7 +140,7 @@ def follow_layers(
 ) -> Iterator[None]:
     """Call functions with each module as it begins and ends, forward and backward, inside.
 
-    One whose inputs need no gradients, as an embedding, has no end in the backward pass.
+    A module whose inputs need no gradients, such as an embedding, has no end in the backward pass.
     """
 
     def begin_forward(module: nn.Module, arguments: Any) -> None:
@@ -157,7 +157,7 @@ def follow_layers(
         begin(module)
 
     def end_backward(module: nn.Module, inputs: Any, outputs: Any) -> None:
-        if any(gradient is not None for gradient in inputs):  # DeepSpeed sees the end by these alone
+        if any(gradient is not None for gradient in inputs):  # DeepSpeed notices the end only by these
             end(module)
 
     stops: list[Callable[[], None]] = []

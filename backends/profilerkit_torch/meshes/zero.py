@@ -1,11 +1,11 @@
 """ZeRO 1 and 2 by the rules and defaults of DeepSpeed: all ranks have all weights, and each updates its part of them.
 
 The trained weights lie one after the other in a flat tensor. Each rank has an equal part of it, its partition, with a
-copy in float32 and the optimizer's state for that copy. The gradients in the bucket are reduced by all-reduces. A rank
+copy in float32 and the optimizer's state for this copy. The gradients in the bucket are reduced by all-reduces. A rank
 keeps the whole gradients of weights that have elements in its partition. After the update the partitions are gathered.
 
 - Stage 1 adds up the gradients of all passes in the weights, and reduces them once, after the last backward pass.
-- Stage 2 reduces them during each backward pass, and adds the gradients that the rank keeps to those of earlier passes.
+- Stage 2 reduces them during each backward pass, and adds the gradients that the rank keeps to their sums so far.
 
 No exchange overlaps with computation: ``overlap_comm`` is off by default in both stages.
 Addresses: ``deepspeed/runtime/zero/stage_1_and_2.py`` and ``config.py`` at github.com/deepspeedai/DeepSpeed.
@@ -38,9 +38,9 @@ _ALIGNMENT = 2
 
 
 class PartitionedUpdate(StepScheme):
-    """Reduces gradients in a bucket, keeps those of the rank's partition, and gathers the updated partitions."""
+    """Reduces gradients in a bucket, keeps the rank's partition of them, and gathers the updated partitions."""
 
-    #: How the weights are dealt out; there once `prepare` was called, as a step runs only then.
+    #: The division of the weights; set by `prepare`, which is called before a step.
     _partitions: _Partitions
 
     def __init__(self, group: Any, stage: int) -> None:
@@ -49,14 +49,14 @@ class PartitionedUpdate(StepScheme):
         self._is_last_pass = True
 
     def prepare(self, model: nn.Module, rehearse: Callable[[], None]) -> None:
-        """Deal out the trained weights, and say what the optimizer of this rank updates."""
+        """Divide the trained weights, and set the share that the optimizer of this rank updates."""
         self._partitions = _Partitions(model, self._group)
         partition = describe_partition(self._partitions.size)
         self.optimizer_share = OptimizerShare((partition,), copy_bytes=partition.bytes, update_bytes=partition.bytes)
         self.gradient_bytes = count_bytes(self._partitions.local)
 
     def synchronize(self, model: nn.Module, is_last: bool) -> None:
-        """Note whether the pass that comes is the last one. The model itself needs no setting, as it does with FSDP."""
+        """Note whether the next pass is the last. The model itself needs no setting, unlike with FSDP."""
         self._is_last_pass = is_last
 
     @contextmanager
@@ -72,21 +72,21 @@ class PartitionedUpdate(StepScheme):
         recorder.note_update(Message("all-gather", ranks, gathered_bytes), "")
 
     def _take_at_end(self, bucket: _ReducedBucket, parameter: torch.Tensor) -> None:
-        """Leave a gradient that has come in its weight until the last backward pass is over: all are reduced then."""
+        """Leave a new gradient in its weight until the last backward pass is over: all are reduced then."""
         bucket.open()  # DeepSpeed makes it with the first gradient of any pass, and uses it in the last
         if self._is_last_pass:
             bucket.call_at_end(partial(bucket.reduce_all, self._partitions.parameters))
 
 
 class _Slice(NamedTuple):
-    """Consecutive elements of gradients that are of one rank's partition."""
+    """Consecutive elements of gradients in one rank's partition."""
 
     rank: int
     elements: int
 
 
 class _Partitions:
-    """The trained weights, one after the other, and how their elements are dealt out to ranks.
+    """The trained weights, one after the other, and the division of their elements among ranks.
 
     Attributes:
         parameters: The weights, in this order.
@@ -108,7 +108,7 @@ class _Partitions:
         ]
 
     def list_slices(self, parameter: torch.Tensor) -> list[_Slice]:
-        """Return which elements of a weight are in which partition."""
+        """Return the elements of a weight in each partition."""
         end = self._ends[id(parameter)]
         position = end - parameter.numel()
         slices = []
@@ -121,14 +121,14 @@ class _Partitions:
 
 
 class _Reduction(NamedTuple):
-    """One all-reduce: its elements, and of how many slices they are."""
+    """One all-reduce: the number of its elements, and of its slices."""
 
     elements: int
     slices: int
 
 
 class _ReducedBucket(GradientBucket):
-    """Reduces gradients over all ranks, and keeps those of the rank's own partition."""
+    """Reduces gradients over all ranks, and keeps the gradients of the rank's own partition."""
 
     def __init__(self, partitions: _Partitions, group: Any, recorder: RankRecorder) -> None:
         super().__init__(partitions.dtype, group, recorder)
@@ -137,11 +137,11 @@ class _ReducedBucket(GradientBucket):
         self._local_elements = sum(parameter.numel() for parameter in partitions.local)
         #: The gradients that are kept of this pass; None before the first of them was reduced.
         self._gradients: torch.Tensor | None = None
-        #: Their sums over all passes before it; None before the first pass is over.
+        #: Their sums over all earlier passes; None before the first pass is over.
         self._sums: torch.Tensor | None = None
 
     def reduce_all(self, parameters: Iterable[torch.Tensor]) -> None:
-        """Reduce the gradients of all these weights that have one; the backward pass is over."""
+        """Reduce all gradients that these weights have; the backward pass is over."""
         for parameter in parameters:
             if parameter.grad is not None:
                 self.move(parameter)
@@ -154,9 +154,9 @@ class _ReducedBucket(GradientBucket):
             self._reduce(source, reduction)
 
     def _reduce(self, source: torch.Tensor, reduction: _Reduction) -> None:
-        """Reduce slices: a single one where it lies in the bucket, several in a tensor into which they are copied.
+        """Reduce slices: one slice inside the bucket, several in a tensor that they are copied to.
 
-        Where in the bucket a slice begins makes no difference to sizes: a view of as many elements stands for it.
+        The begin of a slice in the bucket makes no difference to sizes: a view of as many elements stands for it.
         """
         with self.recorder.work_apart("", "communication", overlaps=False):
             if reduction.slices > 1:
@@ -166,13 +166,13 @@ class _ReducedBucket(GradientBucket):
             dist.all_reduce(reduced, group=self.group)
 
     def keep(self) -> None:
-        """Make the place of the gradients of the own partition when the first of them was reduced."""
+        """Allocate the gradients of the rank's own partition when the first of them was reduced."""
         if self._gradients is None and any(id(parameter) in self._local_ids for parameter in self.waiting):
             with self.recorder.work_apart("", "gradients"):
                 self._gradients = torch.empty(self._local_elements, dtype=self.dtype)
 
     def add_up(self) -> None:
-        """Add the gradients of this pass to those of the passes before."""
+        """Add the gradients of this pass to the sums over earlier passes."""
         if self._sums is None:
             self._sums = self._gradients
         elif self._gradients is not None:
@@ -182,7 +182,7 @@ class _ReducedBucket(GradientBucket):
 
 
 def _merge_neighbors(slices: Iterable[_Slice]) -> list[_Slice]:
-    """Return slices with those that follow each other in the same partition made one.
+    """Return slices; slices that follow each other in the same partition are joined.
 
     >>> _merge_neighbors([_Slice(rank=0, elements=3), _Slice(rank=0, elements=4), _Slice(rank=1, elements=5)])
     [_Slice(rank=0, elements=7), _Slice(rank=1, elements=5)]
@@ -194,7 +194,7 @@ def _merge_neighbors(slices: Iterable[_Slice]) -> list[_Slice]:
 def _group_slices(slices: Iterable[_Slice], most: int) -> Iterator[_Reduction]:
     """Yield the all-reduces of slices: each takes slices until it has more than ``most`` elements.
 
-    The slice with which it has more belongs to it, as in DeepSpeed: it looks at the sum after it has added a slice.
+    The slice that exceeds ``most`` is included, as in DeepSpeed, which compares the sum after it has added a slice.
 
     >>> list(_group_slices([_Slice(0, 6), _Slice(1, 6), _Slice(2, 6)], most=10))
     [_Reduction(elements=12, slices=2), _Reduction(elements=6, slices=1)]

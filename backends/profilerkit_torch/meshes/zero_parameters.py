@@ -1,7 +1,7 @@
-"""ZeRO 3 by the rules and defaults of DeepSpeed: each rank keeps a part of each weight, and gathers those it needs.
+"""ZeRO 3 by the rules and defaults of DeepSpeed: each rank keeps a part of each weight, and gathers needed weights.
 
-Gradients wait in a bucket of fixed size, which stays from step to step; it is scattered when the next does not fit. The
-small weights, which stay whole, are gathered again after each update. `weight_gathers` has which are whole when.
+Gradients wait in a bucket of fixed size, which stays from step to step; it is scattered if the next does not fit. The
+small weights, which stay whole, are gathered again after each update. `weight_gathers` gathers and frees the others.
 Addresses: ``stage3.py`` and ``config.py`` in ``deepspeed/runtime/zero`` at github.com/deepspeedai/DeepSpeed.
 """
 
@@ -34,16 +34,16 @@ _UPDATED_ELEMENTS = 1_000_000_000
 class PartitionedParameters(StepScheme):
     """Gathers weights when they are needed, and scatters their gradients, both in each pass."""
 
-    #: Which layers need which weights when; there once `prepare` was called, as a step runs only then.
+    #: The order in which layers need weights; set by `prepare`, which is called before a step.
     _plan: Plan
-    #: What gathers weights; there inside `in_step`, where `synchronize` is called.
+    #: Gathers the weights; set inside `in_step`, where `synchronize` is called.
     _gathers: Gathers
 
     def __init__(self, group: Any) -> None:
         self._group = group
 
     def prepare(self, model: nn.Module, rehearse: Callable[[], None]) -> None:
-        """Note in a rehearsal which layers need their weights when, and give all weights away but the small ones."""
+        """Note in a rehearsal the order in which layers need weights, and free all weights except small ones."""
         self._plan = make_plan(model, dist.get_world_size(self._group), rehearse)
         for weight in self._plan.by_parameter.values():
             weight.parameter.grad = None
@@ -53,11 +53,11 @@ class PartitionedParameters(StepScheme):
         self._describe()
 
     def synchronize(self, model: nn.Module, is_last: bool) -> None:
-        """Have a pass begin at the first layer."""
+        """Begin a pass at the first layer."""
         self._gathers.begin_pass()
 
     def _describe(self) -> None:
-        """Say what the optimizer updates: the parts themselves where these are in float32, else copies of them."""
+        """Set the share that the optimizer updates: the parts themselves in float32, or float32 copies of them."""
         parts = [weight.partition for weight in self._plan.trainable]
         partition = describe_partition(sum(part.numel() for part in parts))
         self.optimizer_share = OptimizerShare(
@@ -108,7 +108,7 @@ class _ScatteredBucket(GradientBucket):
             self._gradients = torch.empty(sum(self._parts.values()), dtype=plan.dtype)
 
     def exchange(self, source: torch.Tensor) -> None:
-        """Scatter the gradients that wait: several, and one that must be padded, are copied into one tensor first."""
+        """Scatter the waiting gradients: several, or a gradient to pad, are copied into one tensor first."""
         part = sum(self._parts[id(parameter)] for parameter in self.waiting)
         elements = part * self._ranks
         is_alone = len(self.waiting) == 1 and self.waiting[0].numel() == elements
@@ -120,8 +120,8 @@ class _ScatteredBucket(GradientBucket):
                 self._gradients.narrow(0, 0, part).add_(flat.narrow(0, 0, part))
 
     def keep(self) -> None:
-        """Do nothing: what is kept has its place from the beginning."""
+        """Do nothing: the kept gradients have memory from the beginning."""
 
     def add_up(self) -> None:
-        """Note that there are gradients now, to which those of the next pass are added."""
+        """Note that there are gradients now, to which the next pass adds."""
         self._has_sums = True
