@@ -26,7 +26,7 @@ _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
 def record_baseline(report: Report, path: str | PathLike[str]) -> str:
-    """Save a report as a baseline and return a line that says what was recorded, and on which machine.
+    """Save a report as a baseline and return a line with its values and the machine.
 
     Folders that do not exist are made. Raises `OSError` if the file cannot be written.
     """
@@ -54,10 +54,10 @@ def read_baseline(path: str | PathLike[str], how: str) -> Report:
 
 
 def require_same_call(report: Report, baseline: Report) -> str:
-    """Raise `BudgetError` if a baseline is of other inputs or options than a report: a ratio of both says nothing.
+    """Raise `BudgetError` if a baseline has other inputs or options than a report: their ratio has no meaning.
 
-    Inputs are compared where both reports have some: they have none if no metric needed any. Returns a remark if the
-    baseline does not say the dtypes of its inputs, as reports of early versions do not.
+    Inputs are compared if both reports have inputs: a report has none if no metric needed them. Returns a remark if the
+    baseline does not have the dtypes of its inputs, like reports of early versions.
     """
     now, then = _describe_call(report), _describe_call(baseline)
     compared = [name for name in {**then, **now} if name not in _PARTS_OF_INPUTS or (now[name] and then[name])]
@@ -76,14 +76,14 @@ def require_same_call(report: Report, baseline: Report) -> str:
 
 
 def _describe_call(report: Report) -> dict[str, str]:
-    """Return what decides the values of a report: its inputs and options, as texts without addresses of objects."""
+    """Return the inputs and options of a report, which decide its values, as texts without addresses of objects."""
     options = {name: value for name, value in report.arguments.items() if name not in _NOT_OF_THE_CALL}
     texts = {"inputs": report.inputs, "dtypes of the inputs": report.input_dtypes, **options}
     return {name: _ADDRESS.sub("", text) for name, text in texts.items()}
 
 
 def describe_other_conditions(report: Report, baseline: Report) -> str:
-    """Return in words which conditions of a baseline differ from those of a report; empty if none does.
+    """Return in words the conditions that differ between a baseline and a report; empty if none does.
 
     Compared are the processor, its cores, the operating system and the versions. Times of other machines, and of other
     versions, say little about a model.

@@ -92,9 +92,9 @@ def command(
 
 
 def _read_budget(path: str | None, limits: tuple[str, ...], baseline: str | None, update: bool) -> Budget:
-    """Return the limits of a file and of the command line; what is wrong with them is a usage error.
+    """Return the limits of a file and of the command line; a mistake in them is a usage error.
 
-    Nothing is measured yet: a mistake is said before that takes its time.
+    Mistakes are reported before the measurements, which take time.
     """
     from .limits import read_budget
 
@@ -147,7 +147,7 @@ def _require_baseline(budget: Budget, baseline: str | None, update: bool) -> Non
 
 
 def _record_baseline(model: str, baseline: str, request: Request) -> None:
-    """Measure a model, or read its report, and save it as the baseline; print what was recorded."""
+    """Measure a model, or read its report, and save it as the baseline; print the recorded values."""
     from .baselines import record_baseline
 
     report, _ = _measure(model, None, request)
@@ -172,7 +172,7 @@ def _require_units(budget: Budget) -> None:
 
 
 def _measure(model: str, baseline: str | None, request: Request) -> tuple[Report, Report | None]:
-    """Return the report of the model and that of the baseline; two models are measured in turn."""
+    """Return the report of the model and the report of the baseline; two models are measured in turn."""
     if baseline is not None:
         reference, other = measure_specs((baseline, model), request)
         return other.report, reference.report

@@ -74,7 +74,8 @@ def check_with_retries(
 ) -> tuple[Report, list[Finding]]:
     """Measure and check; if only limits of measured values are broken, do so again, at most ``retries`` times.
 
-    The first measurement that keeps the budget counts, otherwise the last. A finding of a later one says which it was.
+    The first measurement that keeps the budget counts, otherwise the last. Findings of later measurements name its
+    number.
     ``measure`` returns the report and the baseline. Raises what `check` raises.
     """
     for attempt in range(retries + 1):

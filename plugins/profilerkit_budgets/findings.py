@@ -1,4 +1,4 @@
-"""What came of a limit, and when the two ends of a value decide it."""
+"""The finding of a limit, and the verdict by the two ends of a value."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Verdict(Enum):
 
     PASSED = "passed"
     FAILED = "failed"
-    #: A ratio whose confidence interval, or a count whose two ends, reach over the limit, or of too few samples.
+    #: The limit is inside the confidence interval of a ratio, or between the two ends of a count, or samples are few.
     UNCERTAIN = "uncertain"
 
 
@@ -47,12 +47,12 @@ class Finding:
 
 
 def judge(limit: Limit, bound: float, ends: Bounds, value: float) -> Verdict:
-    """Return whether a value that lies between two ends keeps to a bound; uncertain if only one of them does."""
+    """Return whether a value that lies between two ends keeps to a bound; uncertain if only one end does."""
     is_kept = ends.verdict(lambda end: limit.allows(end, bound), value)
     return {True: Verdict.PASSED, False: Verdict.FAILED, None: Verdict.UNCERTAIN}[is_kept]
 
 
-#: What the sign before a partial value means.
+#: The meaning of the sign before a partial value.
 _KINDS = {
     Sign.LOWER: "at least so much",
     Sign.UPPER: "at most so much",
@@ -62,7 +62,7 @@ _KINDS = {
 
 
 def explain_uncertainty(sign: Sign, missing: str) -> str:
-    """Return why the ends of a value do not decide a limit, to be added to the value; ``missing`` is unknown of it."""
+    """Return a text for a value whose ends do not decide a limit; ``missing`` names the unknown parts of the value."""
     return f": {_KINDS[sign]}, which does not decide this limit: {missing}"
 
 
@@ -72,7 +72,7 @@ def compute_excess(value: float, bound: float) -> float | None:
 
 
 def divide_counts(count: float, reference: float) -> float:
-    """Return the ratio of a count to one of the baseline; 1 for nothing that stays nothing.
+    """Return the ratio of a count to the count of the baseline; 1 if both are 0.
 
     >>> divide_counts(6, 4), divide_counts(6, 0), divide_counts(0, 0)
     (1.5, inf, 1.0)

@@ -62,7 +62,7 @@ def _write_excess(finding: Finding) -> str:
 
 
 def format_text(findings: Sequence[Finding], name: str) -> str:
-    """Return the headline, and a line for each finding, with the layers responsible below those that were broken."""
+    """Return the headline, and a line for each finding, with the layers responsible below broken limits."""
     lines = [*filter(None, [format_headline(findings)]), visible(f"Budget of {name}")]
     width = max(len(_name_finding(finding)) for finding in findings)
     for finding in findings:
@@ -86,12 +86,12 @@ def format_markdown(findings: Sequence[Finding], name: str) -> str:
 
 
 def format_junit(findings: Sequence[Finding], name: str) -> str:
-    """Return a JUnit test suite with a case for each finding; an uncertain one is skipped, with what is known."""
+    """Return a JUnit test suite with a case for each finding; an uncertain finding is skipped, with its detail."""
     return format_junit_suites({name: findings})
 
 
 def format_junit_suites(findings_by_name: Mapping[str, Sequence[Finding]]) -> str:
-    """Return a JUnit test suite for each model, by its name, as `format_junit` has it."""
+    """Return a JUnit test suite for each model, by its name, like `format_junit`."""
     suites = ET.Element("testsuites", _count_junit(chain.from_iterable(findings_by_name.values())))
     for name, findings in findings_by_name.items():
         title = visible(f"profilerkit budget of {name}")
@@ -116,7 +116,7 @@ def _count_junit(findings: Iterable[Finding]) -> dict[str, str]:
 
 
 def _list_remarks(finding: Finding) -> tuple[str, ...]:
-    """Return what is said below a finding: the layers responsible, and the note on the value."""
+    """Return the remarks below a finding: the layers responsible, and the note on the value."""
     return (*finding.responsible, *filter(None, [finding.note]))
 
 

@@ -51,10 +51,10 @@ def check_layers(report: Report, limit: Limit, baseline: Report | None) -> Itera
 
 
 def _list_uncounted(report: Report, column: str) -> str:
-    """Return what the counts of a column lack; an empty text if they are complete, or no metric says it.
+    """Return the names of work that is missing in a column; empty if it is complete, or no metric has these names.
 
-    What has no formula lacks MACs and FLOPs alike, so that either metric says it where the report has only one. A layer
-    that lacks one of its weights has no number at all.
+    Operators without a formula lack MACs and FLOPs alike, so that either metric names them if the report has only one.
+    A layer that lacks one of its weights has no number at all.
     """
     metrics = [name for name in (column, *WORK) if name in report.statuses] if column in WORK else []
     records = [report.statuses[name] for name in metrics[:1]]
@@ -89,7 +89,7 @@ class _LayerLimit:
         limit: The limit.
         column: The column of the layer table that it bounds.
         bound: The number that it allows, in base units, or as a ratio.
-        uncounted: What the counts of the column lack.
+        uncounted: The names of the work that is missing in the column.
         before: The two ends of the counts of the baseline, by the path of the layer; empty for an absolute limit.
     """
 

@@ -1,8 +1,8 @@
 """Limits as people write them: ``macs = "<= 5 G"``, ``execution_time = "<= 1.10x"``.
 
-A limit is a comparison, a number, and what the number is in: a prefix (``5 G``), a prefix with the unit of the metric
-(``5 GMACs``, ``25 MiB``, ``2.5 ms``), or ``x``, which makes it relative to the baseline: ``<= 1.02x``. A percentage
-with a sign is the same: ``<= +2 %``.
+A limit is a comparison, a number, and a suffix: a prefix (``5 G``), a prefix with the unit of the metric (``5 GMACs``,
+``25 MiB``, ``2.5 ms``), or ``x``, which makes it relative to the baseline: ``<= 1.02x``. A percentage with a sign is
+the same: ``<= +2 %``.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _PREFIXES = {
 class Limit:
     """One bound on one value: of the model as a whole, or of each layer whose path a pattern matches.
 
-    ``suffix`` is what stood behind the number; ``relative`` says that it was ``x``, times the baseline's value.
+    ``suffix`` is the text after the number; ``relative`` is True for the suffix ``x``, times the baseline's value.
     """
 
     key: str
@@ -72,7 +72,7 @@ class Limit:
         return self.suffix in ("x", "×")  # noqa: RUF001
 
     def bound(self, base_unit: str) -> float:
-        """Return the number in base units; raises `BudgetError` where the metric has another unit."""
+        """Return the number in base units; raises `BudgetError` if the metric has another unit."""
         if self.relative:
             return self.number
         for prefix, factor in _PREFIXES.items():
@@ -94,7 +94,7 @@ class Limit:
 
     @property
     def condition(self) -> str:
-        """What the limit asks of the model, or of each layer that it is for: "macs <= 5 G"."""
+        """The condition on the model, or on each layer of the limit: "macs <= 5 G"."""
         number = f"{self.number:.15g}"
         if float(number) != self.number:
             number = str(self.number)
@@ -106,7 +106,7 @@ class Limit:
 
 
 def _refuse_limit(key: str, text: Any, pattern: str | None) -> BudgetError:
-    """Return the error for what is no limit; ``pattern`` is that of the layers that it stands for."""
+    """Return the error for a value that is no limit; ``pattern`` is the pattern of its layers."""
     written = f"{key} = {shown(text)}" if pattern is None else f"{key} of layers {pattern!r} = {shown(text)}"
     if isinstance(text, Mapping):
         return BudgetError(
@@ -120,7 +120,7 @@ def _refuse_limit(key: str, text: Any, pattern: str | None) -> BudgetError:
 
 
 def _read_finite(text: str) -> float | None:
-    """Return the number that a text is, None where it is none or beyond what a number can hold."""
+    """Return the number in a text; None if it is no number or too large for a float."""
     try:
         is_finite = math.isfinite(float(text))
     except ValueError:  # underscores alone, or at the end
@@ -129,7 +129,7 @@ def _read_finite(text: str) -> float | None:
 
 
 def _make_plain(exact: Fraction) -> float:
-    """Return a whole number exactly, as counts are, and any other as a float; raises `OverflowError` beyond floats."""
+    """Return a whole number exactly, like counts, and any other as a float; raises `OverflowError` beyond floats."""
     number = float(exact)
     return int(exact) if exact.denominator == 1 else number
 
@@ -147,13 +147,13 @@ class Budget:
 
     @classmethod
     def of(cls, mapping: Mapping[str, Any]) -> Budget:
-        """Read limits by metric, those of layers under ``layers`` by path pattern.
+        """Read limits by metric, and limits of layers under ``layers`` by path pattern.
 
         >>> budget = Budget.of({"macs": "<= 5 G", "layers": {"head.*": {"params": "<= 1 M"}}})
         >>> [str(limit) for limit in budget.limits]
         ['macs <= 5 G', "layers 'head.*': params <= 1 M"]
 
-        A list holds several limits for one value. Raises `BudgetError` for what is no limit.
+        A list holds several limits for one value. Raises `BudgetError` for a value that is no limit.
         """
         if not isinstance(mapping, Mapping):
             raise BudgetError(f"{shown(mapping)} is no budget; give limits by metric: {{'macs': '<= 5 G'}}")
@@ -184,7 +184,7 @@ class Budget:
 
 
 def _read_limits(mapping: Mapping[str, Any], pattern: str | None = None) -> Iterator[Limit]:
-    """Yield the limits of a mapping; ``pattern`` is that of the layers that they are for."""
+    """Yield the limits of a mapping; ``pattern`` is the pattern of their layers."""
     for key, value in mapping.items():
         if key == "layers" and pattern is None:
             if not isinstance(value, Mapping) or not all(isinstance(inside, Mapping) for inside in value.values()):
@@ -208,7 +208,7 @@ def read_budget(path: str | PathLike[str] | None, texts: Iterable[str] = ()) -> 
 
 
 def _parse_text(text: str) -> Limit:
-    key = re.split(r"[\s<>=]", text.strip(), maxsplit=1)[0]  # what stands before the comparison
+    key = re.split(r"[\s<>=]", text.strip(), maxsplit=1)[0]  # the part before the comparison
     if key.endswith(":"):
         raise BudgetError(
             f"{shown(text)}: limits of layers stand in a file, which --budget names: [layers.{key[:-1]!r}] and below "

@@ -73,7 +73,7 @@ def _explain_missing_number(record: StatusRecord) -> str:
 
 
 def _judge_value(record: StatusRecord, value: float, limit: Limit, bound: float) -> _Judgement:
-    """Return what an absolute limit says of the number of a metric."""
+    """Return the judgement of an absolute limit on the number of a metric."""
     if record.ends is not None:
         ends = record.ends
     else:  # of a partial measurement the median is a lower bound
@@ -85,7 +85,7 @@ def _judge_value(record: StatusRecord, value: float, limit: Limit, bound: float)
 
 
 def _write_share(value: float, bound: float) -> str:
-    """Return which part of a limit a value is, or how many times the limit; an empty text for a limit of 0 or less.
+    """Return the share of a limit that a value is, or how many times the limit; empty for a limit of 0 or less.
 
     >>> _write_share(3, 4), _write_share(5, 4), _write_share(10, 4)
     (', 75 % of the limit', ', 125 % of the limit', ', 2.5 times the limit')
@@ -98,7 +98,7 @@ def _write_share(value: float, bound: float) -> str:
 
 
 def _explain(record: StatusRecord, verdict: Verdict) -> str:
-    """Return why the ends of a value do not decide a limit; an empty text if they do."""
+    """Return the reason why the ends of a value do not decide a limit; an empty text if they do."""
     is_undecided = verdict is Verdict.UNCERTAIN and record.completeness is Completeness.PARTIAL
     return explain_uncertainty(record.sign, ", ".join(record.missing)) if is_undecided else ""
 
@@ -125,7 +125,7 @@ def _judge_ratio(report: Report, limit: Limit, baseline: Report) -> _Judgement:
 
 
 def _judge_counts(record: StatusRecord, reference: float, limit: Limit, both: str) -> _Judgement:
-    """Return what a relative limit says of a count; ``both`` shows it and the ``reference`` of the baseline."""
+    """Return the judgement of a relative limit on a count; ``both`` is a text with it and the ``reference``."""
     ratio = divide_counts(float(record.value), reference)
     ends = divide_ends(record.ends or Bounds(), reference) if record.sign else Bounds(ratio, ratio)
     verdict = judge(limit, limit.number, ends, ratio)
@@ -174,6 +174,6 @@ def _write_interval(ratio: Ratio) -> str:
 
 
 def _explain_imprecision(report: Report, baseline: Report) -> str:
-    """Return what makes a ratio of two runs less certain: other machines and versions."""
+    """Return the reasons why a ratio of two runs is less certain: other machines and versions."""
     conditions = describe_other_conditions(report, baseline)
     return f", not measured in turn; {conditions}" if conditions else ", not measured in turn"

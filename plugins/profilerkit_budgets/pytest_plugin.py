@@ -5,7 +5,7 @@
     def test_cost(budget):
         budget(build_model(), torch.randn(1, 3, 224, 224), macs="<= 5 G", model_size="<= 25 MiB")
 
-pytest loads this file at every start, also for projects without budgets: what checks them is imported where it is used.
+pytest loads this file at every start, also for projects without budgets: code for checks is imported when it is used.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def budget(request: pytest.FixtureRequest) -> Callable[..., Report]:
             arguments = {"inputs": inputs, **configuration.profile_arguments, **others}
             return _BudgetCheck(request, model, arguments, limiting, strict, retries).run(baseline)
         except ProfilerKitError as error:
-            raise _hide_own_frames(error) from error.__cause__  # what else led to it is of no use to a reader
+            raise _hide_own_frames(error) from error.__cause__  # other causes do not help a reader
 
     return check_budget
 
@@ -165,14 +165,14 @@ class _BudgetCheck:
         from .checking import select_broken
         from .forms import format_text
 
-        # What record_property does; that fixture also warns beside --junitxml, which is an error under -W error.
+        # Like record_property, but this fixture also warns beside --junitxml, which is an error under -W error.
         properties = [(f"{finding.subject}: {finding.limit}", finding.detail) for finding in findings]
         self.request.node.user_properties.extend(properties)
         if select_broken(findings, self.strict):
             pytest.fail(format_text(findings, report.name), pytrace=False)
 
     def _measure(self, baseline: Any) -> tuple[Report, Report | None]:
-        """Return the report of the model, and that of the baseline; two models are measured in turn."""
+        """Return the report of the model, and the report of the baseline; two models are measured in turn."""
         from profilerkit.api import compare
         from profilerkit.results.report import Report
 
@@ -201,7 +201,7 @@ def _is_limit(name: str, value: Any) -> bool:
 
 
 def _hide_own_frames(error: BaseException) -> BaseException:
-    """Return an error, and those that caused it, without the frames of profilerkit in their tracebacks."""
+    """Return an error, and the errors that caused it, without the frames of profilerkit in their tracebacks."""
     from profilerkit.error_text import list_causes
 
     for cause in list_causes(error):

@@ -1,6 +1,6 @@
-"""Which layers are responsible for the value of a metric: those that cost most, or that grew most.
+"""The layers that are responsible for the value of a metric: they cost most, or grew most.
 
-A budget that is broken names them, so that its reader knows where to begin.
+The findings of a broken budget name them, so that a reader knows where to begin.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LAYER_COLUMNS = {
 
 #: The metrics that are explained by the time of the layers.
 _TIME_METRICS = ("execution_time", "throughput")
-#: The time of a layer without that of the layers inside it, which would be named for the same seconds again.
+#: The time of a layer without the layers inside it, which would be named for the same seconds again.
 _OWN_TIME = "own_forward_seconds"
 #: How many layers are named.
 _NAMED = 3
@@ -42,7 +42,7 @@ class _GrownLayer(NamedTuple):
     Attributes:
         path: Its path in the newer model; empty for the model itself.
         type: Its type, "Linear".
-        growth: What it costs more, in the base unit of the metric; greater than 0.
+        growth: Its additional cost, in the base unit of the metric; greater than 0.
         is_new: Whether the baseline has no such layer.
     """
 

@@ -12,14 +12,14 @@ from .counters import Counter, Counters
 
 __all__ = ["find_apple_counters"]
 
-#: Apple documents no interval; that of NVIDIA's slowest counters is assumed.
+#: Apple documents no interval; the interval of NVIDIA's slowest counters is assumed.
 UPDATE_SECONDS = 0.1
 #: The parts of the chip that do not contain each other, by the names that Zeus gives their millijoules.
 PARTS = {"cpu_total_mj": "CPU", "gpu_mj": "GPU", "dram_mj": "memory", "ane_mj": "neural engine"}
 
 
 def find_apple_counters(monitor: Any = None) -> Counters:
-    """Return a counter of the whole chip, whose parts work for a model on the CPU as for one on the GPU.
+    """Return a counter of the whole chip, whose parts work for models on the CPU and on the GPU.
 
     ``monitor`` is an ``AppleEnergyMonitor``; None for a new one of zeus-apple-silicon.
     """

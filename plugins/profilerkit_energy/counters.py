@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 __all__ = ["Counter", "Counters"]
 
-#: More than any processor package, with its memory, uses: how long a counter lasts follows from it.
+#: More than any processor package, with its memory, uses: it gives the time until a counter starts again.
 MOST_WATTS = 1000
 
 
@@ -16,11 +16,11 @@ class Counter:
     """An energy counter of the hardware.
 
     Args:
-        name: What it measures, as in "package-0".
+        name: The measured part, such as "package-0".
         read: Returns the count.
-        joules_per_count: What a count is worth.
-        update_seconds: How often the count changes.
-        highest: The count after which it starts again at zero; None for one that never does.
+        joules_per_count: The joules of one count.
+        update_seconds: The seconds between two changes of the count.
+        highest: The count after which it starts again at zero; None for a counter that never does.
     """
 
     name: str

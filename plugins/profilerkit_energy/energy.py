@@ -35,13 +35,13 @@ __all__ = ["ComputeEnergy"]
 class ComputeEnergy(ProfilerFunction):
     """Reads energy counters before and after many forward passes, over any backend. Computed only if requested by name.
 
-    The energy is all that the counters saw: that of an idle machine and of other processes is in it. Nothing is
-    subtracted, because what the machine would have used without the model cannot be known; the power of the idle
-    machine, measured just before, stands beside it.
+    The energy is everything that the counters measure, including the energy of an idle machine and of other processes.
+    Nothing is subtracted, because the energy of the machine without the model cannot be known; the power of the idle
+    machine, measured just before, is shown beside it.
 
     Args:
-        hardware: Where the counters are read.
-        sleep: Waits for a number of seconds, while which the idle power is measured.
+        hardware: The sources of the counters.
+        sleep: Waits for a number of seconds, in which the idle power is measured.
     """
 
     KEYS: ClassVar[Keys] = KEYS
@@ -69,7 +69,7 @@ class ComputeEnergy(ProfilerFunction):
         Args:
             model: The model; it runs in inference mode.
             backend: The model's backend.
-            inputs: What it is called with.
+            inputs: The inputs of the model.
             run_options: A `RunOptions`, as for ``execution_time``.
             sampling: A `Sampling`, as for ``execution_time``; one sample is as many passes as the counters need.
             tokens: How many tokens a forward pass has; by default the elements of the input ``input_ids``.
@@ -92,7 +92,7 @@ class ComputeEnergy(ProfilerFunction):
         return readings.make_values(sizes, sampling, str(run_options))
 
     def _read(self, run: Callable[[], object], counters: DeviceCounters, sampling: Sampling) -> _Readings:
-        """Return what the counters say before the passes, and during them."""
+        """Return the readings of the counters before the passes, and during them."""
         readable = (*counters.main.readable, *counters.others.readable)
         idle = measure_idle(readable, sampling.clock, self.sleep)
         return _Readings(counters, readable, idle, sample_passes(run, readable, sampling))
@@ -100,7 +100,7 @@ class ComputeEnergy(ProfilerFunction):
 
 @dataclass(frozen=True)
 class _Readings:
-    """What the counters of a device said: ``readable`` are those of which the laps have the joules, in order."""
+    """The readings of the counters of a device; the laps have the joules of the ``readable`` counters, in order."""
 
     device: DeviceCounters
     readable: Sequence[Counter]
@@ -135,7 +135,7 @@ class _Readings:
         return {name: self._qualify(value, note) for name, value in values.items()}
 
     def _describe(self, power: Measurement) -> str:
-        """Return what a reader needs beside an energy: whose it is, and what an idle machine uses."""
+        """Return the note beside an energy: the names of the counters, and the power with the model and idle."""
         names = ", ".join(counter.name for counter in self.readable)
         running, idle = (scale_value(watts, "W", Scale.TIME) for watts in (float(power), self.idle.watts))
         return f"{names}: {running} while the model ran, {idle if self.idle.watts else 'an unknown power'} idle"

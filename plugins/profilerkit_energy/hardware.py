@@ -15,7 +15,7 @@ from .rapl import POWERCAP, find_rapl_counters
 
 __all__ = ["DeviceCounters", "Hardware"]
 
-#: What frameworks call an NVIDIA GPU: "cuda:1", "/GPU:0". OpenVINO's "gpu" and "gpu.0" are Intel's.
+#: The names of NVIDIA GPUs in frameworks: "cuda:1", "/GPU:0". OpenVINO's "gpu" and "gpu.0" are Intel's.
 _NVIDIA = re.compile(r"cuda(?::(?P<cuda>\d+))?|/?gpu:(?P<gpu>\d+)", re.IGNORECASE)
 _CPU = re.compile(r"/?cpu(?::\d+)?", re.IGNORECASE)
 
@@ -33,13 +33,13 @@ class DeviceCounters:
 
 @dataclass(frozen=True)
 class Hardware:
-    """Where the energy counters of this machine are read; the defaults are those of the machine itself.
+    """The sources of the energy counters of this machine; by default the sources of the machine itself.
 
     Args:
         powercap: The folder in which Linux shows the counters of processors.
-        nvml: The module to read NVIDIA's GPUs through; None for that of nvidia-ml-py.
-        apple: An ``AppleEnergyMonitor``; None for one of zeus-apple-silicon.
-        system: The operating system, as `platform.system` calls it.
+        nvml: The module to read NVIDIA's GPUs through; None for the module of nvidia-ml-py.
+        apple: An ``AppleEnergyMonitor``; None for a new monitor of zeus-apple-silicon.
+        system: The operating system, by its name in `platform.system`.
     """
 
     powercap: Path = POWERCAP

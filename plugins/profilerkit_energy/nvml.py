@@ -46,8 +46,8 @@ def find_nvml_counters(index: int, nvml: Any = None) -> Counters:
 def _find_handle(nvml: Any, index: int) -> Any:
     """Return NVML's handle of a GPU.
 
-    NVML knows all GPUs, the framework only those that CUDA_VISIBLE_DEVICES names, in that order. Raises `LookupError`
-    for a GPU that cannot be told from the others.
+    NVML knows all GPUs, the framework only the GPUs that CUDA_VISIBLE_DEVICES names, in this order. Raises
+    `LookupError` for a GPU that cannot be distinguished from the others.
     """
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     names = [str(index)] if visible is None else [name.strip() for name in visible.split(",")]

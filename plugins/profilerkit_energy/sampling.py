@@ -1,4 +1,4 @@
-"""Reading energy counters while a model runs, and while nothing does."""
+"""Reading energy counters while a model runs, and while nothing runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .counters import Counter
 
 __all__ = ["CounterLog", "Lap", "measure_idle", "sample_passes"]
 
-#: A lap has at least as many updates of the slowest counter: what its last update missed is then 2 % at most.
+#: A lap has at least so many updates of the slowest counter: energy after its last update is then 2 % at most.
 UPDATES_IN_A_LAP = 50
 #: Passes left out first unless the caller says how many: they compile, allocate and fill caches.
 WARMUP_PASSES = 3
@@ -21,7 +21,7 @@ WARMUP_PASSES = 3
 
 @dataclass(frozen=True)
 class Lap:
-    """What the counters counted in a stretch of time: the joules of each, the seconds, and the passes in it."""
+    """The counts of one stretch of time: the joules of each counter, the seconds, and the number of passes."""
 
     joules: tuple[float, ...]
     seconds: float
@@ -49,11 +49,11 @@ class CounterLog:
 
     @property
     def lap_seconds(self) -> float:
-        """How long a lap must last for the steps of the counters not to matter."""
+        """The least seconds of a lap with which the steps of the counters do not matter."""
         return UPDATES_IN_A_LAP * max(counter.update_seconds for counter in self.counters)
 
     def end_lap(self, now: float, passes: int = 1) -> Lap:
-        """Return what was counted since the last lap ended; ``now`` is what the clock says."""
+        """Return the lap since the end of the last one; ``now`` is the time of the clock."""
         counts = [counter.read() for counter in self.counters]
         pairs = zip(self.counters, self._counts, counts, strict=True)
         joules = tuple(counter.joules(before, after) for counter, before, after in pairs)
@@ -63,7 +63,7 @@ class CounterLog:
 
 
 def measure_idle(counters: Sequence[Counter], clock: Callable[[], float], sleep: Callable[[float], None]) -> Lap:
-    """Return what the counters count while this process waits: for a second, or longer where counters are slow."""
+    """Return the lap in which this process waits: for a second, or longer if counters are slow."""
     log = CounterLog(counters, clock)
     sleep(max(1.0, log.lap_seconds))
     return log.end_lap(clock())
@@ -72,7 +72,7 @@ def measure_idle(counters: Sequence[Counter], clock: Callable[[], float], sleep:
 def sample_passes(run: Callable[[], object], counters: Sequence[Counter], sampling: Sampling) -> list[Lap]:
     """Run a model again and again and return laps of as many passes as the slowest counter needs.
 
-    At least three laps are taken. Then ``sampling`` says when to stop, as for times.
+    At least three laps are taken. Then ``sampling`` determines when to stop, as for times.
     """
     for _ in range(WARMUP_PASSES if sampling.warmup is None else sampling.warmup):
         run()
