@@ -1,6 +1,6 @@
 """The PyTorch backend of profilerkit, and the metrics' functions again, so that one import line does.
 
-Names are imported when they are first used: the plugin must be found where torch is missing.
+Names are imported when they are first used: the plugin must be found also if torch is missing.
 """
 
 from __future__ import annotations

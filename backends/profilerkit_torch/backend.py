@@ -114,7 +114,7 @@ class TorchBackend(
     # The model --------------------------------------------------------------------------------------------------------
 
     def open_model(self, model: Any) -> Any:
-        """Return the module of an exported program, with its layers; anything else as it is."""
+        """Return the module of an exported program, with its layers; any other model as it is."""
         if not programs.is_program(model):
             return model
         with apart():
@@ -134,13 +134,13 @@ class TorchBackend(
         return isinstance(model, torch.nn.Module) or programs.is_program(model)
 
     def model_name(self, model: torch.nn.Module) -> str:
-        """Return the name that a functional or sequential Keras model has, else that of the class in its wrappers."""
+        """Return the name of a functional or sequential Keras model, else the name of the class inside wrappers."""
         return str(model.name) if is_shipped(model) else type_name(find_inner_model(model))
 
     def fingerprint(self, model: torch.nn.Module, values: bool = True) -> object:
-        """Return what changes with the modules, their attributes and hooks, and with any of their tensors.
+        """Return a value that changes with the modules, their attributes and hooks, and with any of their tensors.
 
-        See `model.structure`. Tensors count how often they are written to, so that no value is read for it.
+        See `model.structure`. Tensors count how often they are written to, so that no values are read.
         """
         return (
             read_structure(model, flags=values),
@@ -169,7 +169,7 @@ class TorchBackend(
         return str(devices.resolve_device(model, device))
 
     def device_info(self, device: DeviceLike = None) -> DeviceInfo:
-        """Return what is known of a device of this machine; of the CPU for None."""
+        """Return the known facts of a device of this machine; of the CPU for None."""
         return devices.device_info(devices.resolve_device(torch.nn.Module(), device))
 
     def use_threads(self, num_threads: int | None) -> AbstractContextManager[int]:
@@ -182,11 +182,11 @@ class TorchBackend(
 
     @property
     def non_default_settings(self) -> tuple[str, ...]:
-        """The settings that change measured values, where they differ from their default."""
+        """The settings that change measured values, if they differ from their default."""
         return tuple(list_changes(SETTINGS, counts=False))
 
     def environment(self) -> Mapping[str, str]:
-        """Return torch's version and threads, and the accelerators it sees, with the version of what runs them."""
+        """Return torch's version and threads, and its accelerators with the version of CUDA or ROCm."""
         return {
             "torch": VERSION,
             "intra_op_threads": str(torch.get_num_threads()),
@@ -201,11 +201,11 @@ class TorchBackend(
         return isinstance(value, torch.Tensor)
 
     def as_tensor(self, value: Any) -> Any:
-        """Return a tensor for a numpy array or a tensor of TensorFlow's."""
+        """Return a tensor for a numpy array or a tensor of TensorFlow."""
         return data.as_tensor(value)
 
     def usual_dtype(self, model: torch.nn.Module) -> str:
-        """Return the dtype of the weights, where it is one that all of them have: a layer takes no other one."""
+        """Return the dtype of the weights if all have the same, which layers need for inputs; else float32."""
         return data.usual_dtype(model)
 
     def random_tensor(self, spec: TensorSpec, batch_size: int) -> torch.Tensor:
@@ -217,7 +217,7 @@ class TorchBackend(
         return data.with_batch_size(tensor, batch_size)
 
     def count_samples(self, model: torch.nn.Module, inputs: ModelInputs, trace: ModelTrace | None = None) -> int | None:
-        """Return the samples that the first convolution, recurrent or attention layer takes, if that says it."""
+        """Return the samples that the first convolution, recurrent or attention layer takes, if there is one."""
         return count_samples(model, inputs.map(data.as_tensor), trace)
 
     def example_inputs(self, model: torch.nn.Module, batch_size: int | None = None) -> ModelInputs | None:
@@ -230,7 +230,7 @@ class TorchBackend(
     # Static counts ----------------------------------------------------------------------------------------------------
 
     def trace(self, model: torch.nn.Module, inputs: ModelInputs | None) -> ModelTrace:
-        """Trace the model on shapes alone, or for real where it refuses."""
+        """Trace the model on shapes alone, or in a real run if that fails."""
         return trace_model(model, None if inputs is None else inputs.map(data.as_tensor))
 
     def trace_training(self, model: torch.nn.Module, inputs: ModelInputs) -> ModelTrace:
@@ -238,11 +238,11 @@ class TorchBackend(
         return trace_training(model, inputs.map(data.as_tensor))
 
     def trace_nonzero(self, model: torch.nn.Module, inputs: ModelInputs) -> ModelTrace:
-        """Trace a real run, each operator's work in the proportion of the nonzero elements among its weights."""
+        """Trace a real run; the work of an operator counts in proportion to the nonzero elements of its weights."""
         return trace_nonzero(model, inputs.map(data.as_tensor))
 
     def optimizer_bytes(self, optimizer: Any, weights: Sequence[WeightRecord]) -> OptimizerBytes | str:
-        """Return what a ``torch.optim.Optimizer`` keeps, or would after its first step, and takes for an update."""
+        """Return the bytes of a ``torch.optim.Optimizer``'s state after its first step, and those of an update."""
         with apart():
             return optimizer_bytes(optimizer, weights)
 
@@ -257,11 +257,11 @@ class TorchBackend(
         self, model: torch.nn.Module, inputs: ModelInputs, options: RunOptions = AS_IT_IS
     ) -> AbstractContextManager[Run]:
         """Return a context that yields a run: a forward pass without gradients, or a training step."""
-        self.mode(options)  # raises for options that torch has not
+        self.mode(options)  # raises for options that torch does not have
         return prepare_run(model, inputs.map(data.as_tensor), options)
 
     def measure_memory(self, model: torch.nn.Module, inputs: ModelInputs, device: DeviceLike = None) -> int:
-        """Return the allocator's peak in one forward pass: on the CPU as torch's profiler has it."""
+        """Return the allocator's peak in one forward pass: on the CPU by torch's profiler."""
         return measure_peak(model, inputs.map(data.as_tensor), device)
 
     def layer_times(
@@ -284,15 +284,15 @@ class TorchBackend(
         backward: bool = True,
         export: str | PathLike[str] | None = None,
     ) -> OperatorTimes:
-        """Return the time of each operator in each layer, as torch's profiler has it."""
+        """Return the time of each operator in each layer, by torch's profiler."""
         return measure_operator_times(model, inputs.map(data.as_tensor), device, passes, backward, export)
 
     def time_layers(self, model: torch.nn.Module) -> LayerTimer:
-        """Return a context manager that times the layers in what the caller's own code runs."""
+        """Return a context manager that times the layers while the caller's own code runs them."""
         return layer_times(model)
 
     def record_steps(self, model: torch.nn.Module, optimizer: Any = None) -> StepRecorder:
-        """Return what measures single steps of a training loop."""
+        """Return a recorder that measures single steps of a training loop."""
         require_no_tracing()
         return TorchStepRecorder(model, optimizer)
 
@@ -309,7 +309,7 @@ class TorchBackend(
                     return call()
 
     def apart(self) -> AbstractContextManager[None]:
-        """Take the caller's dispatch modes away; raise `TracingError` where torch records what runs."""
+        """Take the caller's dispatch modes away; raise `TracingError` if torch records running code."""
         return apart(functions=False)
 
     def preserve(self, model: torch.nn.Module) -> AbstractContextManager[None]:

@@ -21,7 +21,7 @@ class TorchForwardPass(ForwardPass):
     """Takes a batch apart into the model's inputs and the targets; numpy arrays become tensors."""
 
     def extract_model_inputs(self, batch: Any) -> Any:
-        """Return what the model is called with for a batch."""
+        """Return the inputs of the model in a batch."""
         return super().extract_model_inputs(map_leaves(batch, as_tensor))
 
 
@@ -35,7 +35,7 @@ class TorchDataLoader(DataLoader):
 
 
 def as_tensor(value: Any) -> Any:
-    """Return a tensor for a numpy array or an eager tensor of TensorFlow's, and anything else as it is."""
+    """Return a tensor for a numpy array or an eager tensor of TensorFlow, and any other value as it is."""
     numpy = sys.modules.get("numpy")
     if numpy is None:
         return value
@@ -50,7 +50,7 @@ def as_tensor(value: Any) -> Any:
 def usual_dtype(model: torch.nn.Module) -> str:
     """Return the one floating-point dtype of the model's parameters; float32 if there are several, or none.
 
-    Dtypes of eight bits are for storage: the layers that hold them take inputs of another one.
+    Dtypes of eight bits are for storage: layers with these weights take inputs of another dtype.
     """
     dtypes = {parameter.dtype for parameter in list_parameters(model) if parameter.is_floating_point()}
     if len(dtypes) != 1:

@@ -1,10 +1,10 @@
 """Evaluation functions for classifiers and losses, over a loader.
 
 Each takes the model and a loader. The model runs in inference mode, without gradients, and comes back as it was;
-what is right and wrong is decided in `profilerkit_metrics.scoring`, for every framework alike.
+`profilerkit_metrics.scoring` judges the results, for every framework alike.
 
-The scores of a batch are ``(batch, classes)``. Where a sample has a score at several places, as each pixel of an image
-has, models of torch return ``(batch, classes, ...)`` and models of Keras ``(batch, ..., classes)``. The arrays for
+The scores of a batch are ``(batch, classes)``. If a sample has scores at several places, such as each pixel of an
+image, models of torch return ``(batch, classes, ...)`` and models of Keras ``(batch, ..., classes)``. The arrays for
 `profilerkit_metrics.scoring` always have the classes last.
 """
 
@@ -58,7 +58,7 @@ get_topk: GetTopk = _functions.get_topk
 
 
 class EvalLossFunction(LossEvaluation):
-    """Evaluates a loss: the mean over samples of what ``loss_fn(output, target)`` returns for each batch.
+    """Evaluates a loss: the mean over samples of ``loss_fn(output, target)`` for each batch.
 
     A loss of several values counts as their mean, a dict of parts as their sum.
     """
@@ -67,7 +67,7 @@ class EvalLossFunction(LossEvaluation):
 
     @staticmethod
     def mean(value: Any) -> float:
-        """Return the mean of what a loss returned."""
+        """Return the mean of the result of a loss."""
         return float(torch.as_tensor(value, dtype=torch.float64).mean())
 
 
@@ -110,7 +110,7 @@ def _find_class_axis(output: Any, *, has_classes_last: bool) -> int:
 def _read_scores(output: Any, *, class_axis: int) -> Any:
     """Return a model's output as an array with the classes last: ``(batch, ..., classes)``, or ``(batch,)``.
 
-    Raises `InputError` where the output is not one tensor with a row for each sample.
+    Raises `InputError` if the output is not one tensor with a row for each sample.
     """
     if not isinstance(output, torch.Tensor) or output.dim() == 0:
         raise InputError(f"the model gives {shown(output)} for a batch, not one tensor with a score for each sample")
@@ -121,7 +121,7 @@ def _read_targets(target: Any, *, output: Any, class_axis: int) -> Any:
     """Return the targets as an array: class indices ``(batch, ...)``, or a number for each class, the classes last.
 
     Targets of the same shape as the output have a number for each class, one-hot or a probability, as
-    ``torch.nn.CrossEntropyLoss`` takes them: their classes are in the same axis as those of the output.
+    ``torch.nn.CrossEntropyLoss`` takes them: their classes are in the same axis as the classes of the output.
     """
     tensor = torch.as_tensor(target)
     has_classes = isinstance(target, torch.Tensor) and isinstance(output, torch.Tensor) and target.shape == output.shape
@@ -134,14 +134,14 @@ def _make_array(tensor: torch.Tensor) -> Any:
     return (on_cpu.float() if on_cpu.dtype is torch.bfloat16 else on_cpu).numpy()
 
 
-# What the scores of a model are ---------------------------------------------------------------------------------------
+# The kind of a model's scores -----------------------------------------------------------------------------------------
 
 
 def _gives_probabilities(model: Any) -> bool | None:
-    """Return whether the scores of a model are probabilities, by its last layer; None where that leaves it open.
+    """Return whether the scores of a model are probabilities, by its last layer; None if the layer does not decide it.
 
-    The result of a sigmoid is one, that of a linear layer is not. An activation or a layer of the user's own may be
-    either, as may be what a forward function returns that is not that of ``nn.Sequential``, or what a hook makes of it.
+    The result of a sigmoid is a probability, the result of a linear layer is not. Unknown are the results of other
+    activations, of layers of the user, of other forward functions than ``nn.Sequential``'s, and of hooks.
     """
     last = model
     while _runs_as(last, nn.Sequential) and len(last):
@@ -154,7 +154,7 @@ def _gives_probabilities(model: Any) -> bool | None:
 
 
 def _runs_as(layer: Any, kind: type[nn.Module]) -> bool:
-    """Return whether a call of a layer gives what the ``forward`` of a class does: the user's code changes nothing."""
+    """Return whether a call of a layer only runs the ``forward`` of a class: the user's code changes nothing."""
     forward = getattr(type(layer), "forward", None)  # a scripted module's class does not show it
     has_that_forward = forward is kind.forward and "forward" not in vars(layer)
     _, hooks = call_hooks(layer)

@@ -1,7 +1,7 @@
 """The inputs of transformers' models: the shapes of one sample, read from a model's signature and its configuration.
 
-A model names its main input. What it needs beside that is what its ``forward`` has no default for; a model that
-compares text with images or sound (``return_loss`` is in its signature) needs both. The few others are in `BESIDE`.
+A model names its main input. It also needs the arguments of its ``forward`` without a default; a model that compares
+text with images or sound (``return_loss`` is in its signature) needs both. The few other inputs are in `BESIDE`.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ import torch
 
 __all__ = ["BESIDE", "SAMPLES", "TOKENS", "find_shapes"]
 
-#: Tokens in the sequences that language models are given, and samples in a second of sound.
+#: Tokens in the sequences for language models, and samples in a second of sound.
 TOKENS, SAMPLES = 128, 16_000
 
-#: What models need beside their main input although their signature has a default for it, by type of configuration.
+#: Further inputs that models need although their signature has a default for them, by type of configuration.
 BESIDE: Mapping[str, tuple[str, ...]] = {
     "blip-2": ("input_ids",),
     "bridgetower": ("pixel_values",),
@@ -41,7 +41,7 @@ def find_shapes(model: Any, config: Any, dtype: torch.dtype = torch.float32) -> 
     """Return the shapes of one sample by the names of the inputs that a model of a dtype needs.
 
     Inputs that are no integers have the dtype of the model: its first layer multiplies them with weights of it.
-    None if its main input, or another one that it cannot do without, is of a kind that no configuration describes.
+    None if its main input, or another necessary input, is of a kind that no configuration describes.
     """
     names = list(_list_needed(model, config))
     if any(name not in _INTEGER_SHAPES and name not in _FLOAT_SHAPES for name in names):
@@ -147,12 +147,12 @@ def _shape_spectrogram(config: Any) -> tuple[int, ...]:
 
 
 def _shape_series(config: Any) -> tuple[int, ...]:
-    """Return the shape of a series: what the model looks back on, by the number of series."""
+    """Return the shape of a series: the past steps that the model reads, by the number of series."""
     return int(config.context_length), _read(config, "num_input_channels", default=1)
 
 
 def _shape_steps(width: str) -> Callable[[Any], tuple[int, ...]]:
-    """Return the shape of so many numbers for each step of a sequence as a configuration has under a name."""
+    """Return the shape of a sequence with numbers for each step: as many as a configuration has under a name."""
     return lambda config: (TOKENS, getattr(config, width))
 
 

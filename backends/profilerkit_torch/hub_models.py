@@ -22,7 +22,7 @@ from .loaders import read_file
 
 __all__ = ["list_model_types", "load_from_transformers"]
 
-#: From how many parameters on a model is left on the meta device: it is counted, and not run.
+#: The number of parameters from which on a model stays on the meta device: it is counted, and not run.
 LARGE = 1_000_000_000
 
 
@@ -36,8 +36,8 @@ def load_from_transformers(spec: str, trust: bool = False) -> LoadedModel:
 
     The text is a folder with a ``config.json``, the type of a model (``bert``, ``llama``: its default configuration),
     or a name on the hub, whose configuration alone is downloaded. A model of a billion parameters or more stays on the
-    meta device: it is counted, and not run. Raises `InputError` for a configuration whose code lies beside it, or which
-    names code on the hub; with ``trust`` that code is run.
+    meta device: it is counted, and not run. Raises `InputError` for a configuration with code beside it, or which names
+    code on the hub; with ``trust`` the code is run.
     """
     transformers = library_for("transformers", "transformers")
     name = spec.partition(":")[2]
@@ -57,7 +57,7 @@ def load_from_transformers(spec: str, trust: bool = False) -> LoadedModel:
 
 
 def _find_configuration(transformers: ModuleType, spec: str, name: str, trust: bool) -> Any:
-    """Return the configuration in a folder, the default one of a type of model, or that of a name on the hub."""
+    """Return the configuration in a folder, the default of a type of model, or the configuration of a hub name."""
     remote = {"trust_remote_code": trust}
     if Path(name).exists():
         return read_file(spec, lambda: transformers.AutoConfig.from_pretrained(name, local_files_only=True, **remote))
@@ -76,7 +76,7 @@ def _find_configuration(transformers: ModuleType, spec: str, name: str, trust: b
 
 
 def _require_code_of_transformers(spec: str, config: Any) -> None:
-    """Raise `InputError` for a configuration that has code run which transformers does not come with."""
+    """Raise `InputError` for a configuration that runs code from outside of transformers."""
     code = getattr(config, "auto_map", None)
     kernels = [value for name, value in vars(config).items() if "attn_implementation" in name and "/" in str(value)]
     if code:
@@ -86,7 +86,7 @@ def _require_code_of_transformers(spec: str, config: Any) -> None:
 
 
 def _find_builder(transformers: ModuleType, config: Any, trust: bool) -> Callable[[Any], Any]:
-    """Return what builds the model of a configuration: the class that it names, or the usual one for its type."""
+    """Return the builder of a configuration's model: the class that it names, or the usual class for its type."""
     classes = [getattr(transformers, item, None) for item in getattr(config, "architectures", None) or ()]
     if not classes:  # Funnel has two models for one configuration, and transformers asks the configuration for one
         usual = transformers.MODEL_MAPPING.get(type(config), None)
@@ -98,13 +98,13 @@ def _find_builder(transformers: ModuleType, config: Any, trust: bool) -> Callabl
 
 
 def _build_on_meta(spec: str, build: Callable[[Any], Any], config: Any, dtype: torch.dtype) -> Any:
-    """Return the model of a configuration, without values; whatever goes wrong is an `InputError` about it."""
+    """Return the model of a configuration, without values; any error becomes an `InputError` about it."""
     try:
         with torch.device("meta"), default_dtype(dtype):
             return build(config)
     except MemoryError:
         raise
-    except Exception as error:  # the default configuration of ESM has no vocabulary, that of Nemotron no width
+    except Exception as error:  # the default configuration of ESM has no vocabulary, Nemotron's has no width
         raise InputError(
             f"{spec!r}: transformers cannot build a model of this configuration: {type(error).__name__}: "
             f"{error_line(error)}; give a folder with a config.json that is whole"

@@ -52,7 +52,7 @@ def _require_known(spec: str, name: str, names: list[str]) -> None:
 
 @contextmanager
 def same_weights_each_time() -> Iterator[None]:
-    """Draw random weights from a seed of their own: what depends on them, such as routes to experts, is repeatable."""
+    """Draw random weights from a fixed seed, so that results that depend on them, such as routes, are repeatable."""
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(0)
         yield

@@ -27,7 +27,7 @@ __all__ = ["load_file", "read_file"]
 def load_file(spec: str, trust: bool = False) -> LoadedModel:
     """Return the model in a file: an exported program (``.pt2``) with its example inputs, or TorchScript.
 
-    Raises `InputError` for a file that holds weights alone, and for one that may run code when it is read, such as
+    Raises `InputError` for a file that holds weights alone, and for a file that may run code when it is read, such as
     TorchScript and a pickled model; with ``trust`` the latter is read.
     """
     path = Path(spec)
@@ -41,7 +41,7 @@ def load_file(spec: str, trust: bool = False) -> LoadedModel:
 
 
 def _load_program(spec: str, path: Path, trust: bool) -> LoadedModel:
-    """Return an exported program, with the inputs that it was exported with where the file has them."""
+    """Return an exported program, with the inputs of its export if the file has them."""
     require_whole(path)
     if not trust:
         require_harmless_program(path)
@@ -52,7 +52,7 @@ def _load_program(spec: str, path: Path, trust: bool) -> LoadedModel:
 
 
 def _is_script(path: Path) -> bool:
-    """Return whether a file is TorchScript, by the member that torch itself knows it by."""
+    """Return whether a file is TorchScript, by the member that torch itself checks."""
     try:
         with zipfile.ZipFile(path) as archive:
             return any(PurePosixPath(name).name == "constants.pkl" for name in archive.namelist())
@@ -61,7 +61,7 @@ def _is_script(path: Path) -> bool:
 
 
 def _load_script(spec: str, path: Path, trust: bool) -> LoadedModel:
-    """Return a script; that torch calls scripts deprecated is no news to somebody who has one, and no error."""
+    """Return a script; torch's warning that scripts are deprecated is ignored, and no error."""
     if not trust:
         raise make_refusal(
             spec,
@@ -86,7 +86,7 @@ def _load_pickled_model(spec: str, path: Path, trust: bool) -> LoadedModel:
 
 
 def _load_pickle(spec: str, path: Path, trust: bool) -> Any:
-    """Return what ``torch.save`` wrote; a pickled model finds the modules that lie beside it."""
+    """Return the object that ``torch.save`` wrote; a pickled model finds the Python modules beside it."""
     try:
         with find_namespace(path.parent).in_use() if trust else refuse_code():
             return torch.load(path, map_location="cpu", weights_only=not trust)
@@ -105,7 +105,7 @@ def _load_pickle(spec: str, path: Path, trust: bool) -> Any:
 
 
 def read_file(spec: str, load: Callable[[], Any]) -> Any:
-    """Return what ``load`` returns; whatever it raises is an `InputError` about the file."""
+    """Return the result of ``load``; any error becomes an `InputError` about the file."""
     try:
         return load()
     except MemoryError:

@@ -17,8 +17,8 @@ MINIMUM = (2, 6)
 
 
 def load() -> Backend:
-    """Import torch and return the backend; raises ImportError where torch is missing or too old."""
-    import_module("torch")  # what is imported tells its version, also where pip knows of another
+    """Import torch and return the backend; raises ImportError if torch is missing or too old."""
+    import_module("torch")  # the imported module has its version, even if pip knows another
     find_versions()
     from .backend import TorchBackend
 
@@ -26,7 +26,7 @@ def load() -> Backend:
 
 
 def find_versions() -> dict[str, str]:
-    """Return torch's version without importing it; raises ImportError where torch is missing or too old."""
+    """Return torch's version without importing it; raises ImportError if torch is missing or too old."""
     version = find_version("torch")
     require_version("torch", version, MINIMUM)
     return {"torch": version}
@@ -82,7 +82,7 @@ def _offer_image_models(library: str, load: Callable[[str], Any]) -> LoaderInfo:
 
 
 def _is_file(spec: str) -> bool:
-    """Return whether a text is the path of a file of torch's, which need not exist."""
+    """Return whether a text is the path of a file of torch, which need not exist."""
     return Path(spec).suffix in (".pt2", ".pt", ".pth", ".ts", ".torchscript")
 
 

@@ -1,4 +1,4 @@
-"""What `profilerkit_predict` asks of the backend; its ``capabilities.py`` has the protocols.
+"""The part of the backend for `profilerkit_predict`, whose ``capabilities.py`` has the protocols.
 
 Each method imports what it needs: a profile without predictions loads none of it.
 """
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Predictions"]
 
-#: Where a device is asked for without a model: the CPU, if none is named.
+#: Stands for a model if a device is resolved without one: on the CPU, if no device is named.
 _NO_MODEL = torch.nn.Module()
 
 
@@ -40,13 +40,13 @@ class Predictions:
     # Language models --------------------------------------------------------------------------------------------------
 
     def with_language_head(self, model: Any) -> Any:
-        """Return a model of transformers with the head for language that it lacks; any other as it is."""
+        """Return a model of transformers with the head for language that it lacks; any other model as it is."""
         from .language_models.models import add_head
 
         return add_head(model)
 
     def longest_context(self, model: Any) -> int | None:
-        """Return the most tokens that a model or configuration of transformers takes, if it says so."""
+        """Return the most tokens that a model or configuration of transformers takes, if it has a limit."""
         from .language_models.configurations import find_longest_context, is_configuration
 
         return find_longest_context(model if is_configuration(model) else getattr(model, "config", None))
@@ -60,7 +60,7 @@ class Predictions:
         return find_sound_positions(config) if is_configuration(config) else None
 
     def language_model(self, model: Any, prompt: int, dtype: str | None = None, name: str | None = None) -> ModelFacts:
-        """Return what a pass over a prompt and one token after it show of a model of transformers."""
+        """Return the facts of a model of transformers, from a pass over a prompt and one token after it."""
         from .language_models.facts import find_facts
 
         with apart():
@@ -69,7 +69,7 @@ class Predictions:
     def find_input_encoder(
         self, model: Any, kind: InputKind, dtype: str | None = None, image_size: ImageSize | None = None
     ) -> InputEncoder:
-        """Return what the encoder of a model of transformers makes of one image, or of one clip of sound."""
+        """Return the work of the encoder of a model of transformers for one image, or for one clip of sound."""
         from .language_models.encoders import find_input_encoder
 
         with apart():
@@ -78,14 +78,14 @@ class Predictions:
     def language_model_cache(
         self, model: Any, context: int, batch: int, dtype: str | None = None
     ) -> tuple[CacheContents, CacheContents]:
-        """Return what the cache that a model returns holds after so many tokens, and after one more."""
+        """Return the contents of the cache that a model returns after so many tokens, and after one more."""
         from .language_models.following import list_cache_contents
 
         with apart():
             return list_cache_contents(model, context, batch, dtype)
 
     def generate(self, model: Any, prompt: int, new: int, batch: int, repetitions: int) -> GeneratedTokens:
-        """Generate tokens with a model of transformers, where it is, and return the time of each."""
+        """Generate tokens with a model of transformers, on its device, and return the time of each."""
         from .language_models.generation import generate
 
         return generate(model, prompt, new, batch, repetitions)
@@ -105,7 +105,7 @@ class Predictions:
         return make_networks(resolve_device(_NO_MODEL, device))
 
     def host_seconds(self, device: DeviceLike, compiled: bool, seconds: float) -> HostSeconds:
-        """Return what Python and torch take besides operators."""
+        """Return the seconds that Python and torch take besides operators."""
         from .calibration.host import measure_host
 
         return measure_host(resolve_device(_NO_MODEL, device), compiled, seconds)
@@ -113,21 +113,21 @@ class Predictions:
     def read_recording(
         self, profile: ProfileFile, model: torch.nn.Module, inputs: ModelInputs | None, trace: ModelTrace, skip: int = 0
     ) -> Recording:
-        """Return the passes in a profile of torch.profiler's, with the layer that each kernel worked for."""
+        """Return the passes in a profile of torch.profiler, with the layer that each kernel worked for."""
         from .joining.recording import read_recording
 
         return read_recording(profile, trace, skip)
 
     def profile_script(self) -> str:
-        """Return a script that makes such a profile with torch alone."""
+        """Return a script that makes a profile for `join` with torch alone."""
         return Path(__file__).with_name("joining").joinpath("script.py").read_text(encoding="utf-8")
 
     def list_rank_variables(self, ranks: int) -> Mapping[str, str]:
-        """Return none: the process of a rank needs nothing."""
+        """Return no variables: the process of a rank needs none."""
         return {}
 
     def trace_rank(self, model: RankModel, inputs: ModelInputs) -> RankTrace:
-        """Return a training step of one rank of a mesh, without the others; the process belongs to it."""
+        """Return a training step of one rank of a mesh, without the other ranks; it needs a process for itself."""
         from .meshes.ranks import trace_rank
 
         return trace_rank(model, inputs.map(as_tensor))

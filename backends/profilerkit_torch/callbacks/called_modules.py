@@ -1,4 +1,4 @@
-"""Which module a step of training calls: the network, where a trainer holds more than that."""
+"""The module that a training step calls: the network, if a trainer has further modules."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ __all__ = ["CalledModules"]
 
 
 class CalledModules:
-    """Notes which modules are called from outside of any other module, while it is entered.
+    """Notes the modules that are called from outside of any other module, while it is entered.
 
     A ``LightningModule`` is often not called itself: its ``training_step`` calls ``self.net(x)``.
     """
 
     def __init__(self, root: nn.Module) -> None:
         self._root = root
-        #: The modules that were called from outside, in the order of their first calls; a dict for that order.
+        #: The modules that were called from outside, in the order of their first calls; a dict keeps this order.
         self._called: dict[nn.Module, None] = {}
         #: The modules that are running, the outermost first.
         self._running: list[nn.Module] = []
         self._hooks = ExitStack()
 
     def __enter__(self) -> CalledModules:
-        """Add hooks to each module; scripted ones run no hooks. Those that were added are removed if one fails."""
+        """Add hooks to each module, except scripted ones, which run no hooks; remove all hooks if adding one fails."""
         with ExitStack() as hooks:
             for module in self._root.modules():
                 if not isinstance(module, torch.jit.ScriptModule):
@@ -48,7 +48,7 @@ class CalledModules:
         return max(self._called, key=_count_parameters, default=self._root)
 
     def _note_begin(self, module: nn.Module, inputs: Any) -> None:
-        """Note a module that begins; a redirected one is passed over, so that what it leads to is outermost."""
+        """Note a module that begins; a redirected module is skipped, so that the module behind it is outermost."""
         if not self._running:
             if _is_redirected(module):
                 return
@@ -56,7 +56,7 @@ class CalledModules:
         self._running.append(module)
 
     def _note_end(self, module: nn.Module, inputs: Any, output: Any) -> None:
-        """Note that a module has ended, or raised; one that was passed over is not the innermost that runs."""
+        """Note that a module has ended, or raised; a skipped module is not the innermost that runs."""
         if self._running and self._running[-1] is module:
             self._running.pop()
 

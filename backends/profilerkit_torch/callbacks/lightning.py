@@ -1,7 +1,7 @@
 """`LightningWatch`: the times of chosen steps of ``Trainer.fit`` of Lightning.
 
-Importing this module imports Lightning: ``lightning``, or ``pytorch_lightning`` if that one alone is imported already,
-or alone is installed. The two do not take each other's callbacks.
+Importing this module imports Lightning: ``lightning``, or ``pytorch_lightning`` if only this one is imported already,
+or only this one is installed. The two do not take each other's callbacks.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class LightningWatch(LoopWatch, Callback):
         self._called: CalledModules | None = None
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
-        """Begin, or find out in the first step what is called."""
+        """Begin, or find the called module in the first step."""
         if self._path is None and 0 not in (self._at_step or ()):
             self._stop_search()
             self._called = CalledModules(pl_module).__enter__()
@@ -70,7 +70,7 @@ class LightningWatch(LoopWatch, Callback):
         super().close()
 
     def _stop_search(self) -> Any:
-        """Remove what looks for the model, and return the model; None if nothing does."""
+        """End the search for the model, and return the model; None if there is no search."""
         called, self._called = self._called, None
         if called is None:
             return None
@@ -78,12 +78,12 @@ class LightningWatch(LoopWatch, Callback):
         return called.find_largest()
 
     def on_train_epoch_start(self, trainer: Any, pl_module: Any) -> None:
-        """Begin the epoch's first step behind what lay between the epochs."""
+        """Begin the epoch's first step, without the time between the epochs."""
         self._pause()
         self._resume()
 
     def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
-        """End a step; at the end of the first one the model is known."""
+        """End a step; at the end of the first step the model is known."""
         model = self._stop_search()
         if model is not None:
             self._begin(model, steps_before=1)
@@ -95,7 +95,7 @@ class LightningWatch(LoopWatch, Callback):
         self._pause()
 
     def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
-        """Go on behind validation."""
+        """Go on after validation."""
         self._resume()
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:
@@ -103,5 +103,5 @@ class LightningWatch(LoopWatch, Callback):
         self.close()
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
-        """End, since training was broken off."""
+        """End, because training was interrupted."""
         self.close()

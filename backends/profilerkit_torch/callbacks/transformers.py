@@ -23,8 +23,8 @@ __all__ = ["TrainerWatch"]
 class TrainerWatch(LoopWatch, TrainerCallback):
     """A callback for ``Trainer(..., callbacks=[watched])`` that measures chosen steps.
 
-    A step is one update of the weights, with all batches whose gradients it accumulates, and with fetching them; but
-    for the first step behind an evaluation, a checkpoint or the begin of an epoch, which begins with its first batch.
+    A step is one update of the weights, with all batches whose gradients it accumulates, and with fetching them. But
+    the first step after an evaluation, a checkpoint or the begin of an epoch begins with its first batch.
     If training raises, call `close`.
 
     Args:
@@ -39,11 +39,11 @@ class TrainerWatch(LoopWatch, TrainerCallback):
         self._begin(kwargs["model"])
 
     def on_epoch_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Leave out what lies between epochs."""
+        """Leave out the time between epochs."""
         self._pause()
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Go on behind what was left out."""
+        """Go on after a pause."""
         self._resume()
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
@@ -53,7 +53,7 @@ class TrainerWatch(LoopWatch, TrainerCallback):
             self._pause()
 
     def on_epoch_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Leave out what lies between epochs."""
+        """Leave out the time between epochs."""
         self._pause()
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:

@@ -32,17 +32,17 @@ def _list_formulas() -> dict[str, Formula | None]:
 
 
 _SHIPPED = _list_formulas()
-#: By the version of the formulas, whether they are those that come with this package.
+#: Whether the formulas are the ones that come with this package, by the version of the formulas.
 _is_shipped: dict[int, bool] = {}
 
 
 def are_as_shipped() -> bool:
     """Return whether torch's own operators have the formulas that come with this package, and no others.
 
-    Without, an operator and those that torch takes it apart into need not cost the same.
+    If not, an operator and the operators that torch takes it apart into need not cost the same.
     """
     version = COSTS.version
-    if not isinstance(version, int):  # others hold for a time
+    if not isinstance(version, int):  # inside `override`
         return False
     if version not in _is_shipped:
         _is_shipped[version] = _list_formulas() == _SHIPPED

@@ -71,12 +71,12 @@ def gelu(x: Shape, *, approximate: str = "none", out: Shape) -> Cost:
 def _register_sparse_softmax(name: str, log: bool) -> None:
     @register_op_cost(f"aten::_sparse_{name}")
     def sparse_softmax(x: Shape, *_: Any, out: Any, **__: Any) -> Cost:
-        """As the dense one, for each stored element."""
+        """Like the dense operator, for each stored element."""
         return activation.softmax(count_stored(x), log=log)
 
     @register_op_cost(f"aten::_sparse_{name}_backward_data")
     def sparse_softmax_gradient(dy: Shape, y: Shape, *_: Any, out: Any) -> Cost:
-        """As the dense one's, for each stored element."""
+        """Like the dense gradient, for each stored element."""
         return activation.softmax_gradient(count_stored(y), log=log)
 
 

@@ -1,9 +1,9 @@
 """Attention in torch's own fused operators: which operator goes to which formula.
 
-Attention that is written otherwise is made of products and a softmax, and counts as these. The dense product is counted
-whatever the mask, causal ones included. A mask of numbers is added to each score; one of booleans chooses, and costs
-nothing, as where it is written as ``where`` or ``masked_fill``. Samples that lie one after the other count as padded to
-the longest, as shapes tell no more: as many as there are starts of samples, less one.
+Other attention is composed of products and a softmax, and counts as these. The dense product is counted for every mask,
+including causal masks. A mask of numbers is added to each score; a mask of booleans chooses, and costs nothing, like
+``where`` or ``masked_fill``. Samples that lie one after the other count as padded to the longest, because shapes tell
+no more; there are as many samples as starts of samples, less one.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _is_added(mask: Shape | None) -> bool:
 def without_mask(operator: str, cost: Cost, scores: int) -> Cost:
     """Return the cost of an operator that attention is made of, without the addition of a mask to so many scores.
 
-    Torch makes numbers of a mask of booleans before it adds them.
+    Torch converts a mask of booleans to numbers before it adds them.
     """
     added = Cost(0, scores * constants.ADD)
     if operator.startswith("aten._scaled_dot_product"):
@@ -93,7 +93,7 @@ def _count_scores(
     max_k: int | None = None,
     **_: Any,
 ) -> int:
-    """Return the number of scores; of samples as if all had as many as the longest."""
+    """Return the number of scores; as if all samples had as many as the longest."""
     if cum_seq_q is None or max_q is None or max_k is None:
         return Shape(query[:-1]).numel * key[-3]
     return int((cum_seq_q[0] - 1) * query[-2] * max_q * max_k)
@@ -101,7 +101,7 @@ def _count_scores(
 
 @register_by_name("aten::_cudnn_attention_forward")
 def cudnn_attention_forward(*, cum_seq_q: Shape | None, out: Any, **arguments: Any) -> Cost:
-    """Return the cost of attention; in a dense one the heads come before the length."""
+    """Return the cost of attention; in dense attention the heads come before the length."""
     if cum_seq_q is None:
         return dot_product_attention(out=out, **arguments)
     return attend_heads_last(cum_seq_q=cum_seq_q, out=out, **arguments)

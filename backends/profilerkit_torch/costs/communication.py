@@ -31,13 +31,13 @@ def all_reduce(x: Any, *_: Any, out: Any, **__: Any) -> Cost:
     "_c10d_functional::reduce_scatter_tensor_out _c10d_functional_autograd::reduce_scatter_tensor",
 )
 def reduce_scatter(x: Any, *_: Any, out: Any, **__: Any) -> Cost:
-    """Each addition makes one element of two: as many as there are fewer elements than before."""
+    """One addition for each element that the result has fewer than the input: an addition makes one element of two."""
     return reductions.all_reduce(count_elements(x) - count_elements(out))
 
 
 @register_op_costs("c10d::_reduce_scatter_base_ c10d::reduce_scatter_ c10d::reduce_scatter_tensor_coalesced_")
 def reduce_scatter_into(result: Any, x: Any, *_: Any, out: Any, **__: Any) -> Cost:
-    """Return the cost of `reduce_scatter`, of which the caller gives the tensors that are written to."""
+    """Return the cost of `reduce_scatter` into tensors that the caller gives."""
     return reductions.all_reduce(count_elements(x) - count_elements(result))
 
 

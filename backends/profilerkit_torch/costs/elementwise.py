@@ -55,7 +55,7 @@ def _find_constant(name: str) -> str:
 
 
 def count_operations(name: str) -> int:
-    """Return what each element takes of an operator that torch tags as element-wise, or as a reduction."""
+    """Return the operations for each element of an operator that torch tags as element-wise, or as a reduction."""
     return int(getattr(constants, _find_constant(name)))
 
 
@@ -66,7 +66,7 @@ _LISTS = """
     add sub mul div pow maximum minimum clamp_min clamp_max abs neg exp expm1 log log2 log10 log1p sqrt rsqrt reciprocal
     sin cos tan sinh cosh tanh asin acos atan sigmoid erf erfc lgamma ceil floor round trunc frac sign max
 """
-#: Those that do several things to each element: what that takes.
+#: Operators on lists with several steps for each element: their operations for each element.
 _LISTS_OF_SEVERAL: dict[str, Callable[[], int]] = {
     "addcmul": elementwise.multiply_and_add.operations,
     "addcdiv": partial(elementwise.multiply_and_add.operations, divides=True),
@@ -77,10 +77,10 @@ _LISTS_OF_SEVERAL: dict[str, Callable[[], int]] = {
 
 
 def _register_over_lists(name: str, count: Callable[[], int]) -> None:
-    """Register an operator over lists; what an element takes is counted at each call, as numbers may be complex."""
+    """Register an operator over lists; ``count`` is called at each call, because numbers may be complex."""
 
     def price_lists(*operands: Any, alpha: float = 1, out: Any, **_: Any) -> Cost:
-        """As the operator that it is called after, for each element of each tensor of the first list."""
+        """Like the operator of the same name, for each element of each tensor of the first list."""
         tensors = next(operand for operand in operands if isinstance(operand, tuple))
         operations = count() + (alpha != 1) * constants.MULTIPLY
         return Cost(0, operations * sum(shape.numel for shape in tensors))

@@ -1,4 +1,4 @@
-"""Layers of transformers that torch runs as one operator in inference: they cost what they are made of."""
+"""Layers of transformers that torch runs as one operator in inference: their cost is the sum of their parts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def multi_head_attention(
     out: Any,
     **_: Any,
 ) -> Cost:
-    """Return what ``nn.MultiheadAttention`` costs without its fast path: projections with biases, and attention."""
+    """Return the cost of ``nn.MultiheadAttention`` without its fast path: projections with biases, and attention."""
     return attention.multi_head_attention(
         query[0],
         query[1],

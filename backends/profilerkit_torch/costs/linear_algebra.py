@@ -15,7 +15,7 @@ def _batch(matrices: Shape) -> int:
     return Shape(matrices[:-2]).numel
 
 
-#: The formula of what is done to each square matrix of a batch, by operators.
+#: The formula for each square matrix of a batch, by operators.
 _BY_SQUARE: dict[str, Callable[[int, int], Cost]] = {
     "aten::linalg_cholesky_ex aten::cholesky aten::linalg_ldl_factor_ex": linear_algebra.cholesky,
     "aten::linalg_inv_ex": linear_algebra.inverse,
@@ -24,7 +24,7 @@ _BY_SQUARE: dict[str, Callable[[int, int], Cost]] = {
     "aten::linalg_eigvals aten::_linalg_eigvals": partial(linear_algebra.eigenvalues, vectors=False),
     "aten::linalg_matrix_exp": linear_algebra.matrix_exponential,
 }
-#: The same of matrices of any size; a determinant is the product of the diagonal of a decomposition.
+#: The same for matrices of any size; a determinant is the product of the diagonal of a decomposition.
 _BY_SIZES: dict[str, Callable[[int, int, int], Cost]] = {
     "aten::linalg_lu_factor_ex aten::linalg_lu aten::_linalg_det aten::_linalg_slogdet": linear_algebra.lu,
     "aten::geqrf": linear_algebra.householder,
@@ -76,7 +76,7 @@ def cholesky_solve(b: Shape, a: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
 
 @register_op_cost("aten::linalg_solve_triangular")
 def solve_triangular(a: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
-    """Return the cost of the solutions, whichever side the triangle is on."""
+    """Return the cost of the solutions, for a triangle on either side."""
     return linear_algebra.solve_triangular(1, a[-1], _count_sides(out, a))
 
 
@@ -161,5 +161,5 @@ def pseudo_inverse(x: Shape, *_: Any, hermitian: bool = False, out: Shape, **__:
     return linear_algebra.pseudo_inverse(_batch(x), x[-2], x[-1], bool(hermitian))
 
 
-# what is unpacked was computed before
+# unpacked values were computed before
 register_free("aten", "lu_unpack _linalg_check_errors")

@@ -1,8 +1,8 @@
 """Matrix products and their gradients, also of low precision: which operator goes to which formula.
 
-Products with scales beside the matrices count as products of the matrices they stand for. Applying the scales is part
-of how the numbers are stored and is not counted. Two floats of 4 bits share an element of a tensor; formulas get the
-shape of the matrix of floats.
+Products with scales beside the matrices count as products of the scaled matrices. Applying the scales belongs to the
+storage of the numbers and is not counted. Two floats of 4 bits share an element of a tensor; formulas get the shape of
+the matrix of floats.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def addmm(added: Shape, a: Shape, b: Shape, *_: Any, beta: float = 1, alpha: flo
 
 @register_op_cost("aten::addmv")
 def addmv(added: Shape, a: Shape, x: Shape, *, out: Shape, **factors: Any) -> Cost:
-    """``beta * added + alpha * (a @ x)``: m * k, and what `addmm` has beside its product."""
+    """``beta * added + alpha * (a @ x)``: m * k, and the further operations of `addmm`."""
     return addmm(added, a, Shape((*x, 1)), out=out, **factors)
 
 
@@ -105,8 +105,8 @@ def cdist(x: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
 def trilinear(a: Shape, b: Shape, c: Shape, *expanded: Any, out: Shape) -> Cost:
     """The bilinear layer's product of three: each of the ``a * b`` products, of all elements they range over, with c.
 
-    For ``x1 (n, i)``, ``weight (o, i, j)`` and ``x2 (n, j)`` that is n * o * i * j multiply-accumulates, and as many
-    multiplications again for the second factor. The first three of ``expanded`` are where a dimension is added to each.
+    For ``x1 (n, i)``, ``weight (o, i, j)`` and ``x2 (n, j)`` it is n * o * i * j multiply-accumulates, and as many
+    multiplications again for the second factor. The first three of ``expanded`` are the dimensions added to each.
     """
     ranged = [list(a), list(b), list(c)]
     for sizes, positions in zip(ranged, expanded, strict=False):
@@ -166,7 +166,7 @@ def pdist_gradient(dy: Shape, x: Shape, p: Any, distances: Shape, *, out: Shape)
     return matmul.distances_gradient(distances.numel, x[-1], among_themselves=True)
 
 
-# Gradients of products with vectors, which torch spells with a multiplication -----------------------------------------
+# Gradients of products with vectors, which torch computes by a multiplication -----------------------------------------
 
 
 #: Nodes of the autograd graph whose gradients are products of a vector with a vector, or with a number.
@@ -177,14 +177,14 @@ _MULTIPLY = find_operator("aten.mul.Tensor")
 def is_gradient_product(func: Any, args: Any, node: Any) -> bool:
     """Return whether an operator of an autograd node is one of the products that are the gradient of a product.
 
-    As matrices they are products of which one element is summed over: ``outer(dy, x)`` for ``a @ x``. Counted as such,
+    They are products of matrices with one element to sum over: ``outer(dy, x)`` for ``a @ x``. Counted like products,
     the gradient by each factor of a product takes as many multiply-accumulates as the product.
     """
     return func is _MULTIPLY and all(map(torch.is_tensor, args)) and node.name() in _NODES_OF_VECTORS
 
 
 def price_gradient_product(args: Any, result: Any) -> Cost:
-    """Return the cost of such a product: a multiply-accumulate for each element of its result."""
+    """Return the cost of a product in a gradient: a multiply-accumulate for each element of its result."""
     return apply_formula(matmul.product, find_numbers(args, {}, result), count_stored_elements(result))
 
 
@@ -222,11 +222,11 @@ def addmm_with_scales(bias: Shape, a: Shape, b: Shape, *_: Any, **__: Any) -> Co
     "transformers::grouped_mm_fallback",  # where torch has none
 )
 def mm_by_group(a: Shape, b: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
-    """A product for each of g groups, among which the dimension is divided that the shapes do not have g times.
+    """A product for each of g groups; a dimension that the shapes do not have g times is divided among the groups.
 
-    - The rows, ``(m, k) @ (g, k, n)``, the columns, ``(g, m, k) @ (k, n)``, or what is summed over,
+    - The rows, ``(m, k) @ (g, k, n)``, the columns, ``(g, m, k) @ (k, n)``, or the dimension to sum over,
       ``(m, k) @ (k, n)``: m * k * n in all.
-    - None of them, ``(g, m, k) @ (g, k, n)``: g * m * k * n.
+    - No dimension, ``(g, m, k) @ (g, k, n)``: g * m * k * n.
     """
     if len(a) == 3 and len(b) == 2:
         return matmul.product(b.numel * a[-2])
@@ -235,7 +235,7 @@ def mm_by_group(a: Shape, b: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
 
 @register_op_cost("transformers::grouped_mm_fallback_backward")
 def gradients_of_mm_by_group(a: Shape, b: Shape, *_: Any, out: Any, **__: Any) -> Cost:
-    """As much as ``mm_by_group`` for the gradient of the rows, and again for that of the weights."""
+    """As much as ``mm_by_group`` for the gradient of the rows, and again for the gradient of the weights."""
     return mm_by_group(a, b, out=out).times(2)
 
 

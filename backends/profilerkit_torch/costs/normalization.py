@@ -1,7 +1,7 @@
 """Normalization layers and their gradients: which operator goes to which formula.
 
-Each function gets the arguments of its operators, with the shape of each tensor in its place, and the output's as
-``out``. Not all are used: the others stand there for their position.
+Each function gets the arguments of its operators, with shapes in place of tensors, and the output's shape as ``out``.
+Unused arguments are there for their position.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def _normalize(x: Shape, weight: Shape | None, bias: Shape | None) -> Cost:
     "aten::cudnn_batch_norm aten::miopen_batch_norm",
 )
 def batch_norm(*, x: Shape, weight: Shape | None, bias: Shape | None, training: bool, out: Any, **_: Any) -> Cost:
-    """Return the cost with known statistics, or in training with those of the batch."""
+    """Return the cost with known statistics, or in training with the statistics of the batch."""
     return _normalize(x, weight, bias) if training else normalization.normalize_with_known_statistics(x.numel)
 
 
@@ -37,13 +37,13 @@ register_per_element(
             ),
             normalization.normalize_with_known_statistics,
         ),
-        # Mean and variance: what is done for each channel is left out.
+        # Mean and variance: the operations for each channel are left out.
         **dict.fromkeys(("batch_norm_stats", "batch_norm_update_stats"), normalization.statistics),
         # All three gradients: these kernels run in training alone, and compute them always.
         **dict.fromkeys(("cudnn_batch_norm_backward", "miopen_batch_norm_backward"), normalization.batch_norm_gradient),
     }
 )
-# Of a batch norm over several devices: the sums of gradients that these exchange, and what each computes of the sums.
+# Of a batch norm over several devices: the sums of gradients that devices exchange, and the work of each on the sums.
 register_per_element({"batch_norm_backward_reduce": normalization.batch_norm_gradient_sums}, argument=1)
 register_per_element({"batch_norm_backward_elemt": normalization.batch_norm_gradient_rest}, argument=1)
 
@@ -58,13 +58,13 @@ def batch_norm_of_batch(x: Shape, weight: Shape | None, bias: Shape | None, *_: 
 
 @register_op_costs("aten::batch_norm_gather_stats", "aten::batch_norm_gather_stats_with_counts")
 def batch_norm_gather_stats(x: Shape, means: Shape, *_: Any, out: Any, **__: Any) -> Cost:
-    """Return the cost of making the means and variances of several devices one."""
+    """Return the cost of joining the means and variances of several devices."""
     return normalization.statistics(means.numel)
 
 
 @register_op_costs("aten::renorm", "aten::embedding_renorm")
 def renorm(x: Shape, indices_or_power: Any, *_: Any, out: Shape, **__: Any) -> Cost:
-    """Return the cost for each element; of an embedding, for those of the rows looked up by their indices."""
+    """Return the cost for each element; of an embedding, for each element of the rows looked up by their indices."""
     is_embedding = isinstance(indices_or_power, Shape)
     return normalization.limit_norm(indices_or_power.numel * x[-1] if is_embedding else x.numel)
 

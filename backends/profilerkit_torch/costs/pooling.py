@@ -12,7 +12,7 @@ from .registry import Cost, Shape, register_by_name, register_existing, register
 
 
 def _count_window(kernel: int | Sequence[int], dimensions: int) -> int:
-    """Return the elements of a window, whose one size may hold for all dimensions."""
+    """Return the elements of a window; one size may be given for all dimensions."""
     sizes = (kernel,) if isinstance(kernel, int) else tuple(kernel)
     return math.prod(sizes * dimensions if len(sizes) == 1 else sizes)
 
@@ -24,7 +24,7 @@ def _count_covered(x: Shape, pooled: Shape, dimensions: int) -> int:
 
 
 def _take_pooled(out: Any) -> Shape:
-    """Return the pooled values' shape where the operator returns their indices too."""
+    """Return the shape of the pooled values, also if the operator returns their indices too."""
     pooled: Shape = out if isinstance(out, Shape) else out[0]
     return pooled
 
@@ -60,7 +60,7 @@ def embedding_bag(
     return pooling.embedding_bag(indices.numel * weight[-1], per_sample_weights is not None, maximum=mode == 2)
 
 
-# Gradients: elements that were read several times get the sum, what was taken once is moved back, which is free -------
+# Gradients: elements that were read several times get the sum; elements that were read once are moved, which is free --
 
 
 register_free(
@@ -110,7 +110,7 @@ for _dimensions in (2, 3):
 
 @register_op_cost("aten::embedding_dense_backward")
 def embedding_gradient(dy: Shape, indices: Shape, rows: Any, padding: Any, scaled: bool, *, out: Shape) -> Cost:
-    """One addition for each element of the gradient, and a division where rows are scaled by how often they come."""
+    """One addition for each element of the gradient, and a division if rows are scaled by their frequency."""
     return pooling.embedding_gradient(dy.numel, bool(scaled))
 
 
@@ -125,9 +125,9 @@ def embedding_bag_gradient(
     out: Any,
     **_: Any,
 ) -> Cost:
-    """Return the cost: an addition for each element of each row that was looked up, a product where it was weighted.
+    """Return the cost: an addition for each element of each row that was looked up, a product if it was weighted.
 
-    Where the bag took the maximum (mode 2), one addition for each element of the gradient.
+    If the bag took the maximum (mode 2), one addition for each element of the gradient.
     """
     if mode == 2:
         return pooling.embedding_gradient(dy.numel)

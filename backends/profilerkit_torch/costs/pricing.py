@@ -1,7 +1,7 @@
-"""What one call of an operator costs: by its formula, or by torch's tags.
+"""The cost of one call of an operator: by its formula, or by torch's tags.
 
 Views and copies cost nothing, element-wise operators one operation for each output element, reductions one for each
-input element. Whatever is left is reported as not counted, never as zero.
+input element. All other operators are reported as not counted, never as zero.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["Kind", "classify", "list_outputs", "op_cost"]
 
 
 def op_cost(func: Any, kind: Kind, args: Any, kwargs: Any, result: Any) -> Cost | None:
-    """Return the cost of one call, or None where it is unknown."""
+    """Return the cost of one call, or None if it is unknown."""
     if kind is Kind.FREE:
         return Cost(0, 0)
     if kind is Kind.POINTWISE:
@@ -40,7 +40,7 @@ def op_cost(func: Any, kind: Kind, args: Any, kwargs: Any, result: Any) -> Cost 
 
 
 def _price_elements(func: Any, counted: torch.Tensor, args: Any, kwargs: Any, result: Any) -> Cost:
-    """Return the cost of an operator that does the same for each element of a tensor."""
+    """Return the cost of an operator with equal work for each element of a tensor."""
     name, elements = schema_name(func), count_stored_elements(counted)
 
     def count() -> Cost:
@@ -51,7 +51,7 @@ def _price_elements(func: Any, counted: torch.Tensor, args: Any, kwargs: Any, re
 
 
 def _multiplies_tensor(name: str, args: Any, kwargs: Any) -> bool:
-    """Return whether an operator is a sum with a factor of a tensor; one of a number is multiplied once.
+    """Return whether an operator is a sum with a factor of a tensor; the factor of a number is multiplied once.
 
     ``add(x, y, alpha)`` and ``sub(x, y, alpha)`` multiply y, but ``rsub(x, y, alpha)``, which is ``y - alpha * x``, x.
     """
@@ -61,7 +61,7 @@ def _multiplies_tensor(name: str, args: Any, kwargs: Any) -> bool:
 
 
 def _price_by_formula(func: Any, formula: Formula, args: Any, kwargs: Any, result: Any) -> Cost | None:
-    """Return the cost by a formula, of nested tensors the sum over their samples; None where the formula knows none."""
+    """Return the cost by a formula, of nested tensors the sum over their samples; None if the formula knows none."""
     named = {name: value for name, value in kwargs.items() if name not in list_outputs(func)} if kwargs else {}
     whole = ShapedCall(replace_by_shapes(args), replace_by_shapes(named), replace_by_shapes(result))
     numbers = find_numbers(args, kwargs, result)
@@ -76,7 +76,7 @@ def _price_by_formula(func: Any, formula: Formula, args: Any, kwargs: Any, resul
 
 
 def _price_call(name: str, formula: Formula, call: ShapedCall, numbers: Numbers) -> Cost:
-    """Return what a formula returns; raises `CostFormulaError`, with the call, where that goes wrong."""
+    """Return the result of a formula; raises `CostFormulaError`, with the call, if the formula fails."""
     args, kwargs, out = call
     return evaluate_formula(
         name,
@@ -96,7 +96,7 @@ def _cost_nothing(*_: Any, out: Any, **__: Any) -> Cost:
     return Cost(0, 0)
 
 
-#: Operators that are made of others, but for nested tensors: these have kernels of their own for them.
+#: Operators that are made of others, except for nested tensors, for which they have kernels of their own.
 _OF_NESTED: dict[str, Formula] = {
     "aten::matmul": _multiply,
     **dict.fromkeys(
@@ -105,16 +105,16 @@ _OF_NESTED: dict[str, Formula] = {
 }
 
 
-# How it is found ------------------------------------------------------------------------------------------------------
+# The kinds of operators -----------------------------------------------------------------------------------------------
 
 
 class Kind(Enum):
-    """How the cost of an operator is found."""
+    """The way to find the cost of an operator."""
 
     #: By a formula of shapes: torch's, or one that the user registered.
     FORMULA = "formula"
     #: Not work, and not recorded: the operator returns a view of its argument, or no tensor at all (a size, a device).
-    #: One that had to copy after all is seen by the memory that it takes, and recorded then.
+    #: An operator that had to copy is noticed by the memory that it takes, and recorded.
     VIEW = "view"
     #: Recorded as work without FLOPs: the operator makes or copies a tensor, which moves bytes.
     FREE = "free"
@@ -128,12 +128,12 @@ class Kind(Enum):
     UNKNOWN = "unknown"
 
 
-#: By its schema ``coalesce`` returns a view: so it does where nothing is to be added up, and only there.
+#: By its schema ``coalesce`` returns a view; it does so only if there is nothing to add up.
 _NOT_ALWAYS_VIEWS = ("aten::coalesce",)
-#: The namespaces of torch's own operators. One of these without tensors among its results answers a question, and one
-#: without tensors among its arguments fills a new tensor. Neither can be said of the operators of another library.
+#: The namespaces of torch's own operators. An operator in them without tensors among its results answers a question, an
+#: operator without tensors among its arguments fills a new tensor. Operators of other libraries may do anything.
 _TORCH_NAMESPACES = ("aten", "prims", "profiler")
-#: Tags of operators that change the shape of a tensor in place, and of those that return a copy instead of a view.
+#: Tags of operators that change the shape of a tensor in place, and of operators that return a copy instead of a view.
 _MOVES = frozenset((find_tag("inplace_view"), find_tag("view_copy")))
 _POINTWISE, _REDUCTION = find_tag("pointwise"), find_tag("reduction")
 #: Operators without a formula that torch 2.6 to 2.9 do not tag so.
@@ -145,12 +145,12 @@ _UNTAGGED_REDUCTIONS = frozenset(
 
 
 def classify(func: Any) -> Kind:
-    """Return how the cost of an operator is found."""
+    """Return the way to find the cost of an operator."""
     return _find_kind(func, COSTS.version)
 
 
 def schema_name(func: Any) -> str:
-    """Return the operator's name as formulas are registered by: ``aten::mm``."""
+    """Return the operator's name by which formulas are registered: ``aten::mm``."""
     return str(read_schema(func).name)
 
 
@@ -161,10 +161,10 @@ def _find_kind(func: Any, version: object) -> Kind:
     The result is cached for a ``version`` of the formulas, because a rule looks for formulas.
 
     1. A question of torch's interpreter (``prim::device``), which never computes.
-    2. What was registered, by the user or here: a formula, or that the operator is free.
-    3. What the schema says: an answer that is no tensor (``aten::sym_size``), or a view. This goes before the parts of
-       a composite operator: ``aten::expand_as`` is composite, and returns a view.
-    4. The tags, ours, and those of other forms of the operator: these come last, as torch has not tagged all alike.
+    2. A registration, by the user or here: a formula, or a free operator.
+    3. The schema: an answer that is no tensor (``aten::sym_size``), or a view. This rule comes before the parts of a
+       composite operator: ``aten::expand_as`` is composite, and returns a view.
+    4. The tags of torch, our tags, and the tags of other forms of the operator, because torch has not tagged all alike.
     """
     schema = read_schema(func)
     if func.namespace == "prim":
@@ -186,7 +186,7 @@ def _find_kind(func: Any, version: object) -> Kind:
 
 
 def _answers_question(func: Any) -> bool:
-    """Return whether an operator of torch's returns something, but no tensor: nested tensors are asked their sizes."""
+    """Return whether an operator of torch returns a result that is no tensor, such as the sizes of a nested tensor."""
     results = read_schema(func).returns
     return func.namespace in _TORCH_NAMESPACES and bool(results) and not any(map(_is_tensor, results))
 
@@ -210,7 +210,7 @@ def _returns_views(schema: Any) -> bool:
 
 
 def _find_by_tags(func: Any) -> Kind:
-    """Return the kind by torch's tags, and by ours of the operators that torch leaves without one."""
+    """Return the kind by torch's tags, and by our tags for operators that torch does not tag."""
     name = schema_name(func)
     if _POINTWISE in func.tags or name in _UNTAGGED_POINTWISE:
         return Kind.POINTWISE
@@ -220,7 +220,7 @@ def _find_by_tags(func: Any) -> Kind:
 def _find_by_other_forms(func: Any) -> Kind:
     """Return the kind of one of torch's operators from its other forms; torch does not tag them all alike.
 
-    One without tensors among its arguments, but for the one that it writes its output to, reads no data: it is free.
+    An operator without tensors among its arguments, except the tensor that it writes to, reads no data: it is free.
     """
     outputs = list_outputs(func)
     read = [argument for argument in read_schema(func).arguments if argument.name not in outputs]

@@ -1,6 +1,6 @@
-"""Quantized integers: going to them and back, layers whose weights are packed, and work on integers alone.
+"""Quantized integers: quantizing and dequantizing, layers whose weights are packed, and work on integers alone.
 
-Products of integers count as those of floats, other work on integers costs nothing. Weights come packed with their
+Products of integers count like products of floats, other work on integers costs nothing. Weights come packed with their
 bias; both are read from the package.
 """
 
@@ -66,13 +66,13 @@ def choose_parameters(x: Shape, *_: Any, out: Any, **__: Any) -> Cost:
     "aten::_fake_quantize_learnable_per_tensor_affine aten::_fake_quantize_learnable_per_channel_affine",
 )
 def fake_quantize(x: Shape, *_: Any, out: Any, **__: Any) -> Cost:
-    """Return the cost of going there and back."""
+    """Return the cost of quantizing and dequantizing."""
     return quantization.fake_quantize(x.numel)
 
 
 @register_op_costs("aten::_fused_moving_avg_obs_fq_helper", "aten::_fused_moving_avg_obs_fq_helper_functional")
 def observe_and_fake_quantize(x: Shape, *_: Any, out: Any, **__: Any) -> Cost:
-    """Return the cost of finding the range, and of going there and back."""
+    """Return the cost of finding the range, and of quantizing and dequantizing."""
     return quantization.fake_quantize(x.numel, finds_range=True)
 
 
@@ -96,14 +96,14 @@ class PackedWeight(NamedTuple):
 
 
 def read_packed_weight(package: Any) -> PackedWeight:
-    """Return the shapes of what a package has; unpacking is no work of the model's."""
+    """Return the shapes of the weight and bias in a package; unpacking is no work of the model."""
     with disable_dispatch_modes():
         weight, bias = package.unpack()
     return PackedWeight(Shape(weight.shape), None if bias is None else Shape(bias.shape))
 
 
 def _find_packed_weight(arguments: tuple[Any, ...]) -> PackedWeight:
-    """Return what is packed in that argument of an operator which is an object of C++."""
+    """Return the weight that is packed in an argument of an operator: the argument that is an object of C++."""
     return read_packed_weight(next(argument for argument in arguments if isinstance(argument, torch.ScriptObject)))
 
 
@@ -116,7 +116,7 @@ def _find_packed_weight(arguments: tuple[Any, ...]) -> PackedWeight:
 def linear_with_packed_weight(x: Shape, *arguments: Any, out: Shape, **__: Any) -> Cost:
     """``x @ weight.T + bias``: out * in_features, and an addition for each output element where there is a bias.
 
-    What follows it in the same operator works on integers.
+    Further steps of the same operator work on integers.
     """
     bias = _find_packed_weight(arguments).bias
     return matmul.product(x.numel * out[-1], out.numel if bias is not None else 0)
@@ -155,7 +155,7 @@ def matmul_on_integers(a: Shape, b: Shape, *_: Any, out: Shape) -> Cost:
     "quantized::embedding_bag_byte_rowwise_offsets",
 )
 def bag_with_packed_weight(weight: Any, indices: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
-    """Going back to floats, and an addition, for each element of each row that is looked up."""
+    """Dequantizing, and an addition, for each element of each row that is looked up."""
     return quantization.dequantize_and_add(indices.numel * out[-1])
 
 

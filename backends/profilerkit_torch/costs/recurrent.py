@@ -1,4 +1,4 @@
-"""Recurrent layers, all layers and directions in one operator: which goes to which formula."""
+"""Recurrent layers, all layers and directions in one operator: which operator goes to which formula."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from profilerkit.costs import recurrent
 
 from .registry import Cost, Shape, register_by_name, register_op_cost
 
-#: The kinds by the numbers that cuDNN, MIOpen and oneDNN know them by.
+#: The kinds by their numbers in cuDNN, MIOpen and oneDNN.
 _MODES = ("rnn_relu", "rnn_tanh", "lstm", "gru")
 
 
@@ -88,7 +88,7 @@ def gru_cell_after_products(gates: Shape, hidden: Shape, hx: Shape, *biases: Sha
 
 
 def _count_cell(kind: str, gates: Shape, state: Shape, biases: Sequence[Shape | None]) -> Cost:
-    """Return the cost of one step after its products, to which each bias that there is is added."""
+    """Return the cost of one step after its products, with the addition of each bias, if any."""
     added = sum(bias is not None for bias in biases)
     return recurrent.cell_after_products(kind, state.numel, gates.numel * added)
 
@@ -97,7 +97,7 @@ def _count_cell(kind: str, gates: Shape, state: Shape, biases: Sequence[Shape | 
 
 
 def _count_all_gradients(kind: str, weights: Sequence[Shape], x: Shape, units: int) -> Cost:
-    """Return the cost of the gradients by inputs, states and weights: twice that of the forward pass."""
+    """Return the cost of the gradients by inputs, states and weights: twice the cost of the forward pass."""
     matrices, biases = _count_elements(weights, 2), _count_elements(weights, 1)
     return recurrent.layers_gradient(kind, Shape(x[:-1]).numel, matrices, biases, units)
 

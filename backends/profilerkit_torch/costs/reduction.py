@@ -43,7 +43,7 @@ register_per_element(_BY_INPUT)
 
 @register_op_cost("prims::var")
 def variance(x: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
-    """As ``aten::var``."""
+    """Like ``aten::var``."""
     return reduction.variance(x.numel)
 
 
@@ -58,7 +58,7 @@ def trace(x: Shape, *, out: Shape) -> Cost:
     "aten::scatter_.reduce aten::scatter.value_reduce aten::scatter_.value_reduce",
 )
 def scatter(x: Shape, dim: int, index: Shape, *_: Any, out: Any, **__: Any) -> Cost:
-    """One addition, product or comparison for each index: a source may be larger, what is beyond is left."""
+    """One addition, product or comparison for each index: further elements of a larger source are not used."""
     return reduction.scatter(index.numel)
 
 
@@ -71,7 +71,7 @@ def accumulation(x: Shape, dim: int, index: Any, source: Shape, *_: Any, alpha: 
 
 @register_op_costs("aten::index_put", "aten::put", "aten::_unsafe_index_put", "aten::_index_put_impl")
 def index_put(x: Shape, indices: Any, values: Shape, accumulate: bool = False, *_: Any, out: Any, **__: Any) -> Cost:
-    """One addition for each value where they accumulate, else nothing."""
+    """One addition for each value if they accumulate, else nothing."""
     return reduction.scatter(values.numel, bool(accumulate))
 
 
@@ -83,7 +83,7 @@ def bincount(x: Shape, weights: Shape | None = None, *_: Any, out: Any) -> Cost:
 
 @register_op_cost("aten::histogram")
 def histogram(x: Shape, *_: Any, weight: Shape | None = None, density: bool = False, out: Any, **__: Any) -> Cost:
-    """One addition for each weight, as of ``bincount``; what a density divides is not known."""
+    """One addition for each weight, like ``bincount``; the divisions of a density are not known."""
     return UNCOUNTED if density else reduction.scatter(0 if weight is None else weight.numel)
 
 

@@ -1,6 +1,6 @@
-"""Which formula gives the cost of which operator or module of torch's.
+"""The registry of formulas for the costs of operators and modules of torch.
 
-A formula is a pure function of shapes. What is known of the operators that have none, see `pricing`.
+A formula is a pure function of shapes. For operators without a formula see `pricing`.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ F = TypeVar("F", bound="Callable[..., Cost]")
 ShapedArguments: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]
 
 _free: set[str] = set()
-#: The ``id`` of each formula that takes arguments by name; those of users need not have a hash.
+#: The ``id`` of each formula that takes arguments by name; formulas of users need not have a hash.
 _by_name: set[int] = set()
 #: The names that formulas use for arguments, and the other names that torch has for the same arguments.
 _SYNONYMS = {
@@ -122,7 +122,7 @@ def register_module_cost(module_type: type[nn.Module], formula: F | None = None,
 
     Args:
         module_type: The class; subclasses do not inherit the formula.
-        formula: Called with the module, the shapes of its input tensors and those of its outputs; returns a `Cost`.
+        formula: Called with the module and the shapes of its input tensors and of its outputs; returns a `Cost`.
         override: Replace a formula that is there already, or count a class that comes with torch or Keras by a formula
             and not by its operators; without it either raises `RegistrationConflictError`.
     """
@@ -143,11 +143,11 @@ def override(formulas: Mapping[Any, Callable[..., Cost]]) -> Iterator[None]:
 
     Args:
         formulas: A formula for each operator (as `register_op_cost` takes it) or class of modules (as
-            `register_module_cost` takes it). They are used before all others; those of an inner block are used before
-            those of an outer one.
+            `register_module_cost` takes it). They are used before all others, and formulas of an inner block before
+            formulas of an outer block.
 
     Raises:
-        TypeError: For a key that is neither, or a formula that cannot be called; then nothing is changed.
+        TypeError: For another key, or a formula that cannot be called; then nothing is changed.
 
     >>> from profilerkit_torch import costs
     >>> with costs.override({"aten::mm": lambda a, b, *, out: costs.Cost.of_macs(a.numel * b[-1] // 2)}):
@@ -171,10 +171,10 @@ def register_op_costs(*names: str) -> Callable[[F], F]:
 
 
 def register_by_name(*names: str) -> Callable[[F], F]:
-    """Give several operators one formula, which takes those of their arguments that it needs by torch's names.
+    """Give several operators one formula, which takes the arguments that it needs by torch's names.
 
-    Of a long list of arguments a formula so names a few, wherever they stand. Where torch has several names, as
-    ``self`` and ``input``, they have one, here ``x``: see `_SYNONYMS`.
+    So a formula names a few arguments of a long list, at any position. If torch has several names for an argument, such
+    as ``self`` and ``input``, formulas have one name, here ``x``: see `_SYNONYMS`.
     """
 
     def register(function: F) -> F:
@@ -185,17 +185,17 @@ def register_by_name(*names: str) -> Callable[[F], F]:
 
 
 def name_arguments(formula: Formula, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ShapedArguments:
-    """Return the arguments of an operator's call as its formula takes them."""
+    """Return the arguments of an operator's call in the form that its formula takes."""
     if id(formula) not in _by_name:
         return args, kwargs
     names = [_NAMES.get(argument.name, argument.name) for argument in read_schema(func).arguments]
     named = {**dict(zip(names, args, strict=False)), **kwargs}
-    named.pop("out", None)  # a former output, that gradients are computed of: formulas get their own by this name
+    named.pop("out", None)  # an output of the forward pass, in gradients: formulas get their own output by this name
     return (), named
 
 
 def register_existing(formula: Formula, *names: str) -> None:
-    """Give a formula to those of torch's operators that this release has: not each has an in-place variant."""
+    """Give a formula to the operators that this release of torch has: not each has an in-place variant."""
     for name in names:
         if hasattr(torch.ops.aten, name):
             register_op_cost(f"aten::{name}", formula)
@@ -204,14 +204,14 @@ def register_existing(formula: Formula, *names: str) -> None:
 def register_per_element(formulas: Mapping[str, Callable[[int], Cost]], argument: int | None = 0) -> None:
     """Give operators, and their in-place variants, a formula for each element of an argument, or of the output.
 
-    ``argument`` is the position of that argument; None for the output.
+    ``argument`` is the position of the argument; None for the output.
     """
     for name, formula in formulas.items():
         register_existing(partial(_count_elements, formula, argument), name, f"{name}_")
 
 
 def _count_elements(formula: Callable[[int], Cost], argument: int | None, *args: Any, out: Any, **_: Any) -> Cost:
-    """Return the cost for each element of what is counted."""
+    """Return the cost for each element of an argument, or of the output."""
     return formula((out if argument is None else args[argument]).numel)
 
 

@@ -109,7 +109,7 @@ def _list_sample_sizes(tensor: torch.Tensor) -> list[tuple[int, ...]]:
 
 
 def _count_stored(tensor: torch.Tensor) -> int:
-    """Return the elements that a sparse tensor keeps; raises RuntimeError where that depends on its values."""
+    """Return the elements that a sparse tensor keeps; raises RuntimeError if their number depends on its values."""
     values = tensor._values() if tensor.layout is torch.sparse_coo else tensor.values()
     stored = values.numel()
     if stored == 0 and tensor.numel() and (tensor.is_meta or isinstance(tensor, FakeTensor)):
@@ -118,12 +118,12 @@ def _count_stored(tensor: torch.Tensor) -> int:
 
 
 def is_plain(tensor: torch.Tensor) -> bool:
-    """Return whether the shape of a tensor tells what work on it costs: it is neither sparse nor nested."""
+    """Return whether the shape of a tensor determines the cost of work on it: it is neither sparse nor nested."""
     return tensor.layout is torch.strided and not tensor.is_nested
 
 
 def require_plain(tensor: torch.Tensor) -> None:
-    """Raise NotImplementedError for a tensor whose shape does not tell what work on it costs: it must be run."""
+    """Raise NotImplementedError for a tensor whose shape does not determine the cost of work on it: it must be run."""
     if tensor.is_nested:
         raise NotImplementedError("the shape of a nested tensor does not tell how long its samples are")
     if tensor.layout is not torch.strided:
@@ -150,7 +150,7 @@ def has_floats(value: Any) -> bool:
 
 
 def find_numbers(args: Any, kwargs: Any, result: Any = None) -> Numbers:
-    """Return what numbers an operator works on: complex ones where an argument is complex."""
+    """Return the kind of numbers that an operator works on: complex if an argument is complex."""
     if _has_complex(args) or (kwargs and _has_complex(tuple(kwargs.values()))):
         return Numbers.COMPLEX
     has_any = has_floats(args) or has_floats(list(kwargs.values())) or has_floats(result)
@@ -165,7 +165,7 @@ def _has_complex(value: Any) -> bool:
 
 
 class ShapedCall(NamedTuple):
-    """A call of an operator, with the shapes of its tensors: positional and named arguments, and what it returned."""
+    """A call of an operator, with the shapes of its tensors: positional and named arguments, and the result."""
 
     args: Any
     kwargs: dict[str, Any]

@@ -21,9 +21,9 @@ def count_stored(x: Shape) -> int:
 
 
 def multiply_stored(a: Shape, b: Shape) -> Cost:
-    """Return the cost of ``a @ b`` where one of them is sparse: its stored elements, times what each one meets.
+    """Return the cost of ``a @ b`` if one of them is sparse: its stored elements, times the products of each element.
 
-    For two sparse matrices it is an average: each stored element of a meets a row of b.
+    For two sparse matrices it is an average: each stored element of a is multiplied by a row of b.
     """
     if isinstance(a, SparseShape) and isinstance(b, SparseShape):
         return matmul.product(a.stored * b.stored // max(b[-2], 1))
@@ -77,13 +77,13 @@ def semi_structured_linear(
 
 @register_op_costs("aten::_cslt_sparse_mm", "aten::_spsolve")
 def not_told(*_: Any, out: Any, **__: Any) -> Cost:
-    """Unknown from shapes: what is stored is compressed with its indices, or filled in while it is solved."""
+    """Unknown from shapes: stored elements are compressed with their indices, or filled in by the solver."""
     return UNCOUNTED
 
 
 @register_op_cost("aten::_coalesce")
 def coalesce(x: Shape, *_: Any, out: Any) -> Cost:
-    """One addition for each stored element: those at the same index are added up."""
+    """One addition for each stored element: elements at the same index are added up."""
     return reduction.total(x.stored if isinstance(x, SparseShape) else 0)
 
 
@@ -93,7 +93,7 @@ def sparse_sum(x: Shape, *_: Any, out: Any, **__: Any) -> Cost:
     return reduction.total(count_stored(x))
 
 
-# making them, going between layouts, and asking what they have
+# making sparse tensors, converting layouts, and reading sizes
 register_free(
     "aten",
     """
