@@ -1,4 +1,4 @@
-"""The values that attributes of modules lead to: containers, tensors in them, and objects with further values."""
+"""The values that attributes of modules lead to: containers, tensors, arrays, and objects with further values."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from torch import nn
 
 from profilerkit.backend_kit.keras_layers import keras_bookkeeping
 from profilerkit.process.containers import CONTAINERS
+from profilerkit.process.inner_states import has_inner_state
 from profilerkit.process.object_facts import copy_content, count_items, list_slots
 
 from ..compat.modules import OWN
@@ -63,7 +64,7 @@ def list_further_attributes(module: nn.Module, has_keras: bool = True) -> dict[s
 
 
 def list_reachable(values: Iterable[Any], depth: int = _DEPTH, visited: dict[int, int] | None = None) -> Iterator[Any]:
-    """Yield the containers and tensors that values lead to, such as those of a module's attributes.
+    """Yield the containers, tensors, arrays and generators of random numbers that values lead to.
 
     For a plain object its ``__dict__`` is yielded; an object with ``__slots__`` is yielded itself. ``visited`` has by
     ``id`` how far each value was followed: with one ``visited``, several calls follow no value twice.
@@ -75,6 +76,8 @@ def list_reachable(values: Iterable[Any], depth: int = _DEPTH, visited: dict[int
         if isinstance(value, torch.Tensor):
             yield value
             continue
+        if isinstance(value, torch.Generator) or has_inner_state(value):
+            yield value
         opened = _open(value)
         if opened is None or visited.get(id(opened.holder), 0) >= depth:
             continue

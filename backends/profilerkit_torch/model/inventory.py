@@ -42,7 +42,7 @@ class _Reached(NamedTuple):
     #: With the ``__dict__`` of plain objects.
     containers: list[Any]
     tensors: list[torch.Tensor]
-    #: Plain objects with ``__slots__``.
+    #: Plain objects with ``__slots__``; arrays, buffers of bytes, and generators of random numbers.
     objects: list[Any]
 
 
@@ -153,7 +153,7 @@ class Inventory:
 
     @property
     def objects(self) -> list[Any]:
-        """The plain objects with ``__slots__`` that attributes lead to."""
+        """The plain objects with ``__slots__``, arrays, buffers and random generators that attributes lead to."""
         return self._reach.objects
 
     @property

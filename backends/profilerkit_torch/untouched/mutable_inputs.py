@@ -14,7 +14,7 @@ from profilerkit.process.restoring import call_each, for_each, restored
 from ..compat.modes import unseen_by_subclasses
 from ..model.attributes import list_reachable
 from ..model.tensors import has_graph, list_aliases, may_be_data, view_like
-from .snapshots import SlotsSnapshot
+from .snapshots import SlotsSnapshot, note_states
 from .tensor_state import note_marks, note_tensors
 
 __all__ = ["InputObjects", "list_input_tensors", "on_device"]
@@ -64,6 +64,7 @@ class InputObjects:
         self.all_tensors = [*(leaf for leaf in self.leaves if isinstance(leaf, torch.Tensor)), *self.tensors]
         self._contents = [(value, copy_content(value)) for value in values if isinstance(value, CONTAINERS)]
         self._slots = [SlotsSnapshot(value, list_slots(type(value))) for value in values if list_slots(type(value))]
+        self._states = note_states(values)
         with unseen_by_subclasses():
             #: The tensors with values, each with another one over the same data.
             self.aliases = list_aliases(self.all_tensors)
@@ -75,6 +76,7 @@ class InputObjects:
         """Restore the contents of the objects: quick, because it is timed with each run."""
         for_each(refill, self._contents)
         call_each(slots.restore for slots in self._slots)
+        call_each(self._states)
 
     def _restore_tensors(self) -> None:
         with unseen_by_subclasses():

@@ -30,7 +30,7 @@ from ..model.keras_layers import substitute_variables
 from ..model.tensors import has_storage, list_with_values
 from .caller_context import apart, note_modes
 from .process_state import SettingsSnapshot, note_process
-from .snapshots import ClassSnapshot, ModuleSnapshots, SlotsSnapshot, list_own_classes
+from .snapshots import ClassSnapshot, ModuleSnapshots, SlotsSnapshot, list_own_classes, note_states
 from .tensor_state import KeptValue, list_versions, note_marks, note_sizes, note_tensors, restore_versions, write_back
 
 __all__ = ["one_at_a_time", "preserve", "substitute", "watch_parameters"]
@@ -100,6 +100,7 @@ def _note_model(inventory: Inventory, kept: Iterable[torch.Tensor]) -> list[Step
     contents = [(container, copy_content(container)) for container in inventory.containers]
     return [
         partial(call_each, [snapshot.restore for snapshot in snapshots]),
+        partial(call_each, note_states(inventory.objects)),
         *note_tensors(inventory.data_aliases, inventory.parameters),
         note_sizes(kept),
         partial(for_each, refill, contents),

@@ -133,7 +133,7 @@ class SettingsSnapshot:
         _restore(self._of_process)
 
 
-#: The value of a setting that torch cannot read, since its old and new names were mixed.
+#: The value of a setting that cannot be read: torch's old and new names of it were mixed, or numpy is not imported.
 _UNREADABLE = object()
 
 
@@ -210,6 +210,16 @@ def _make_precisions() -> Iterator[_Setting]:
         yield _Setting(partial(get_precision, library, operator), partial(set_precision, library, operator))
 
 
+def _make_numpy(name: str, write: Callable[[Any, Any], Any]) -> _Setting:
+    """Return a setting of numpy's, which ``write(numpy, value)`` sets; not read where numpy is not imported."""
+
+    def read() -> Any:
+        numpy = sys.modules.get("numpy")
+        return _UNREADABLE if numpy is None else getattr(numpy, name)()
+
+    return _Setting(read, lambda value: write(sys.modules["numpy"], value))
+
+
 # The settings ---------------------------------------------------------------------------------------------------------
 
 _cuda: Any = torch.backends.cuda
@@ -223,6 +233,9 @@ _OF_THREAD: tuple[_Setting, ...] = (
     *_make_autocast("cuda"),
     _Setting(torch.is_autocast_cache_enabled, torch.set_autocast_cache_enabled),
     _Setting(_get_autocast_depth, _set_autocast_depth),
+    _make_numpy("geterr", lambda numpy, how: numpy.seterr(**how)),
+    _make_numpy("geterrcall", lambda numpy, function: numpy.seterrcall(function)),
+    _make_numpy("get_printoptions", lambda numpy, options: numpy.set_printoptions(**options)),
 )
 #: Settings that all threads share.
 _OF_PROCESS: tuple[_Setting, ...] = (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -15,13 +14,14 @@ import torch
 from torch import nn
 
 from profilerkit.process.containers import CONTAINERS, refill
+from profilerkit.process.inner_states import note_inner_state
 from profilerkit.process.object_facts import copy_content
 from profilerkit.process.restoring import Step, call_each, for_each
 
 from ..model.attributes import EMPTY, STANDARD, list_reachable, read_slot
 from ..model.inventory import Inventory
 
-__all__ = ["ClassSnapshot", "ModuleSnapshots", "SlotsSnapshot", "list_own_classes"]
+__all__ = ["ClassSnapshot", "ModuleSnapshots", "SlotsSnapshot", "list_own_classes", "note_states"]
 
 #: The flag of a class that Python code has made: ``Py_TPFLAGS_HEAPTYPE``.
 _MADE_BY_A_STATEMENT = 1 << 9
@@ -45,16 +45,17 @@ def list_own_classes(inventory: Inventory, with_attributes: bool = False) -> lis
 class ClassSnapshot:
     """The attributes of a class of the user's, and the contents of the containers among them."""
 
-    __slots__ = ("attributes", "cls", "contents")
+    __slots__ = ("attributes", "cls", "contents", "states")
 
     def __init__(self, cls: type) -> None:
         self.cls: type = cls
         self.attributes: dict[str, Any] = dict(vars(cls))
         # Special names are Python's: the annotations and the fields of a dataclass are many, and no cache.
-        values = list_reachable([value for name, value in self.attributes.items() if name[:2] != "__"])
+        values = [*list_reachable([value for name, value in self.attributes.items() if name[:2] != "__"])]
         self.contents: list[tuple[Any, Any]] = [
             (value, copy_content(value)) for value in values if isinstance(value, CONTAINERS)
         ]
+        self.states: list[Step] = note_states(values)
 
     def restore(self) -> None:
         """Put back what has changed."""
@@ -66,6 +67,7 @@ class ClassSnapshot:
                 type.__setattr__(self.cls, name, value)
         for container, content in self.contents:
             refill(container, content)
+        call_each(self.states)
 
 
 class SlotsSnapshot:
@@ -88,8 +90,19 @@ class SlotsSnapshot:
                 slot.__set__(self.owner, value)
 
 
+def note_states(values: Iterable[Any]) -> list[Step]:
+    """Return the steps that put back the arrays, buffers and generators of random numbers among values."""
+    return [step for value in values if (step := _note_state(value)) is not None]
+
+
+def _note_state(value: Any) -> Step | None:
+    if isinstance(value, torch.Generator):
+        return partial(value.set_state, value.get_state())
+    return note_inner_state(value)
+
+
 class ModuleSnapshots:
-    """The attributes of modules, their own containers with their contents, and the states of their random generators.
+    """The attributes of modules, and their own containers with their contents.
 
     Nearly all modules are unchanged after a pass. So all modules of a model are compared at once, by functions in C.
 
@@ -97,7 +110,7 @@ class ModuleSnapshots:
         inventory: The inventory of the model.
     """
 
-    __slots__ = ("attributes", "containers", "contents", "flags", "generators", "lengths", "modules", "types")
+    __slots__ = ("attributes", "containers", "contents", "flags", "lengths", "modules", "types")
 
     def __init__(self, inventory: Inventory) -> None:
         self.modules: list[nn.Module] = inventory.modules
@@ -109,18 +122,11 @@ class ModuleSnapshots:
         self.contents: list[tuple[Any, Any]] = [
             (container, copy_content(container)) for container in compress(self.containers, self.lengths)
         ]
-        self.generators: list[Step] = [
-            step
-            for _, attributes in inventory.further_attributes
-            for value in attributes.values()
-            if (step := _note_generator(value)) is not None
-        ]
 
     def restore(self) -> None:
         """Put back what has changed."""
         call_each(
             (
-                partial(call_each, self.generators),
                 self._restore_types,
                 self._restore_flags,
                 self._restore_attributes,
@@ -168,18 +174,6 @@ def _set_type(module: nn.Module, kind: type[nn.Module]) -> None:
 def _set_flag(module: nn.Module, flag: Any) -> None:
     if flag is not None:
         module.training = flag
-
-
-def _note_generator(value: Any) -> Step | None:
-    """Return a function that restores the present state of a random generator; None for any other value."""
-    if isinstance(value, torch.Generator):
-        return partial(value.set_state, value.get_state())
-    if isinstance(value, random.Random):
-        return partial(value.setstate, value.getstate())
-    if hasattr(type(value), "bit_generator"):
-        numbers = value.bit_generator
-        return partial(setattr, numbers, "state", numbers.state)
-    return None
 
 
 def _are_same(current: Sequence[dict[Any, Any]], saved: Sequence[dict[Any, Any]]) -> bool:

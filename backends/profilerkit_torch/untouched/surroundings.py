@@ -19,7 +19,7 @@ import torch
 from profilerkit import ModelInputs
 from profilerkit.process.cached import once_for_each
 from profilerkit.process.containers import CONTAINERS
-from profilerkit.process.object_facts import count_items
+from profilerkit.process.object_facts import count_items, list_slots
 from profilerkit.process.restoring import call_each
 
 from ..compat.modules import GLOBAL_CALL_HOOKS, call_hooks
@@ -157,10 +157,11 @@ class Surroundings:
             if id(value) in self._noted or isinstance(value, (torch.Tensor, tuple)):
                 continue
             self._noted[id(value)] = value
-            if not isinstance(value, CONTAINERS):
+            if isinstance(value, CONTAINERS):
+                if count_items(value) <= _LONG:
+                    self.holders.append(Container(value, name))
+            elif list_slots(type(value)):
                 self.holders.append(Slots(value, name))
-            elif count_items(value) <= _LONG:
-                self.holders.append(Container(value, name))
 
 
 def _may_hold(value: Any, module: str) -> bool:

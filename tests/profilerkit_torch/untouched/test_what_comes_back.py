@@ -3,9 +3,14 @@
 import random
 import sys
 import threading
+from array import array
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable
+from contextlib import nullcontext
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from source_tree import ROOT
@@ -86,14 +91,138 @@ def test_gradients_that_the_model_adds_to() -> None:
     assert gradient.tolist() == [0, 0]
 
 
-@pytest.mark.parametrize("run", [time_model, run_static])
-def test_random_generators_of_the_models_own(run: Callable[[nn.Module], None]) -> None:
-    model: Any = Custom(lambda self: (torch.rand(2, generator=self.generator), self.draw.random()))
-    model.generator, model.draw = torch.Generator(), random.Random(3)
-    state, drawn = model.generator.get_state(), model.draw.getstate()
+class Slot:
+    """An object that holds one value, in a slot."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+#: How a model may hold a value, and how it reads it.
+HOLDERS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
+    "attribute": (lambda value: value, lambda held: held),
+    "list": (lambda value: [value], lambda held: held[0]),
+    "tuple in a dict": (lambda value: {"a": (value,)}, lambda held: held["a"][0]),
+    "slot": (Slot, lambda held: held.value),
+    "object": (lambda value: SimpleNamespace(value=value), lambda held: held.value),
+}
+
+
+@pytest.mark.parametrize("run", [time_model, run_static, evaluate])
+@pytest.mark.parametrize("holder", HOLDERS)
+def test_random_generators_of_the_models_own(holder: str, run: Callable[[nn.Module], None]) -> None:
+    put, get = HOLDERS[holder]
+
+    def draw(generators: Any) -> list[float]:
+        of_torch, of_python, of_numpy, old = generators
+        return [torch.rand((), generator=of_torch).item(), of_python.random(), of_numpy.random(), old.random()]
+
+    def make() -> list[Any]:
+        return [torch.Generator().manual_seed(3), random.Random(3), np.random.default_rng(3), np.random.RandomState(3)]
+
+    def forward(model: Any) -> None:
+        torch.rand(2, generator=get(model.held)[0])
+        for generator in get(model.held)[1:]:
+            generator.random()
+
+    model: Any = Custom(forward)
+    model.held = put(make())
     run(model)
-    assert torch.equal(model.generator.get_state(), state)
-    assert model.draw.getstate() == drawn
+    assert draw(get(model.held)) == draw(make())
+
+
+@pytest.mark.parametrize("fails", [False, True])
+@pytest.mark.parametrize("run", [time_model, run_static, evaluate])
+@pytest.mark.parametrize("holder", HOLDERS)
+def test_arrays_and_bytes_that_a_pass_changes_in_place(
+    holder: str, run: Callable[[nn.Module], None], fails: bool
+) -> None:
+    put, get = HOLDERS[holder]
+
+    def forward(model: Any) -> None:
+        numbers, text, signed = (get(held) for held in model.held)
+        numbers += 1
+        text.extend(b"d")
+        signed.append(3)
+        if fails:
+            raise ValueError("no")
+
+    numbers, text, signed = np.zeros(3), bytearray(b"abc"), array("i", [1, 2])
+    model: Any = Custom(forward)
+    model.held = [put(value) for value in (numbers, text, signed)]
+    with pytest.raises(ValueError, match="no") if fails and run is evaluate else nullcontext():
+        run(model)
+    assert all(get(held) is value for held, value in zip(model.held, (numbers, text, signed), strict=True))
+    assert (numbers.tolist(), bytes(text), signed.tolist()) == ([0, 0, 0], b"abc", [1, 2])
+
+
+def test_a_large_array_is_left_as_the_model_changed_it() -> None:
+    model: Any = Custom(lambda self: self.seen.__setitem__(0, 1))
+    model.seen = np.zeros(2**20 + 1, dtype=np.int8)  # more than 1 MiB
+    run_static(model)
+    assert model.seen[0] == 1
+
+
+@pytest.mark.parametrize("run", [time_model, run_static])
+def test_an_array_of_the_class(run: Callable[[nn.Module], None]) -> None:
+    class Counting(Custom):
+        seen = np.zeros(2)
+
+    run(Counting(lambda self: np.add(self.seen, 1, out=self.seen)))
+    assert Counting.seen.tolist() == [0, 0]
+
+
+def test_an_array_in_an_object_among_the_inputs() -> None:
+    cache = SimpleNamespace(seen=np.zeros(2), text=bytearray())
+
+    def forward(self: Any, x: torch.Tensor, cache: Any) -> torch.Tensor:
+        cache.seen += 1
+        cache.text += b"a"
+        return x * 2
+
+    trace_model(Call(forward), ModelInputs(X, cache))
+    assert (cache.seen.tolist(), bytes(cache.text)) == ([0, 0], b"")
+    profile(Call(forward), (X, cache), metrics=["execution_time"], num_iters=2, warmup=0)
+    assert (cache.seen.tolist(), bytes(cache.text)) == ([0, 0], b"")
+
+
+@pytest.mark.parametrize("run", [time_model, run_static])
+def test_containers_of_the_collections_module(run: Callable[[nn.Module], None]) -> None:
+    def forward(model: Any) -> None:
+        model.counter["b"] += 1
+        model.lists["new"].append(2)
+        model.lists["old"].append(2)
+        model.latest.append(3)
+        model.numbers.add(3)
+
+    model: Any = Custom(forward)
+    model.counter, model.lists = Counter("a"), defaultdict(list, old=[1])
+    model.latest, model.numbers = deque([1, 2], maxlen=2), {1}
+    run(model)
+    assert (model.counter, model.lists) == (Counter("a"), {"old": [1]})
+    assert (model.latest, model.latest.maxlen, model.numbers) == (deque([1, 2]), 2, {1})
+    assert model.lists.default_factory is list
+
+
+@pytest.mark.parametrize("fails", [False, True])
+@pytest.mark.parametrize("run", [time_model, run_static])
+def test_settings_of_numpy(run: Callable[[nn.Module], None], fails: bool) -> None:
+    def switch(model: Any) -> None:
+        np.seterr(all="raise")
+        np.seterrcall(print)
+        np.set_printoptions(precision=2, suppress=True)
+        if fails:
+            raise ValueError("no")
+
+    def read() -> Any:
+        return np.geterr(), np.geterrcall(), np.get_printoptions()
+
+    before = read()
+    with np.errstate(), np.printoptions():  # for the next test, should this one fail
+        run(Custom(switch))
+        assert read() == before
 
 
 @pytest.mark.parametrize("run", [time_model, run_static])

@@ -1,0 +1,84 @@
+"""Values that code changes in place and that hold no other objects: arrays, bytes, generators of random numbers.
+
+numpy is not imported for them: a model without it has none of its arrays.
+"""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from functools import partial
+from random import Random
+from typing import Any
+
+from .restoring import Step
+
+__all__ = ["has_inner_state", "note_inner_state"]
+
+_BUFFERS = (bytearray, array)
+#: Larger arrays and buffers are not copied.
+_MOST_BYTES = 1 << 20
+
+
+def has_inner_state(value: Any) -> bool:
+    """Return whether a value is an array, a buffer of bytes, or a generator of random numbers."""
+    return isinstance(value, (*_BUFFERS, Random, *_list_arrays(), *_list_generators()))
+
+
+def note_inner_state(value: Any) -> Step | None:
+    """Return what puts back the content of an array or a buffer, or the state of a generator; None of any other value.
+
+    None too of an array that cannot be written to, and of one of more than 1 MiB.
+    """
+    if isinstance(value, Random):
+        return partial(value.setstate, value.getstate())
+    if isinstance(value, _BUFFERS):
+        return _note_buffer(value)
+    if isinstance(value, _list_arrays()):
+        return _note_array(value)
+    return _note_generator(value) if isinstance(value, _list_generators()) else None
+
+
+def _list_arrays() -> tuple[type, ...]:
+    """Return the class of numpy's arrays, if numpy is imported."""
+    numpy = sys.modules.get("numpy")
+    return () if numpy is None else (numpy.ndarray,)
+
+
+def _list_generators() -> tuple[type, ...]:
+    """Return the classes of numpy's generators: numpy imports them at their first use."""
+    numpy = sys.modules.get("numpy.random")
+    return () if numpy is None else (numpy.Generator, numpy.RandomState, numpy.BitGenerator)
+
+
+def _note_buffer(value: Any) -> Step | None:
+    """Note the items of a buffer by the methods of its base class: those of a subclass may refuse, or do more."""
+    kind: Any = bytearray if isinstance(value, bytearray) else array
+    with memoryview(value) as view:
+        if view.nbytes > _MOST_BYTES:
+            return None
+    return partial(kind.__setitem__, value, slice(None), kind.__getitem__(value, slice(None)))
+
+
+def _note_array(numbers: Any) -> Step | None:
+    """Note the numbers of an array of numpy's, and its shape; those of a subclass by the methods of its base class."""
+    if not numbers.flags.writeable or numbers.nbytes > _MOST_BYTES:
+        return None
+    numpy: Any = sys.modules["numpy"]
+    content = numpy.array(numbers)
+
+    def restore() -> None:
+        numbers.setflags(write=True)
+        if numbers.shape != content.shape:
+            numbers.resize(content.shape, refcheck=False)
+        numpy.ndarray.__setitem__(numbers, ..., content)
+
+    return restore
+
+
+def _note_generator(value: Any) -> Step:
+    """Note the state of a generator of numpy's."""
+    if hasattr(value, "get_state"):  # a RandomState
+        return partial(value.set_state, value.get_state())
+    numbers = getattr(value, "bit_generator", value)
+    return partial(setattr, numbers, "state", numbers.state)
