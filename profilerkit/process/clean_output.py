@@ -122,7 +122,7 @@ def standard_descriptors() -> Iterator[None]:
 
 
 def discard(stream: TextIO) -> None:
-    """Have what is still in the buffer of a stream go nowhere: its reader has gone."""
+    """Discard the rest in the buffer of a stream, whose reader has gone."""
     os.dup2(os.open(os.devnull, os.O_RDWR), stream.fileno())
 
 
@@ -140,7 +140,7 @@ def _count_columns(saved: int | None) -> int | None:
 
 
 def _restore_descriptor(stdout: TextIO | None, saved: int | None) -> None:
-    """Give descriptor 1 its old target, after what was printed meanwhile, in whatever buffer it is, has gone to 2."""
+    """Give descriptor 1 its old target, after the text printed meanwhile has left all buffers for descriptor 2."""
     if saved is None:
         return
     if stdout is not None:

@@ -36,11 +36,11 @@ def objects_aged() -> None:
 
 @contextmanager
 def frozen_objects_found() -> Iterator[None]:
-    """Let `gc.get_referrers` and `gc.get_objects` find, inside the block, what `gc.freeze` has hidden from them.
+    """Let `gc.get_referrers` and `gc.get_objects` find, inside the block, the objects that `gc.freeze` has hidden.
 
-    Servers freeze what they have loaded, so that no collection goes through it. Python cannot unfreeze some objects
-    alone: after the block all objects that are alive are frozen, as after another call of `gc.freeze`. Where nothing
-    was frozen, nothing changes.
+    Servers freeze the objects that they have loaded, so that no collection goes through them. Python cannot unfreeze
+    some objects alone: after the block all objects that are alive are frozen, like after another call of `gc.freeze`.
+    If nothing was frozen, nothing changes.
     """
     if not gc.get_freeze_count():
         yield

@@ -1,4 +1,4 @@
-"""Python's containers that can change: how they get back what they held."""
+"""Python's containers that can change: a function that restores their content."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .object_facts import copy_content
 
 __all__ = ["CONTAINERS", "refill"]
 
-#: Those that can change, a class before its base.
+#: The classes of containers that can change, a class before its base.
 CONTAINERS = (OrderedDict, dict, list, set, deque)
 
 
@@ -43,8 +43,9 @@ def refill(container: Any, content: Any) -> None:
 def _assign_dict(container: Any, content: dict[Any, Any], kind: Any) -> None:
     """Give a dict this content, in its order; at no moment is it without a name that it had.
 
-    By the methods of a base class ``kind``: a subclass may refuse to be changed. It is ``OrderedDict`` for one, whose
-    order those of ``dict`` do not know. Only methods that call none of the subclass: ``OrderedDict.update`` does.
+    It calls the methods of a base class ``kind``, because a subclass may refuse to be changed. For an ``OrderedDict``
+    this is ``OrderedDict``, because the methods of ``dict`` do not know its order. It calls only methods that call no
+    method of the subclass: ``OrderedDict.update`` does.
     """
     for key, value in content.items():
         kind.__setitem__(container, key, value)

@@ -30,18 +30,18 @@ _MARK = "_profilerkit_plugin"
 
 
 def is_interruption(error: BaseException) -> bool:
-    """Return whether an error stops a call from outside: Ctrl-C, a cancelled task, what a timer or a signal raises."""
+    """Return whether an error stops a call from outside: Ctrl-C, a cancelled task, an error of a timer or a signal."""
     return not isinstance(error, (Exception, SystemExit, GeneratorExit))
 
 
 class contained:
-    """Contains what a plugin's code raises: a context manager for each call of such code.
+    """Contains the errors of a plugin's code: a context manager for each call of such code.
 
     `SystemExit` and `GeneratorExit` become a `PluginFailedError`, so that code that catches errors of plugins catches
-    these too. An interruption is raised unchanged; if the plugin is of another package, a note names it and says how to
-    run without it. Other errors are raised unchanged, and marked for `describe_origin`;
-    with ``wrapped``, errors of plugins of other packages become a `PluginFailedError`, unless they are errors of
-    profilerkit already. If ``plugin`` is None, everything is raised unchanged.
+    these too. An interruption is raised unchanged; if the plugin is of another package, a note names the plugin and
+    says how to run without it. Other errors are raised unchanged, and marked for `describe_origin`; with ``wrapped``,
+    errors of plugins of other packages become a `PluginFailedError`, unless they are errors of profilerkit already. If
+    ``plugin`` is None, everything is raised unchanged.
     """
 
     def __init__(self, plugin: NamedPlugin | None, doing: str, *, wrapped: bool = False) -> None:
@@ -55,11 +55,11 @@ class contained:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Convert or mark what the block raised."""
+        """Convert or mark the error of the block."""
         if error is None or self.plugin is None:
             return
         if is_interruption(error):
-            if not self.plugin.is_own:  # of ours there is nothing to say: it is what the user called
+            if not self.plugin.is_own:  # a plugin of ours needs no note: the user called it
                 waiting = f"profilerkit was waiting for {self.doing} of plugin {self.plugin}"
                 note = f"{waiting}; {self.plugin.workaround}"
                 if note not in getattr(error, "__notes__", ()):
@@ -77,7 +77,7 @@ class contained:
 def plugin_error_text(error: BaseException) -> str:
     """Return an error as its type and message, and the file that cannot be imported if it was raised by an import.
 
-    For an error that `contained` has converted, these are those of the original.
+    For an error that `contained` has converted, these are read from the original error.
     """
     if isinstance(error, PluginFailedError) and error.__cause__ is not None:
         error = error.__cause__

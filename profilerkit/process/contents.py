@@ -36,26 +36,26 @@ __all__ = ["BYTES_OF", "Contents", "Identity", "list_contents"]
 #: Values that never change, and are equal where they say so.
 _PLAIN = frozenset({int, float, complex, bool, str, bytes, type(None), type(Ellipsis), range, slice})
 _CONTAINERS = (list, tuple, dict, set, frozenset, deque)
-#: Their objects are remembered by their identity, and what these hold is not looked at.
+#: Classes whose objects are remembered by their identity; the content of these objects is not looked at.
 _WHOLE = (type, ModuleType, BuiltinFunctionType, Enum, logging.Logger)
-#: Of their objects only what `_unwrap` returns is looked at.
+#: Classes whose objects are looked at only through `_unwrap`.
 _WRAPPERS = (partial, staticmethod, classmethod, property, MappingProxyType)
 #: How many steps from object to object are followed.
 _DEPTH = 6.0
 #: The part of such a step that one into a container counts for: inputs may be nested deeply.
 _INTO_CONTAINER = 1 / 8
-#: In longer containers, vocabularies and the like, items are compared by their hash: what they hold is not followed.
+#: In longer containers, like vocabularies, items are compared by their hash: their content is not followed.
 _LONGEST = 1000
 #: Larger arrays are compared by identity, shape and dtype.
 _MOST_BYTES = 1 << 20
 
 
 def list_contents(value: Any, special: Callable[[Any, Contents], bool] | None = None) -> list[Any]:
-    """Return what a value holds, to be compared with ``==``.
+    """Return the content of a value, to be compared with ``==``.
 
-    Plain values and containers are equal where they hold equal things; tensors and arrays where they are the same
-    object, of the same shape and dtype, and were not written to as far as that can be told; other objects where they
-    are the same, or say so, and their attributes are equal.
+    Plain values and containers are equal if they hold equal things; tensors and arrays if they are the same object, of
+    the same shape and dtype, and no write to them can be seen; other objects if they are the same, or their ``==`` says
+    so, and their attributes are equal.
 
     >>> layers = [1, [2, 3]]
     >>> before = list_contents(layers)
@@ -179,7 +179,7 @@ class Contents:
         if not self._follow(kind):
             return
         for base in kind.__mro__[:-1]:
-            # Without what Python makes for each class, such as its annotations.
+            # Without the attributes that Python makes for each class, such as its annotations.
             attributes = {
                 name: value
                 for name, value in vars(base).items()
@@ -270,7 +270,7 @@ class Contents:
         has_attributes = isinstance(attributes, dict) or bool(slots)
         if memory is not None and not has_attributes:
             return
-        if is_value(kind):  # it says itself what it is equal to, where it has no attributes to look at
+        if is_value(kind):  # its own ``==`` decides if it has no attributes to look at
             self.written.append(kind if has_attributes else value)
         else:
             self.written.append(Identity(value))
@@ -292,6 +292,6 @@ def _bytes_of_numpy(array: Any, most: int) -> bytes | None:
     return array.tobytes() if array.nbytes <= most else None
 
 
-#: By the package of an array's class, what returns the bytes of an array; None where there are more than a number of
-#: bytes, or where they are not in the memory of the host. Backends add those of their frameworks.
+#: By the package of an array's class, a function that returns the bytes of an array; None if there are more than a
+#: number of bytes, or if they are not in the memory of the host. Backends add the functions of their frameworks.
 BYTES_OF: dict[str, Callable[[Any, int], bytes | None]] = {"numpy": _bytes_of_numpy}

@@ -48,7 +48,7 @@ def printable(text: str) -> str:
 
 
 def _replace_sign(sign: str, encoding: str) -> str:
-    """Return a sign, or what stands for it in an encoding that has not got it."""
+    """Return a sign, or its replacement in an encoding without the sign."""
     try:
         sign.encode(encoding)
     except UnicodeEncodeError:

@@ -84,9 +84,9 @@ def write_elsewhere(path: str | PathLike[str]) -> Iterator[str]:
 
 
 def obstacle(path: str | PathLike[str]) -> str | None:
-    """Return why a file cannot be written, and what to do; None if it seems that it can be.
+    """Return why a file cannot be written, and what to do; None if it seems that it can be written.
 
-    This is a check before long work; `write_bytes` reports what changes after it.
+    This is a check before long work; `write_bytes` reports later changes.
     """
     named = Path(path)
     try:
@@ -128,7 +128,7 @@ def _open_special(name: str) -> int | None:
         return None
     for number, stream in ((1, sys.stdout), (2, sys.stderr)):
         with suppress(OSError, ValueError, AttributeError):  # it is closed, or there is none
-            # A file that a shell has opened as /dev/stdout must not be replaced: what is printed later would be lost.
+            # A file that a shell has opened as /dev/stdout must not be replaced: later output would be lost.
             if os.path.samestat(before, os.fstat(number)):
                 stream.flush()  # earlier output comes first
                 return os.dup(number)
@@ -201,11 +201,11 @@ def _close_at_end(descriptor: int) -> Iterator[int]:
         os.close(descriptor)
 
 
-# What tells a file from a later one at its path -----------------------------------------------------------------------
+# The stamp of a file, which differs for a later file at its path ------------------------------------------------------
 
 
 def stamp_file(status: os.stat_result) -> str:
-    """Return what tells a file from a later one: its device, inode, size and time of modification."""
+    """Return a text that differs for a later file at the path: device, inode, size and time of modification."""
     return f"{status.st_dev} {status.st_ino} {status.st_size} {status.st_mtime_ns}"
 
 
@@ -222,11 +222,11 @@ def read_stamp(path: str | Path) -> str:
 
 
 def read_toml(path: str | PathLike[str], name: str, make_error: Callable[[str], Exception]) -> dict[str, Any]:
-    """Return what a file holds.
+    """Return the content of a file.
 
     Args:
         path: The file.
-        name: What messages call it, as in "the plan night.toml".
+        name: The name of the file in messages: "the plan night.toml".
         make_error: Makes the error that is raised, of its message, for a file that cannot be read or is no TOML.
     """
     import tomllib

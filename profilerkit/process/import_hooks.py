@@ -1,4 +1,4 @@
-"""What is done around an import that other code makes."""
+"""A context around an import by other code."""
 
 from __future__ import annotations
 

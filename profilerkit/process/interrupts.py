@@ -4,8 +4,8 @@ An interrupt in the middle of such an ``__enter__`` or ``__exit__`` would leave 
 changed, which `restoring` says by `INTERRUPTS.watch` and `INTERRUPTS.leave`, SIGINT comes to `_handle_signal`: while a
 block is entered or left it is sent again a moment later, and anywhere else it goes to the user's own handler at once.
 
-Python drops what a handler raises in a finalizer, or in the callback of a weak reference. So what the user's handler
-raised is kept, until `restoring.whole_call` takes it and raises it again.
+Python drops the error of a handler in a finalizer, or in the callback of a weak reference. So the error of the user's
+handler is kept, until `restoring.whole_call` takes it and raises it again.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def keep_interrupts_from(function: object) -> None:
 
 
 class _Interrupts:
-    """The user's handler of SIGINT, and what it has raised."""
+    """The user's handler of SIGINT, and its error."""
 
     def __init__(self) -> None:
         self._handler: Any = None
@@ -73,7 +73,7 @@ class _Interrupts:
             signal.signal(signal.SIGINT, self._handler)
 
     def call_handler(self, number: int, frame: FrameType | None) -> Any:
-        """Call the user's handler, and keep what it raises."""
+        """Call the user's handler, and keep its error."""
         try:
             return self._handler(number, frame)
         except BaseException as error:
@@ -81,7 +81,7 @@ class _Interrupts:
             raise
 
     def take_raised(self) -> BaseException | None:
-        """Return what the handler has raised in the main thread, once."""
+        """Return the error of the handler in the main thread, once."""
         if not _is_main_thread():
             return None
         raised, self._raised = self._raised, None
@@ -110,10 +110,10 @@ def _send_again(number: int) -> None:
 
 
 def _is_changing(frame: FrameType | None) -> bool:
-    """Return whether our code, or what it calls, enters or leaves a block.
+    """Return whether our code, or a function that it calls, enters or leaves a block.
 
-    It goes from the innermost call outwards, and ends where other code has called ours: the blocks around that call are
-    not ours.
+    The search goes from the innermost call outwards, and ends where other code has called ours: the blocks around this
+    call are not ours.
     """
     is_inner_ours = False
     while frame is not None:

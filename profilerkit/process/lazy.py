@@ -27,8 +27,8 @@ def install_lazy_names(package: str, names: Mapping[str, str], requirement: str 
     Args:
         package: The name of the package.
         names: The module of each public name; a relative one is relative to the package.
-        requirement: What to install where the framework of the package is missing; a name that needs it then raises
-            `BackendNotInstalledError`.
+        requirement: The package to install if the framework of the package is missing; a name that needs the framework
+            then raises `BackendNotInstalledError`.
     """
     module = sys.modules[package]
 
@@ -52,7 +52,7 @@ def install_lazy_names(package: str, names: Mapping[str, str], requirement: str 
 
 
 def _explain_missing(name: str, error: ModuleNotFoundError, requirement: str) -> Exception | None:
-    """Return what to raise where a module is missing; None if the error itself says all."""
+    """Return the error to raise for a missing module; None if the original error says enough."""
     from ..errors import BackendNotInstalledError, NotOfferedError  # here, so that the import of a package stays cheap
 
     missing = error.name or ""

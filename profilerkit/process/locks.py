@@ -1,7 +1,7 @@
-"""Locks that are free in a forked child, and after whatever was raised.
+"""Locks that are free in a forked child, and after any error.
 
 A forked child has one thread: the one that forked. Without this module, a lock that another thread held would be locked
-in the child forever. All locks of profilerkit are made here; `restoring` undoes what that thread had changed.
+in the child forever. All locks of profilerkit are made here; `restoring` undoes the changes of the other thread.
 """
 
 from __future__ import annotations

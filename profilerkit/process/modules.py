@@ -22,5 +22,5 @@ def import_modules(package: str, path: Iterable[str], but: Container[str] = ()) 
 
 
 def find_module_names(path: Iterable[str], but: Container[str] = ()) -> list[str]:
-    """Return the names of the modules in some folders, in order, without those in ``but``."""
+    """Return the names of the modules in some folders, in order, without the names in ``but``."""
     return sorted(module.name for module in pkgutil.iter_modules(path) if module.name not in but)

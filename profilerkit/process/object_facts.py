@@ -1,4 +1,4 @@
-"""What can be told of an object of any class, whatever that raises when it is asked: attributes, items and memory."""
+"""The facts about an object of any class, even if its methods raise: attributes, items and memory."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def read_strides(array: Any) -> Any:
 
 
 def list_slots(kind: type) -> list[MemberDescriptorType]:
-    """Return the descriptors of what a class and its bases have named in their ``__slots__``, private names too."""
+    """Return the descriptors of the ``__slots__`` of a class and its bases, of private names too."""
     return [
         slot
         for base in kind.__mro__
@@ -84,10 +84,10 @@ def count_items(container: Any) -> int:
 
 
 def copy_content(container: Any) -> Any:
-    """Return what a container holds, as a plain dict or list, by the methods of Python's base class.
+    """Return the content of a container, as a plain dict or list, by the methods of Python's base class.
 
-    A subclass may raise where it is asked, or compute something. A proxy, as TensorFlow puts around dicts, only claims
-    to be a container, and is asked itself.
+    The methods of a subclass may raise, or compute something. A proxy, like TensorFlow's around dicts, only claims to
+    be a container: its own methods are called.
     """
     if type(container) is dict or type(container) is list:
         return container.copy()

@@ -25,7 +25,7 @@ __all__ = ["Step", "call_each", "for_each", "restored", "undone_in_child", "whol
 
 F = TypeVar("F", bound=Callable[..., Any])
 Step = Callable[[], object]
-#: How often a step that raises is done again. A second Ctrl-C cannot reach it; what still raises then always does.
+#: How often a step that raises is done again. A second Ctrl-C cannot reach it; a step that still raises always raises.
 _TRIES = 3
 
 
@@ -83,7 +83,7 @@ class restored:
             if not stack:
                 INTERRUPTS.watch()
             stack.append(self)
-        except BaseException:  # what another thread has raised in this one
+        except BaseException:  # another thread has raised it in this one
             stack[:] = [change for change in stack if change is not self]
             self._forget_if_last(stack)
             raise
@@ -136,7 +136,7 @@ class restored:
             _stacks.pop(self._thread, None)
 
     def undo_in_child(self) -> None:
-        """Do in a forked child what is left to do there."""
+        """Do the remaining steps in a forked child."""
         if callable(self._in_child):
             self._in_child()
         elif self._in_child:

@@ -12,7 +12,7 @@ _BETWEEN = ("contextlib", "pluggy")
 
 
 def find_stack_level() -> int:
-    """Return the ``stacklevel`` of a warning: that of the nearest caller outside profilerkit."""
+    """Return the ``stacklevel`` of a warning at the nearest caller outside profilerkit."""
     frame, level = sys._getframe(1), 1
     while frame.f_back is not None:
         module = str(frame.f_globals.get("__name__", ""))
