@@ -20,7 +20,7 @@ from .printing import INTERRUPTED, MODEL_FAILED, NOT_KEPT, USAGE, emit, fail, pr
 
 __all__ = ["INTERRUPTED", "MODEL_FAILED", "NOT_KEPT", "USAGE", "cli", "emit", "fail", "main", "say"]
 
-#: What the context holds at first where the process ends with the command.
+#: The object of the context at first if the process ends with the command.
 _OWN_PROCESS = "own process"
 
 #: How a shell learns to complete commands, options, metrics, formats and the names of models.
@@ -48,7 +48,7 @@ class _Commands(click.Group):
         return command
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command, with standard output for its result alone, and not for what models and plugins print."""
+        """Run the command, with standard output for its result alone, and not for the output of models and plugins."""
         try:
             with results_alone(for_good=ctx.obj == _OWN_PROCESS):
                 return super().invoke(ctx)
@@ -127,7 +127,7 @@ def cli(context: click.Context, traced: bool) -> None:
 
 
 def main(arguments: list[str] | None = None) -> Any:
-    """Run the command line; results go to standard output, errors, progress and what models print to standard error.
+    """Run the command line; results go to standard output; errors, progress and models' output to standard error.
 
     Without ``arguments`` it uses the arguments of the process, and keeps standard output for results until the process
     ends.

@@ -42,13 +42,13 @@ __all__ = [
 #: The options at the top that say how times are measured.
 _MEASURING_ARGUMENTS = ("num-threads", "max-seconds", "optimizer")
 
-#: What click calls the source of a value that the configuration sets.
+#: The name in click for the source of a value that the configuration sets.
 _CONFIGURED = click.core.ParameterSource.DEFAULT_MAP
 
 
 @dataclass(frozen=True)
 class Configuration:
-    """What a file says, by the names of options without dashes in front.
+    """The settings of a file, by the names of options without dashes in front.
 
     Args:
         path: The file; None if there is none.
@@ -64,7 +64,8 @@ class Configuration:
     def profile_arguments(self) -> dict[str, Any]:
         """The arguments of `profilerkit.profile` that say how a model is measured.
 
-        Those of times are preferences: only metrics that take them heed them. A device is part of every profile.
+        The arguments for times are preferences: only metrics that take them heed them. A device is part of every
+        profile.
         """
         arguments = {
             name.replace("-", "_"): Preference(self.shared[name])
@@ -123,9 +124,9 @@ def read_configuration(folder: Path | None = None) -> Configuration:
 
 
 def configure_command(command: click.Command) -> dict[str, Any]:
-    """Return what the configuration says about a command, as click's defaults: values by the names of parameters.
+    """Return the configuration of a command, as click's defaults: values by the names of parameters.
 
-    Raises `click.UsageError` for what `read_configuration` and `choose_values` do not accept.
+    Raises `click.UsageError` for values that `read_configuration` and `choose_values` do not accept.
     """
     if not _find_options(command):  # such a command works whatever the file says
         return {}
@@ -177,7 +178,7 @@ def _read_table(path: Path) -> dict[str, Any] | None:
 
 
 def _parse(path: Path, table: Mapping[str, Any]) -> Configuration:
-    """Return the configuration of a table ``tool.profilerkit``, whose tables are those of commands."""
+    """Return the configuration of a table ``tool.profilerkit``, which has a table for each command."""
     shared: dict[str, Any] = {}
     commands: dict[str, dict[str, Any]] = {}
     for name, value in table.items():
@@ -199,7 +200,7 @@ def _parse(path: Path, table: Mapping[str, Any]) -> Configuration:
 
 def _find_options(command: click.Command) -> dict[str, click.Option]:
     """Return the options of a command by their names in a file."""
-    parameters = command.get_params(click.Context(command))  # with those that plugins add, and with --help
+    parameters = command.get_params(click.Context(command))  # with options that plugins add, and with --help
     options = {_find_key(option): option for option in parameters if isinstance(option, click.Option)}
     return {key: option for key, option in options.items() if key != "help"}
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
-#: Optional packages, and what each is used for; frameworks are listed with their backends.
+#: Optional packages, and their purposes; frameworks are listed with their backends.
 OPTIONAL = {
     "pandas": "to_pandas()",
     "matplotlib": "figures",
@@ -67,7 +67,7 @@ def command() -> None:
 
 
 def _show_configuration() -> None:
-    """Print the options that ``pyproject.toml`` sets, or what is wrong with it."""
+    """Print the options that ``pyproject.toml`` sets, or its error."""
     try:
         configuration = read_configuration()
         for command in filter(None, map(load_command, configuration.commands)):
@@ -86,7 +86,7 @@ def _show_configuration() -> None:
 
 
 def _show_backend(name: str, backend: Backend) -> None:
-    """Print the versions and devices of a backend, and what it and plugins for it offer."""
+    """Print the versions and devices of a backend, and the offers of the backend and of plugins for it."""
     facts = ", ".join(f"{fact} {value}" for fact, value in backend.environment().items())
     _print_line(name, facts or "ready")
     for heading, things in _list_abilities(backend).items():

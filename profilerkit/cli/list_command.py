@@ -32,14 +32,14 @@ InfoT = TypeVar("InfoT", bound=Named)
 
 #: The columns of names, which the longest name of ours fills, and the fewest of texts.
 _NAME, _NARROWEST = 26, 24
-#: The columns of what is no terminal: a program reads an entry a line.
+#: The columns of output that is no terminal: a program reads an entry a line.
 _ONE_LINE = 100_000
 
 
 @click.command("list", help="List what plugins offer, and the package each comes from.")
 @click.option("-v", "--verbose", is_flag=True, help="Also show the plugin, package, file and line of each entry.")
 def command(verbose: bool) -> None:
-    """Print what all plugins offer; a backend's error stands in its line, conflicts are reported at the end."""
+    """Print the offers of all plugins; a backend's error stands in its line, conflicts are reported at the end."""
     listing = _Listing(verbose)
     listing.print_plugins()
     usable = listing.print_backends()
@@ -76,7 +76,7 @@ class _Listing:
         self.keys: dict[tuple[str, str], _ComputedKey] = {}
 
     def list_named(self, kind: type[InfoT]) -> list[Offer[InfoT]]:
-        """Return what is offered of a kind; if plugins offer the same name, note that."""
+        """Return the offers of a kind; if plugins offer the same name, note the conflict."""
         offered = list_infos(kind)
         for name in dict.fromkeys(offer.item.name for offer in offered):
             try:
@@ -106,7 +106,7 @@ class _Listing:
             _print_entry("", f"  plugin {plugin}, {find_location(thing)}")
 
     def print_section(self, title: str, offered: Iterable[Offer[Any]]) -> None:
-        """Print what has a name, a description and a function that loads it."""
+        """Print offers that have a name, a description and a function that loads them."""
         self.print_title(title)
         for offer in offered:
             self.print_line(offer.item.name, offer.item.description, offer.plugin, offer.item.load)
@@ -128,7 +128,7 @@ class _Listing:
     def print_backends(self) -> list[Backend]:
         """Print the backends and return those that can be used here; the first of several with one name.
 
-        A backend that says which packages it needs is not imported unless its versions are requested.
+        A backend that names the packages it needs is not imported unless its versions are requested.
         """
         from ..hooks.infos import BackendInfo
 
@@ -285,7 +285,7 @@ def examine_by_loading(info: BackendInfo, plugin: PluginInfo) -> ExaminedBackend
 
 
 def _write_versions(versions: Mapping[str, str]) -> str:
-    """Return what a plugin returned as a text of our own: nothing of it can raise any more when it is written."""
+    """Return the versions from a plugin as a plain text: no code of the plugin can raise when it is written."""
     return ", ".join(f"{name} {version}" for name, version in versions.items())
 
 

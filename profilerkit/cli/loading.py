@@ -1,4 +1,4 @@
-"""What a MODEL or REPORT of the command line leads to: a model that a loader takes, or a saved report."""
+"""The target of a MODEL or REPORT of the command line: a model that a loader takes, or a saved report."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def is_saved(spec: str) -> bool:
 
 
 def load_saved(path: str, hint: str = "REPORT") -> Report | Comparison:
-    """Return what a file holds; what is wrong with it is a usage error."""
+    """Return the report or comparison in a file; a file that cannot be read is a usage error."""
     from ..hooks.backends import backends
     from ..results.saving import load
 

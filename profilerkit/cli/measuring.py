@@ -1,4 +1,4 @@
-"""From MODELs and REPORTs, as text, to reports: what the commands that measure have in common."""
+"""From MODELs and REPORTs, as text, to reports: the common functions of the commands that measure."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class Request:
 
 
 class Measured(NamedTuple):
-    """A report, and the profiler that has the errors of what failed.
+    """A report, and the profiler that has the errors of failed values.
 
     A saved report has no profiler, and neither has a model in a process of its own.
     """

@@ -170,7 +170,7 @@ def check_optimizer(name: str, optimizer: str) -> str:
     return optimizer
 
 
-# What a shell completes for a model or a device -----------------------------------------------------------------------
+# The completions of a shell for a model or a device -------------------------------------------------------------------
 
 
 #: The most names that are offered: a shell asks before it shows more.

@@ -52,7 +52,7 @@ class CommandDecorator(Protocol):
 
 
 def pick(kind: type[T], options: Mapping[str, Any]) -> T:
-    """Return a dataclass of those of a command's options that are its fields."""
+    """Return a dataclass whose fields are filled from a command's options."""
     names = {field.name for field in fields(kind)}  # type: ignore[arg-type]
     return kind(**{name: value for name, value in options.items() if name in names})
 
@@ -165,8 +165,8 @@ isolation_options: CommandDecorator = _combine(
 
 
 def output_option(help: str, callback: Callable[..., Any] = require_writable, **attributes: Any) -> Callable[[F], F]:
-    """Return the option ``-o``, ``--output`` of a command, with its help and what reads the path."""
-    kind = click.Path()  # the callback says what is wrong with a path
+    """Return the option ``-o``, ``--output`` of a command, with its help and a function that reads the path."""
+    kind = click.Path()  # the callback checks the path
     attributes |= {"metavar": "FILE", "type": kind, "callback": callback, "cls": TypedOption}
     return click.option("-o", "--output", help=help, **attributes)
 
@@ -174,7 +174,7 @@ def output_option(help: str, callback: Callable[..., Any] = require_writable, **
 def format_option(
     help: str, callback: Callable[..., Any], default: str = "console", **attributes: Any
 ) -> Callable[[F], F]:
-    """Return the option ``--format`` of a command, with its help and what checks the name."""
+    """Return the option ``--format`` of a command, with its help and a function that checks the name."""
     attributes |= {"metavar": "NAME", "default": default, "show_default": True, "callback": callback}
     return click.option("--format", "form", help=help, **attributes)
 

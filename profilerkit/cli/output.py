@@ -71,7 +71,7 @@ class Display:
             cannot_write(*unwritten)
 
     def _write_files(self, result: Report | Comparison, options: dict[str, Any]) -> list[OSError]:
-        """Write each file, and return the errors of those that cannot be written."""
+        """Write each file, and return the errors of files that cannot be written."""
         unwritten = []
         for path in self.output:
             try:

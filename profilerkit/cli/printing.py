@@ -1,4 +1,4 @@
-"""What commands print: the result on standard output, errors and warnings on standard error, and their exit codes."""
+"""The output of commands: the result on standard output, errors and warnings on standard error, and exit codes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..process.encoding import encodable
 
 __all__ = ["INTERRUPTED", "MODEL_FAILED", "NOT_KEPT", "USAGE", "emit", "fail", "print_warnings_in_a_line", "say"]
 
-#: Exit codes beside 0 (fine). The last is what shells give a program that was stopped with Ctrl-C.
+#: Exit codes beside 0 (fine). The last is the code in shells for a program that was stopped with Ctrl-C.
 NOT_KEPT, USAGE, MODEL_FAILED, INTERRUPTED = 1, 2, 3, 130
 
 
@@ -44,7 +44,7 @@ def say(text: str) -> None:
 
 
 def fail(message: str, code: int, error: BaseException | None = None) -> NoReturn:
-    """Say on standard error what went wrong, and leave with an exit code; with ``--traceback`` where it came from."""
+    """Print an error on standard error, with its traceback if ``--traceback`` is given, and leave with an exit code."""
     context = click.get_current_context(silent=True)
     traced = bool(context and (context.find_root().obj or {}).get("traceback"))
     if traced and error is not None:
