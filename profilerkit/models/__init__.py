@@ -1,1 +1,1 @@
-"""From what a user names to a loaded model: files, names in Python code, and the backend that it is for."""
+"""From a user's text or object to a loaded model: files, names in Python code, and the backend of the model."""

@@ -41,7 +41,7 @@ class Namespace:
         self.source: Path = path
         self.name: str = _PREFIX + key
         self.folder: str = str(path if path.is_dir() else path.parent)
-        #: The folders in which its code searches modules, and those among them that belong to the file.
+        #: The folders in which its code searches modules, and the ones among them that belong to the file.
         self.path: list[str] = [self.folder, *sys.path]
         self.own_folders: list[str] = [self.folder]
         #: The caller's path while the file is loaded, and ``sys.path`` as it was read last.
@@ -49,9 +49,9 @@ class Namespace:
         self._path_read: list[str] = []
         #: The plain names by which its modules were found meanwhile.
         self._plain_names: set[str] = set()
-        #: What `holds` has answered, by the first part of a module's name.
+        #: The answers of `holds`, by the first part of a module's name.
         self._answers: dict[str, bool] = {}
-        #: What tells each file from a later one, when it was imported.
+        #: The stamp of each file when it was imported.
         self._files: dict[str, str] = {}
         self._loads = 0
         self.importlib = ModuleType("importlib")
@@ -201,9 +201,9 @@ class _CodeLoader(SourceFileLoader):
         return module
 
     def path_stats(self, path: str) -> NoReturn:
-        """Raise what a file system without times would, so that Python compiles the file and uses no cache.
+        """Raise the error of a file system without times, so that Python compiles the file and uses no cache.
 
-        Python takes its cache for that of a file with the same size and second, also where it was saved twice in one.
+        Python uses a cache for any file of the same size and second, also for a file saved twice in a second.
         """
         raise OSError
 
@@ -263,7 +263,7 @@ def in_plain_names(text: str) -> str:
 def _list_origins_elsewhere(name: str) -> list[str | None]:
     """Return the files of a module for all other code: imported already, or of an installed package.
 
-    The file's folder may be that of a package which is installed from there (``pip install -e .``).
+    The file's folder may be the folder of a package which is installed from there (``pip install -e .``).
     """
     imported = getattr(sys.modules.get(name), "__spec__", None)
     if imported is not None and imported.name.startswith(_PREFIX):
@@ -273,6 +273,6 @@ def _list_origins_elsewhere(name: str) -> list[str | None]:
 
 
 _namespaces: dict[str, Namespace] = {}
-#: The files that are being loaded: the caller's first, then those that its code loads.
+#: The files that are being loaded: the caller's first, then files that its code loads.
 _loading: list[Namespace] = []
 sys.meta_path.insert(0, _Finder)  # before the path finder, which could find the modules too

@@ -56,7 +56,7 @@ def load_model(spec: str, trust: bool = False) -> Any:
 
 
 def _explain_loader_error(error: Exception, offer: Offer[LoaderInfo], spec: str) -> ModelFailedError | None:
-    """Return the error to raise for an error of a loader; None if the error itself says what to do."""
+    """Return the error to raise for an error of a loader; None if the original error has the advice."""
     if isinstance(error, PluginFailedError):
         return ModelFailedError(str(error))
     if isinstance(error, ProfilerKitError):
@@ -104,7 +104,7 @@ def list_accepting(spec: str) -> list[Offer[LoaderInfo]]:
 
 
 def _explain_refusal(spec: str) -> str:
-    """Return what to give in place of a text that no loader accepts."""
+    """Return the reason and the advice for a text that no loader accepts."""
     file = spec.rstrip(":")
     if file.endswith(".py"):
         names = list_definitions(Path(file))
@@ -123,7 +123,7 @@ def _explain_refusal(spec: str) -> str:
 
 
 def _describe_spec(spec: str) -> str:
-    """Return what is wrong with a text that no loader accepts: what it names is no model, or it names nothing."""
+    """Return the error of a text that no loader accepts: it names a file that is no model, or no file."""
     path = Path(spec)
     if path.is_dir():
         return f"the folder {spec!r} holds no model that can be loaded"
@@ -168,7 +168,7 @@ _UNREAD = {
 
 
 def describe_unread(path: str | PathLike[str]) -> str:
-    """Return what a file is by its suffix, and what to do with it; an empty text for an unknown suffix.
+    """Return the format of a file by its suffix, with the advice; an empty text for an unknown suffix.
 
     >>> describe_unread("net.pte")
     "'net.pte' is a program of ExecuTorch; profile the exported program that it was made of, as a .pt2 file"

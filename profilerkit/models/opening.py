@@ -86,9 +86,9 @@ def _find_backend(model: Any, backend: Any, kind: type[Backend] | None) -> Backe
 
 
 def _read_stamps(path: Path) -> list[str]:
-    """Return each file at a path with what tells it from a later one; nothing if there is no file.
+    """Return each file at a path with its stamp; an empty list if there is no file.
 
-    Of a folder these are the files in it and in its folders, as a saved model has them.
+    For a folder these are the files in it and in its folders, like the files of a saved model.
     """
     try:
         files = [path, *sorted(path.glob("*")), *sorted(path.glob("*/*"))] if path.is_dir() else [path]
@@ -97,7 +97,7 @@ def _read_stamps(path: Path) -> list[str]:
     return [f"{file} {stamp}" for file in files if (stamp := read_stamp(file))]
 
 
-# What is profiled in place of a model, where an argument of a plugin says so ------------------------------------------
+# The model of a plugin in place of the user's model, if an argument asks for it ---------------------------------------
 
 
 def list_placing_arguments() -> list[str]:
@@ -127,9 +127,9 @@ def split_arguments(arguments: Mapping[str, Any]) -> SplitArguments:
 def place_model(
     model: Any, backend: Backend | str | None, placing: Mapping[str, Any], trust: bool = False
 ) -> tuple[Any, Backend | str | None]:
-    """Return what is profiled in place of a model, as arguments say, and its backend.
+    """Return the model that a plugin profiles in place of a model, by its arguments, and its backend.
 
-    Raises what the plugin raises for arguments that cannot be; `RegistrationConflictError` for those of two plugins.
+    Raises the plugin's errors for wrong arguments, and `RegistrationConflictError` for arguments of two plugins.
     """
     asked = [offer for offer in list_infos(PlacementInfo) if not placing.keys().isdisjoint(offer.item.arguments)]
     if len(asked) > 1:

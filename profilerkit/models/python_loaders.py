@@ -22,7 +22,7 @@ __all__ = [
     "parse_python",
 ]
 
-#: Where Python's own modules are, and those of profilerkit.
+#: The folders of Python's own modules and of profilerkit's.
 _OURS = (Path(ast.__file__).parent, Path(__file__).parents[1])
 
 
@@ -144,7 +144,7 @@ def parse_python(content: bytes) -> ast.Module | None:
 def list_definitions(path: Path) -> list[str] | None:
     """Return the public classes and functions at the top of a Python file, which is read and not run.
 
-    None of a file that cannot be read as Python: nobody knows what it has.
+    None for a file that cannot be read as Python: its content is unknown.
     """
     try:
         tree = parse_python(path.read_bytes())

@@ -100,7 +100,7 @@ def _load_claiming(offers: Iterable[Offer[BackendInfo]], model: Any) -> list[_Lo
 
 
 def _ask(offer: Offer[BackendInfo], question: str, ask: Callable[[Any], bool], model: Any) -> bool:
-    """Return what a backend answers to a question about a model; False, with a warning, if it raises."""
+    """Return the answer of a backend to a question about a model; False, with a warning, if it raises."""
     what = f"{question} of the {offer.item.name} backend"
     with tolerate(offer.plugin, what, "; it is left out", passed_on=(BackendNotFoundError,)):
         return bool(ask(model))
@@ -127,7 +127,7 @@ def _make_conflict_error(
 def _explain_unrecognized_path(
     path: str | os.PathLike[str], offered: Iterable[Offer[BackendInfo]]
 ) -> BackendNotFoundError:
-    """Return the error for a path with a suffix that no backend reads, with what to give instead."""
+    """Return the error for a path with a suffix that no backend reads, with the advice."""
     unread = describe_unread(path)
     if unread:
         return BackendNotFoundError(unread)
@@ -146,7 +146,7 @@ def _explain_unrecognized_path(
 
 
 def _explain_unrecognized(model: Any, offered: Iterable[Offer[BackendInfo]]) -> BackendNotFoundError:
-    """Return the error for an object that no backend accepts as a model, with what to give instead."""
+    """Return the error for an object that no backend accepts as a model, with the advice."""
     if isinstance(getattr(model, "reports", None), tuple):
         return BackendNotFoundError(
             f"model={shown(model)} is a result, and not a model; reports are compared by "
@@ -163,7 +163,7 @@ def _explain_unrecognized(model: Any, offered: Iterable[Offer[BackendInfo]]) -> 
 
 
 def suggest_model(model: Any) -> str:
-    """Return the end of an error that says what to give in place of a function; empty for all else.
+    """Return the end of an error, with the model to give in place of a function; empty for other objects.
 
     A framework whose models are objects takes no function.
     """
