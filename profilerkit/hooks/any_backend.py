@@ -36,7 +36,7 @@ class _Unloaded:
 
 
 def make_stand_in(info: BackendInfo) -> Backend:
-    """Return a stand-in for a backend, for a hook that may need only its name to return what it offers."""
+    """Return a stand-in for a backend, for a hook that may need only its name to return its offers."""
     return cast("Backend", _Unloaded(info))
 
 

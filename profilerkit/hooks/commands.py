@@ -78,7 +78,7 @@ class _OfferedOption(NamedTuple):
     offer: Offer[OptionInfo]
 
     def find_value(self, values: Mapping[str, Any]) -> Any:
-        """Return its value among those of all options; None if it was not given."""
+        """Return the value of the option, given the values of all options; None if it was not given."""
         return values.get(self.option.name or "")
 
 

@@ -30,7 +30,7 @@ class Manager(pluggy.PluginManager):
 
     Each result of a guarded implementation is an `Offer` with its plugin; an error becomes a warning. Hooks that a
     plugin adds are not guarded. Implementations of profilerkit's own plugins are called before other plugins, except
-    those marked ``tryfirst``. Otherwise pluggy's order holds: the plugin that was registered last is called first.
+    plugins marked ``tryfirst``. Otherwise pluggy's order holds: the plugin that was registered last is called first.
     """
 
     def __init__(self) -> None:
@@ -91,7 +91,7 @@ class Manager(pluggy.PluginManager):
         return answer
 
     def parse_hookimpl_opts(self, plugin: object, name: str) -> HookimplOpts | None:
-        """Return the options of an implementation; those of profilerkit's own plugins are marked ``tryfirst``.
+        """Return the options of an implementation; for profilerkit's own plugins, they are marked ``tryfirst``.
 
         Raises `ValueError` for a wrapper of one of profilerkit's hooks.
         """

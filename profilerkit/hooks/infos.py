@@ -108,11 +108,11 @@ class BackendInfo(Info, hook="profilerkit_backends", what="backend"):
         load: Imports the framework and returns the backend.
         requirement: The package to install if loading fails.
         claims: Returns False for a model of such a class that belongs to another backend. If no backend can profile the
-            model, it raises `BackendNotFoundError` with what to do. It need not import the framework.
+            model, it raises `BackendNotFoundError` with the advice. It need not import the framework.
         installed: Returns the versions of the installed packages without importing them, and raises `ImportError` if
             one is missing or too old. With it, ``profilerkit list`` need not load the backend.
         api_version: The version of the interface that the backend is written for. Write it as a number: then a backend
-            that is newer than the library is refused, with a message that says what to upgrade.
+            that is newer than the library is refused, with a message that names the package to upgrade.
         suffixes: The file name suffixes that only this backend opens, such as ``(".onnx",)``: a path with one of them
             needs no ``backend=``. The backend implements `profilerkit.protocols.OpensModels`.
         tested: The oldest and the newest release of each framework that the backend is tested with:
@@ -189,8 +189,8 @@ class LoaderInfo(Info, hook="profilerkit_model_loaders", what="model loader"):
             it may import the library, and raises `InputError` if that is not installed. None if they cannot be listed.
         packages: The packages whose versions determine the model, such as ``("torchvision",)``.
         frameworks: The packages that are imported when a model is loaded, such as ``("torch",)``.
-        preload: Modules that an audit imports once, beside those of the backend, before it copies the interpreter for
-            each model; none that starts threads or opens a device.
+        preload: Modules that an audit imports once, beside the backend's modules, before it copies the interpreter for
+            each model; no module that starts threads or opens a device.
     """
 
     accepts: Callable[[str], bool] = field(metadata=_CALLED)
@@ -208,9 +208,9 @@ class EngineInfo(Info, hook="profilerkit_engines", what="engine"):
 
     Args:
         name: The name.
-        load: Imports what the engine needs and returns its class, a `profilerkit_audits.Engine`;
-            raises `ImportError` if something is missing.
-        description: What it is, in a line.
+        load: Imports the packages that the engine needs and returns its class, a `profilerkit_audits.Engine`; raises
+            `ImportError` if a package is missing.
+        description: The description of the engine, in a line.
         requirement: The package to install if loading fails.
     """
 
@@ -272,7 +272,7 @@ class PlacementInfo(Info, hook="profilerkit_placements", what="placement"):
 
 
 def import_later(path: str) -> Callable[[], Any]:
-    """Return a function that imports a module and returns an object in it: the ``load`` of what a plugin offers.
+    """Return a function that imports a module and returns an object in it: the ``load`` of a plugin's offer.
 
     >>> import_later("math:sqrt")()(9)
     3.0

@@ -38,7 +38,7 @@ def load_installed(manager: Manager, is_own_only: bool) -> None:
             continue
         with _tolerate(info, "the loading"):
             imported.append(_import(info, imported))
-    # pluggy calls the one first that came last. Own plugins are ``tryfirst``, but what comes later and is too is first.
+    # pluggy calls the last plugin first. Own plugins are ``tryfirst``, but a later plugin that is, too, comes first.
     imported.reverse()
     for name, info, plugin in sorted(imported, key=lambda plugin: not plugin.info.is_own):
         with _tolerate(info, "the registration"):

@@ -131,16 +131,16 @@ def _ask_for_offers(hook: str, kind: type, arguments: Mapping[str, Any]) -> list
 
 
 def list_infos(kind: type[InfoT]) -> list[Offer[InfoT]]:
-    """Return what plugins offer of a kind; two of them may have the same name: see `find_offer`."""
+    """Return the offers of a kind; two of them may have the same name: see `find_offer`."""
     return list_offers(kind.HOOK, kind)
 
 
 def find_offer(
     kind: type[InfoT], name: str, is_wanted: Callable[[InfoT], bool] = lambda info: True
 ) -> Offer[InfoT] | None:
-    """Return what a plugin offers of a kind by a name; None if no plugin offers one that is wanted.
+    """Return the wanted offer of a kind by its name; None if there is none.
 
-    Raises `RegistrationConflictError` if two plugins do. Whoever asks for another name does not meet that error.
+    Raises `RegistrationConflictError` if two plugins have the offer. For other names this error is not raised.
     """
     offers = [offer for offer in list_infos(kind) if offer.item.name == name and is_wanted(offer.item)]
     if len(offers) > 1:
@@ -166,9 +166,9 @@ def _is_instance(item: Any, kind: type, hook: str, plugin: PluginInfo) -> bool:
 def load_offer(
     offer: Offer[Any], is_right: Callable[[object], bool] = callable, problem: str = "cannot be called"
 ) -> Any:
-    """Return what the ``load`` of an offer returns.
+    """Return the result of an offer's ``load``.
 
-    Raises `NotOfferedError` if it raises, or returns what is not right: ``problem`` says why.
+    Raises `NotOfferedError` if ``load`` raises, or its result is not right: ``problem`` says why.
     """
     name, plugin = f"{offer.item.WHAT} {offer.item.name!r}", offer.plugin
     try:

@@ -1,4 +1,4 @@
-"""The capabilities that plugins add to a backend, and those that they ask backends for."""
+"""The capabilities that plugins add to a backend, and the capabilities that they ask backends for."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _HOOK = "profilerkit_capabilities"
 
 
 def list_capabilities() -> tuple[Capability, ...]:
-    """Return the capabilities that plugins ask backends for, those of the core first."""
+    """Return the capabilities that plugins ask backends for, the core's first."""
     return tuple(offer.item for offer in list_offers("profilerkit_protocols", Capability))
 
 
@@ -33,7 +33,7 @@ def extend(backend: Backend) -> None:
 
 
 def _find_obstacle(item: object) -> str:
-    """Return what is wrong with an offered capability: a class, a missing or misspelt method; empty if nothing."""
+    """Return the error of an offered capability: a class, a missing or misspelt method; empty if it is right."""
     if isinstance(item, type):
         return f"the class {item.__name__}, which is left out; return an object, {item.__name__}()"
     protocols = [capability.protocol for capability in list_capabilities()]

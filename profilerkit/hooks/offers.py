@@ -1,4 +1,4 @@
-"""What plugins offer a profiler: status keys, and the functions that compute them.
+"""The offers of plugins to a profiler: status keys, and the functions that compute them.
 
 Each offer has the plugin that it comes from (`Offer`). For example, profilerkit's plugin "metrics" offers the key
 ``macs`` and a function that computes it. A package with a function for ``macs`` of its own conflicts with that one:
@@ -74,11 +74,11 @@ def default_functions(
 
 
 class _Defaults(NamedTuple):
-    """What plugins offer for the backends of a class.
+    """The offers of plugins for the backends of a class.
 
     Attributes:
-        registry: Each status key with the function that computes it, but those that two plugins claim.
-        names: The names of the keys that are computed or declared, in that order.
+        registry: Each status key with the function that computes it, without keys that two plugins claim.
+        names: The names of the keys that are computed or declared, in this order.
         conflicts: The keys that two plugins claim, each with an error message.
     """
 
@@ -88,7 +88,7 @@ class _Defaults(NamedTuple):
 
 
 def _read_defaults(backend: Backend) -> _Defaults:
-    """Ask the plugins what they offer for a backend."""
+    """Ask the plugins for their offers for a backend."""
     functions = list_profiler_functions(backend)
     declarations = manager().answer_once("status keys", _read_status_keys)
     computed = [key.NAME for offer in functions for key in offer.item.list_keys()]
@@ -157,9 +157,9 @@ def list_profiler_functions(backend: Backend) -> list[Offer[ProfilerFunction]]:
 
 
 def list_known_names() -> list[str] | None:
-    """Return every name of a status key, without a backend; None where a plugin of others may compute undeclared ones.
+    """Return every name of a status key, without a backend; None if another plugin may compute undeclared keys.
 
-    What is profilerkit's own declares all that it computes.
+    Plugins of profilerkit itself declare all keys that they compute.
     """
     if not all(plugin.is_own for plugin in manager().find_plugins_with("profilerkit_profiler_functions")):
         return None

@@ -38,10 +38,10 @@ class PluginInfo:
     Attributes:
         name: The name of its entry point.
         module: Its module.
-        package: The name of its distribution; empty where it is of none.
-        version: The version of that.
+        package: The name of its distribution; empty if there is none.
+        version: The version of the distribution.
         is_by_code: Whether code registered it with the manager, and not a package.
-        is_ambiguous: Whether another installed plugin has the same name, and only that of the package is unique.
+        is_ambiguous: Whether another installed plugin has the same name, and only the package's name is unique.
         is_own: Whether it is one of profilerkit's own plugins.
     """
 
@@ -115,10 +115,10 @@ def tolerate(
 
     Args:
         plugin: The plugin.
-        doing: What its code does, for `contained`.
-        after: What the warning says after the text of the error.
-        before: What it says before that; empty for "``doing`` of the plugin raised".
-        passed_on: What the code may raise on purpose.
+        doing: The action of its code, for `contained`.
+        after: The words of the warning after the text of the error.
+        before: The words before the text of the error; empty for "``doing`` of the plugin raised".
+        passed_on: The errors that the code may raise on purpose.
     """
     try:
         with contained(plugin, doing):
@@ -138,7 +138,7 @@ def warn(message: str) -> None:
 
 
 def conflict(what: str, first: PluginInfo, second: PluginInfo, further: str = "") -> RegistrationConflictError:
-    """Return the error of two plugins, or one twice, that offer the same, with what to do."""
+    """Return the error of two plugins, or one twice, that offer the same, with the remedy."""
     if first == second:
         return RegistrationConflictError(f"plugin {first} offers {what} twice; {first.repair}")
     first, second = sorted((first, second), key=lambda plugin: plugin.is_by_code)

@@ -83,7 +83,7 @@ def list_forms() -> list[str]:
 
 
 def _find_offer(form: str, is_text: bool) -> Offer[RendererInfo]:
-    """Return what a plugin offers under the name of a form; raises `NotOfferedError` where none offers it."""
+    """Return the offer of a renderer by the name of a form; raises `NotOfferedError` if no plugin has one."""
     form = _FORM("form", form)
     offer = find_offer(RendererInfo, form, lambda info: info.is_text is is_text)
     if offer is not None:
@@ -113,7 +113,7 @@ def render(result: Report | Comparison, form: str = "summary", **options: Any) -
 
 
 def _choose_options(draw: Renderer, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return those of the options that a renderer takes, with their values as the checks read them.
+    """Return the options that a renderer takes, with their values as the checks read them.
 
     All values are checked, also of an option that only other renderers take. Raises `ArgumentError` for a wrong value,
     and for a name that is neither an option of profilerkit's own renderers nor one of this renderer's.
