@@ -1,6 +1,6 @@
 """The JAX backend of profilerkit, and the metrics' functions again, so that one import line does.
 
-Names are imported when they are first used: the plugin must be found where jax is missing.
+Names are imported when they are first used: the plugin must be found even if jax is missing.
 """
 
 from __future__ import annotations

@@ -133,7 +133,7 @@ class JaxBackend(
         )
 
     def trace(self, model: Any, inputs: ModelInputs | None) -> ModelTrace:
-        """Trace one forward pass on shapes alone, in inference mode where the model has modes."""
+        """Trace one forward pass on shapes alone, in inference mode if the model has modes."""
         if inputs is None:
             return trace_model(model, None)
         arrays = inputs.map(data.as_tensor)
@@ -220,7 +220,7 @@ class JaxBackend(
 
     @property
     def non_default_settings(self) -> tuple[str, ...]:
-        """The settings that change measured values, where they differ from their default."""
+        """The settings that change measured values, if they differ from their default."""
         return tuple(list_changes(SETTINGS, counts=False))
 
     def environment(self) -> Mapping[str, str]:

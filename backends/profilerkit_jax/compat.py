@@ -126,7 +126,7 @@ def parameters(equation: Any) -> Mapping[str, Any]:
 
 
 def attribute(value: Any, path: str) -> Any:
-    """Return an attribute of an object of JAX, by its dotted path; None where it has none."""
+    """Return an attribute of an object of JAX, by its dotted path; None if it has none."""
     for name in path.split("."):
         value = getattr(value, name, None)
     return value

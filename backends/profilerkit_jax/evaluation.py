@@ -57,7 +57,7 @@ def _score_batches(model: Any, reader: BatchReader, device: str | None) -> Itera
 
 
 def _compile(calls: dict[Any, CompiledCall], subject: Subject, inputs: ModelInputs, device: str | None) -> CompiledCall:
-    """Return the compiled model for inputs of one structure; all else in them than arrays is part of it."""
+    """Return the compiled model for inputs of one structure; values other than arrays are part of it."""
     leaves, tree = jax.tree.flatten((inputs.args, dict(inputs.kwargs)))
     form = (tree, tuple("array" if hasattr(leaf, "dtype") else repr(leaf) for leaf in leaves))
     if form not in calls:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def load() -> Backend:
-    """Import jax and return the backend; raises ImportError where jax is missing or too old."""
+    """Import jax and return the backend; raises ImportError if jax is missing or too old."""
     from profilerkit.backend_kit.installed import find_version, require_version
 
     from .compat import MINIMUM

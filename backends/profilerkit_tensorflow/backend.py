@@ -236,7 +236,7 @@ class TFBackend(
 
     @property
     def non_default_settings(self) -> tuple[str, ...]:
-        """The settings that change measured values, where they differ from their default."""
+        """The settings that change measured values, if they differ from their default."""
         return tuple(list_changes(SETTINGS, counts=False))
 
     def environment(self) -> Mapping[str, str]:

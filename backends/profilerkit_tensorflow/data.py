@@ -86,7 +86,7 @@ class TFDataLoader(DataLoader):
 
     @property
     def batch_size(self) -> int | None:
-        """The batch size that the native loader declares, else None: one with a smaller last batch declares none."""
+        """The batch size that the native loader declares; None without it, for example with a smaller last batch."""
         if not isinstance(self.native_dl, tf.data.Dataset):
             return super().batch_size
         lengths = {shape[0] for shape in _list_shapes(self.native_dl) if shape.rank}

@@ -70,7 +70,7 @@ def _run(run: CompiledCall, inputs: ModelInputs) -> Any:
         return run(*inputs.args, **inputs.kwargs)
     except ProfilerKitError:
         raise
-    except Exception as error:  # whatever the model raises
+    except Exception as error:  # any error of the model
         raise explain_failed_pass(run.model, error, inputs) from error
 
 

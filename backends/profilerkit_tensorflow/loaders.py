@@ -50,7 +50,7 @@ def _load(path: Path, load: Callable[[], Any]) -> Any:
         return load()
     except (InputError, MemoryError):
         raise
-    except Exception as error:  # whatever a damaged file leads to
+    except Exception as error:  # any error of a damaged file
         raise InputError(
             f"the model in {str(path)!r} cannot be loaded: {error_summary(error)}; if the file is damaged, save the "
             "model again; if it needs classes of your own, load it yourself and give the model"

@@ -25,7 +25,7 @@ def _sizes(call: PrimitiveCall) -> tuple[int, int, int]:
 
 @OPERATORS.register_all("dot_product_attention_fwd", "dot_product_attention_fwd_wrapper")
 def dot_product_attention(call: PrimitiveCall) -> Cost:
-    """The dense products, whatever the mask; a bias is added to each score."""
+    """The dense products, for any mask; a bias is added to each score."""
     scores, width, value_width = _sizes(call)
     return attention.attention(scores, width, value_width, bool(call.params["variadic_args"][0]))
 

@@ -52,9 +52,9 @@ def is_communication(primitive: str) -> bool:
 
 
 def _count_devices(call: PrimitiveCall) -> int | None:
-    """Return how many devices take part; None where an axis has no known size.
+    """Return how many devices take part; None if an axis has no known size.
 
-    Raises `UnknownCostError` where this release of JAX names the axes by another parameter.
+    Raises `UnknownCostError` if this release of JAX names the axes by another parameter.
     """
     axes = call.params.get("axes", call.params.get("axis_name"))
     if axes is None:

@@ -11,10 +11,10 @@ from .registry import Cost, PrimitiveCall, Shape, register_op_cost
 def conv_general_dilated(call: PrimitiveCall) -> Cost:
     """Each output element meets one filter; in a transposed convolution each input element does.
 
-    A convolution of a dilated input is a transposed one. So is the gradient by the input of one with a stride of 1: its
-    output is larger than its input by the padding, which is not counted as data there. The gradient by the filters of a
-    transposed one has a dilated input too, and filters larger than its output: each output element meets all channels
-    and positions of the input.
+    A convolution of a dilated input is a transposed one. So is the gradient by the input of a convolution with stride
+    1: its output is larger than its input by the padding, which is not counted as data there. The gradient by the
+    filters of a transposed convolution has a dilated input too, and filters larger than its output: each output element
+    meets all channels and positions of the input.
     """
     left, weight, out = call.inputs[0], call.inputs[1], call.outputs[0]
     numbers, groups = call.params["dimension_numbers"], call.params["feature_group_count"]

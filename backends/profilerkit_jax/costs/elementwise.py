@@ -40,7 +40,7 @@ OPERATORS.register_unless_neutral("COMPARE", "min", neutral=float("inf"), operan
 
 @register_op_cost("div")
 def divide(call: PrimitiveCall) -> Cost:
-    """A division for each element; none by 1, and none where it ends a mean: the convention does not count that one."""
+    """A division for each element; none by 1, and none at the end of a mean, which the convention does not count."""
     if call.divides_sum or call.is_constant(1, 1):
         return Cost(0, 0)
     return elementwise.elementary("DIVIDE")(call.outputs[0].numel)

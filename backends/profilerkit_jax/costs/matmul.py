@@ -29,9 +29,9 @@ def _products(outputs: int, left: Shape, contracted: Any) -> Cost:
 
 @register_op_cost("ragged_dot_general")
 def dot_of_ragged_rows(call: PrimitiveCall) -> Cost:
-    """Each row meets the matrix of its group alone, whatever the sizes of the groups; all rows belong to one.
+    """Each row meets only the matrix of its group, for any sizes of the groups; all rows belong to a group.
 
-    Where the rows are summed over, each of them goes to one group of the result.
+    If the rows are summed over, each of them goes to one group of the result.
     """
     numbers = call.params["ragged_dot_dimension_numbers"]
     (contracted, _), _ = numbers.dot_dimension_numbers

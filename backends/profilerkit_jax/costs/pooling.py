@@ -35,5 +35,5 @@ def extreme(call: PrimitiveCall) -> Cost:
 
 @register_op_cost("select_and_scatter_add")
 def gradient_of_maximum(call: PrimitiveCall) -> Cost:
-    """The gradient of a maximum: an addition for each element that is brought back to where it came from."""
+    """The gradient of a maximum: an addition for each element, at the position of the maximum."""
     return pooling.pool_gradient(call.inputs[0].numel)

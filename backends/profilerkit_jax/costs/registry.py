@@ -1,4 +1,4 @@
-"""Which formula gives the cost of which primitive of JAX.
+"""The cost formulas of the primitives of JAX.
 
 A formula is a pure function of one equation of a jaxpr: the shapes of its inputs and outputs, its parameters, and the
 values that are known before the function runs. Every primitive that JAX ships stands in one of five lists: it has a

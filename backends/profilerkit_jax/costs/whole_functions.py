@@ -61,7 +61,7 @@ _FUNCTIONS: Mapping[str, _Function] = dict(
 
 
 def find_function_cost(name: str, source: str, input_dtypes: Sequence[str], output: Shape) -> Cost | None:
-    """Return the cost of a function that JAX compiles apart, if it is one that counts as a whole; else None.
+    """Return the cost of a function that JAX compiles apart, if the function counts as a whole; otherwise None.
 
     ``source`` says in which file the function is written, and ``output`` is the shape of its first result.
     """

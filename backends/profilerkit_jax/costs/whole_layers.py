@@ -41,7 +41,7 @@ class _Affine(NamedTuple):
 
 
 def _find_affine(layer: Any, weights: int) -> _Affine:
-    """Return whether a layer has a scale, and a shift: as it says itself, else by how many weights it reads."""
+    """Return whether a layer has a scale, and a shift: by its attributes, otherwise by how many weights it reads."""
     if layer is None:
         return _Affine(weights > 0, weights > 1)
     both = getattr(layer, "channelwise_affine", None)
@@ -52,7 +52,7 @@ def _find_affine(layer: Any, weights: int) -> _Affine:
 
 
 def normalization_layer(run: LayerRun) -> Cost:
-    """Return the whole normalization, with scale and shift where the layer has them."""
+    """Return the whole normalization, with scale and shift if the layer has them."""
     return normalization.normalize(run.elements, *_find_affine(run.layer, run.weights))
 
 

@@ -32,7 +32,7 @@ def find_layers(instructions: Mapping[str, Instruction], paths: Container[str]) 
     """Return the layers that instructions work for; ``instructions`` are in the order of the program's text.
 
     A fusion belongs to the layer of its product, if it has one, otherwise to the layer of most of its instructions. An
-    instruction that XLA has added, such as a copy in another layout, belongs to the layer that reads its result.
+    instruction that XLA has added, a copy in another layout for example, belongs to the layer that reads its result.
     """
     layers: dict[str, str] = {}
     for name, instruction in instructions.items():
@@ -47,9 +47,9 @@ def find_layers(instructions: Mapping[str, Instruction], paths: Container[str]) 
 def find_layer(scopes: str, paths: Container[str]) -> str | None:
     """Return the layer that scopes lead to: the innermost mark, and scopes of the user's in it; None without a mark.
 
-    The mark of ``block`` in ``jit(f)/jvp(MARK)/conv/dot_general`` leads to ``block.conv`` where that is the path of a
-    layer, otherwise to ``block``. Without marks, as in a program of the user's own, it is the longest row of scopes
-    that is the path of a layer.
+    The mark of ``block`` in ``jit(f)/jvp(MARK)/conv/dot_general`` leads to ``block.conv`` if that is the path of a
+    layer, otherwise to ``block``. Without marks, in the user's own program for example, the longest row of scopes that
+    is the path of a layer is the layer.
     """
     mark = read_last_mark(scopes)
     if mark is None:
@@ -57,7 +57,7 @@ def find_layer(scopes: str, paths: Container[str]) -> str | None:
         return _find_longest_path(names, paths)
     layer = mark.layer
     for part in filter(None, mark.inside.split("/")):
-        name = part.replace(".", "_")  # as paths have it, in which a dot begins another layer
+        name = part.replace(".", "_")  # like in paths, in which a dot begins another layer
         inner = f"{layer}.{name}" if layer else name
         if inner in paths:
             layer = inner

@@ -21,10 +21,10 @@ class RanInstruction:
     Attributes:
         name: Its name in the program.
         program: The name of the program.
-        run: Which run of the program it is of; None where the profile does not tell.
+        run: The run of the program that it belongs to; None if the profile does not tell.
         start: The second in which it began.
         end: The second in which it ended.
-        scopes: The scopes that it was traced in; empty where the profile does not tell.
+        scopes: The scopes that it was traced in; empty if the profile does not tell.
         inside: The seconds of other instructions that ran inside it.
     """
 

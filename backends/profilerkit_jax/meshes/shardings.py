@@ -26,9 +26,9 @@ class Shardings:
 
     Args:
         params: A ``PartitionSpec`` for all parameters; or a tree of specs like the tree of parameters, or like its
-            outer part, as for ``in_shardings`` of ``jax.jit``. A parameter without a spec is whole on every device.
+            outer part, like ``in_shardings`` of ``jax.jit``. A parameter without a spec is whole on every device.
         inputs: A spec for all inputs; or a tuple of specs for positional inputs, or a mapping for keyword inputs.
-        model: A model that replaces the given one, such as a model with a ``shard_map`` over the mesh.
+        model: A model that replaces the given one, for example a model with a ``shard_map`` over the mesh.
     """
 
     params: Any = _NOWHERE

@@ -115,8 +115,8 @@ class ShareWalk(Walk):
     def _find_share(self, shape: _Shape) -> _Shape:
         """Return the shape of a device's share of an array of the current equation.
 
-        XLA's program tells it; of an equation with a body rather the equation itself, as far as it does. Where neither
-        tells, the whole array counts.
+        XLA's program tells it; for an equation with a body, first the equation itself. If neither tells it, the whole
+        array counts.
         """
         current = self._current
         share = current.shares.get(shape)

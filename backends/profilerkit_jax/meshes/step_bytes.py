@@ -55,7 +55,7 @@ class StepBytes(NamedTuple):
     def divide_by_layer(self, trace: ModelTrace) -> Counter[Purpose]:
         """Return the bytes by layer, as far as that is known: of weights and their gradients.
 
-        All else counts for the model itself: XLA does not tell for which layers it reserves it.
+        All other bytes count for the model itself: XLA does not tell for which layers it reserves them.
         """
         sizes = _sum_layer_weights(trace.layers)
         in_layers = sum_parts(sizes)

@@ -21,7 +21,7 @@ Function = Callable[[Sequence[Any], Sequence[Any]], tuple[Any, Any]]
 
 
 def list_arrays(inputs: ModelInputs) -> list[Any]:
-    """Return the arrays among the inputs of a call; all else, such as ``train=True``, is part of the program."""
+    """Return the arrays among the inputs of a call; other inputs, like ``train=True``, are part of the program."""
     return [leaf for leaf in jax.tree.leaves((inputs.args, dict(inputs.kwargs))) if is_array(leaf)]
 
 

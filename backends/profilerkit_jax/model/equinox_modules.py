@@ -43,7 +43,7 @@ def _is_state(value: Any) -> bool:
 def equinox_subject(model: Any) -> Subject:
     """Return the subject of a module of Equinox: float arrays are parameters, all other arrays buffers.
 
-    So are states with which layers begin, such as statistics, where the user has left them in the module.
+    The first states of layers, statistics for example, are buffers too if the user has left them in the module.
     """
     arrays = ArrayTree(model)
     layers: dict[str, Any] = dict(list_layers(model, _list_children))

@@ -23,8 +23,8 @@ ReadModule: TypeAlias = Callable[[Any], Subject]
 def function_subject(model: JaxModel, read_module: ReadModule) -> Subject:
     """Return the subject of a function: its float arrays are parameters, all other arrays buffers.
 
-    Without parameters of its own, the arrays of the modules that it leads to are its weights; ``read_module`` returns
-    the subject of one.
+    If it has no parameters, the arrays of the modules that it leads to are its weights; ``read_module`` returns the
+    subject of a module.
     """
     modules = find_modules(model.function, _is_module) if model.params is None else []
     if modules:

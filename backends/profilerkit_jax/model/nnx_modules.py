@@ -18,7 +18,7 @@ __all__ = ["nnx_subject"]
 
 #: Types of variables that no checkpoint of the model needs.
 _NOT_SAVED = (nnx.RngState, nnx.Intermediate)
-#: These are no layers, even where a release of Flax has them as mappings.
+#: These are no layers, even if a release of Flax has them as mappings.
 _NO_LAYERS = (nnx.Rngs, nnx.RngStream, nnx.Variable)
 
 
@@ -70,8 +70,8 @@ def _mark_layers(copy: Any) -> None:
 def _list_layers_once(model: Any) -> Iterator[tuple[str, Any]]:
     """Yield each layer with its path, in the order of the attributes; containers of layers among them.
 
-    A layer with several paths has the one that its variables have in nnx's state: the first by name. Copies that nnx
-    makes have their attributes in that order.
+    A layer with several paths has the path of its variables in nnx's state: the first by name. Copies that nnx makes
+    have their attributes in that order.
     """
     paths: dict[int, str] = {}
     for path, layer in list_layers(model, _list_children_by_name):

@@ -50,7 +50,7 @@ def count_samples(subject: Subject, inputs: ModelInputs, trace_model: Callable[[
 
 
 def note_assumed_batch(trace: ModelTrace, inputs: ModelInputs) -> ModelTrace:
-    """Add a note where inputs of one dimension count as a batch and no layer says so: they may be one sample."""
+    """Add a note if inputs of one dimension count as a batch and no layer says so: they may be one sample."""
     shapes = [shape for shape in _list_shapes(inputs) if shape]
     lengths = {shape[0] for shape in shapes if len(shape) == 1}
     if len(lengths) != 1 or not trace.operators or any(len(shape) > 1 for shape in shapes):

@@ -1,4 +1,4 @@
-"""A model in the one form that everything else here knows: a pure function of weights and inputs, with layers."""
+"""A model in the common form of this backend: a pure function of weights and inputs, with layers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Leaf:
         persistent: Whether it is saved with the model.
         trainable: Whether training changes it, if it is a parameter.
         is_counted: Whether it is among the parameters or buffers; the state of a random generator need not be.
-        numbers: How many numbers it stands for, where it has two in each element.
+        numbers: How many numbers it stands for, if it has two in each element.
     """
 
     path: tuple[str, ...]

@@ -60,7 +60,7 @@ def _find_wrapped(model: JaxModel) -> Subject:
 
 
 def _unbind(module: Any) -> JaxModel:
-    """Return a linen module that is bound to variables as one that is applied to them."""
+    """Return a linen module that is bound to variables as a `JaxModel` that applies the module to them."""
     if module.scope is None:
         raise InputError(
             f"the linen module {type(module).__name__} has no variables; give JaxModel(module, variables) with the "

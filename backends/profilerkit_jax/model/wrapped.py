@@ -113,7 +113,7 @@ def _take_partial_apart(partial: functools.partial[Any]) -> _Parts:
 
 
 def _take_wrapper_apart(wrapper: Any) -> _Parts:
-    """Return the objects that a wrapper of a library leads to, such as the function that a jitted one compiles."""
+    """Return the objects that a wrapper of a library leads to, like the function that a jitted one compiles."""
     if not is_equinox_wrapper(wrapper):
         return _Parts([wrapper.__wrapped__], lambda parts: parts[0])
     attributes = vars(wrapper)

@@ -16,7 +16,7 @@ __all__ = ["CompiledAnalysis", "compiled_analysis"]
 
 @dataclass(frozen=True)
 class CompiledAnalysis:
-    """XLA's own numbers of a compiled forward pass; None where XLA does not tell.
+    """XLA's own numbers of a compiled forward pass; None if XLA does not tell.
 
     XLA counts the program after its rewrites, and by other rules: a loop is counted once however often it runs, a
     convolution without the padding, an exponential as a transcendental and not as a FLOP.

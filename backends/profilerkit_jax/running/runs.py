@@ -21,7 +21,7 @@ __all__ = ["CompiledCall", "prepare_run"]
 
 
 class _ArrayPass:
-    """A pass that returns the arrays among the model's outputs alone, as a compiled function can return nothing else.
+    """A pass that returns only the arrays of the model's outputs: a compiled function can return nothing else.
 
     ``jax.jit`` calls `run` to trace it, in the first compiled call. `run` then keeps the structure of the outputs, and
     `restore` puts the arrays of each compiled call back into it.

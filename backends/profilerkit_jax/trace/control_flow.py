@@ -21,7 +21,7 @@ from .walk import Handler, Walk
 
 __all__ = ["HANDLERS"]
 
-# Branches: of which the given inputs do not tell the one that runs, the dearest is counted ----------------------------
+# Branches: the dearest is counted, if the given inputs do not decide --------------------------------------------------
 
 # The walk goes over each branch apart. The work of the other branches is kept with the counted branch: it gives the two
 # ends of every count and of the bytes alive.
@@ -159,7 +159,7 @@ def _make_state(body: Any, consts: int, initial: Sequence[Value]) -> list[Value]
 
 
 def _walk_while(walk: Walk, equation: Any, inputs: Sequence[Value], context: Context) -> list[Value]:
-    """Go over condition and body once, and count them for each turn; where the turns are not known, for one."""
+    """Go over condition and body once, and count them for each turn; for one turn if the turns are not known."""
     loop = WhileLoop.read(equation, inputs)
     walk.hold(inputs)
     turns = count_turns(walk, loop)

@@ -14,7 +14,7 @@ __all__ = ["fold"]
 
 
 def _divide(x: Any, y: Any) -> Any:
-    """Return a quotient; one of integers is rounded towards zero, where Python rounds down."""
+    """Return a quotient; a quotient of integers is rounded towards zero, while Python rounds down."""
     if np.asarray(x).dtype.kind not in "iu":
         return x / y
     quotient = abs(int(x)) // abs(int(y))
@@ -50,7 +50,7 @@ _SAME = ("broadcast_in_dim", "convert_element_type", "copy", "reshape", "squeeze
 
 
 def fold(name: str, equation: Any, inputs: Sequence[Value]) -> Any:
-    """Return the number that all elements of the only output are, where the inputs tell; None if it is not known."""
+    """Return the number that all elements of the only output equal, if the inputs tell it; otherwise None."""
     if not inputs or any(value.scalar is None for value in inputs) or len(equation.outvars) != 1:
         return None
     if name in _SAME:
@@ -81,7 +81,7 @@ def _convert(number: Any, aval: Any) -> Any:
 
 
 def _nearest(number: float, limits: Any) -> int:
-    """Return a float as XLA makes an integer of it: cut, kept to the range of the dtype, and 0 if it is no number."""
+    """Return XLA's integer for a float: cut, kept to the range of the dtype, and 0 if the float is no number."""
     if math.isnan(number):
         return 0
     return int(min(max(number, limits.min), limits.max))

@@ -141,7 +141,7 @@ class Frames:
                 yield name, path
 
     def _is_of_library(self, name: str) -> bool:
-        """Return whether a library opens such a scope: ``jnp.einsum`` by its equation, Equinox and Flax by a class.
+        """Return whether a library opens the scope: ``jnp.einsum`` by its equation, Equinox and Flax by a class.
 
         The scope of a single equation, which is ours, and the scope of recomputed work are no layers either.
         """

@@ -156,5 +156,5 @@ def _find_cost_of_equations(formula: LayerCost | None, layer: object, equations:
 
 
 def _is_weight(value: Value) -> bool:
-    """Return whether a value is a weight; a number of the program, such as an epsilon, is a constant too."""
+    """Return whether a value is a weight; a number of the program, like an epsilon, is a constant too."""
     return value.constant and value.scalar is None

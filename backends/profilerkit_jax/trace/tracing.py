@@ -64,7 +64,7 @@ def _trace(
     try:
         traced = trace_pass(subject, inputs, make_pass, training)
         return make_trace(subject, traced, walk_pass(subject, traced, make_walk), training)
-    except Exception as error:  # whatever the model raises
+    except Exception as error:  # any error of the model
         return _list_layers_alone(subject, explain_failure(error, inputs, "jax", __package__ or ""))
 
 

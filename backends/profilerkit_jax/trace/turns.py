@@ -95,7 +95,7 @@ def count_turns(walk: Walk, loop: WhileLoop) -> int | None:
 
 
 def _run(turn: _NeededTurn, condition_consts: list[Any], body_consts: list[Any], start: list[Any]) -> int | None:
-    """Return how many turns a loop of these parts alone makes; None where it cannot be run, or does not end."""
+    """Return how many turns a loop of these parts alone makes; None if it cannot be run, or does not end."""
 
     def goes_on(state: tuple[Any, dict[int, Any]]) -> Any:
         count, carried = state

@@ -23,7 +23,7 @@ from .values import NO_WORK, Executed, Value, Work
 
 __all__ = ["Handler", "Walk"]
 
-#: Primitives whose output is their first input in another form: XLA reads that in place where it can.
+#: Primitives whose output is their first input in another form: XLA reads the input in place if it can.
 _VIEWS = (
     "broadcast_in_dim",
     "copy",
@@ -44,7 +44,7 @@ _LARGEST = 1 << 20
 #: The most elements of an array of the program that such a value is computed from.
 _LARGEST_STORED = 1 << 10
 
-#: Goes over an equation: the walk, the equation, its inputs, and where it stands; returns its outputs.
+#: Goes over an equation, given the walk, the equation, its inputs, and its place; returns its outputs.
 Handler: TypeAlias = "Callable[[Walk, Any, Sequence[Value], Context], list[Value]]"
 
 
@@ -261,7 +261,7 @@ def _price(equation: Any, inputs: Sequence[Value], outputs: Sequence[Value], con
 
 
 def _divides_sum(inputs: Sequence[Value]) -> bool:
-    """Return whether the first input is a sum, and the second the number of its summands, as where a mean is made."""
+    """Return whether the first input is a sum, and the second the number of its summands, like for a mean."""
     if len(inputs) < 2 or inputs[0].summands == 0 or inputs[1].scalar is None:
         return False
     return bool(inputs[1].scalar == inputs[0].summands)

@@ -1,4 +1,4 @@
-"""The modes of layers and the values of variables, put back after a block: of modules of nnx, and of Keras models."""
+"""Restoring the modes of layers and the values of variables after a block: of modules of nnx, and of Keras models."""
 
 from __future__ import annotations
 

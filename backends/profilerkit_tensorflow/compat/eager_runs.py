@@ -31,7 +31,7 @@ def shows_operators() -> bool:
 
 
 def add_callback(callback: Callable[..., Any]) -> None:
-    """Have a function called after each operator; nothing where this release shows none."""
+    """Have a function called after each operator; nothing if this release shows none."""
     if shows_operators():
         _add_callback(callback)
 

@@ -25,7 +25,7 @@ _LIST_TRACES = field("_list_all_concrete_functions")
 
 
 def convert(call: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a callable with its Python code converted; unchanged where this release has another way to do so."""
+    """Return a callable with its Python code converted; unchanged if this release converts in another way."""
     if not can_convert():
         return call
     options = _Options(recursive=True, user_requested=True)

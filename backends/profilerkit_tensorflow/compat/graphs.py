@@ -72,7 +72,7 @@ def copy_handle_data(source: Any, target: Any) -> None:
 
 
 def count_held_bytes(handle: Any) -> int:
-    """Return the bytes of the variable behind a handle, of a graph or an eager one; 0 where they are not known."""
+    """Return the bytes of the variable behind a handle, of a graph or an eager one; 0 if they are not known."""
     data = None if _get_handle_data is None else _get_handle_data(handle)
     if data is None or not data.shape_and_type:
         return 0

@@ -19,7 +19,7 @@ _SEED, _SEEDS = field("_seed"), field("_rng")
 _context: Any = find("tensorflow.python.eager.context.context")
 if _context is None:
     lacking.append(f"TensorFlow {tf.__version__} hides its random seed: a profile may change what is drawn afterwards")
-# The C code of a tape asks tensors for their dtype, and crashes where that raises an interrupt.
+# The C code of a tape asks tensors for their dtype, and crashes if an interrupt is raised there.
 keep_interrupts_from(getattr(tf.Tensor.dtype, "fget", None))
 #: Only these read or change some settings. Without them a model's change of a setting stays, and no report names it.
 is_deterministic: Callable[[], bool] = find_first(
@@ -29,7 +29,7 @@ stop_being_deterministic: Callable[[], object] = find_first(
     "tensorflow.python.framework.config.disable_op_determinism", instead=lambda: None
 )
 _promotion: Any = find("tensorflow.python.framework.ops.get_dtype_conversion_mode")
-#: Attributes of modules that are settings of the process, or hold its state. One that is not there is not put back.
+#: Attributes of modules that are settings of the process, or hold its state. A missing attribute is not restored.
 _STATE: dict[str, tuple[str, ...]] = {
     "tensorflow.python.eager.polymorphic_function.eager_function_run": ("RUN_FUNCTIONS_EAGERLY",),
     "tensorflow.python.data.ops.debug_mode": ("DEBUG_MODE",),
@@ -52,7 +52,7 @@ _STATE: dict[str, tuple[str, ...]] = {
 
 
 class Seeds(NamedTuple):
-    """TensorFlow's seed, and the generator of the seeds of operators; None where there is none."""
+    """TensorFlow's seed, and the generator of the seeds of operators; None if there is none."""
 
     seed: Any
     generator: Any
@@ -73,13 +73,13 @@ def list_notes() -> list[str]:
 
 
 def read_seeds() -> Seeds | None:
-    """Return the seeds as they are now; None where this release hides them."""
+    """Return the seeds as they are now; None if this release hides them."""
     context = None if _context is None else _context()
     return Seeds(getattr(context, _SEED), getattr(context, _SEEDS, None)) if hasattr(context, _SEED) else None
 
 
 def set_seeds(seeds: Seeds) -> None:
-    """Set both; no generator where there was none."""
+    """Set both; no generator if there was none."""
     context = _context()
     setattr(context, _SEED, seeds.seed)
     if seeds.generator is not None:

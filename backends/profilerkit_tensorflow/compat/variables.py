@@ -16,7 +16,7 @@ from .names import find_first, make_refusal
 
 #: A variable without memory. Without it a model that is not built is built with values.
 _UninitializedVariable: Any = find("tensorflow.python.ops.resource_variable_ops.UninitializedVariable")
-#: The class of variables with a value of their own. Without it, variables that wrap other variables are asked too.
+#: The class of variables that hold a value. Without it, variables that wrap other variables are read too.
 ResourceVariable: Any = find_first(
     "tensorflow.python.ops.resource_variable_ops.BaseResourceVariable", instead=tf.Variable
 )

@@ -64,7 +64,7 @@ def _register_maximum_gradient(gradient: int, *names: str) -> None:
 
     @register_op_costs(*names)
     def maximum_gradient(call: OpCall) -> Cost:
-        """One addition for each gradient, where the maximum was."""
+        """One addition for each gradient, at the position of the maximum."""
         return pooling.pool_gradient(call.inputs[gradient].numel)
 
 

@@ -79,8 +79,8 @@ def _count_cudnn_matrix_elements(call: OpCall, state: _CudnnState, gates: int) -
 def _count_cudnn_positions(call: OpCall) -> int:
     """Return the steps of all sequences together.
 
-    Of each sequence the steps up to its length count, where version 3 is given lengths that are known; else padding
-    counts like data.
+    In version 3 with known lengths, only the steps up to the length of each sequence count; otherwise padding counts
+    like data.
     """
     first, second, _ = call.inputs[0]
     lengths = None if call.attribute("time_major") is None else call.value(4)
@@ -106,7 +106,7 @@ def block_lstm(call: OpCall) -> Cost:
     """All steps of one layer.
 
     Inputs: 0 the longest length, a number; 1 the input ``(steps, batch, features)``; 2 and 3 the states; 4 the weights
-    ``(features + units, 4 * units)``. The steps up to the longest length are computed, where that is known.
+    ``(features + units, 4 * units)``. The steps up to the longest length are computed, if that is known.
     """
     (steps, samples, _), weights = call.inputs[1], call.inputs[4]
     longest = call.value(0)

@@ -65,7 +65,7 @@ def layer_times(
 def _list_times(
     program: Program, forward: TimedPasses, gradients: TimedPasses | None, backward: bool
 ) -> Iterator[LayerTime]:
-    """Yield the times of each layer; ``gradients`` are None where there are none, or none were asked for."""
+    """Yield the times of each layer; ``gradients`` are None if there are none, or if they were not requested."""
     forward_passes = forward.sum_by_layer(backward=False)
     backward_passes = None if gradients is None else gradients.sum_by_layer(backward=True)
     calls = _count_calls(program, forward)
@@ -212,7 +212,7 @@ class _LiveCalls:
         return [operator for operator in _list_made(call) if operator.name in running]
 
     def runs(self, call: Owner) -> bool:
-        """Return whether a call runs; one without operators runs if the call around it does."""
+        """Return whether a call runs; a call without operators runs if the call around it does."""
         operators = _list_made(call)
         if not operators:
             return call.outer is None or call.outer.graph is None or self.runs(call.outer)

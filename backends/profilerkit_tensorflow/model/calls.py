@@ -40,7 +40,7 @@ def call_model(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> An
     Keras models are called as layers are (inputs cast to the model's dtype, masks passed on), not through
     ``stateless_call``, which leaves that out. Functional and sequential models take one structure: several positional
     inputs reach them as a list, keyword inputs as a dict. Raises `WithoutValuesError` for a Keras model that is not
-    built, since a call would build it.
+    built, because a call would build it.
     """
     if is_keras(model):
         _require_built(model)

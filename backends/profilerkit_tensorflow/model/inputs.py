@@ -20,7 +20,7 @@ __all__ = ["fit_inputs", "read_declared_inputs", "wrong_ranks"]
 
 
 def read_declared_inputs(model: Any) -> ModelInputs | None:
-    """Return the call that a model declares, with a `DeclaredInput` for each tensor; None where it declares none."""
+    """Return the call that a model declares, with a `DeclaredInput` for each tensor; None if it declares none."""
     if is_any_keras(model):
         return read_declared_call(model)
     if is_saved_model(model):
@@ -50,7 +50,7 @@ def _read_saved_call(model: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
 
 
 def fit_inputs(model: Any, inputs: ModelInputs) -> ModelInputs:
-    """Return the inputs as a Keras model declares them, where their channels only need to be moved to the end.
+    """Return the inputs as a Keras model declares them, if it is enough to move the channels to the end.
 
     A batch of images ``(N, 3, 224, 224)``, as PyTorch has them, becomes ``(N, 224, 224, 3)`` for a model with an input
     of shape ``(None, 224, 224, 3)``; so do sequences and volumes. Inputs that fit already, or that would not fit even

@@ -181,7 +181,7 @@ def find_stored_variable(variable: Any) -> Any:
 
 
 def find_id(variable: Any) -> int:
-    """Return the id of the TensorFlow variable, by which a variable of Keras is the same as the one behind it."""
+    """Return the id of the TensorFlow variable: a variable of Keras has the id of the variable behind it."""
     return id(find_stored_variable(variable))
 
 

@@ -23,10 +23,10 @@ __all__ = ["NodeOwners", "NodePlace", "XlaCall", "count_graph_runs"]
 
 @dataclass(frozen=True, slots=True)
 class NodePlace:
-    """Where a node belongs: its layer call, the body that it ran in, and whether it computes gradients.
+    """The place of a node: its layer call, the body that it ran in, and whether it computes gradients.
 
     ``merged`` are the other layers whose operators its kernel also runs, ``parts`` the types of the operators of its
-    own layer. ``type`` is the type of the traced operator, or else of the executed node.
+    own layer. ``type`` is the type of the traced operator, otherwise of the executed node.
     """
 
     owner: Owner
@@ -56,7 +56,7 @@ class NodeOwners:
         self._bodies: dict[tuple[str, ...], Body] = {(): main}
 
     def locate(self, times: PassTimes) -> dict[str, NodePlace]:
-        """Return where each node of a pass belongs, by the name under which it ran."""
+        """Return the place of each node of a pass, by the name under which it ran."""
         # The first level of each path is the call of it all.
         paths = {executed: self._join_scopes(split_path(executed)[1:]) for executed in times.nodes}
         ran: dict[tuple[str, ...], set[str]] = {}
@@ -81,7 +81,7 @@ class NodeOwners:
         return (*callers, *(scope + last for last in path[-1:]))
 
     def _locate(self, path: tuple[str, ...], executed_type: str, ran: set[str]) -> NodePlace:
-        """Return where a node belongs, by its path, its type, and the names of all nodes that ran in its body."""
+        """Return the place of a node, by its path, its type, and the names of all nodes that ran in its body."""
         body = self._find_body(path[:-1])
         name = path[-1] if path else ""
         operator = body.operators.get(name)
@@ -112,7 +112,7 @@ class NodeOwners:
         return self._bodies[callers]
 
     def _enter(self, outer: Body, caller: str) -> Body:
-        """Return the body of a call in another body, which is returned itself where its graph has no such call."""
+        """Return the body of a call in an outer body; the outer body if its graph has no such call."""
         call = find_call(outer, caller)
         if call is None:
             return outer

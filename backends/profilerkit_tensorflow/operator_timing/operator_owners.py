@@ -8,8 +8,8 @@ leads to the forward one, as observed with TensorFlow 2.21:
 - The gradients of a called function and of a loop's body are a function of their own, in which names begin with
   ``gradients/``, the forward operator's name and ``_grad``. Such a function knows the forward one:
   ``forward_function_name`` among its attributes, ``_forward_graph`` of a loop's or a branch's.
-- Sums of gradients (``AddN``) and other operators without such a name belong to the layer that takes their result, or,
-  where none does, to the one whose results they take. If ``first`` has two followers, its gradient is a sum::
+- Sums of gradients (``AddN``) and other operators without such a name belong to the layer that takes their result; if
+  none does, to the layer whose results they take. If ``first`` has two followers, its gradient is a sum::
 
       gradient_tape/add/...  ->  AddN  ->  gradient_tape/first/Conv2D/Conv2DBackpropFilter    AddN is first's
       gradient_tape/dense/MatMul/MatMul_1  ->  Neg  ->  Square                                both are dense's
@@ -36,7 +36,7 @@ class OperatorOwners:
         #: The owners of the forward operators directly inside each name scope, by body: if one graph runs in two
         #: places, its operators have different owners there.
         self._scopes: dict[Body, dict[str, list[Owner]]] = {}
-        #: The owners of the operators of gradients, by body and name; one that leads to no layer is missing.
+        #: The owners of the operators of gradients, by body and name; an operator that leads to no layer is missing.
         self._gradients: dict[Body, dict[str, Owner]] = {}
 
     def find(self, operator: tf.Operation, body: Body) -> Owner:
@@ -48,7 +48,7 @@ class OperatorOwners:
         return self._gradients[body].get(operator.name, body.owner)
 
     def find_in_scope(self, scope: str, body: Body) -> Owner | None:
-        """Return the owner of all forward operators right inside a name scope; None where they have several or none."""
+        """Return the owner of all forward operators right inside a name scope; None if they have several or none."""
         if body not in self._scopes:
             self._scopes[body] = self._list_by_scope(body)
         return _select_one(self._scopes[body].get(scope, ()))
@@ -127,7 +127,7 @@ class OperatorOwners:
         return None
 
     def _find_by_forward_value(self, gradient: tf.Operation, body: Body) -> Owner | None:
-        """Return the owner of the forward operator ``Relu`` whose value an operator such as ``ReluGrad`` takes."""
+        """Return the owner of the forward operator whose value a gradient takes: ``Relu`` for ``ReluGrad``."""
         for producer in _list_producers(gradient):
             if f"{producer.type}Grad" == gradient.type and not body.is_gradient(producer.name):
                 return self._find_forward_owner(producer.name, body)

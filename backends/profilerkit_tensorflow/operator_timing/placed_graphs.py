@@ -14,7 +14,7 @@ from ..trace.ownership import Owner
 
 __all__ = ["Body", "find_call", "find_called", "find_forward_graph", "is_compiled"]
 
-#: The attributes of a branch that have its functions, where the names of the nodes in these call them otherwise.
+#: The attributes with the functions of branches, if the names of nodes have another word for the branch.
 _ATTRIBUTES = {"then": "then_branch", "else": "else_branch"}
 
 
@@ -25,9 +25,9 @@ class Body:
     Attributes:
         graph: The graph.
         owner: The call of the layer that calls the function.
-        boundary: The index of the first operator that computes gradients: 0 where all do, the number of all where none
+        boundary: The index of the first operator that computes gradients: 0 if all do, the number of operators if none
             does.
-        forward: The body whose gradients these are; None where that is not known.
+        forward: The body whose gradients these are; None if unknown.
     """
 
     graph: Any
@@ -66,7 +66,7 @@ class _Call:
 
 
 def find_call(body: Body, caller: str) -> _Call | None:
-    """Return the call that the name of a caller stands for; None where the graphs have none.
+    """Return the call that the name of a caller stands for; None if the graphs have none.
 
     The caller is an operator, or one part of a loop or a branch: ``while/body``.
     """
@@ -81,7 +81,7 @@ def find_call(body: Body, caller: str) -> _Call | None:
 
 
 def find_called(operator: Any, attribute: str) -> str | None:
-    """Return the name of the function that an operator calls; None where it calls none.
+    """Return the name of the function that an operator calls; None if it calls none.
 
     Most operators have it in the attribute ``f``, loops in ``cond`` and ``body``, branches in ``then_branch`` and
     ``else_branch``. ``branch2`` is no attribute, but the third of ``branches``.

@@ -53,7 +53,7 @@ def _lacks_weights(model: Any, inputs: ModelInputs) -> bool:
             return bool(build_symbolically(model, inputs)) or len(list_weights(model)) > before
     except MemoryError:
         raise
-    except Exception:  # whatever the model raises
+    except Exception:  # any error of the model
         failure = trace_model(model, inputs).failure
         if isinstance(failure, (ModelFailedError, BackendFailedError)):
             raise failure from failure.__cause__

@@ -80,7 +80,7 @@ def prepare_run(
     target = resolve_device(model, device)
     # Without a requested device the placement stays as it is: the caller's `tf.device`, or TensorFlow's own choice.
     placed = tf.device(target) if device is not None else nullcontext()
-    # Keras' `predict` is traced anew for each profile, since the model is restored: TensorFlow would warn of it.
+    # Keras' `predict` is traced anew for each profile, because the model is restored: TensorFlow would warn of it.
     without_warnings = quietly() if mode == "predict" else nullcontext()
     with preserve(model, variable_values=True), placed, without_warnings:
         _make_variables(model, inputs)

@@ -44,7 +44,7 @@ def walk_branches(walk: Walk, operator: Any, scope: Scope) -> None:
 
 
 def _list_branches(operator: Any, chosen: Any) -> list[str]:
-    """Return the functions of the branches that may be taken; only one where the ``chosen`` one is known, not None."""
+    """Return the functions of the branches that may be taken; only one if ``chosen`` is not None."""
     if operator.type.endswith("Case"):
         names = [function.name for function in operator.get_attr("branches")]
         if chosen is None:

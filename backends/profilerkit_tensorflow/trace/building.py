@@ -23,10 +23,10 @@ __all__ = ["build_symbolically", "call_to_build", "list_fed_types", "put_back"]
 def build_symbolically(model: Any, inputs: ModelInputs) -> list[Any]:
     """Build a Keras model without allocating its weights; return the variables that were made without a value.
 
-    Where this release of TensorFlow or Keras has no such variables, the model is called, and its weights get values.
+    If this release of TensorFlow or Keras has no such variables, the model is called, and its weights get values.
 
-    They are variables like all others but for the value, which a trace does not need: gradients are taken by them, also
-    inside functions with gradients of their own (``keras.remat``, ``tf.recompute_grad``).
+    Except for the missing value, which no trace needs, they are like all variables: gradients are taken by them, also
+    inside functions with custom gradients (``keras.remat``, ``tf.recompute_grad``).
     """
     if not can_make_unallocated():
         call_to_build(model, inputs)
@@ -45,7 +45,7 @@ def call_to_build(model: Any, inputs: ModelInputs) -> None:
     """Call a model, which builds it; an error gets the path of the layer in which it was raised."""
     try:
         inputs.run(model)
-    except Exception as error:  # whatever the model raises
+    except Exception as error:  # any error of the model
         note_raising_layer(error, {id(layer): path for path, layer in reversed(list_layers(model))})
         raise
 
@@ -58,7 +58,7 @@ def _make_placeholder(spec: Any) -> Any:
     return tf.nest.pack_sequence_as(spec, parts, expand_composites=True)
 
 
-# The tensors among the inputs, which a traced program takes; all else is a part of the program ------------------------
+# Tensors among the inputs, which a traced program takes; other inputs are part of the program -------------------------
 
 
 def list_fed_types(inputs: ModelInputs) -> list[Any]:

@@ -39,7 +39,7 @@ _FREE = ("Identity", "ReadVariableOp", "NoOp", "EagerConst")
 
 
 class Departures:
-    """Notes, inside of `watch`, where values leave TensorFlow and which operators run in other threads.
+    """Notes, inside of `watch`, the places where values leave TensorFlow, and the operators of other threads.
 
     Attributes:
         missing: Descriptions of uncounted work, with their numbers.
@@ -73,7 +73,7 @@ class Departures:
             self.missing[f"work that led to an operand of {kind} that TensorFlow did not compute{where}"] += 1
 
     def check_results(self, outputs: Any, is_of_operator: Callable[[Any], bool]) -> None:
-        """Note a result that was made by no operator, such as one of numpy's."""
+        """Note a result that no operator made, for example numpy."""
         for leaf in tf.nest.flatten(outputs):
             is_array = hasattr(leaf, "__array_interface__")
             is_eager = tf.is_tensor(leaf) and hasattr(leaf, "numpy")
@@ -115,7 +115,7 @@ class Departures:
 
 
 def _find_models_frame(frame: FrameType | None) -> FrameType | None:
-    """Return the innermost frame of the model's own code; None where a library reads values for itself."""
+    """Return the innermost frame of the model's own code; None if a library reads values for itself."""
     while frame is not None:
         package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
         if package not in _LIBRARIES:

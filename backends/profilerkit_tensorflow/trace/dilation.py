@@ -61,9 +61,9 @@ class _Cropped(NamedTuple):
 
 
 def _find_spread_share(folding: Folding, operator: Any, scope: Scope) -> Fraction | None:
-    """Return which share of a convolution's gradient counts: 7/8 where its third input was padded from 7 elements to 8.
+    """Return the share of a convolution's gradient that counts: 7/8 if its third input was padded from 7 elements to 8.
 
-    None for other operators, and where that input was not spread over the batch.
+    None for other operators, and if that input was not spread over the batch.
     """
     if operator.type not in _BY_THIRD_INPUT:
         return None
@@ -74,9 +74,9 @@ def _find_spread_share(folding: Folding, operator: Any, scope: Scope) -> Fractio
 
 
 def _find_cropped_share(folding: Folding, operator: Any, scope: Scope) -> _Cropped | None:
-    """Return the convolution whose output an operator crops, and which share of it counts: 7/8 where 7 of 8 are kept.
+    """Return the convolution whose output an operator crops, and the share that counts: 7/8 if 7 of 8 are kept.
 
-    None for other operators, and where anything else reads the uncropped elements: all of them are needed then.
+    None for other operators, and if anything else reads the uncropped elements: then all of them are needed.
     """
     if operator.type not in TO_SPACE:
         return None
@@ -102,7 +102,7 @@ def _is_read_once(tensor: Any) -> bool:
 
 
 def _compute_share(folding: Folding, kept: Any, padded: Any, scope: Scope) -> Fraction | None:
-    """Return how many of the padded elements are kept, as a share; None where sizes are not known."""
+    """Return the share of the padded elements that is kept; None if sizes are not known."""
     kept_shape = folding.find_value(kept, scope).known_shape
     padded_shape = folding.find_value(padded, scope).known_shape
     if kept_shape is None or padded_shape is None or not padded_shape.numel:

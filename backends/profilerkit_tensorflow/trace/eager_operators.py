@@ -69,7 +69,7 @@ class EagerOperators:
     def record(self, call: EagerCall, owner: Owner, live_bytes: int = 0, are_given: Sequence[bool] = ()) -> None:
         """Keep one operator, which has run in a call of a layer, and the bytes alive after it.
 
-        ``are_given`` says which of its inputs are no constants in the model's code; none are unless it is said.
+        ``are_given`` says which of its inputs are no constants in the model's code; by default all are constants.
         """
         read = list(map(_describe_tensor, call.inputs))
         looked_up = count_held_bytes(call.inputs[0]) if call.kind in LOOKUPS else 0
@@ -159,7 +159,7 @@ def _read_text(value: Any) -> Any:
 
 
 def _find_known_shape(tensor: Any) -> Shape | None:
-    """Return the shape of a tensor; None where a size is not known."""
+    """Return the shape of a tensor; None if a size is not known."""
     shape = static_shape(tensor)
     return None if shape is None or None in shape else Shape(size for size in shape if size is not None)
 
@@ -203,7 +203,7 @@ class _EagerPatterns:
         self._makers.update((identify_tensor(tensor), maker) for tensor in call.outputs)
 
     def _note_pair(self, first: Executed, latest: Executed, call: EagerCall) -> None:
-        """Note an operator that belongs together with the one that made its first input."""
+        """Note an operator that forms a product with the operator that made its first input."""
         if latest.type in SUMS and first in self._weighted_rows:
             self._corrections.append(partial(count_as_product, first, latest))
         if latest.type in TO_SPACE and first.type in CONVOLUTIONS:

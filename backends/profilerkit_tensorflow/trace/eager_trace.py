@@ -1,4 +1,4 @@
-"""The trace of an eager run: of a model that cannot be traced as a graph, or one with sizes that depend on values."""
+"""The trace of an eager run: of a model that cannot be traced as a graph, or has sizes that depend on values."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def trace_eagerly(model: Any, inputs: ModelInputs, refusal: ProfilerKitError, fo
         run = _run(model, inputs, refusal, followed)
         if isinstance(run, EagerRun):
             return _make_trace(model, run, _explain(refusal))
-    # After the model was put back: a call that failed may have built a part of it.
+    # After the model was restored: a call that failed may have built a part of it.
     return trace_layers_alone(model, run, followed)
 
 
@@ -55,7 +55,7 @@ def _run(
         return error
     except MemoryError:
         raise
-    except Exception as error:  # whatever the model raises
+    except Exception as error:  # any error of the model
         # The error of the tracing is the clearer message, unless it says only that the code needs an eager run.
         return explain_failed_pass(model, error, inputs) if only_in_graphs(refusal.__cause__) else refusal
     return refusal if run.did_nothing else run  # without an operator that ran on values, zeros would be counted
@@ -64,8 +64,8 @@ def _run(
 def complete_eagerly(model: Any, inputs: ModelInputs, trace: ModelTrace) -> ModelTrace:
     """Return the trace of a model's graph, or of an eager run if that counts operators which the graph's does not.
 
-    These are operators whose sizes depend on values, such as the length of texts: only a run knows them. The graph's
-    trace is returned as it is if the model raises when it runs eagerly, or if many weights would have to be made first.
+    These are operators whose sizes depend on values, for example on the length of texts: only a run knows them. The
+    graph's trace is returned if the model raises when it runs eagerly, or if many weights would have to be made first.
     """
     unsized = sorted(name for name in trace.uncounted if name.endswith(UNKNOWN_SHAPE))
     if not unsized or _count_unmade_bytes(model, trace) > _MOST_BYTES_MADE:
@@ -75,7 +75,7 @@ def complete_eagerly(model: Any, inputs: ModelInputs, trace: ModelTrace) -> Mode
             run = run_eagerly(model, inputs, is_traceable=True)
         except MemoryError:
             raise
-        except Exception:  # whatever the model raises where it runs eagerly; its graph has raised nothing
+        except Exception:  # any error of the model in an eager run; its graph has raised nothing
             return trace
         counts_more = run.uncounted.keys() < trace.uncounted.keys()
         if run.did_nothing or not counts_more:

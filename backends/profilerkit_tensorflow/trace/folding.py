@@ -31,7 +31,7 @@ def small_value(tensor: Any) -> Any:
     is_number = tensor.dtype not in (tf.resource, tf.variant, tf.string)
     if not (is_number and hasattr(tensor, "numpy")):
         return None
-    elements = tensor.shape.num_elements()  # None where the size is not known
+    elements = tensor.shape.num_elements()  # None if the size is not known
     return tensor.numpy() if elements is not None and elements <= LARGEST else None
 
 
@@ -59,7 +59,7 @@ class Folding:
         self._scopes.clear()
 
     def find_value(self, tensor: Any, scope: Scope) -> Value:
-        """Return the value of a graph's tensor in a scope; one that no walked operator made is made from the graph."""
+        """Return the value of a graph's tensor in a scope; it is made from the graph if no walked operator made it."""
         value = scope.values.get(tensor.name)
         if value is None:
             value = scope.values[tensor.name] = self.new_value(static_shape(tensor), tensor.dtype.name, tensor, scope)
@@ -71,7 +71,7 @@ class Folding:
         return self.constant(self.find_value(tensor, without_arguments))
 
     def give_input(self, value: Value, numbers: Any) -> None:
-        """Give the value of an input its numpy array; None where it is not known."""
+        """Give the value of an input its numpy array; None if it is not known."""
         value.constant = numbers
         self._from_inputs.add(value.number)
 
@@ -86,14 +86,14 @@ class Folding:
         return value.number in self._from_inputs
 
     def constant(self, value: Value) -> Any:
-        """Return a value's numpy array where it is known, else None."""
+        """Return a value's numpy array; None if it is not known."""
         if value.constant is NOT_FOLDED:
             value.constant = None  # a value that depends on itself is not known
             value.constant = self._fold(value)
         return value.constant
 
     def _fold(self, value: Value) -> Any:
-        """Return the array that a value has in each run of the model; None where it is not known, or large."""
+        """Return the array that a value has in each run of the model; None if it is not known, or large."""
         shape = value.known_shape
         if value.scope is None or (shape is not None and shape.numel > LARGEST):
             return None
@@ -118,7 +118,7 @@ class Folding:
                 folded = rule(operator, inputs)
         except (ValueError, TypeError, IndexError, ZeroDivisionError, OverflowError):
             return None  # the model itself will say so when it runs
-        # The kernel keeps the dtype where numpy takes another: the mean of the integers 1 and 4 is 2.
+        # The kernel keeps the dtype if numpy would change it: the mean of the integers 1 and 4 is 2.
         return None if folded is None else np.asarray(folded, tf.as_dtype(value.dtype).as_numpy_dtype)
 
     def _fold_shape(self, operator: Any, scope: Scope) -> Any:

@@ -11,7 +11,7 @@ __all__ = ["body_named", "find_body", "forward_function", "function_attributes",
 
 
 def find_body(graph: Any, name: str | None) -> Any:
-    """Return the graph of a function that a graph's operators call by name; None where there is no such function."""
+    """Return the graph of a function that a graph's operators call by name; None if there is no such function."""
     function = find_function(graph, name) if name else None
     return None if function is None else find_graph(function, graph)
 
@@ -25,13 +25,13 @@ def body_named(graph: Any, name: str) -> Any:
 
 
 def function_attributes(graph: Any, name: str) -> Any:
-    """Return the attributes that a function's definition has, by name; none where the graph does not know it."""
+    """Return the attributes that a function's definition has, by name; none if the graph does not know it."""
     function = find_function(graph, name)
     return {} if function is None else (getattr(function, "cached_definition", None) or function.definition).attr
 
 
 def forward_function(graph: Any, name: str) -> str:
-    """Return the name of the function whose gradients a function computes; empty where it computes none."""
+    """Return the name of the function whose gradients a function computes; empty if it computes none."""
     attributes = function_attributes(graph, name)
     return attributes["forward_function_name"].s.decode() if "forward_function_name" in attributes else ""
 

@@ -34,11 +34,11 @@ _SAME_BUFFER = _split_names(
     TensorListGetItem TensorListResize
     """
 )
-#: Operators that hand the input on where there is nothing to do.
+#: Operators that return their input if there is nothing to do.
 _SAME_IF_UNCHANGED = _split_names("Cast Pad PadV2 Tile BroadcastTo Sum Mean Max Min Prod All Any Slice StridedSlice")
 #: Operators that cut along the first dimension without copying, and the index of the input they cut.
 _CUTS = {"Slice": 0, "StridedSlice": 0, "Split": 1, "SplitV": 0, "Unpack": 0}
-#: A slice is a view only where it begins on such a boundary, in bytes.
+#: A slice is a view only if it begins on such a boundary, in bytes.
 _ALIGNMENT = 64
 
 #: Element-wise operators that may work in the buffer of their only, or their first, input.
@@ -64,7 +64,7 @@ _BATCH_NORMS = ("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
 #: Outputs of a fused batch norm from here on are space that its gradient may use, and empty on a CPU.
 _STATISTICS = 3
 _REDUCTIONS = _split_names("Sum Mean Max Min Prod All Any EuclideanNorm")
-#: Operators that compute axes: grappler folds them where shapes are known, otherwise they take a few bytes.
+#: Operators that compute axes: grappler folds them if shapes are known, otherwise they take a few bytes.
 _AXES = ("BroadcastGradientArgs",)
 #: Operators that put an item into a list, and the index of the input that is the item; the list is the first.
 LIST_WRITES = {"TensorListSetItem": 2, "TensorListPushBack": 1}
@@ -79,7 +79,7 @@ def is_too_small(kind: str, index: int) -> bool:
 
 
 def find_shared_input(kind: str, index: int, sources: Sequence[Tensor | None], output: Tensor) -> int | None:
-    """Return the index of the input whose buffer an output shares; None where it has one of its own."""
+    """Return the index of the input whose buffer an output shares; None if it has one of its own."""
     shared = index if kind == "IdentityN" else _CUTS.get(kind, 0)
     if shared >= len(sources):
         return None

@@ -51,7 +51,7 @@ class Specialized:
         return twin
 
     def _make_stand_in(self, value: Value) -> Any:
-        """Return a tensor of this graph for a value: a constant where its numbers are known."""
+        """Return a tensor of this graph for a value: a constant if its numbers are known."""
         constant = self._folding.constant(value)
         dtype = tf.dtypes.as_dtype(value.dtype)
         if constant is not None:
@@ -123,7 +123,7 @@ def read_shape(operator: Any, index: int, inputs: Sequence[Value], declared: Par
 
 
 def _read_size(size: Value, folding: Folding) -> int | None:
-    """Return the number that a list is given as its size; None where it is not known."""
+    """Return the number that a list is given as its size; None if it is not known."""
     number = folding.constant(size)
     return None if number is None else int(number)
 

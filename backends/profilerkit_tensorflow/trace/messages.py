@@ -14,7 +14,7 @@ from ..model.inputs import wrong_ranks
 
 __all__ = ["explain_failed_pass", "explain_failures", "only_in_graphs"]
 
-#: Parts of TensorFlow's messages where Python code reads the value of a symbolic tensor: the model must run eagerly.
+#: Parts of TensorFlow's messages if Python code reads the value of a symbolic tensor: the model must run eagerly.
 _SYMBOLIC_VALUE_MESSAGES = ("ymbolic", "in a graph", "as a Python bool")
 
 
@@ -34,7 +34,7 @@ def explain_failures(explain: Callable[[Exception], Exception]) -> Iterator[None
         yield
     except (ProfilerKitError, MemoryError):
         raise
-    except Exception as error:  # whatever the model raises
+    except Exception as error:  # any error of the model
         line = find_raising_line(error, __package__)
         raise (explain(error) if line is None else backend_failed(error, "tensorflow", line)) from error
 

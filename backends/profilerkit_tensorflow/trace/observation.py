@@ -65,13 +65,13 @@ class Observation(EagerOperators):
         return ObservedRun(name, self._sum_macs())
 
     def _sum_macs(self) -> int | None:
-        """Return the multiply-accumulates of all that ran; None where not all of them are known."""
+        """Return the multiply-accumulates of all that ran; None if not all of them are known."""
         try:
             self.price_all()
             of_functions = list(map(_sum_macs_of_call, self._function_calls))
         except MemoryError:
             raise
-        except Exception:  # whatever a formula of the user's raises here: the trace has said it
+        except Exception:  # any error of the user's formula: the trace has reported it
             return None
         if self.uncounted or self._departures.missing or None in of_functions or not shows_operators():
             return None

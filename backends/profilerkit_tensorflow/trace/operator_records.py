@@ -69,7 +69,7 @@ def _write_sizes(shape: PartialShape) -> tuple[int, ...]:
 
 
 def count_operator_macs(executed: Iterable[Executed]) -> int | None:
-    """Return the multiply-accumulates of all operators; None where formulas of the user's stand for whole layers."""
+    """Return the multiply-accumulates of all operators; None if formulas of the user's stand for whole layers."""
     if any(hasattr(key, "layer") for key in COSTS.list_added()):
         return None
     return sum(op.macs for op in executed)

@@ -1,7 +1,7 @@
-"""Which layer an operator belongs to.
+"""The layer to which an operator belongs.
 
-Operators' names do not show it, since TensorFlow numbers scopes to make them unique. Instead, while a model is traced,
-every call of a layer notes which operators it added to the graph; the innermost call owns an operator. A gradient's
+Operators' names do not show it, because TensorFlow numbers scopes to make them unique. Instead, in a trace,
+every call of a layer notes the operators that it added to the graph; the innermost call owns an operator. A gradient's
 operator belongs to the layer of the forward operator, which its name shows.
 """
 

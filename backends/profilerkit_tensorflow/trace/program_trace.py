@@ -124,7 +124,7 @@ def _list_arguments(program: Program, folding: Folding) -> list[_Argument]:
 def _describe_captured(tensor: Any, placeholder: Any) -> ProgramInput:
     """Return shape and numbers of a tensor that a function holds: a small one may limit a loop."""
     shape = static_shape(placeholder)
-    size = count_tensor_bytes(shape, placeholder.dtype.name)  # 0 where it is not known
+    size = count_tensor_bytes(shape, placeholder.dtype.name)  # 0 if it is not known
     is_readable = 0 < size <= _MOST_BYTES_READ and hasattr(tensor, "numpy")  # a tensor of an outer graph has no numbers
     return ProgramInput(shape, tensor.numpy() if is_readable else None)
 

@@ -12,7 +12,7 @@ __all__ = ["find_needed_variables", "list_running_operators"]
 def list_running_operators(graph: Any, outputs: Sequence[Any] | None = None) -> Iterator[Any]:
     """Yield the operators that these outputs of a function graph (all, if none are given) or a side effect need.
 
-    In the order of their making where that is possible: the inputs of a loop may be made after it, for its gradient.
+    In the order of their making if that is possible: the inputs of a loop may be made after it, for its gradient.
     """
     operators = graph.get_operations()
     position = {operator.name: index for index, operator in enumerate(operators)}

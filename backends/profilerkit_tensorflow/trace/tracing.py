@@ -56,7 +56,7 @@ def _trace(model: Any, inputs: ModelInputs, training: bool) -> ModelTrace:
             program = trace_program(model, inputs, training=training, followed=followed)
         except NotOfferedError as error:
             return trace_layers_alone(model, error)
-        except Exception as error:  # whatever the model raises while it is traced
+        except Exception as error:  # any error of the model in the trace
             if only_in_graphs(error) and not can_convert():
                 hidden = "this release of TensorFlow does not show how it converts code with conditions on tensors"
                 return trace_layers_alone(model, NotOfferedError(f"{hidden} ({error})"), followed)
@@ -74,7 +74,7 @@ def _trace(model: Any, inputs: ModelInputs, training: bool) -> ModelTrace:
 
 
 def _walk(model: Any, program: Program) -> ModelTrace:
-    """Return the trace of a program; of one that cannot be walked, the layers alone."""
+    """Return the trace of a program; the layers alone if it cannot be walked."""
     try:
         return trace_of_program(program)
     except (CostFormulaError, NotOfferedError) as error:

@@ -162,7 +162,7 @@ def _find_other_operand(result: tf.Tensor, variable: tf.Tensor) -> tf.Tensor | N
 
 
 def is_loop_counter(variable: tf.Tensor) -> bool:
-    """Return whether a loop variable is the one in which TensorFlow itself counts the turns of every loop.
+    """Return whether a loop variable is TensorFlow's own counter of the turns of every loop.
 
     Nothing but the gradient of the loop reads it: that loop runs as often as it says.
     """
@@ -196,7 +196,7 @@ def _split_condition(condition: _Condition, tensor: tf.Tensor) -> Iterator[_Part
 
 
 def _split_choice(condition: _Condition, tensor: tf.Tensor) -> Iterator[_Part]:
-    """Yield the parts of a condition that is an ``If``, since Python's ``and`` computes its right side only if need be.
+    """Yield the parts of a condition that is an ``If``: Python's ``and`` computes its right side only if necessary.
 
     Seen in TensorFlow 2.21, where AutoGraph writes the conditions of loops as ``If(test, then, otherwise)``::
 
@@ -234,7 +234,7 @@ def _returns_test(tensor: tf.Tensor, branch: Any, choice: tf.Operation) -> bool:
 
 
 def _read_comparison(part: _Part) -> _Comparison | None:
-    """Return a part as a counter and its limit; None where it is anything else, or their numbers are not known."""
+    """Return a part as a counter and its limit; None if it is anything else, or their numbers are not known."""
     kind = part.operator.type
     if kind not in _COMPARISONS:
         return None

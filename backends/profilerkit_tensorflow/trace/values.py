@@ -34,7 +34,7 @@ __all__ = [
 # Tensors, as far as they are known before the model runs --------------------------------------------------------------
 
 
-#: The dimensions of a tensor, None for an unknown one; None where not even their number is known.
+#: The dimensions of a tensor, None for an unknown one; None if even their number is unknown.
 PartialShape: TypeAlias = "tuple[int | None, ...] | None"
 
 
@@ -64,7 +64,7 @@ class Tensor(NamedTuple):
 
 
 def count_tensor_bytes(shape: PartialShape, dtype: str) -> int:
-    """Return the bytes of a tensor: 0 where its shape is not known, and for a handle or a variant."""
+    """Return the bytes of a tensor: 0 if its shape is not known, and for a handle or a variant."""
     if shape is None:
         return 0
     sizes = [size for size in shape if size is not None]
@@ -133,7 +133,7 @@ class Value:
 
     @property
     def known_shape(self) -> Shape | None:
-        """The shape where every dimension is known."""
+        """The shape if every dimension is known."""
         if self.shape is None or None in self.shape:
             return None
         return Shape(self.shape)  # type: ignore[arg-type]

@@ -33,7 +33,7 @@ _UNKNOWN_LOOP = "LoopCond (how often a loop of TensorFlow 1 runs is not known; c
 
 
 class FormulaUse(NamedTuple):
-    """A call of a layer, and the scope that it runs in; None where it was traced in a graph that is not walked."""
+    """A call of a layer, and the scope that it runs in; None if it was traced in a graph that is not walked."""
 
     call: Owner
     scope: Scope | None
@@ -61,7 +61,7 @@ class Walk:
         self._forward_end = forward_end
         self._gradients: set[str] = set()
         self._prices = OperatorPrices(self.folding)
-        #: The operators of scopes made anew, where a caller knows more of shapes than the graph.
+        #: The operators of scopes made anew, if a caller knows more of shapes than the graph.
         self._specialized: dict[Scope, Specialized] = {}
 
     def __enter__(self) -> Self:

@@ -251,7 +251,7 @@ class HeldState:
         return ()
 
     def _note_classes(self, kind: type) -> None:
-        """Record the attributes of the user's classes, where some models keep counters, caches and functions."""
+        """Record the attributes of the user's classes: some models keep counters, caches and functions there."""
         for cls in kind.__mro__:
             if cls in self._known_classes or name_package(cls) in (*FRAMEWORKS, *_BUILT_IN):
                 continue

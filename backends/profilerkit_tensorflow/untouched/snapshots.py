@@ -147,7 +147,7 @@ class GeneratorSnapshot(NamedTuple):
 
 
 class GlobalSnapshot(NamedTuple):
-    """A global variable of a module, with its value; `MISSING` for one that there was not."""
+    """A global variable of a module, with its value; `MISSING` if there was no variable."""
 
     namespace: dict[str, Any]
     name: str
