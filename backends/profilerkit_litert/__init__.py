@@ -1,6 +1,6 @@
 """The LiteRT backend of profilerkit: models of ``.tflite`` files.
 
-Names are imported when they are first used: the plugin must be found where LiteRT is missing.
+Names are imported when they are first used: the plugin must be found if LiteRT is missing.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = [
     "register_op_cost",
 ]
 
-#: Where each name comes from. A test holds this, the imports above and `__all__` together.
+#: The module of each name. A test compares this with the imports above and with `__all__`.
 _MODULES = module_of_each(
     {
         ".backend": "LiteRTBackend",

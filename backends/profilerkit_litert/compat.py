@@ -19,7 +19,7 @@ _MINIMUM = (2, 2)
 def find_library() -> Path:
     """Return the path of LiteRT's C library.
 
-    Without it, or with one of an older release, times of operators and layers are unavailable: `NotOfferedError`.
+    Raises `NotOfferedError` without it or if its release is too old: there are then no times of operators and layers.
     """
     folders, release = import_module("ai_edge_litert").__path__, find_version("ai_edge_litert")
     paths = [Path(folder, name) for folder in folders for name in _LIBRARIES]

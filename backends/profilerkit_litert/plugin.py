@@ -18,7 +18,7 @@ SUFFIXES = (".tflite",)
 
 
 def load() -> Backend:
-    """Import LiteRT's schema and return the backend; raises ImportError where it is missing or too old."""
+    """Import LiteRT's schema and return the backend; raises ImportError if it is missing or too old."""
     find_versions()
     from .backend import LiteRTBackend
 
@@ -26,7 +26,7 @@ def load() -> Backend:
 
 
 def find_versions() -> dict[str, str]:
-    """Return the version of LiteRT without importing it; raises ImportError where it is missing or too old."""
+    """Return the version of LiteRT without importing it; raises ImportError if it is missing or too old."""
     version = find_version(PACKAGE)
     require_version(PACKAGE, version, MINIMUM)
     return {PACKAGE: version}

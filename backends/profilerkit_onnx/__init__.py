@@ -1,6 +1,6 @@
 """The ONNX backend of profilerkit, and the metrics' functions again, so that one import line does.
 
-Names are imported when they are first used: the plugin must be found where onnx is missing.
+Names are imported when they are first used: the plugin must be found if onnx is missing.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ __all__ = [
     "register_op_cost",
 ]
 
-#: Where each name comes from. A test holds this, the imports above and `__all__` together.
+#: The module of each name. A test compares this with the imports above and with `__all__`.
 _MODULES = module_of_each(
     {
         ".backend": "OnnxBackend",

@@ -17,7 +17,7 @@ SUFFIXES = (".onnx",)
 
 
 def load() -> Backend:
-    """Import onnx and return the backend; raises ImportError where it is missing or too old."""
+    """Import onnx and return the backend; raises ImportError if it is missing or too old."""
     import onnx
 
     require_version("onnx", onnx.__version__, MINIMUM)
@@ -29,7 +29,7 @@ def load() -> Backend:
 def find_versions() -> dict[str, str]:
     """Return the versions of onnx and onnxruntime without importing them.
 
-    Raises ImportError where onnx is missing or too old; without onnxruntime models are counted all the same.
+    Raises ImportError if onnx is missing or too old; without onnxruntime models are counted anyway.
     """
     version = find_version("onnx")
     require_version("onnx", version, MINIMUM)

@@ -23,7 +23,7 @@ __all__ = [
     "register_op_cost",
 ]
 
-#: Where each name comes from. A test holds this, the imports above and `__all__` together.
+#: The module of each name. A test compares this with the imports above and with `__all__`.
 _MODULES = module_of_each(
     {
         ".backend": "OpenvinoBackend",

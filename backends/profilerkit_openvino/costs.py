@@ -253,7 +253,7 @@ def recur(call: Call) -> Cost:
 
 
 def _name_kind(call: Call) -> str:
-    """Return the kind of a recurrent layer, as `recurrent.layers` has it; raise `UnknownCostError` for another one."""
+    """Return the kind of a recurrent layer for `recurrent.layers`; raise `UnknownCostError` for an unknown kind."""
     family = call.type.removesuffix("Sequence").removesuffix("Cell").lower()
     functions = [str(name) for name in call.attributes["activations"]]
     kind = f"rnn_{functions[0]}" if family == "rnn" else family
@@ -338,7 +338,7 @@ _BAGS = {
 
 @_register(*_BAGS)
 def add_bags(call: Call) -> Cost:
-    """An addition for each element that is looked up, and a product where there are weights."""
+    """An addition for each looked-up element, and a product if there are weights."""
     return pooling.embedding_bag(call.inputs[1].numel * prod(call.inputs[0][1:]), call.has_input(_BAGS[call.type]))
 
 

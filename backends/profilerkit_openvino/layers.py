@@ -42,16 +42,16 @@ class Layers(Scopes):
     """The layers of a model.
 
     Attributes:
-        unnamed: How many operators that compute something have lost their names, in a model that has names of layers.
+        unnamed: How many operators that compute have lost their names, in a model that has names of layers.
     """
 
     unnamed: int = 0
 
 
 def name_model(model: Any) -> str:
-    """Return the name of a model: of a converted Keras model its own.
+    """Return the name of a model; for a converted Keras model, the name of the Keras model.
 
-    "Model" for one that OpenVINO has numbered, whose name differs from run to run.
+    "Model" for a model that OpenVINO has numbered, whose name differs from run to run.
     """
     name = str(model.get_friendly_name())
     if name == _OF_TENSORFLOW:
@@ -83,7 +83,7 @@ def find_layers(model: Any) -> Layers:
 
 
 def _read_name(name: str) -> _Around | None:
-    """Return the layers that the name of a node tells; None where it tells none."""
+    """Return the layers that the name of a node tells; None if it tells none."""
     match = _TORCH.match(name)
     if match:
         return _nest(match[1])
@@ -101,7 +101,7 @@ def _nest(path: str) -> _Around:
 
 
 def _read_keras_names(nodes: Sequence[Any]) -> list[_Around | None]:
-    """Return the calls of Keras layers that the name of each node tells; None where it tells none."""
+    """Return the calls of Keras layers that the name of each node tells; None if it tells none."""
     layers = iter(find_keras_layers(list(_list_scoped(nodes))))
     return [next(layers) if "/" in node.get_friendly_name() else None for node in nodes]
 

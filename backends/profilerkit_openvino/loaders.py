@@ -1,4 +1,4 @@
-"""Models from ``.xml`` files with the ``.bin`` beside them: read whole by OpenVINO's reader of its own format alone."""
+"""Models from ``.xml`` files with their ``.bin`` files: read whole, only by OpenVINO's reader of its own format."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["open_model", "shorten"]
 
 #: The beginning of an .xml file of the format, after its declaration.
 _MARK = b"<net"
-#: In how many of its first bytes that is looked for.
+#: The number of first bytes of a file in which `_MARK` must be.
 _HEAD_BYTES = 4096
 
 
@@ -22,7 +22,7 @@ def open_model(model: Any) -> Any:
     """Return the ``openvino.Model`` of a path; anything else as it is.
 
     The weights are read from the file of the same name with the ending ``.bin``, and from no other. No code is loaded:
-    operators of extensions are unknown. Raises `InputError` for a path where no OpenVINO model is.
+    operators of extensions are unknown. Raises `InputError` for a path without an OpenVINO model.
     """
     if not isinstance(model, (str, os.PathLike)):
         return model
@@ -69,7 +69,7 @@ def _require_inside_folder(path: Path) -> None:
 
 
 def shorten(error: Exception) -> str:
-    """Return OpenVINO's message of an error, without the lines of its own source."""
+    """Return OpenVINO's message of an error, without the lines about OpenVINO's source."""
     lines = [line.strip() for line in str(error).splitlines()]
     told = [line for line in lines if line and not line.startswith(("Exception from", "Check '"))]
     return " ".join(told or lines)

@@ -9,7 +9,7 @@ import numpy as np
 
 __all__ = ["dtype_name", "is_made_of_constants", "list_inner", "read_constant", "read_consumers"]
 
-#: Our names of element types, by OpenVINO's, where no rule leads from one to the other.
+#: Our names of element types, by OpenVINO's names, for the types that `dtype_name` has no rule for.
 _NAMES = {
     "bf16": "bfloat16",
     "boolean": "bool",
@@ -21,7 +21,7 @@ _NAMES = {
     "undefined": "",
 }
 _KINDS = {"f": "float", "i": "int", "u": "uint"}
-#: Operators that make another value in each run, though constants are all that they read.
+#: Operators whose result differs from run to run, even if they read only constants.
 _CHANGING = ("Multinomial", "RandomUniform", "ReadValue")
 
 

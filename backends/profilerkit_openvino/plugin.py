@@ -17,7 +17,7 @@ SUFFIXES = (".xml",)
 
 
 def load() -> Backend:
-    """Import openvino and return the backend; raises ImportError where it is missing or too old."""
+    """Import openvino and return the backend; raises ImportError if it is missing or too old."""
     find_versions()
     from .backend import OpenvinoBackend
 
@@ -25,7 +25,7 @@ def load() -> Backend:
 
 
 def find_versions() -> dict[str, str]:
-    """Return the version of openvino without importing it; raises ImportError where it is missing or too old."""
+    """Return the version of openvino without importing it; raises ImportError if it is missing or too old."""
     version = find_version("openvino")
     require_version("openvino", version, MINIMUM)
     return {"openvino": version}

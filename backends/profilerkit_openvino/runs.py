@@ -37,7 +37,7 @@ def open_runtime() -> Any:
 def resolve_device(device: DeviceLike) -> str:
     """Return the name of a device in lower case: "cpu", "gpu.1"; "cpu" for None.
 
-    Raises `DeviceNotAvailableError` for one that OpenVINO does not find here.
+    Raises `DeviceNotAvailableError` for a device that OpenVINO does not find here.
     """
     device = DEVICE("device", device)
     if device is None:
@@ -53,7 +53,7 @@ def resolve_device(device: DeviceLike) -> str:
 def compile_model(
     model: Any, inputs: object, device: str, mode: str, num_threads: int | None = None, **further: Any
 ) -> Any:
-    """Return a model compiled for a device; raises `ModelFailedError` for one that OpenVINO refuses."""
+    """Return a model compiled for a device; raises `ModelFailedError` for a model that OpenVINO refuses."""
     options = {"PERFORMANCE_HINT": "LATENCY", **MODES[mode], **further}
     if num_threads is not None:
         options["INFERENCE_NUM_THREADS"] = num_threads

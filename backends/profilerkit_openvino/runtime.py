@@ -1,6 +1,6 @@
-"""OpenVINO's package, for all other modules: imported as where ``openvino_telemetry`` is not installed.
+"""OpenVINO's package, for all other modules: imported as if ``openvino_telemetry`` were not installed.
 
-With it, the import alone forks a process that sends an event over the network; beside threads of JAX that may hang.
+With it, the import alone forks a process that sends an event over the network; with threads of JAX the fork may hang.
 """
 
 from __future__ import annotations

@@ -57,8 +57,8 @@ def _group_by_name(model: Any, executed: Iterable[Executed]) -> dict[str, list[E
 def _list_written(running: Sequence[Any], executed: Mapping[str, Sequence[Executed]]) -> list[list[str]]:
     """Return for each node that runs the names of the written nodes whose work it does.
 
-    A written node that no running one names goes to the first one that does the work of a later node, or else to the
-    last one.
+    A written node that no running node names goes to the first running node that does the work of a later node, or else
+    to the last running node.
     """
     position = {name: operators[0].node for name, operators in executed.items()}
     named = {name for node in running for name in _read_originals(node)}

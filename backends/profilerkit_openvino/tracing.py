@@ -51,7 +51,7 @@ def declare(model: Any) -> list[Declared]:
 
 
 def trace_model(model: Any, inputs: ModelInputs | None) -> ModelTrace:
-    """Trace one call; without inputs, or where they do not fit, the trace holds the layers alone."""
+    """Trace one call; without inputs, or if they do not fit, the trace holds the layers alone."""
     layers = find_layers(model)
     weights = list(list_weights(model.get_ordered_ops(), layers.chains))
     if inputs is None:

@@ -102,7 +102,7 @@ class Walk:
         constant = is_made_of_constants(node, [value.constant for value in inputs])
         outputs = [self.make_value(output, constant=constant) for output in node.outputs()]
         values.update({(node.get_name(), index): value for index, value in enumerate(outputs)})
-        if kind in ("Constant", "Result", "Assign"):  # the last two only say where a value goes
+        if kind in ("Constant", "Result", "Assign"):  # the last two only name the destination of a value
             return
         if constant:
             self.constants += 1
@@ -135,7 +135,7 @@ class Walk:
     def _walk_branches(
         self, node: Any, inputs: Sequence[Value], outputs: Sequence[Value], values: Values, times: int
     ) -> None:
-        """Go over both branches of an ``If``; count the one that a constant condition takes, else the dearer one."""
+        """Go over both branches of an ``If``; count the branch of a constant condition, else the dearer branch."""
         self.work.hold(Executed("If", self.node, inputs, ()))
         bodies = [self._walk_branch(node, index, inputs, times) for index in range(len(list_inner(node)))]
         condition = read_constant(node.input_value(0).get_node())
@@ -198,7 +198,7 @@ class Walk:
 def _count_turns(node: Any) -> Turns:
     """Return how often the body of a loop runs, as far as OpenVINO or the limit of a ``Loop`` tells."""
     number = node.get_num_iterations()
-    if number >= 0:  # -1 where OpenVINO does not know it
+    if number >= 0:  # -1 if OpenVINO does not know it
         return Turns(number, number)
     limit = read_constant(node.input_value(0).get_node()) if node.get_type_name() == "Loop" else None
     return Turns(0, None if limit is None or int(limit.item()) < 0 else int(limit.item()))
@@ -211,7 +211,7 @@ def _hides_scores(node: Any, inputs: Sequence[Value]) -> bool:
 
 
 def _name_operator(node: Any) -> str:
-    """Return the type of a node, with its operator set unless that is one of OpenVINO's own: ``opset13``."""
+    """Return the type of a node, with its operator set unless the set is OpenVINO's own, like ``opset13``."""
     info = node.get_type_info()
     operator_set = str(info.version_id or "")
     is_own = not operator_set or operator_set.startswith("opset")

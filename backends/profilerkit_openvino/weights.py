@@ -88,7 +88,7 @@ class _Use(NamedTuple):
 
     @property
     def other_input(self) -> Any:
-        """The node that makes the other one of two inputs."""
+        """The node that makes the other input of two."""
         return self.node.input_value(1 - self.position).get_node()
 
 

@@ -1,7 +1,7 @@
 """Activations, softmax, dropout and their gradients: the cost of one element, as a sum of elementary functions.
 
 A framework that composes an activation of elementary operators has the same cost. A gradient is the derivative times
-the incoming gradient, ``dy``. A value that the forward pass has computed is not counted again, except where frameworks
+the incoming gradient, ``dy``. A value that the forward pass has computed is not counted again, unless frameworks
 compute it again on every device (SiLU, Mish, GELU).
 """
 
@@ -107,7 +107,7 @@ def glu() -> int:
 
 @per_element
 def dropout() -> int:
-    """``x * mask * scale``, where dropout is on."""
+    """``x * mask * scale``, if dropout is on."""
     return 2 * c.MULTIPLY
 
 

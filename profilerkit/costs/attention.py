@@ -51,8 +51,8 @@ def multi_head_attention(
 ) -> Cost:
     """Return the cost of four projections with their biases, and of attention between them.
 
-    Where the weights of attention are wanted too, the queries are scaled in place of the scores, and with
-    ``average_weights`` there is a mean over the heads.
+    With ``need_weights`` the queries are scaled in place of the scores, and with ``average_weights`` there is a mean
+    over the heads.
     """
     scores = batch * heads * length * keys
     rows = batch * 2 * (length + keys)

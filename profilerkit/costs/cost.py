@@ -92,7 +92,7 @@ def per_element(operations: Callable[P, int]) -> PerElement[P]:
 
 
 def apply_formula(formula: Callable[..., Cost], numbers: Numbers, *arguments: Any) -> Cost:
-    """Return the cost that a formula gives an operator on such numbers: on integers its multiply-accumulates alone."""
+    """Return the cost by a formula for a kind of numbers: for integers, only the multiply-accumulates."""
     if numbers is Numbers.COMPLEX:
         token = complex_is_counted.set(True)
         try:
@@ -112,7 +112,7 @@ def evaluate_formula(
     numbers: Numbers = Numbers.REAL,
     may_raise: tuple[type[Exception], ...] = (),
 ) -> Cost:
-    """Return the cost that a formula gives an operator on such numbers.
+    """Return the cost by a formula for an operator on a kind of numbers.
 
     Raises `CostFormulaError` if the formula does not return a `Cost` of counts, or raises an error.
     """

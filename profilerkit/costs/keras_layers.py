@@ -61,7 +61,7 @@ def _adaptive_pooling(average: bool) -> Callable[[Any, Shapes, Shapes, bool], Co
 
 
 def dropout(layer: Any, inputs: Shapes, outputs: Shapes, training: bool) -> Cost:
-    """Return mask and scale where the layer is on, none where it is off."""
+    """Return the cost of mask and scale if the layer is on, no cost if it is off."""
     return activation.dropout(inputs[0].numel if training and layer.rate else 0)
 
 

@@ -1,10 +1,10 @@
 """Decompositions and solutions, by the counts of Golub and Van Loan, Matrix Computations (4th edition, 2013).
 
-They are FLOPs without multiply-accumulates: no fixed share of them is products that are added up. Terms of lower order
-are left out, as they are there. Iterations to a tolerance count as the customary number of them, as there too. These
-are totals of a book, not sums of elementary functions, so they stand here and not in `convention`.
+They are FLOPs without multiply-accumulates: no fixed share of them is products that are added up. Like in the book,
+terms of lower order are left out, and iterations to a tolerance count as the customary number of iterations. These
+counts are totals of a book, not sums of elementary functions, so they are here and not in `convention`.
 
-Half of them are products and half additions: of complex numbers each is four, as LAPACK has it.
+Half of them are products and half additions: for complex numbers each operation is four, like in LAPACK.
 
 All take ``batch``, the number of matrices. Some formulas have thirds: the cost of one matrix is rounded.
 """

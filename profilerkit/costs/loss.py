@@ -69,7 +69,7 @@ def soft_margin(reduced: bool = True) -> int:
 
 @per_element
 def multi_margin(squared: bool = False, weighted: bool = False) -> int:
-    """``sum(max(0, margin - x[t] + x) ** p) / n``: a square where p is 2, a product with the weight."""
+    """``sum(max(0, margin - x[t] + x) ** p) / n``: a square if p is 2, a product with the weight."""
     return c.SUBTRACT + c.ADD + c.COMPARE + c.ADD + squared * c.POWER + weighted * c.MULTIPLY
 
 
@@ -140,7 +140,7 @@ def negative_log_likelihood_gradient() -> int:
 
 @per_element
 def multi_margin_gradient(squared: bool = False, weighted: bool = False) -> int:
-    """``dy`` where ``margin - x[t] + x`` is positive, and the sum for the target; ``2 * z * dy`` where p is 2."""
+    """``dy`` where ``margin - x[t] + x`` is positive, and the sum for the target; ``2 * z * dy`` if p is 2."""
     return c.SUBTRACT + c.ADD + c.COMPARE + c.ADD + squared * 2 * c.MULTIPLY + weighted * c.MULTIPLY
 
 

@@ -31,7 +31,7 @@ def scale_and_add(outputs: int, added: int, alpha: float = 1, beta: float = 1) -
 
 
 def matrix_product(rows: int, summed: int, columns: int, has_bias: bool = False, batch: int = 1) -> Cost:
-    """``(b, m, k) @ (b, k, n)``: b * m * k * n, and an addition for each output element where there is a bias."""
+    """``(b, m, k) @ (b, k, n)``: b * m * k * n, and an addition for each output element if there is a bias."""
     outputs = batch * rows * columns
     return product(outputs * summed, outputs if has_bias else 0)
 
@@ -58,7 +58,7 @@ def einsum(terms: Sequence[Mapping[str, int]], result: Collection[str]) -> Cost:
     A label that one term alone has, and the result lacks, is summed over first: an addition for each element of that
     term. Then each combination of the other labels takes a multiply-accumulate if something is left to sum over, as in
     ``ij,jk->ik``. If not, it takes a multiplication, which is no multiply-accumulate: ``i,j->ij``, the angles of rotary
-    embeddings. This is how torch's ``einsum`` goes about it, where a label of size 1 is as one that the term lacks.
+    embeddings. torch's ``einsum`` works in this way; it treats a label of size 1 like a label that the term lacks.
     """
     terms = [_drop_ones(term) for term in terms]
     sizes = {label: size for term in terms for label, size in term.items()}
@@ -101,9 +101,9 @@ def einsum_gradient(terms: Sequence[Mapping[str, int]], result: Mapping[str, int
         terms: The two terms of the gradient: the gradient of the einsum's result, and the einsum's other term.
         result: The result of the gradient, with the labels of the term by which it is.
 
-    The gradient takes as many multiply-accumulates as the einsum, also where it sums nothing itself: ``i,j->ij`` is the
+    The gradient takes as many multiply-accumulates as the einsum, even if the gradient sums nothing: ``i,j->ij`` is the
     gradient of the product ``ij,j->i`` by its matrix. If the einsum sums nothing, its gradient takes as many
-    multiplications, and additions where it sums: none of these are multiply-accumulates.
+    multiplications, and additions if it sums: none of these are multiply-accumulates.
     """
     gradient_of_result, other = terms
     forward = einsum((result, other), gradient_of_result)

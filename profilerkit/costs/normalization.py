@@ -124,7 +124,7 @@ def batch_norm_gradient_rest() -> int:
 def layer_norm_gradient(scaled: bool, by_input: bool = True, by_scale: bool = True, by_shift: bool = True) -> int:
     """As a batch norm's, and ``dy * scale``; the sums for scale and shift run over other elements, so they are extra.
 
-    n is computed for the scale where the gradient by the input has not done so.
+    n is computed for the scale if the gradient by the input has not computed it.
     """
     operations = 0
     if by_input:

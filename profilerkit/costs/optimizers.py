@@ -86,7 +86,7 @@ def adamax() -> int:
 def adagrad(updates: bool = True, by_rsqrt: bool = False) -> int:
     """``s += g * g`` and ``w -= lr * g / (sqrt(s) + epsilon)``; by ``rsqrt(s)`` without epsilon (Duchi, 2011).
 
-    Without ``updates`` s stays as it is.
+    Without ``updates`` s does not change.
     """
     step = c.MULTIPLY + c.SUBTRACT + (c.RSQRT + c.MULTIPLY if by_rsqrt else c.SQRT + c.ADD + c.DIVIDE)
     return updates * (c.MULTIPLY + c.ADD) + step

@@ -28,7 +28,7 @@ def adaptive_windows(lengths: Iterable[tuple[int, int]]) -> int:
 def _list_window_lengths(length: int, windows: int) -> list[int]:
     """Return the elements of each window along one dimension.
 
-    They overlap where the length is no multiple of their number: window i of n over a length covers
+    Windows overlap if the length is no multiple of their number: window i of n over a length covers
     ``floor(i * length / n)`` to ``ceil((i + 1) * length / n)``.
 
     >>> _list_window_lengths(5, 2)  # [0, 3) and [2, 5)
@@ -125,7 +125,7 @@ def embedding_bag(looked_up: int, weighted: bool = False, maximum: bool = False)
 def embedding_gradient(added: int, scaled: bool = False, weighted: bool = False) -> Cost:
     """An addition for each element that was looked up, a division if rows are scaled by how often they come.
 
-    A product more where the row was weighted.
+    One product more if the row was weighted.
     """
     return Cost(0, added * (c.ADD + scaled * c.DIVIDE + weighted * c.MULTIPLY))
 

@@ -10,7 +10,7 @@ from .numbers import constants as c
 def quantize(finds_range: bool = False) -> int:
     """``clamp(round(x / scale) + zero_point)``: scale, round and two comparisons; the zero point is an integer.
 
-    Two comparisons more where the range of the values is found first.
+    Two comparisons more if the range of the values is found first.
     """
     return c.DIVIDE + c.ROUND + 2 * c.COMPARE + finds_range * find_range.operations()
 
@@ -35,7 +35,7 @@ def fake_quantize(finds_range: bool = False) -> int:
 
 @per_element
 def fake_quantize_gradient(by_bounds: bool = False) -> int:
-    """Pass the gradient where the input is inside the range; the others are summed for the gradient of each bound."""
+    """Pass the gradient of inputs inside the range; the other gradients are summed for the gradient of each bound."""
     return c.ELEMENTARY_GRADIENT + by_bounds * 2 * c.ADD
 
 

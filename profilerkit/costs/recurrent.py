@@ -87,7 +87,7 @@ def cell_after_products(kind: str, states: int, bias_elements: int) -> Cost:
 
 
 def lstm_cell_gradient(states: int, bias_elements: int, cell_gradient: bool) -> Cost:
-    """``dh * tanh(c)``, ``dh * o``, four products of dc, five sigmoids and tanhs; an addition where dc came in too."""
+    """``dh * tanh(c)``, ``dh * o``, four products of dc, five sigmoids and tanhs; an addition if dc came in too."""
     operations = 6 * c.MULTIPLY + 5 * c.ELEMENTARY_GRADIENT + (c.ADD if cell_gradient else 0)
     return Cost(0, states * operations + bias_elements * c.ADD)
 

@@ -171,13 +171,13 @@ class CostRegistry:
         self._changes += 1
 
     def _find_table(self) -> dict[Any, Formula] | None:
-        """Return where registrations of this context go: the innermost `scoped`; None for the registry itself."""
+        """Return the table for registrations of this context: the innermost `scoped`'s; None for the registry's own."""
         return next((scope.formulas for scope in reversed(self._scopes.get()) if scope.takes), None)
 
     def undo(self, key: Any) -> None:
-        """Take the last formula that was registered for a key away; the one it replaced is there again.
+        """Remove the last formula that was registered for a key; the formula that it replaced is in force again.
 
-        Raises `KeyError` for a key that has none.
+        Raises `KeyError` for a key without a formula.
         """
         scope = self._find_table()
         if scope is not None and key in scope:
@@ -189,7 +189,7 @@ class CostRegistry:
         self._changes += 1
 
     def get(self, *keys: Any) -> Formula | None:
-        """Return the formula for the first of the keys that has one, or None; a scope's stand before all others."""
+        """Return the formula for the first key that has one, or None; formulas of a scope come before all others."""
         scopes = self._scopes.get()
         tables = (*(scope.formulas for scope in reversed(scopes)), self._formulas) if scopes else (self._formulas,)
         for formulas in tables:
@@ -229,7 +229,7 @@ class CostRegistry:
 
     @contextmanager
     def scoped(self) -> Iterator[None]:
-        """Forget at the end whatever formulas this context registered inside: for tests, and for trying one out."""
+        """Remove at the end all formulas that this context registered inside: for tests, and to try formulas."""
         with self._within(_Scope({}, takes=True)):
             yield
 

@@ -17,7 +17,7 @@ class BatchSweep(tuple[Mapping[str, Any], ...]):
     """One row for each batch size, smallest first.
 
     Columns: ``batch_size``, ``execution_time`` (a `Measurement`, seconds), ``throughput`` (samples per second, from its
-    median), ``memory_footprint`` (peak bytes, None where not known), ``is_knee``.
+    median), ``memory_footprint`` (peak bytes, None if not known), ``is_knee``.
     """
 
     __slots__ = ()

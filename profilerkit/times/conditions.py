@@ -131,7 +131,7 @@ def _name_process(process: int) -> str:
 
 @cache
 def _resource() -> Any:
-    """Return the module ``resource``; None where Python has none."""
+    """Return the module ``resource``; None if Python has none."""
     try:
         import resource
     except ImportError:  # Windows

@@ -5,9 +5,9 @@ steps. Such samples are autocorrelated, and n of them say as much about their me
 effective sample size. Two steps find it:
 
 1. Is there a dependence at all? The ranks of the samples are correlated with the ranks that come 1, 2, 3 and 4 samples
-   later (the lags). For independent samples each correlation has the mean -1/n and the variance 1/n. Only if that at
-   lag 1, or all four together, are significant at 1 % does the second step follow. So independent samples keep their
-   interval: with this test it is wider by 1 % on average for 100 samples, by 2 to 4 % for 30 (heavier tails, wider).
+   later (the lags). For independent samples each correlation has the mean -1/n and the variance 1/n. The second step
+   follows only if the correlation at lag 1, or the sum of all four, is significant at 1 %. So independent samples keep
+   their interval: this test widens it by 1 % on average for 100 samples, by 2 to 4 % for 30 (heavier tails, wider).
 2. How strong is it? The signs of the deviations from the median are correlated in the same way, at more and more lags,
    until nothing is left (Geyer, Practical Markov Chain Monte Carlo, 1992). The sum of these autocorrelations is the
    number of samples that say as much as one independent sample.
@@ -26,29 +26,29 @@ from typing import NamedTuple
 
 __all__ = ["count_independent"]
 
-#: A dependence is believed where one of two statistics lies beyond this, as each does in 1 % of independent samples.
+#: Samples are dependent if one of two statistics is beyond this: each of the two is in 1 % of independent samples.
 SIGNIFICANT = NormalDist().inv_cdf(1 - 0.01)
 #: Fewer samples than these are taken for independent: no dependence could be seen in them.
 FEWEST_FOR_DEPENDENCE = 8
 #: The lags whose correlations are added up in the test: from 1 to this one ...
 _LAGS = 4
-#: ... or to this one in a series of fewer samples, which has few pairs of samples that are so far from each other.
+#: ... or to this one in a series of fewer samples, because such a series has few pairs of samples at large lags.
 _LAGS_OF_FEW, _FEWEST_FOR_LAGS = 2, 12
 #: Relative differences below this come from the arithmetic, not from the machine.
 _ROUNDING = 1e-9
 #: Longer series are added up in blocks, at most twice as many as these, before the autocorrelations are taken. Without
 #: them the time would grow with the square of the samples.
 _MOST_BLOCKS = 500
-#: The correction for the median divides by no less than this: where samples depend on each other over the
-#: whole series, nearly zero would be left, and the result would be arbitrarily large.
+#: The correction for the median divides by no less than this: if samples depend on each other over the whole series,
+#: the divisor would be nearly zero, and the result would be arbitrarily large.
 _LEAST_CORRECTION = 0.25
 
 
 def count_independent(samples: Sequence[float]) -> float:
     """Return the effective sample size: how many independent samples say as much about their median as these.
 
-    It is the number of samples where no dependence is seen, and never more; it is 1 at the least. ``samples`` stand in
-    the order in which they were taken.
+    It is the number of samples if no dependence is seen, and never more; it is 1 at least. ``samples`` are in the order
+    in which they were taken.
     """
     number = len(samples)
     are_equal = max(samples) - min(samples) <= _ROUNDING * abs(max(samples))
@@ -92,8 +92,8 @@ def _are_dependent(ranks: Sequence[int]) -> bool:
 def _sum_autocorrelations(ranks: Sequence[int]) -> float:
     """Return the sum of the autocorrelations of the signs of ranks over all lags, negative, zero and positive.
 
-    It is 1 for independent samples, and more where neighbors are alike. Long series are added up in blocks first, whose
-    sums have nearly the same sum of autocorrelations.
+    It is 1 for independent samples, and more if neighbors are alike. Long series are added up in blocks first: the sums
+    of the blocks have nearly the same sum of autocorrelations.
     """
     signs = [(rank > 0) - (rank < 0) for rank in ranks]
     number = len(signs)
@@ -119,8 +119,8 @@ def _sum_autocovariances(blocks: Sequence[int]) -> _LagSum:
     """Return the sum of the autocovariances at lags from 1.
 
     Two neighboring lags are added to a pair. The pairs of a stationary series are positive and become smaller; the
-    first that is not positive is noise and ends the sum, and one that is larger than the pair before it counts as much
-    as that.
+    first pair that is not positive is noise and ends the sum, and a pair that is larger than the pair before it counts
+    as much as the pair before.
     """
     total, smallest_pair, lag = 0.0, math.inf, 1
     while lag < len(blocks) // 2:

@@ -26,7 +26,7 @@ __all__ = ["NOT_CALLED", "CallTime", "LayerTime", "LayerTimeTable", "LayerTimer"
 
 #: The columns of seconds, in their order.
 _COLUMNS = ("forward_seconds", "backward_seconds", "own_forward_seconds", "own_backward_seconds")
-#: Why a layer has no time where neither it nor a layer inside it was called.
+#: The reason why a layer has no time if neither the layer nor a layer inside it was called.
 NOT_CALLED = "it was not called; where its weights are used, the layer around it has the time"
 
 
@@ -106,7 +106,7 @@ class LayerTimeTable(LayerTable):
     def measurement(self, path: str, column: str = "forward_seconds") -> Measurement:
         """Return the seconds of a layer as a `Measurement`: its median, interval, percentiles and noise.
 
-        Raises as `samples` does, and `ValueError` where there was no such pass.
+        Raises the errors of `samples`, and `ValueError` if there was no such pass.
         """
         samples = self.samples(path, column)
         if not samples:
@@ -131,8 +131,8 @@ class LayerTimeTable(LayerTable):
     def iterations(self) -> LayerTable:
         """One row for each call of each layer in each pass, in the order of the layers.
 
-        The columns are ``path``, ``type``, ``pass``, ``call`` and the four of seconds. Where the backend does not tell
-        calls apart, a row stands for all calls of a pass, and its ``call`` is None.
+        The columns are ``path``, ``type``, ``pass``, ``call`` and the four columns of seconds. If the backend does not
+        distinguish calls, a row stands for all calls of a pass, and its ``call`` is None.
         """
         return LayerTable(row for time in self.times for row in self._list_iterations(time))
 
@@ -209,11 +209,11 @@ class LayerTimer(ABC):
 
     @abstractmethod
     def times(self) -> Sequence[LayerTime]:
-        """Return the time of each layer in each pass so far; nothing where there was none."""
+        """Return the time of each layer in each pass so far; nothing if there was none."""
 
     @property
     def table(self) -> LayerTimeTable:
-        """The times as a table; without rows where there was no pass."""
+        """The times as a table; without rows if there was no pass."""
         return layer_time_table(self.times())
 
 

@@ -30,10 +30,10 @@ def divide(value: float, reference: float) -> float:
 
 
 class NumberByMedian(ABC):
-    """Samples that can be computed with as with a number.
+    """Samples that work in arithmetic like a number.
 
-    With a number, every sample is changed, and the result is of this class again. Of two such quantities the medians
-    are taken, and the result is a number. Comparisons, rounding and formats are of the median.
+    An operation with a number changes every sample, and its result is of this class again. An operation on two objects
+    of this class uses their medians, and its result is a number. Comparisons, rounding and formats use the median.
     """
 
     @property
@@ -123,7 +123,7 @@ PERCENT = between(0, 100, "a number from 0 to 100")
 class Measurement(NumberByMedian):
     """The samples of one quantity in its base unit (seconds for a time), and their statistics.
 
-    Where a number is expected, a measurement is its median: ``float(m)``, ``m < 0.1``, ``f"{m:.3f}"``. A number
+    As a number, a measurement is its median: ``float(m)``, ``m < 0.1``, ``f"{m:.3f}"``. A number
     multiplied or divided by it, ``macs / m``, is a new measurement with its own interval.
 
     Attributes:

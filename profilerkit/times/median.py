@@ -1,4 +1,4 @@
-"""The interval of a median: free of assumptions on the distribution, and wider where samples depend on each other.
+"""The interval of a median: free of assumptions on the distribution, and wider if samples depend on each other.
 
 The ends are samples, chosen by their ranks with the sign test (Conover, Practical Nonparametric Statistics, section
 3.2): each independent sample lies above the median with the probability 1/2, so the number above it is binomial. For
@@ -9,7 +9,7 @@ that stand apart from all others, says nothing about the median: a piece of a dr
 samples are no ends of a widened interval; in simulation, the coverage is the same with and without them.
 
 Sampling that looks at its samples and stops once they agree favors the stretches where they agree by chance: a plain
-95 % interval then covers 93 % (in simulation; tests/profilerkit/times/test_sampling_statistics.py). Where the samples
+95 % interval then covers 93 % (in simulation; tests/profilerkit/times/test_sampling_statistics.py). If the samples
 themselves said when to stop, intervals are therefore made with three fifths of the risk of error, and cover 95 % again.
 """
 
@@ -29,7 +29,7 @@ __all__ = ["MedianInterval", "agree", "find_median_interval", "is_supported", "s
 _SHARE_OF_RISK = 0.6
 #: Samples that are worth fewer independent ones than these have no interval, only a range.
 _FEWEST_EFFECTIVE = 6
-#: One of so many samples at most is taken for an interruption at each end of a series.
+#: At each end of a series, at most one of so many samples is taken for an interruption.
 _SHARE_OF_INTERRUPTIONS = 20
 #: Above so many samples the normal approximation of the binomial distribution is exact to a sample.
 _MANY = 1000
@@ -133,7 +133,7 @@ def agree(samples: Sequence[float], confidence: float, precision: float) -> bool
 
 
 def _find_rank_of_end(number: int, confidence: float, adaptive: bool) -> int | None:
-    """Return the rank of the lower end for independent samples, from 1; None where they are too few.
+    """Return the rank of the lower end for independent samples, from 1; None if they are too few.
 
     The upper end has the same rank, counted from the largest sample.
     """

@@ -28,9 +28,9 @@ __all__ = [
     "operator_totals",
 ]
 
-#: The columns of the table as it is, by operator and layer.
+#: The columns of the table by operator and layer.
 COLUMNS = ("operator", "layer", "phase", "order", "calls", "seconds", "share", *WORK, "flops_per_second", "missing")
-#: The views of the table: the columns that rows are put together by, beside their phase.
+#: The views of the table: the columns by which rows are grouped, besides their phase.
 VIEWS: Mapping[str, tuple[str, ...]] = {
     "operator": ("operator",),
     "layer": ("layer",),
@@ -123,7 +123,7 @@ class OperatorTimes:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """MACs and FLOPs of a row, None where they are not known; ``missing`` says why."""
+    """MACs and FLOPs of a row, None if they are not known; ``missing`` says why."""
 
     macs: int | None
     flops: int | None
@@ -330,7 +330,7 @@ def _sum_rows(
 
 
 def _add_shares(rows: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:
-    """Return rows with their shares of all seconds; as they are if they have no times."""
+    """Return rows with their shares of all seconds; unchanged if they have no times."""
     whole = sum(row.get("seconds", 0.0) for row in rows)
     return [{**row, "share": row["seconds"] / whole} for row in rows] if whole else rows
 

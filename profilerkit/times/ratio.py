@@ -59,7 +59,7 @@ class Ratio:
 
     @property
     def is_single(self) -> bool:
-        """Whether one of the two values was measured once, or by samples that are worth one: nothing is known then."""
+        """Whether one of the two values has a single sample, or is worth a single sample: nothing is known then."""
         return self.is_range and not self.coverage and self.pairs <= 1  # the range of one sample covers nothing
 
     @property

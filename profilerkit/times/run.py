@@ -79,7 +79,7 @@ class Run:
         return [self.seconds(clock) for _ in range(number)]
 
     def parts(self, clock: Callable[[], float] = time.perf_counter) -> Mapping[str, float]:
-        """Run one pass and return the seconds of its parts by name; empty where the backend knows of no parts.
+        """Run one pass and return the seconds of its parts by name; empty if the backend knows of no parts.
 
         A training step has the parts "forward" and "backward". Raises `NotOfferedError` for a pass whose parts the
         backend cannot tell apart: on TensorFlow for a training step that runs as one function, which is in every mode

@@ -33,7 +33,7 @@ _sampler: ContextVar[Callable[[Run, Sampling], Measurement] | None] = ContextVar
 
 #: So many samples are taken even if that takes longer than there is time.
 FEWEST_SAMPLES = 3
-#: Sampling goes on with so many times as many samples where they are not precise yet.
+#: If the samples are not precise yet, sampling continues to so many times as many samples.
 _GROWTH = 1.2
 #: The part of the time that warming up may take.
 _WARMUP_SHARE = 1 / 4
@@ -94,8 +94,8 @@ def measure(call: Callable[[], object], sampling: Sampling | None = None) -> Mea
 def measure_interleaved(calls: Sequence[Callable[[], object]], sampling: Sampling | None = None) -> list[Measurement]:
     """Time several calls in turn: as many samples of each, in seconds, paired by round.
 
-    Which call is first is drawn anew for each round. A call that is a `Run` is timed as it says: by its device's own
-    clock where it has one.
+    The order of the calls is drawn anew for each round. A call that is a `Run` is timed by its `seconds`: by the clock
+    of its device if it has one.
     """
     plan = sampling or Sampling()
     runs = [Run.of(call) for call in calls]
@@ -126,7 +126,7 @@ def measure_interleaved(calls: Sequence[Callable[[], object]], sampling: Samplin
 
 @contextmanager
 def sample_by(sampler: Callable[[Run, Sampling], Measurement]) -> Iterator[None]:
-    """Let every measurement of a single call be taken by another function: one that waits for its turn each time."""
+    """Let another function take every measurement of a single call: a function that waits for its turn each time."""
     token = _sampler.set(sampler)
     try:
         yield
@@ -135,7 +135,7 @@ def sample_by(sampler: Callable[[Run, Sampling], Measurement]) -> Iterator[None]
 
 
 class _Sampler:
-    """Takes samples of several runs, in rounds with one of each."""
+    """Takes samples of several runs, in rounds with one sample of each run."""
 
     def __init__(self, runs: Sequence[Run], clock: Callable[[], float], draw: random.Random) -> None:
         self.samples: list[list[float]] = [[] for _ in runs]

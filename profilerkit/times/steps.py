@@ -38,7 +38,7 @@ class StepRecord:
 
     @property
     def other(self) -> float:
-        """The rest: loading data, the loss and its gradient, whatever else the loop does, and measuring."""
+        """The rest: loading data, the loss and its gradient, all other work of the loop, and measuring."""
         return self.seconds - sum(part or 0.0 for part in (self.forward, self.backward, self.optimizer))
 
 
@@ -82,7 +82,7 @@ class WatchedSteps:
         return "the model was not called in the steps that were measured" if is_idle else ""
 
     def explain_absence(self, part: str) -> str:
-        """Return why "forward", "backward", "optimizer" or "memory" was not measured, also where nobody has said it."""
+        """Return why "forward", "backward", "optimizer" or "memory" was not measured, or a general text."""
         return self.reasons.get(part, f"the backend has measured nothing of {part!r} in these steps")
 
 

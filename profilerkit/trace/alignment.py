@@ -51,7 +51,7 @@ class _Line:
         self.rows: dict[int, Row] = {model: row}
 
     def read(self, model: int, column: str) -> Any:
-        """Return a value of the layer in one model; None where that lacks the layer, or the column."""
+        """Return a value of the layer in one model; None if the model lacks the layer, or the column."""
         return self.rows.get(model, {}).get(column)
 
 
@@ -79,9 +79,9 @@ def align(reference: HasLayers, other: HasLayers, columns: Sequence[str] = VALUE
 
 
 def find_difference(row: Row, column: str) -> float | None:
-    """Return by how much the other model has more in a row of `align`: all of a layer that was added or removed.
+    """Return how much more the other model has in a row of `align`; a layer that only one model has counts in full.
 
-    None where a model has the layer, and its number is not known: it is no 0.
+    None if a model has the layer, and its number is not known: an unknown number is not 0.
     """
     if row["change"] == "added":
         return row[f"other_{column}"]  # type: ignore[no-any-return]
@@ -129,7 +129,7 @@ def is_foreign(reference: HasLayers, other: HasLayers) -> bool:
 
 
 def require_layers(report: HasLayers) -> LayerTable:
-    """Return the layers of a report; raises `ValueError` where it holds none."""
+    """Return the layers of a report; raises `ValueError` if it holds none."""
     if report.layers is None:
         raise ValueError(f"the report of {report.name} holds no layers, so that there is nothing to align")
     return report.layers
@@ -157,10 +157,10 @@ def _make_key(row: Row) -> tuple[str, str]:
 
 
 def _insert(lines: list[_Line], model: int, layers: Sequence[Row], by_path: Mapping[str, _Line]) -> None:
-    """Put the layers of a model into the lines that there are for them, by path, and the others into new lines.
+    """Put the layers of a model into their existing lines, by path, and the other layers into new lines.
 
-    A new line comes behind the line of the layer before it, and behind the lines of layers beside or inside that layer
-    which only other models have.
+    A new line comes behind the line of the layer before it, and behind the lines of layers next to or inside that layer
+    that only other models have.
     """
     own_lines = set(map(id, by_path.values()))
     position = -1  # of the line of the layer before

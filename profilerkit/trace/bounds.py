@@ -67,7 +67,7 @@ class Bounds:
         return Sign.UPPER if is_high else Sign.BETWEEN
 
     def verdict(self, allows: Callable[[float], bool], value: float) -> bool | None:
-        """Say whether every value between the ends keeps to a limit: None where some do and others do not.
+        """Return whether every value between the ends is within a limit; None if only some values are.
 
         ``allows`` is a comparison with one number. An end that is not known lies at infinity. The value itself counts.
         """
@@ -219,7 +219,7 @@ def find_bounds(trace: ModelTrace, column: str, path: str = "") -> Bounds:
 
 
 def read_bounds(row: Mapping[str, Any], column: str) -> Bounds:
-    """Return between which numbers a column of a layer's row lies: the number itself, both ends, where it has none.
+    """Return the two ends of a column of a layer's row; both are the number itself if the row has no ends.
 
     >>> read_bounds({"macs": 4, "macs_low": 4, "macs_high": None}, "macs"), read_bounds({"macs": 4}, "macs")
     (Bounds(low=4, high=None), Bounds(low=4, high=4))
@@ -253,7 +253,7 @@ def _bound_count(
 def _make_gap_test(trace: ModelTrace) -> Callable[[_IsInside], bool]:
     """Return a function that says whether something in some layers is not counted.
 
-    It says so of all layers if something is not counted of which no operator's record tells the layer.
+    It returns True for all layers if there is uncounted work whose layer no operator's record tells.
     """
     incomplete = [op for op in trace.operators if op.missing]
     if trace.uncounted.keys() - {op.missing for op in incomplete}:

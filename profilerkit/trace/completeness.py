@@ -15,14 +15,14 @@ __all__ = ["Gaps", "TracePart", "find_gaps"]
 class TracePart(Enum):
     """The part of a trace that a value is computed from."""
 
-    #: The weights: they are known also where the model cannot be run, unless its first call makes them.
+    #: The weights: they are known even if the model cannot be run, unless its first call makes them.
     WEIGHTS = "weights"
-    #: The layers and their calls: not complete where a run of the model calls others.
+    #: The layers and their calls: incomplete if a run of the model calls other layers.
     LAYERS = "layers"
-    #: The work of the operators: a lower bound where the cost of one is not known, an upper one where the dearer of two
-    #: branches is counted.
+    #: The work of the operators: a lower bound if the cost of an operator is not known, an upper bound if the dearer of
+    #: two branches is counted.
     OPERATORS = "operators"
-    #: The bytes that are alive: a lower bound where a tensor's size is not known; with two ends where the branches of a
+    #: The bytes that are alive: a lower bound if a tensor's size is not known; with two ends if the branches of a
     #: condition need more and less.
     MEMORY = "memory"
 

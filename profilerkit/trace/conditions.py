@@ -32,7 +32,7 @@ def formulas_used(trace: ModelTrace, added: Mapping[Any, Any]) -> tuple[str, ...
 
 
 def _is_call_to(operator: str, name: str) -> bool:
-    """Return whether an operator is the one of a name; records may say which overload it is: "aten.mm.default"."""
+    """Return whether an operator has a name; records may also name its overload: "aten.mm.default"."""
     plain, requested = operator.replace("::", "."), name.replace("::", ".")
     return requested in (plain, plain.rpartition(".")[0])
 

@@ -42,7 +42,7 @@ _ACTIVATIONS = (
 
 
 class Family(NamedTuple):
-    """The family of a type of layers, and its dimensions where the type's name has them: "2d"."""
+    """The family of a type of layers, and its dimensions if the type's name has them: "2d"."""
 
     name: str
     dimensions: str

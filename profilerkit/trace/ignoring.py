@@ -80,7 +80,7 @@ def _find_kept_layer(path: str, gone: set[str]) -> str:
 
 
 def _make_free(op: OpRecord, gone: set[str]) -> OpRecord:
-    """Return an operator of a layer that is left out as one of the layer around it that costs nothing."""
+    """Return an operator of a layer that is left out as an operator of the layer around it that costs nothing."""
     return msgspec.structs.replace(
         op,
         layer=_find_kept_layer(op.layer, gone),
@@ -97,7 +97,7 @@ def _make_free(op: OpRecord, gone: set[str]) -> OpRecord:
 
 
 def _drop_caller(call: LayerCall, gone: set[str]) -> LayerCall:
-    """Return a call without its caller where that is left out."""
+    """Return a call without its caller if the caller is left out."""
     if call.caller is None:
         return call
     caller_path, _ = call.caller

@@ -1,4 +1,4 @@
-"""Which layers of two models are the same: by path and type where both have them, else by type and order."""
+"""The matching layers of two models: by path and type if both have them, else by type and order."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def match_layers(reference: LayerTable, other: LayerTable, *, is_foreign: bool =
 
 
 def _match_paths(reference: LayerTable, other: LayerTable, is_foreign: bool) -> dict[str, str]:
-    """Return the paths that the same layer has in both models; the models themselves are matched, whatever they are."""
+    """Return the paths of layers that match at the same path; the models themselves always match."""
     theirs_by_path = {row["path"]: row for row in other}
     matched = {}
     for row in reference:

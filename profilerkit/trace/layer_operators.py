@@ -1,4 +1,4 @@
-"""The names of operators that stand for the whole call of a layer which has a cost formula of its own."""
+"""The names of operators that stand for the whole call of a layer with its own cost formula."""
 
 from __future__ import annotations
 

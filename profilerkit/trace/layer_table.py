@@ -65,7 +65,7 @@ class LayerTable(Table):
         return LayerTable(_rank(valued, column)[:k])
 
     def _choose_column(self, by: str | None) -> str:
-        """Return the column that rows are ranked by; raises `ValueError` for one that the table lacks."""
+        """Return the column that rows are ranked by; raises `ValueError` for a column that the table lacks."""
         if not by:
             is_timed = "own_forward_seconds" in self.columns and "macs" not in self.columns
             by = "own_forward_seconds" if is_timed else "macs"

@@ -13,17 +13,17 @@ __all__ = ["PEAK", "group_children", "number_kinds", "with_times"]
 
 #: The column with the bytes of each layer at the peak of memory; the table's other columns of bytes tell their use.
 PEAK = "peak_bytes"
-#: The columns that get a share of the whole model's, where they have none.
+#: The columns that get a column with the share of the whole model, if the table lacks this column.
 _SHARED = ("params", *WORK, "forward_seconds", "backward_seconds")
 
 
 def with_times(layers: LayerTable | None, times: LayerTable | None) -> LayerTable:
-    """Return the rows of the layers, each with the columns of the times that it lacks; None where it was not timed.
+    """Return the rows of the layers, each with the missing columns of the times; None if a layer was not timed.
 
-    A layer that has times alone comes last. These columns follow from the others: ``params_share`` and so on, of the
-    row with the empty path; and where there are FLOPs and times, ``achieved_flops_per_second``, which is the FLOPs of
-    the forward pass over its seconds, with the layers inside, and ``achieved_own_flops_per_second``, without them. They
-    are None where there is nothing to divide, or nothing to divide by.
+    A layer that has only times comes last. These columns follow from the others: ``params_share`` and so on, of the row
+    with the empty path; and if there are FLOPs and times, ``achieved_flops_per_second``, which is the FLOPs of the
+    forward pass over its seconds, with the layers inside, and ``achieved_own_flops_per_second``, without them. They are
+    None if a number is missing, if the divisor is zero, or if a layer of a rate has no FLOPs.
     """
     if layers and not times and not (_compute_shares(layers[0], {}) or _compute_rates(layers[0])):
         return layers  # there is nothing to add to their rows

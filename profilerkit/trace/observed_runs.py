@@ -81,9 +81,9 @@ def explain_contradiction(trace: ModelTrace, runs: Iterable[ObservedRun]) -> str
 
 
 def add_contradiction(trace: ModelTrace, difference: str) -> ModelTrace:
-    """Return the trace with a contradiction, and a note of it; its tables, where they were made, are the same objects.
+    """Return the trace with a contradiction; its tables, if they were made already, are the same objects.
 
-    A table is told by its identity where a report shows it with the times of the layers.
+    A report recognizes a table by its identity if it shows the table with the times of the layers.
     """
     contradictions = tuple(dict.fromkeys((*trace.contradictions, difference)))
     changed = object.__new__(type(trace))

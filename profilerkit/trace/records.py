@@ -164,8 +164,8 @@ class RankShare:
         ranks: The number of processes.
         params: The number of elements of its parameters.
         bytes: The bytes of its parameters and buffers.
-        work_shared_by: How many processes share the work of one pass: 1 where each runs the whole model on samples of
-            its own, also where it gathers the weights for that.
+        work_shared_by: How many processes share the work of one pass: 1 if each runs the whole model on its own
+            samples, even if it gathers the weights for the pass.
     """
 
     rank: int

@@ -106,7 +106,7 @@ def list_layer_rows(trace: ModelTrace) -> Iterator[Mapping[str, Any]]:
 
 
 def _name_layer(layer: LayerRecord, *, is_leaf: bool) -> dict[str, Any]:
-    """Return the columns that say which layer a row is of."""
+    """Return the columns that identify the layer of a row."""
     return {"path": layer.path, "type": layer.type, "depth": layer.depth, "is_leaf": is_leaf}
 
 
@@ -225,5 +225,5 @@ def list_operator_rows(operators: Sequence[OpRecord], live: Sequence[int]) -> It
 
 
 def read_work(row: Mapping[str, Any], column: str) -> Any:
-    """Return a column of an operator's row; of one that is not counted no MACs and no FLOPs, which are unknown."""
+    """Return a column of an operator's row; None for the MACs and FLOPs of an uncounted operator: they are unknown."""
     return None if column in WORK and row.get("missing") else row.get(column)

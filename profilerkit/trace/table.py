@@ -97,5 +97,5 @@ class Table(Sequence[Mapping[str, Any]]):
 
 
 def _import_drawing() -> Any:
-    """Return the module that draws tables: by its name, since tables are data and import nothing that draws."""
+    """Return the module that draws tables: by its name, because tables are data and import no module that draws."""
     return import_module("profilerkit.render.tables")

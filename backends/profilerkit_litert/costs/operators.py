@@ -128,7 +128,7 @@ def convolve_transposed(call: LiteRTCall) -> Cost:
 
 @OPERATORS.register("FULLY_CONNECTED")
 def connect(call: LiteRTCall) -> Cost:
-    """Weights ``(units, features)``, and a bias where there is one."""
+    """Weights ``(units, features)``, and a bias if there is one."""
     out = call.outputs[0].numel
     return matmul.product(out * call.inputs[1][-1], out if call.has_input(2) else 0)
 

@@ -92,7 +92,7 @@ def lstm(call: LiteRTCall) -> Cost:
 
 @OPERATORS.register("BIDIRECTIONAL_SEQUENCE_LSTM")
 def lstm_both_ways(call: LiteRTCall) -> Cost:
-    """The weights of either direction; a further input is not counted."""
+    """The weights of both directions; a call with a further input is not counted."""
     _require_none(call, _LSTM_FURTHER)
     return _count_lstm_direction(call, _LSTM).plus(_count_lstm_direction(call, _LSTM_BACKWARD))
 

@@ -49,7 +49,7 @@ class LiteRTCall(OperatorCall):
         return [int(number) for number in np.ravel(self.read(index))]
 
     def array(self, index: int = 0) -> np.ndarray[Any, Any]:
-        """Return the values of an input; where they are not known, an array of its shape that takes no memory."""
+        """Return the values of an input; if they are not known, an array of its shape that takes no memory."""
         if self.is_known(index):
             return np.asarray(self.read(index))
         return np.broadcast_to(np.int8(0), self.inputs[index])

@@ -69,7 +69,7 @@ class Tensor:
 
     @cached_property
     def sizes(self) -> tuple[int, ...] | None:
-        """Its shape where all of it is declared; otherwise None."""
+        """Its shape if all of it is declared; otherwise None."""
         sizes = tuple(size for size in self.shape if size is not None)
         return sizes if len(sizes) == len(self.shape) else None
 
@@ -95,9 +95,9 @@ class Operator:
 
     Attributes:
         name: Its name in the schema: "CONV_2D"; of a custom one its own name.
-        inputs: The indices of the tensors that it reads; -1 for an optional one that is left out.
+        inputs: The indices of the tensors that it reads; -1 for an optional tensor that is left out.
         outputs: The indices of the tensors that it makes.
-        options: Its options, an object of the schema; None where the file has none.
+        options: Its options, an object of the schema; None if the file has none.
     """
 
     name: str
@@ -106,7 +106,7 @@ class Operator:
     options: Any = None
 
     def option(self, name: str, default: Any = None) -> Any:
-        """Return an option by its name in the schema's Python classes; the default where the file has none."""
+        """Return an option by its name in the schema's Python classes; the default if the file has none."""
         return getattr(self.options, name, default)
 
     @cached_property

@@ -1,7 +1,7 @@
 """Files of LiteRT, read from bytes that may come from anybody.
 
 The flatbuffer is read by LiteRT's own schema. All indices and sizes in it are checked here, so that no later step meets
-one that leads nowhere.
+an invalid index or size.
 """
 
 from __future__ import annotations
@@ -87,9 +87,9 @@ class LiteRTModel:
 
 
 def open_model(model: Any) -> Any:
-    """Return the model in a file or in the bytes of one; anything else as it is.
+    """Return the model in a file or in the bytes of a file; anything else as it is.
 
-    Raises `InputError` for a path where no file is, and as `LiteRTModel` does.
+    Raises `InputError` for a path without a file, and the errors of `LiteRTModel`.
     """
     if isinstance(model, (bytes, bytearray)):
         return LiteRTModel(bytes(model))
@@ -230,7 +230,7 @@ def _require_all_values(tensor: Tensor) -> None:
 
 
 def _read_indices(packed: Any, tensors: int, *, may_lack: bool = False) -> tuple[int, ...]:
-    """Return indices into so many tensors; -1, for one that is left out, may be among them only if ``may_lack``."""
+    """Return indices into so many tensors; -1, for a missing tensor, may be among them only if ``may_lack``."""
     indices = tuple(_list(packed))
     for index in indices:
         if not (0 <= index < tensors or (may_lack and index == -1)):

@@ -46,7 +46,7 @@ class _Node(NamedTuple):
 
 
 def find_scopes(graph: Graph, name: str) -> Scopes:
-    """Return the layers of a graph; ``name`` is the type of the model where its scopes tell none."""
+    """Return the layers of a graph; ``name`` is the type of the model if its scopes tell none."""
     packed = _find_packed(graph)
     nodes = [_make_node(graph, operator, packed) for operator in graph.operators]
     around = find_keras_layers(nodes)
@@ -93,7 +93,7 @@ def _find_packed(graph: Graph) -> dict[int, int]:
 def _name_weight(graph: Graph, operator: Operator, packed: Mapping[int, int]) -> str:
     """Return the name of the largest constant of at least two dimensions that an operator reads; empty for none.
 
-    Where a weight of integers is unpacked before it is read, that is the name of the constant with the integers.
+    If a weight of integers is unpacked before it is read, the name is the name of the constant with the integers.
     """
     tensors = [graph.tensors[packed.get(index, index)] for index in operator.inputs if index >= 0]
     weights = [tensor for tensor in tensors if tensor.is_weight and len(tensor.shape) > 1]
@@ -102,7 +102,7 @@ def _name_weight(graph: Graph, operator: Operator, packed: Mapping[int, int]) ->
 
 
 def _choose_scope(output: str, weight: str) -> str:
-    """Return the part of the names of an operator's output and weight that tells its layer; empty where none does.
+    """Return the part of the names of an operator's output and weight that tells its layer; empty if none does.
 
     A layer that is called twice has one weight, with the name of one call: the name of the output tells the call.
 

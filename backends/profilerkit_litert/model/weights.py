@@ -1,7 +1,7 @@
 """The weights of a graph: constants that its operators compute with, by the layers that use them.
 
 A quantized weight counts the numbers that it stands for, at the bytes that it takes. Its scales and zero points are no
-parameters; they are stored beside it, where there is one for each channel.
+parameters; they are stored beside it, if there is one for each channel.
 """
 
 from __future__ import annotations

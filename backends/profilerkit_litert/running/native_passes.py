@@ -37,7 +37,7 @@ _WHOLE_PASS = b"Invoke"
 
 
 class _Accelerator(IntEnum):
-    """Where a model may run: ``LiteRtHwAccelerators`` of ``litert_common.h``."""
+    """The hardware for a model: ``LiteRtHwAccelerators`` of ``litert_common.h``."""
 
     CPU = 1 << 0
 
@@ -49,7 +49,7 @@ class _LockMode(IntEnum):
 
 
 class _BufferType(IntEnum):
-    """Where a buffer is: ``LiteRtTensorBufferType`` of ``litert_tensor_buffer_types.h``."""
+    """The memory of a buffer: ``LiteRtTensorBufferType`` of ``litert_tensor_buffer_types.h``."""
 
     HOST_MEMORY = 1
 
@@ -98,7 +98,7 @@ class _Event(ctypes.Structure):
 
 
 class _Layout(ctypes.Structure):
-    """``LiteRtLayout`` of ``litert_layout.h``; strides count where ``has_strides`` is 1."""
+    """``LiteRtLayout`` of ``litert_layout.h``; strides are used only if ``has_strides`` is 1."""
 
     _fields_ = [
         ("rank", c_uint32, 7),
@@ -147,31 +147,31 @@ class _Job:
 
 
 class _Library:
-    """The functions of the library, which return a number that is not zero where they fail."""
+    """The functions of the library, which return a number that is not zero if they fail."""
 
     def __init__(self, path: str) -> None:
         self._functions = ctypes.CDLL(path)
         self._kept: list[Any] = []
 
     def keep(self, value: Any) -> Any:
-        """Return a value that the library goes on reading: Python does not free it while this object exists."""
+        """Return a value that the library keeps reading: Python does not free it while this object exists."""
         self._kept.append(value)
         return value
 
     def call(self, name: str, *arguments: Any) -> None:
-        """Call a function; raise `RuntimeError` where it fails."""
+        """Call a function; raise `RuntimeError` if it fails."""
         status = getattr(self._functions, name)(*arguments)
         if status:
             raise RuntimeError(f"{name} of LiteRT's C library failed ({status})")
 
     def make(self, name: str, *arguments: Any) -> c_void_p:
-        """Return the handle that a function hands out by its last argument."""
+        """Return the handle that a function writes to its last argument."""
         handle = c_void_p()
         self.call(name, *arguments, ctypes.byref(handle))
         return handle
 
     def count(self, name: str, *arguments: Any) -> int:
-        """Return the number that a function hands out by its last argument."""
+        """Return the number that a function writes to its last argument."""
         number = c_size_t()
         self.call(name, *arguments, ctypes.byref(number))
         return number.value
@@ -326,8 +326,7 @@ def _profile_pass(session: _Session, profiler: c_void_p) -> ctypes.Array[_Event]
 def _read_pass(events: ctypes.Array[_Event], graph: int) -> dict[str, Any]:
     """Return the ``seconds`` of a pass, and the ``operators`` of a graph in the order in which they ran.
 
-    An operator has its name, the index of the operator of the file that it is, None for one of a delegate's, and its
-    seconds.
+    An operator has its name, its index in the file (None for an operator of a delegate), and its seconds.
     """
     operators = []
     operator_seconds = whole_seconds = 0.0

@@ -50,9 +50,9 @@ class ProfiledPass:
 
 
 def profile_passes(model: LiteRTModel, inputs: ModelInputs, passes: int) -> list[ProfiledPass]:
-    """Return so many passes on one thread, by XNNPACK where it can, and by LiteRT's own kernels elsewhere.
+    """Return so many passes on one thread, by XNNPACK for the operators that it supports, else by LiteRT's kernels.
 
-    Raises `NotOfferedError` where the installed LiteRT has no profiler, `InputError` as `bind_inputs` does, and
+    Raises `NotOfferedError` if the installed LiteRT has no profiler, `InputError` as `bind_inputs` does, and
     `ModelFailedError` for a model that LiteRT refuses.
     """
     job = _write_job(model, inputs, passes)

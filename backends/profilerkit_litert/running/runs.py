@@ -88,10 +88,10 @@ def _try(function: Callable[[], Any], inputs: object) -> Any:
 
 
 def measure_arena(model: LiteRTModel, inputs: ModelInputs) -> int:
-    """Return the bytes that the tensors of a pass take in the interpreter's own plan of its memory, weights aside.
+    """Return the bytes that the tensors of a pass take in the interpreter's own plan of its memory, without weights.
 
-    Tensors that are never needed at the same time lie in the same bytes, which count once. The scratch of kernels is
-    among them; XNNPACK, which has memory of its own, does not run.
+    Tensors that are never needed at the same time share bytes, which count once. The scratch tensors of kernels are
+    included; XNNPACK, which manages other memory, does not run.
     """
     if model.signature.graph:
         raise NotOfferedError(

@@ -115,7 +115,7 @@ def _match_all(ran: Iterable[RanOperator], written: Iterable[Executed]) -> list[
         if stretch.delegated:
             matches += _match_delegated(stretch.delegated, between)
             between = []
-        _require_no_product(between)  # nothing ran for these: they were fused into an operator beside them
+        _require_no_product(between)  # nothing ran for these: they were fused into a neighboring operator
         if stretch.native is not None:
             native_work = _take_before(waiting, stretch.end + 1)
             matches.append(_Match(stretch.native, stretch.end, [*between, *native_work]))
@@ -137,7 +137,7 @@ def _split_by_native(ran: Iterable[RanOperator]) -> Iterator[_Stretch]:
 
 
 def _take_before(waiting: deque[Executed], node: int) -> list[Executed]:
-    """Take the operators that come before one of the file."""
+    """Take the operators that come before a node of the file."""
     taken = []
     while waiting and waiting[0].node < node:
         taken.append(waiting.popleft())
@@ -179,7 +179,7 @@ def _require_no_product(skipped: Iterable[Executed]) -> None:
 
 
 def _find_work(ran: RanOperator, written: Sequence[Executed]) -> int | None:
-    """Return the position of the operator whose work XNNPACK did; None for one that it has added to move data."""
+    """Return the position of the operator whose work XNNPACK did; None for an operator that XNNPACK has added."""
     name = ran.name.partition(" (")[0]
     fitting = _KERNELS.get(name, name.upper().replace(" ", "_")).split()
     for position, op in enumerate(written):

@@ -32,7 +32,7 @@ def _walk_call_once(walk: Walk, visit: Visit) -> list[Value]:
 
 
 def _walk_branches(walk: Walk, visit: Visit) -> list[Value]:
-    """Go over the branch that a known condition takes; count the dearer one where it is not known."""
+    """Go over the branch that a known condition takes; count the dearer branch if the condition is not known."""
     condition, *inputs = visit.operands
     walk.hold(visit)
     if condition.array is None:
@@ -73,7 +73,7 @@ def _walk_reduce_window(walk: Walk, visit: Visit) -> list[Value]:
 def _count_joining(walk: Walk, visit: Visit, outputs: list[Value], pairs: int | None) -> None:
     """Note an operator, and before it the graph that joins so many pairs of elements for it.
 
-    Where their number is not known, None, none is counted, and the operator is named as missing.
+    If their number is not known (None), no pair is counted, and the operator is named as missing.
     """
     [joining], name = visit.operator.graphs, visit.operator.name
     graph = walk.find_graph(joining)

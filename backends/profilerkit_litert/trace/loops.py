@@ -13,7 +13,7 @@ from .walk import Visit, Walk
 
 __all__ = ["walk_loop"]
 
-#: The most operators that are gone over to count the turns of a loop, where each turn counts as one more.
+#: The most operators that a walk visits to count the turns of a loop; each turn counts as one operator more.
 _MOST_IN_TURNS = 20_000
 
 

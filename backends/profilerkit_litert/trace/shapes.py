@@ -137,7 +137,7 @@ def _broadcast(call: LiteRTCall) -> Any:
 
 @_register("SELECT")
 def _select_rows(call: LiteRTCall) -> Any:
-    """A condition of one dimension chooses whole rows; one of the shape of the others, element by element."""
+    """A condition of one dimension chooses whole rows; a condition of the others' shape chooses single elements."""
     arrays = _list_arrays(call)
     if arrays is None:
         return call.inputs[1]

@@ -32,7 +32,7 @@ _MOST_SIZES = 64
 
 
 def trace_model(model: LiteRTModel, inputs: ModelInputs | None) -> ModelTrace:
-    """Trace one call; without inputs, or where they do not fit, the trace holds the layers alone."""
+    """Trace one call; without inputs, or if they do not fit, the trace holds the layers alone."""
     graph = model.graphs[model.signature.graph]
     scopes = read_layers(model)
     weights = list(list_weights(model, scopes))

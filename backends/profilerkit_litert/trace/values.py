@@ -50,7 +50,7 @@ class Value:
 
     @cached_property
     def bytes(self) -> int:
-        """The bytes that it takes; 0 where its shape is not known."""
+        """The bytes that it takes; 0 if its shape is not known."""
         return 0 if self.sizes is None else math.ceil(math.prod(self.sizes) * element_bytes(self.dtype))
 
     @cached_property

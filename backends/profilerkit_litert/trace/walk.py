@@ -27,7 +27,7 @@ __all__ = ["Handler", "UnfitError", "Visit", "Walk"]
 #: Goes over an operator that holds graphs, and returns the values of its outputs.
 Handler: TypeAlias = "Callable[[Walk, Visit], list[Value]]"
 
-#: The most operators that are gone over, some seconds: graphs that call one another may double at each call.
+#: The most operators that a walk visits, which takes some seconds: the operators may double at each call of a graph.
 _MOST_OPERATORS = 100_000
 #: The most elements whose values are kept.
 _LARGEST = 4096
@@ -50,7 +50,7 @@ class Visit(NamedTuple):
 
     Attributes:
         operator: The operator.
-        inputs: The values that it reads; None for an optional one that is left out.
+        inputs: The values that it reads; None for an optional input that is left out.
         outputs: The tensors that it makes, as the graph declares them.
         times: How often it runs.
         depth: How many graphs hold the graph that it is in.

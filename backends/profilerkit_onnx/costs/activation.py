@@ -45,7 +45,7 @@ def gelu(call: NodeCall) -> Cost:
 
 @register_op_cost("com.microsoft::FastGelu")
 def fast_gelu(call: NodeCall) -> Cost:
-    """By tanh, of the sum with a bias where there is one."""
+    """By tanh, of the sum with a bias if there is one."""
     elements = call.outputs[0].numel
     return activation.gelu(elements, approximate=True).plus(elementwise.add_summands(1 + call.has_input(1), elements))
 

@@ -19,14 +19,14 @@ def _is_added(call: NodeCall, *indices: int) -> bool:
 
 
 def _count_past(call: NodeCall, position: int, axis: int) -> int:
-    """Return how many keys there are of earlier steps; none where that input is left out."""
+    """Return how many keys there are of earlier steps; none if that input is left out."""
     return call.inputs[position][axis] if call.has_input(position) else 0
 
 
 def _count_past_in_room(call: NodeCall, position: int, axis: int, number: int) -> int:
-    """Return how many keys there are of earlier steps in memory with room for later ones: the ``number`` is an input.
+    """Return the number of keys of earlier steps in a buffer with room for later keys; the input ``number`` has it.
 
-    Where that is not known before the model runs, they are as many as there is room for beside the present ones.
+    If it is not known before the model runs, all of the buffer except the present keys counts as earlier keys.
     """
     earlier = call.value(number) if call.has_input(number) else None
     return _count_past(call, position, axis) - call.inputs[0][1] if earlier is None else int(earlier.item())

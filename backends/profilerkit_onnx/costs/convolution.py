@@ -13,7 +13,7 @@ from .registry import OPERATORS, Cost, NodeCall, Shape, register_op_cost
 
 @OPERATORS.register_all("Conv", "com.microsoft::NhwcConv")
 def conv(call: NodeCall) -> Cost:
-    """Each output element meets one filter, and a bias where there is one."""
+    """Each output element meets one filter, and a bias if there is one."""
     return _convolve(call, 1, 2)
 
 

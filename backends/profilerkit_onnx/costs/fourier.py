@@ -23,7 +23,7 @@ def _read_number(call: NodeCall, index: int, default: int) -> int:
 
 @register_op_cost("STFT")
 def short_time_transform(call: NodeCall) -> Cost:
-    """A transform for each frame, of the signal times the window where there is one."""
+    """A transform for each frame, of the signal times the window if there is one."""
     out = call.outputs[0]
     has_window = call.has_input(2)
     length = call.inputs[2][0] if has_window else _read_number(call, 3, 0)

@@ -34,9 +34,9 @@ def matmul_with_scale(call: NodeCall) -> Cost:
 
 
 def turn(shape: Shape, is_transposed: bool, is_batch_turned: bool) -> Shape:
-    """Return the shape of a factor of ``FusedMatMul`` as it is multiplied: ``(batch..., rows, columns)``.
+    """Return the shape of a factor of ``FusedMatMul`` in the product: ``(batch..., rows, columns)``.
 
-    Where the batch is turned, the factor is ``(rows, batch..., columns)``.
+    If the batch is turned, the factor is stored as ``(rows, batch..., columns)``.
     """
     if is_batch_turned:
         shape = Shape((*shape[1:-1], shape[0], shape[-1]))
@@ -75,14 +75,14 @@ def matmul_of_packed_weights(call: NodeCall) -> Cost:
 
 @register_op_cost("com.microsoft::DynamicQuantizeMatMul")
 def dynamically_quantized_matmul(call: NodeCall) -> Cost:
-    """The products, and an addition for each output element where there is a bias."""
+    """The products, and an addition for each output element if there is a bias."""
     out = call.outputs[0]
     return matmul.product(_count_products(call.inputs[0], out), out.numel if call.has_input(4) else 0)
 
 
 @register_op_cost("com.microsoft::MatMulIntegerToFloat")
 def integers_to_floats(call: NodeCall) -> Cost:
-    """The products, and an addition for each output element where there is a bias."""
+    """The products, and an addition for each output element if there is a bias."""
     out = call.outputs[0]
     return matmul.product(_count_products(call.inputs[0], out), out.numel if call.has_input(6) else 0)
 

@@ -18,7 +18,7 @@ def batch_norm(call: NodeCall) -> Cost:
 
 @register_op_cost("LayerNormalization")
 def layer_norm(call: NodeCall) -> Cost:
-    """With the scale, which every call has, and a shift where there is one."""
+    """With the scale, which every call has, and a shift if there is one."""
     return normalization.normalize(call.inputs[0].numel, scale=True, shift=call.has_input(2))
 
 

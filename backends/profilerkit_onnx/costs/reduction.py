@@ -1,4 +1,4 @@
-"""Reductions: an operation for each input element. Scattering: one for each that is brought in and does not replace."""
+"""Reductions: an operation for each input element. Scattering: an operation for each update that does not replace."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def _find_resampled(call: NodeCall) -> set[int]:
 
 
 def _read_factors(call: NodeCall) -> Sequence[float] | None:
-    """Return the factors of the dimensions, none where sizes are given instead; None if they are not known.
+    """Return the factors of the dimensions, none if sizes are given instead; None if they are not known.
 
     They are an attribute up to operator set 8, the second of two inputs up to 10, and the third input since.
     """

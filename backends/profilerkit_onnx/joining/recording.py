@@ -1,8 +1,8 @@
 """From the file of onnxruntime's profiler to the seconds of kernels in layers.
 
 The file has the names of the nodes that ran. Which nodes the runtime makes of a graph depends on the level of its
-rewrites, which the file does not tell: the graph is rewritten here by each level, and the one is taken whose nodes have
-these names.
+rewrites, which the file does not tell: this module rewrites the graph by each level, and takes the level whose nodes
+have these names.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class _RewrittenGraph(NamedTuple):
 def read_recording(profile: ProfileFile, model: ModelProto, inputs: ModelInputs | None, skip: int = 0) -> Recording:
     """Return the passes in a profile of onnxruntime's, with the layer that each node worked for.
 
-    Raises `ProfileFileError` for another profiler's file, one without passes or nodes, and one of another model.
+    Raises `ProfileFileError` for a file of another profiler or model, and for a file without passes or nodes.
     """
     passes = _read_passes(profile)
     require_passes(len(passes), skip)
@@ -106,8 +106,8 @@ def _find_level(model: ModelProto, inputs: ModelInputs | None, profiled: Profile
 def _list_layers_by_name(nodes: Sequence[RanNode]) -> dict[str, list[str | None]]:
     """Return the layers of nodes by the names that a profile of the model has for them; nodes may share a name.
 
-    Here the name of a node has the index of the written node in it (`_NUMBER`). The runtime names a node that has no
-    name by its operator and that index.
+    Here the name of a node contains the index of the written node (`_NUMBER`). The runtime names a node without a name
+    by its operator and this index.
     """
     layers: dict[str, list[str | None]] = {}
     for node in nodes:

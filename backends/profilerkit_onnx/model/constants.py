@@ -1,4 +1,4 @@
-"""The constants of a model, and who uses each of them: in its graph, the graphs inside it, and its functions."""
+"""The constants of a model, and the nodes that use them: in its graph, the graphs inside it, and its functions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _DEEPEST = 200
 
 
 class Use(NamedTuple):
-    """Where a constant is used: the node, the index among its inputs, and the path of its layer."""
+    """A use of a constant: the node, the index among its inputs, and the path of its layer."""
 
     node: NodeProto
     input: int
@@ -42,7 +42,7 @@ class Constant:
         dtype: The name of its dtype.
         bytes: The bytes that it takes in the file.
         is_node: Whether it is a ``Constant`` node, and no initializer.
-        uses: Where it is used.
+        uses: Its uses.
     """
 
     name: str
@@ -69,13 +69,13 @@ _Names: TypeAlias = ChainMap[str, tuple[Constant, ...]]
 
 
 class _Search:
-    """Goes over a model in the order of its file, along the calls of its functions, and notes who uses which constant.
+    """Goes over a model in the order of its file, along the calls of its functions, and notes the uses of constants.
 
     A copy, a part or another form of a constant stands for it: a node that reads the copy uses the constant, and the
     node that makes the copy does not. Nor does a node that passes a constant to a graph inside: the graph uses it.
 
     Attributes:
-        constants: The constants by where they stand: two graphs may each have one of the same name.
+        constants: The constants by their places: two graphs may each have a constant of the same name.
     """
 
     def __init__(self, model: ModelProto) -> None:
@@ -97,7 +97,7 @@ class _Search:
             graph: The graph.
             around: The names around it.
             paths: The layers of its nodes.
-            location: Where it stands.
+            location: The place of the graph in the model.
             arguments: The names of the values that a node passes to it.
         """
         names = around.new_child()
@@ -117,7 +117,7 @@ class _Search:
                 names[node.output[0]] = self._add(location, node.output[0], values, is_node=True)
         for index, (node, path) in enumerate(zip(nodes, paths, strict=False)):
             function = self._functions.get((node.domain, node.op_type, node.overload))
-            # The inputs whose elements a node hands on: the first one (the others are settings), or all.
+            # The inputs whose elements a node hands on: the first input (the others are settings), or all.
             moved = node.input[:1] if node.op_type in _MOVES else node.input if node.op_type == "Concat" else ()
             if function is not None:
                 self._call(function, node, names, path)
@@ -140,7 +140,7 @@ class _Search:
                 names[name] = (*names.get(name, ()), *constants) if name else ()
 
     def _call(self, function: FunctionProto, node: NodeProto, names: _Names, path: str) -> None:
-        """Go over a function; calls that lead too far, where the walk over the model gives up, are left out."""
+        """Go over a function; calls beyond the limits, at which the walk over the model gives up, are left out."""
         self._left -= len(function.node)
         if self._left < 0 or self._depth == _DEEPEST:
             return
@@ -169,7 +169,7 @@ class _Search:
 
 
 def _read_constant(node: NodeProto) -> TensorProto | SparseTensorProto | None:
-    """Return the tensor of a ``Constant`` node; None for one of other values, or without any."""
+    """Return the tensor of a ``Constant`` node; None for a node with other values or none."""
     for attribute in node.attribute:
         tensor: TensorProto = attribute.t
         sparse: SparseTensorProto = attribute.sparse_tensor

@@ -32,7 +32,7 @@ def list_declared(model: ModelProto) -> list[Declared]:
 def name_sizes(declared: Sequence[Declared], bound: Mapping[str, Any]) -> dict[str, int]:
     """Return the open sizes of a model by name: {"batch": 8} for a tensor of 8 x 10 declared as ("batch", 10).
 
-    Raises `InputError` where two inputs have different sizes under one name.
+    Raises `InputError` if two inputs have different sizes under one name.
     """
     sizes: dict[str, int] = {}
     sources: dict[str, str] = {}  # the input that each size is from

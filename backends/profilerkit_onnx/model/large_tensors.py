@@ -41,7 +41,7 @@ _Piece: TypeAlias = "bytes | tuple[int, int]"
 
 
 class MalformedError(Exception):
-    """A file is no message of protobuf's, or one that is written in an unusual way."""
+    """A file is no message of protobuf's, or is written in an unusual way."""
 
 
 def without_elements(file: BinaryIO) -> bytes:
@@ -85,7 +85,7 @@ def fill_elements(tensor: TensorProto, file: BinaryIO) -> None:
 
 
 class _Field(NamedTuple):
-    """A field of a message: its number, and where it stands in the file."""
+    """A field of a message: its number, and its place in the file."""
 
     number: int
     #: The offset of its key, which is its number and how its body is written.
@@ -189,13 +189,13 @@ class _Reader:
         """
         names = {number: field.name for number, field in descriptor.fields_by_number.items()}
         fields = [(names.get(field.number, ""), field) for field in self.read_fields(start, end)]
-        data = [(name, field) for name, field in fields if name.endswith("_data")]  # external_data is one of them
+        data = [(name, field) for name, field in fields if name.endswith("_data")]  # external_data is included
         name, elements = data[0] if len(data) == 1 else ("", None)
         has_location = any(other == "data_location" for other, _ in fields)
         if elements is None or name not in _ELEMENTS or elements.size <= _LARGE or has_location:
             yield start, end
             return
-        if elements.size % _ELEMENTS[name]:  # damaged: protobuf is to say so
+        if elements.size % _ELEMENTS[name]:  # damaged: protobuf then raises the error
             yield start, end
             return
         yield start, elements.key

@@ -15,7 +15,7 @@ _PATHS, _CLASSES = "pkg.torch.onnx.name_scopes", "pkg.torch.onnx.class_hierarchy
 
 
 class NodeLayers(NamedTuple):
-    """The layers around a node, the model itself first; none where its metadata does not tell them.
+    """The layers around a node, the model itself first; none if its metadata does not tell them.
 
     Attributes:
         paths: The path of each; empty for the model itself.

@@ -38,7 +38,7 @@ def remember_file(model: ModelProto, path: Path, stamp: str) -> None:
 
 
 def _find_path(model: ModelProto) -> Path | None:
-    """Return the file that a model was read from; None for one that was made in memory."""
+    """Return the file that a model was read from; None for a model that was made in memory."""
     path = _read_entry(model, _PATH)
     return None if path is None else Path(path)
 
@@ -51,9 +51,9 @@ def _read_entry(model: ModelProto, key: str) -> str | None:
 
 
 def find_weight_folder(model: ModelProto) -> Path | None:
-    """Return the folder that holds a model's external data; None for a model that has none.
+    """Return the folder that holds a model's external data; None for a model without such data.
 
-    Raises `WithoutValuesError` where a file is missing, `InputError` for one that lies outside of the folder.
+    Raises `WithoutValuesError` if a file is missing, `InputError` if a file is outside of the folder.
     """
     names = [name for name in external_files(model) if name != LEFT]
     if not names:

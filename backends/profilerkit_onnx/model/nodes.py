@@ -20,8 +20,8 @@ __all__ = [
     "read_attributes",
 ]
 
-#: The most nodes in functions that are gone over, some seconds: 17 functions that each call the last one twice have as
-#: many, in a file of a kilobyte.
+#: The most nodes in functions that a walk visits, which takes some seconds: a file of a kilobyte reaches this number
+#: with 17 functions that each call the function before twice.
 MOST_NODES = 100_000
 #: The kinds of attributes that no formula has a use for.
 _LEFT_OUT = (AttributeProto.GRAPH, AttributeProto.GRAPHS, AttributeProto.TYPE_PROTO, AttributeProto.TYPE_PROTOS)

@@ -16,8 +16,8 @@ __all__ = ["fingerprint"]
 def fingerprint(model: ModelProto, values: bool = True) -> str:
     """Return a digest that changes with the nodes, types and constants of a model.
 
-    Without ``values``, the elements of large constants are left out: no count depends on them. Of weights in files
-    beside the model only the names are among them; see `model_file.read_stamps`.
+    Without ``values``, the elements of large constants are left out: no count depends on them. For weights in files
+    beside the model the digest has only their names; see `model_file.read_stamps`.
     """
     digest = hashlib.blake2b(digest_size=16)
     for part in _list_parts(model, values):
@@ -49,7 +49,7 @@ def _serialize(messages: Iterable[object]) -> Iterator[bytes]:
 
 
 def _strip_values(tensor: TensorProto) -> bytes:
-    """Return the bytes of a tensor without its elements: name, shape, dtype, and where they are kept outside."""
+    """Return the bytes of a tensor without its elements: name, shape, dtype, and the place of external elements."""
     shell = TensorProto(name=tensor.name, dims=tensor.dims, data_type=tensor.data_type)
     shell.data_location = tensor.data_location
     shell.external_data.extend(tensor.external_data)

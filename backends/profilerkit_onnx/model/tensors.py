@@ -18,7 +18,7 @@ LEFT = f"profilerkit.left.{secrets.token_hex(16)}"
 def external_files(model: ModelProto) -> list[str]:
     """Return the names of the files that hold tensors of a model, in its graph, the graphs inside and its functions.
 
-    Where elements were left in the file of the model itself, `LEFT` is among them.
+    If elements were left in the file of the model itself, `LEFT` is among them.
     """
     names = map(_read_location, list_tensors(model))
     return list(dict.fromkeys(name for name in names if name is not None))

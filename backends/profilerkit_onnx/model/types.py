@@ -58,7 +58,7 @@ def count_bytes(sizes: Iterable[int], element: int) -> int:
 
 
 def read_dims(declared: TypeProto) -> tuple[int | str | None, ...] | None:
-    """Return the sizes of a tensor's type: numbers, names of open ones, None without either; None without a rank."""
+    """Return the sizes of a tensor's type: numbers, names, or None for a size without either; None without a rank."""
     kind = declared.tensor_type
     if not kind.HasField("shape"):
         return None

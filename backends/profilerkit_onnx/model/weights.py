@@ -146,7 +146,7 @@ def _is_parameter(constant: Constant, told: _ToldModule, nodes_are_weights: bool
 
 
 def _is_used(constant: Constant, places: Mapping[str, Sequence[int]]) -> bool:
-    """Return whether an operator takes a constant as one of certain inputs."""
+    """Return whether an operator reads a constant as an input at one of these places."""
     return any(use.input in places.get(use.node.op_type, ()) for use in constant.uses)
 
 
@@ -223,9 +223,9 @@ def _list_torch_parameters(node: NodeProto) -> set[str]:
 
 
 def _works_with_parameter(use: Use) -> bool:
-    """Return whether a node is a part of an operator of torch which reads a parameter, and scales or shifts by it.
+    """Return whether a node is a part of an operator of torch that reads a parameter, and scales or shifts by it.
 
-    Such is the affine part of a group norm: the exporter has added dimensions to its weights.
+    An example is the affine part of a group norm: the exporter has added dimensions to its weights.
     """
     return use.node.op_type in ("Add", "Mul") and bool(_list_torch_parameters(use.node))
 
@@ -248,11 +248,10 @@ def _count_packed(constant: Constant) -> int | None:
 
 
 def describe_uncounted(model: ModelProto, constants: Iterable[Constant]) -> str:
-    """Return in words which weights are not counted; empty where all are.
+    """Return in words which weights are not counted; empty if all are.
 
-    Linear models, trees and scalers have theirs in attributes, which are no tensors. And of integers in matrices that
-    an operator reads which is not known here, or that are taken apart into bits, nobody can say whether, and how many,
-    weights are packed in them.
+    Linear models, trees and scalers have their weights in attributes, which are no tensors. And matrices of integers
+    may hold an unknown number of packed weights, if an unknown operator reads them or if they are split into bits.
     """
     in_attributes, in_integers = set[str](), set[str]()
     for node in list_nodes(model):

@@ -1,6 +1,6 @@
 """onnxruntime, imported when it is first needed, and the devices that it runs on, by the names of its providers.
 
-Without it models are counted all the same.
+Without it models are counted anyway.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ def is_installed() -> bool:
     """Return whether onnxruntime is there, without importing it."""
     try:
         return find_spec("onnxruntime") is not None
-    except ValueError:  # whoever has put None in its place forbids to import it
+    except ValueError:  # None in its place in ``sys.modules`` forbids the import
         return False
 
 
 def onnxruntime() -> Any:
-    """Return the module; raises `NotOfferedError` where it is not installed."""
+    """Return the module; raises `NotOfferedError` if it is not installed."""
     try:
         import onnxruntime as module
     except ImportError as error:
@@ -46,7 +46,7 @@ def providers_here() -> dict[str, str]:
     """Return the providers of the installed onnxruntime by their short names: "cpu", "cuda", "coreml"."""
     try:
         names = onnxruntime().get_available_providers()
-    except NotOfferedError:  # it counts all the same
+    except NotOfferedError:  # it counts anyway
         return {"cpu": f"CPU{_SUFFIX}"}
     providers = {}
     for name in names:

@@ -1,4 +1,4 @@
-"""Where the nodes of a rewritten graph come from: which nodes of the written one each of them stands for."""
+"""The origins of the nodes of a rewritten graph: the nodes of the written graph that each of them stands for."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BLOCKED = "_nchwc"
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a node of the rewritten graph comes from, as indices of nodes of the original graph.
+    """The origin of a node of the rewritten graph, as indices of nodes of the original graph.
 
     Attributes:
         covered: The nodes whose work it does, in their order; none for a node that the runtime has added.
@@ -31,7 +31,7 @@ class Origin:
 
 
 def main_node(origin: Origin) -> int | None:
-    """Return the node of the written graph that a node of the rewritten one stands for: the first that it covers."""
+    """Return the node of the written graph that a rewritten node stands for: the first that it covers, if any."""
     return origin.covered[0] if origin.covered else origin.near
 
 

@@ -25,13 +25,13 @@ from .sessions import LEVELS, make_options, make_session
 
 __all__ = ["Rewritten", "optimize", "rewrite"]
 
-#: From how many bytes on the weights of a rewritten graph go to a file beside it, where nobody reads them.
+#: From this number of bytes on, the weights of a rewritten graph go to another file, which is never read.
 _LARGE = 2**28
 
 
 @dataclass(frozen=True)
 class Rewritten:
-    """A session, the graph that it runs, and where the nodes of that graph come from."""
+    """A session, the graph that it runs, and the origins of the nodes of this graph."""
 
     session: Any
     graph: ModelProto

@@ -23,7 +23,7 @@ LEVELS = {
 }
 #: onnxruntime's number of the logging level that writes only errors that end the process: other errors are raised.
 _FATAL = 4
-#: The most bytes of a model that is handed over in memory: protobuf writes no longer message.
+#: The most bytes of a model that is passed in memory: protobuf writes no longer message.
 MAX_MODEL_BYTES = 2**31 - 1
 
 
@@ -55,7 +55,7 @@ def make_session(model: ModelProto, options: Any, device: str, inputs: object = 
 
     Raises `WithoutValuesError` if the file with the weights is missing; `InputError` if this file has changed since the
     model was opened, or is outside the folder of the model; `NotOfferedError` for a model that is too large to be
-    handed over; and `ModelFailedError` for a model that onnxruntime refuses.
+    passed in memory; and `ModelFailedError` for a model that onnxruntime refuses.
     """
     model = read_whole(model)
     folder = find_weight_folder(model)

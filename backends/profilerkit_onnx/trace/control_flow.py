@@ -1,8 +1,8 @@
 """The walk over the operators that hold graphs: ``If`` and ``Scan`` here, ``Loop`` in `loops`.
 
-- Of an ``If`` the branch that constants or the given inputs choose is counted alone; otherwise the most expensive one,
-  which makes an upper bound.
-- The body of a ``Scan`` runs once for each slice of the inputs. Where the length is not known, one turn is counted, and
+- If constants or the given inputs choose the branch of an ``If``, only this branch is counted; otherwise the most
+  expensive branch, which makes an upper bound.
+- The body of a ``Scan`` runs once for each slice of the inputs. If the length is not known, one turn is counted, and
   the operator is named as missing.
 """
 
@@ -28,7 +28,7 @@ _DEARER = "the condition of the If {!r} depends on values: the most expensive of
 
 
 def _walk_if(walk: Walk, visit: Visit) -> list[Value]:
-    """Go over the branch of an ``If`` that runs, or over both where that is not known."""
+    """Go over the branch of an ``If`` that runs, or over both branches if the condition is not known."""
     hold_reads(walk, visit)
     condition = visit.inputs[0]
     if condition is None or condition.array is None:
@@ -79,7 +79,7 @@ def _walk_scan(walk: Walk, visit: Visit) -> list[Value]:
 
 
 def _find_length(sequences: Sequence[Value | None], axes: Sequence[int]) -> int | None:
-    """Return the size of the sliced dimension of the first value that has a known shape; None where none has."""
+    """Return the size of the sliced dimension of the first value with a known shape; None if no shape is known."""
     for value, axis in zip(sequences, axes, strict=False):
         if value is not None and value.shape is not None:
             return value.shape[axis]

@@ -49,7 +49,7 @@ class Definition(NamedTuple):
 
 
 def find_definition(node: NodeProto, opsets: Mapping[str, int]) -> Definition | None:
-    """Return the definition of a node's operator in the version that the model uses; None for one that has none.
+    """Return the definition of a node's operator in the version that the model uses; None if there is none.
 
     Without operator sets it is the newest definition.
     """
@@ -71,9 +71,9 @@ def _read_definition(op: str, domain: str, version: int | None) -> Definition:
 def infer(
     node: NodeProto, inputs: Sequence[Value | None], definition: Definition | None, opsets: Mapping[str, int]
 ) -> list[TypeProto | None]:
-    """Return the types of a node's outputs; None for one that is not known.
+    """Return the types of a node's outputs; None for an unknown type.
 
-    Raises `UnfitError` where the inputs do not fit the operator.
+    Raises `UnfitError` if the inputs do not fit the operator.
     """
     nothing: list[TypeProto | None] = [None] * len(node.output)
     if definition is None or not definition.schema.has_type_and_shape_inference_function:
@@ -128,7 +128,7 @@ def _add_defaults(node: NodeProto, defaults: Sequence[AttributeProto]) -> NodePr
 
 
 def _as_number(array: Array) -> Array:
-    """Return one element without dimensions: runtimes take one in a row, as the standard's own AffineGrid has it."""
+    """Return a single element without dimensions: runtimes accept ``(1,)`` too, as in the standard's AffineGrid."""
     return array.reshape(()) if array.size == 1 else array
 
 
@@ -162,7 +162,7 @@ def find_body(
 
 
 def _read_body(node: NodeProto, inputs: Sequence[Value | None], schema: Any, version: int) -> bytes | None:
-    """Return the body of an operator, serialized; None where it is not known.
+    """Return the body of an operator, serialized; None if it is not known.
 
     Some bodies are the same for each node; others are made for one, from its attributes and the types of its inputs.
     """

@@ -29,7 +29,7 @@ _RANDOM = {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "Rand
 
 
 def read_array(tensor: TensorProto) -> Array | None:
-    """Return the elements of a tensor that stands in the file; None for a large one, and for one in another file."""
+    """Return the elements of a tensor in the file; None for a large tensor, and for a tensor in another file."""
     external = tensor.data_location == TensorProto.EXTERNAL
     if external or math.prod(tensor.dims) > LARGEST or tensor.data_type == TensorProto.STRING:
         return None
@@ -45,7 +45,7 @@ def is_shape_operator(node: NodeProto) -> bool:
 
 
 def is_random(node: NodeProto, inputs: Sequence[Value | None] | None = None) -> bool:
-    """Return whether an operator of the standard draws random numbers; of Dropout, whether its inputs may say so."""
+    """Return whether an operator of the standard draws random numbers; for Dropout, whether its inputs may say so."""
     if node.domain not in STANDARD:
         return False
     if node.op_type == "Dropout" and len(node.input) > 2 and node.input[2]:  # it is told whether it trains
@@ -55,7 +55,7 @@ def is_random(node: NodeProto, inputs: Sequence[Value | None] | None = None) -> 
 
 
 def is_repeatable(node: NodeProto, inputs: Sequence[Value | None] | None = None) -> bool:
-    """Return whether a node always makes the same of the same inputs: one of the standard's, without graphs inside."""
+    """Return whether a node has equal outputs for equal inputs: a node of the standard, without graphs inside."""
     return node.domain in STANDARD and not is_random(node, inputs) and not list_inner_graphs(node)
 
 
@@ -132,7 +132,7 @@ def evaluate(node: NodeProto, arrays: Sequence[Array | None], opsets: Mapping[st
 
 
 def _make_model(node: NodeProto, names: Sequence[str], opsets: Mapping[str, int]) -> ModelProto:
-    """Return a model of one node that reads inputs of these names; an empty name is one that is left out."""
+    """Return a model of one node that reads inputs of these names; an empty name is an input that is left out."""
     copy = deepcopy(node)
     if node.domain in STANDARD:
         copy.domain = ""  # as the operator set below has it

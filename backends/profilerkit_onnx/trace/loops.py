@@ -78,7 +78,7 @@ def walk_loop(walk: Walk, visit: Visit) -> list[Value]:
 
 
 def _find_turns(walk: Walk, graph: GraphProto, read: _LoopInputs, values: Values) -> Turns:
-    """Return how often a loop runs, as far as its inputs and its condition tell before its body is gone over."""
+    """Return how often a loop runs, as far as its inputs and its condition tell before the walk over its body."""
     condition, limit = read.condition, _read_limit(read.limit)
     if condition is None:  # the condition that the body makes is ignored then
         return Turns(limit or 0, limit)
@@ -91,7 +91,7 @@ def _find_turns(walk: Walk, graph: GraphProto, read: _LoopInputs, values: Values
 
 
 def _read_limit(limit: Value | None) -> int | None:
-    """Return how often a loop runs at most; None where that is not known, or there is no limit."""
+    """Return how often a loop runs at most; None if the limit is not known, or there is no limit."""
     if limit is None or limit.array is None:
         return None
     number = int(limit.array.item())

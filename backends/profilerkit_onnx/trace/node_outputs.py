@@ -59,7 +59,7 @@ def make_outputs(
         value = Value(next(numbers), inferred or TypeProto(), constant, array, *source[1:])
         if value.shape is None and name in declared.types:
             # The file may tell sizes that onnx's inference leaves open, and types of operators that it does not know.
-            # Where both leave one open, the inference counts: it follows from the inputs of this call.
+            # If both leave a size open, the inference counts: it follows from the inputs of this call.
             as_declared = replace(value, type=_bind_sizes(declared.types[name], declared.sizes))
             value = as_declared if inferred is None or as_declared.shape is not None else value
         outputs.append(value)
@@ -84,7 +84,7 @@ def _find_source(node: NodeProto, inputs: Sequence[Value | None], definition: De
         is_stored = is_stored and value.is_stored
         is_constant = is_constant and value.constant
         from_inputs = from_inputs or value.from_inputs
-    if is_stored:  # one that nobody knows may be random
+    if is_stored:  # an unknown operator may be random
         is_defined = definition is not None or is_known(name_operator(node))
         is_stored = is_defined and not is_random(node, inputs)
     turns = values[0].turns if node.op_type in _SAME_ELEMENTS and values else None

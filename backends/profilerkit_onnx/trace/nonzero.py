@@ -1,9 +1,9 @@
-"""The work on nonzero weights: a walk over the graph that reads the values of weights where they are used.
+"""The work on nonzero weights: a walk over the graph that reads the values of weights at their uses.
 
 The multiply-accumulates of an operator count in proportion to the nonzero elements of its weights. A weight is a value
 that is computed only from tensors of the file, in the form in which it reaches the operator: masked, cast or
-dequantized. If a ``Scan`` slices a weight, each turn counts by its own slice. Integers with a zero point are zero where
-they equal it.
+dequantized. If a ``Scan`` slices a weight, each turn counts by its own slice. Integers are zero if they are equal to
+their zero point.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class _NonzeroWalk(Walk):
         return macs - on_weights + on_weights * weights.nonzero // weights.total
 
     def _count_weights(self, visit: Visit) -> Elements | None:
-        """Return the elements of all weights of an operator; None where a zero point is not known before a run."""
+        """Return the elements of all weights of an operator; None if a zero point is not known before a run."""
         inputs = visit.inputs
         nonzero = total = 0
         for factor in _FACTORS.get(visit.operator, tuple(map(_Factor, range(len(inputs))))):
@@ -134,7 +134,7 @@ def _find_input(inputs: Sequence[Value | None], index: int | None) -> Value | No
 
 
 def _find_axis(visit: Visit, factor: _Factor) -> int:
-    """Return the dimension of a factor along which its zero points lie; the second one of a QGemm may be transposed."""
+    """Return the dimension of a factor along which its zero points lie; a QGemm may transpose its second factor."""
     if visit.operator == "com.microsoft::QGemm" and factor.input:
         is_transposed = any(attribute.name == "transB" and attribute.i for attribute in visit.node.attribute)
         return 0 if is_transposed else factor.axis

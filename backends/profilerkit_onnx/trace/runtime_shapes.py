@@ -29,7 +29,7 @@ _OPSET = 20
 
 
 def infer_for_runtime(node: NodeProto, inputs: Sequence[Value | None]) -> Types | None:
-    """Return the types of a node's outputs by the rules of this module; None for an operator that has none here."""
+    """Return the types of a node's outputs by the rules of this module; None for an operator without a rule here."""
     rule = _RULES.get(name_operator(node))
     if rule is None:
         return None
@@ -57,7 +57,7 @@ class RuleNode:
         return self.attributes.get(name, default)
 
     def find(self, index: int) -> Value | None:
-        """Return an input; None for one that is left out."""
+        """Return an input; None if it is left out."""
         return self.inputs[index] if index < len(self.inputs) else None
 
     def has(self, index: int) -> bool:
@@ -72,12 +72,12 @@ class RuleNode:
         return value.shape
 
     def element(self, index: int = 0) -> int:
-        """Return the dtype of an input as onnx numbers it; 0 for one that is not there."""
+        """Return onnx's number for the dtype of an input; 0 if it is left out."""
         value = self.find(index)
         return 0 if value is None else value.element
 
 
-#: The types of a node's outputs; None for one that is not known.
+#: The types of a node's outputs; None for an unknown type.
 Types: TypeAlias = list[TypeProto | None]
 Rule: TypeAlias = Callable[[RuleNode], Types]
 
@@ -85,7 +85,7 @@ Rule: TypeAlias = Callable[[RuleNode], Types]
 def keep_shape(element: int = 0, otherwise: int = 0) -> Rule:
     """Return the rule that the output has the shape of the first input and the dtype of an input.
 
-    Where that input is left out, the dtype is ``otherwise``.
+    If that input is left out, the dtype is ``otherwise``.
     """
     return lambda node: [tensor_type(node.element(element) or otherwise, node.shape(0))]
 

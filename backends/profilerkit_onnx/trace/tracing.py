@@ -42,7 +42,7 @@ _SETTINGS = ("kernel_shape", "strides", "dilations", "group")
 
 
 def trace_model(model: ModelProto, inputs: ModelInputs | None, make_walk: Callable[..., Walk] = Walk) -> ModelTrace:
-    """Trace one call; without inputs, or where they do not fit, the trace holds the layers alone.
+    """Trace one call; without inputs, or if they do not fit, the trace holds the layers alone.
 
     ``make_walk`` makes the walk over the graph: a subclass may count otherwise.
     """
@@ -126,7 +126,7 @@ def _make_input(number: int, tensor: Any, declared: TypeProto, kinds: str) -> Va
 def _read_settings(nodes: Iterable[NodeProto], paths: Sequence[str]) -> dict[str, str]:
     """Return the settings of layers by their paths, as "kernel_shape=(3, 3), strides=(2, 2)".
 
-    ``paths`` has the layer of each node. Of a layer with several such nodes it is not said which is meant: it has none.
+    ``paths`` has the layer of each node. A layer of several nodes with different settings has none here.
     """
     written: dict[str, set[str]] = {}
     for node, path in zip(nodes, paths, strict=True):

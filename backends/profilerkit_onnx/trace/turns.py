@@ -116,7 +116,7 @@ def _find_needed(graph: GraphProto, body: _Body) -> _Needed | None:
 def _run_turns(
     body: _Body, needed: _Needed, feeds: dict[str, Array], limit: int | None, opsets: Mapping[str, int]
 ) -> int | None:
-    """Return after which turn the condition is false; None where that takes too many turns.
+    """Return after which turn the condition is false; None if that takes too many turns.
 
     ``feeds`` are the values that the first turn reads.
     """

@@ -125,7 +125,7 @@ class MadeConstant(NamedTuple):
     opsets: Mapping[str, int]
 
 
-#: Where the elements of a stored value come from: the file, or other stored values.
+#: The origin of the elements of a stored value: the file, or other stored values.
 Origin: TypeAlias = TensorProto | SparseTensorProto | MadeConstant | TurnPart
 #: The values that a graph can read, by their names.
 Values: TypeAlias = dict[str, Value]

@@ -42,7 +42,7 @@ class Visit(NamedTuple):
     Attributes:
         node: The node.
         operator: The name of its operator.
-        inputs: The values that it reads; None for an optional one that is left out.
+        inputs: The values that it reads; None for an optional input that is left out.
         values: All values that are there before it, by name: the graphs inside of it may read them.
         times: How often it runs.
     """
@@ -83,7 +83,7 @@ class Walk:
 
     @property
     def path(self) -> str:
-        """The path of the layer of the node of the model's own graph that is gone over; empty where nobody asks."""
+        """The path of the layer of the current node of the model's own graph; empty if there are no ``paths``."""
         return self.paths[self.node] if self.paths else ""
 
     def add_initializers(self, graph: GraphProto, values: Mapping[str, Value]) -> Values:
@@ -205,7 +205,7 @@ class Walk:
         )
 
     def _note_lengths(self, visit: Visit, cost: Cost) -> None:
-        """Note that a recurrent operator does between nothing and all of its work, where lengths are not known."""
+        """Note that a recurrent operator does between none and all of its work, if lengths are not known."""
         lengths = visit.inputs[LENGTHS] if len(visit.inputs) > LENGTHS else None
         if lengths is not None and lengths.array is None:
             all_work = Branch.of([(self.path, *cost)])

@@ -157,7 +157,7 @@ class WeightCounter:
         return None
 
     def _write_out(self, sparse: SparseTensorProto) -> Array:
-        """Return a sparse tensor with all of its elements; raise `NotOfferedError` for one that is too large."""
+        """Return a sparse tensor with all of its elements; raise `NotOfferedError` if it is too large."""
         if math.prod(sparse.dims) > _MOST_WRITTEN_OUT:
             raise NotOfferedError(
                 f"the sparse tensor {sparse.values.name!r} has {math.prod(sparse.dims):,} elements, too many to be "
@@ -173,7 +173,7 @@ class WeightCounter:
 
 
 def _list_sources(origin: Origin | None) -> list[Value]:
-    """Return the values that a stored value is computed from; none for one that is read."""
+    """Return the values that a stored value is computed from; none if it is read from the file."""
     if isinstance(origin, TurnPart):
         return [origin.whole]
     return [source for source in origin.inputs if source is not None] if isinstance(origin, MadeConstant) else []
@@ -194,7 +194,7 @@ def _make_array(origin: MadeConstant, arrays: Mapping[int, Array]) -> Array:
 
 
 def _explain(error: Exception, weight: Value) -> Exception:
-    """Return an error that says which weight does not fit, in the place of one of numpy's; any other as it is."""
+    """Return an error that names the weight that does not fit, in place of numpy's error; any other error as it is."""
     if isinstance(error, InputError) or not isinstance(error, (IndexError, TypeError, ValueError)):
         return error
     return InputError(
@@ -204,7 +204,7 @@ def _explain(error: Exception, weight: Value) -> Exception:
 
 
 def _make_standard(node: NodeProto) -> NodeProto:
-    """Return a node of onnxruntime's as the node of ONNX that means the same; any other node as it is."""
+    """Return the node of ONNX that is equal to a node of onnxruntime's; any other node as it is."""
     if name_operator(node) not in ("com.microsoft::DequantizeLinear", "com.microsoft::QuantizeLinear"):
         return node
     copy = deepcopy(node)
@@ -213,9 +213,9 @@ def _make_standard(node: NodeProto) -> NodeProto:
 
 
 def _place_along(zero: Array, dimensions: int, axis: int) -> Array:
-    """Return zero points in the shape in which they meet a weight: one for all, or a row of them along an axis.
+    """Return zero points in a shape that broadcasts with a weight: one for all, or a row of them along an axis.
 
-    Stacked matrices, as of MatMulInteger, may have a row for each: (3, 5) meets (3, 4, 5) as (3, 1, 5).
+    Stacked matrices, as of MatMulInteger, may have a row for each matrix: (3, 5) becomes (3, 1, 5) for (3, 4, 5).
     """
     if zero.size == 1:
         return zero.reshape(())
