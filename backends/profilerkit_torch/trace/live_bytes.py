@@ -23,9 +23,11 @@ NOBODY = -2
 
 
 def list_viewed_bytes(tensors: Iterable[torch.Tensor]) -> Iterator[tuple[torch.Tensor, int]]:
-    """Yield a tensor of each storage with the bytes of the storage that the tensors cover: equal elements once.
+    """Yield a tensor of each storage with the sum of the bytes of the tensors in it.
 
-    An expanded tensor covers only the stored elements. Tensors that overlap in part count in full.
+    Tensors of the same elements count once, such as a tensor and its transpose, and an expanded tensor only with what
+    is stored. Tensors that overlap in part count in full: the sum may be more than the bytes of the storage, which
+    `LiveBytes.add` does not exceed.
     """
     shown: dict[Any, dict[Any, int]] = {}
     first: dict[Any, torch.Tensor] = {}

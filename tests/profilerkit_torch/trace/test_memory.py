@@ -11,6 +11,7 @@ from tiny import BACKEND, Call, ones, trace_complete
 from torch import nn
 
 from profilerkit import ModelInputs
+from profilerkit_torch.trace.live_bytes import LiveBytes, list_viewed_bytes
 
 LINEAR = 2 * 8 * 8  # MACs of an 8 x 8 linear layer for two samples
 
@@ -59,6 +60,27 @@ def test_a_residual_keeps_its_branch_alive() -> None:
 
 def test_views_share_their_storage() -> None:
     assert peaks(lambda self, x: x.view(16)[:4].reshape(2, 2).t(), x())[0] == ACTIVATION
+
+
+@pytest.mark.parametrize(
+    ("views", "count", "alive"),
+    [  # of 24 numbers in four rows of six: how many their views have, and how many of them are alive
+        ([lambda whole: whole, lambda whole: whole.T, lambda whole: whole.view(2, 12)], 24, 24),
+        ([lambda whole: whole[0], lambda whole: whole[2]], 12, 12),
+        ([lambda whole: whole[0, :1].expand(8)], 1, 1),
+        ([lambda whole: whole[:2], lambda whole: whole[1:3]], 24, 24),  # the second row twice: no more than there are
+        ([lambda whole: whole[:3], lambda whole: whole[1:]], 36, 24),
+        ([lambda whole: whole, lambda whole: whole[:, 0]], 28, 24),
+    ],
+)
+def test_views_that_overlap_in_part_count_in_full_up_to_their_storage(
+    views: list[Callable[[torch.Tensor], torch.Tensor]], count: int, alive: int
+) -> None:
+    whole = torch.ones(4, 6)
+    live = LiveBytes()
+    ((part, nbytes),) = list_viewed_bytes([view(whole) for view in views])
+    live.add(part, nbytes)
+    assert (nbytes, live.total) == (count * 4, alive * 4)
 
 
 def test_a_copy_that_a_reshape_needs_is_seen() -> None:
