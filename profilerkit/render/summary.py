@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from ..count_text import format_count
 from ..foreign_text import visible
 from ..piping.outcome import Completeness
 from ..times.measurement import Measurement
@@ -154,7 +155,7 @@ def _write_types(layers: LayerTable, by: str) -> Iterator[str]:
     texts = [f"{kind} {share_text(sums[kind] / whole)}" for kind in ranked[:_TYPES]]
     if len(ranked) > _TYPES:
         left = sum(sums[kind] for kind in ranked[_TYPES:])
-        texts.append(f"{len(ranked) - _TYPES} others {share_text(left / whole)}")
+        texts.append(f"{format_count(len(ranked) - _TYPES, 'other')} {share_text(left / whole)}")
     if texts:
         part = ", of what is counted" if f"{by}_low" in types.columns else ""
         yield f"{Column.of(by).title} by type{part}: {', '.join(texts)}."

@@ -47,6 +47,15 @@ def test_equal_blocks_are_one_line_with_the_share_of_each() -> None:
     assert "MACs by type: Block 90.0 %, Conv2d 10.0 %." in drawn
 
 
+@pytest.mark.parametrize(("count", "rest"), [(4, ""), (5, ", 1 other 10.0 %"), (6, ", 2 others 20.0 %")])
+def test_the_types_beyond_four_are_counted(count: int, rest: str) -> None:
+    """Of 100 MACs each layer but the first has 10, and the first has what is left."""
+    shares = [100 - 10 * (count - 1), *[10] * (count - 1)]
+    layers = [row(kind, kind.upper(), macs, own_macs=macs) for kind, macs in zip("abcdef"[:count], shares, strict=True)]
+    drawn = lines(render(report(row("", "Net", 100, own_macs=0), *layers)))
+    assert f"MACs by type: A {shares[0]}.0 %, B 10.0 %, C 10.0 %, D 10.0 %{rest}." in " ".join(drawn)
+
+
 def test_what_equal_layers_do_themselves_has_the_share_of_each() -> None:
     """Of each block's 225 MACs, of 1000, the layer inside has 100, and so the block itself 125."""
     inside = [row(f"blocks.{index}.inner", "Linear", 100, own_macs=100) for index in range(4)]
