@@ -53,7 +53,7 @@ __all__ = [
     "watch",
 ]
 
-#: Where each name comes from. A test holds this, the imports above and `__all__` together.
+#: The module of each name. A test compares it with the imports above and `__all__`.
 _MODULES = module_of_each(
     {
         ".backend": "TorchBackend",

@@ -154,7 +154,7 @@ class TorchBackend(
         return zeros.zero_weights(model)
 
     def ranks(self, model: torch.nn.Module) -> int:
-        """Return the processes of a model that is spread by DDP or FSDP."""
+        """Return the number of processes of a model that is spread by DDP or FSDP."""
         share = rank_share(Inventory(model))
         return 1 if share is None else share.ranks
 
@@ -242,7 +242,7 @@ class TorchBackend(
         return trace_nonzero(model, inputs.map(data.as_tensor))
 
     def optimizer_bytes(self, optimizer: Any, weights: Sequence[WeightRecord]) -> OptimizerBytes | str:
-        """Return the bytes of a ``torch.optim.Optimizer``'s state after its first step, and those of an update."""
+        """Return the bytes of a ``torch.optim.Optimizer``'s state after its first step, and the bytes of an update."""
         with apart():
             return optimizer_bytes(optimizer, weights)
 
@@ -313,7 +313,7 @@ class TorchBackend(
         return apart(functions=False)
 
     def preserve(self, model: torch.nn.Module) -> AbstractContextManager[None]:
-        """Hand the model and the process back as they came."""
+        """Restore the model and the process at the end."""
         return preserve(model)
 
 

@@ -1,6 +1,6 @@
 """Evaluation functions for classifiers and losses, over a loader.
 
-Each takes the model and a loader. The model runs in inference mode, without gradients, and comes back as it was;
+Each takes the model and a loader. The model runs in inference mode, without gradients, and is restored;
 `profilerkit_metrics.scoring` judges the results, for every framework alike.
 
 The scores of a batch are ``(batch, classes)``. If a sample has scores at several places, such as each pixel of an

@@ -1,4 +1,4 @@
-"""The PyTorch backend as a plugin; importing this does not import torch."""
+"""The PyTorch backend as a plugin; importing this module does not import torch."""
 
 from __future__ import annotations
 

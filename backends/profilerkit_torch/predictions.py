@@ -1,6 +1,6 @@
 """The part of the backend for `profilerkit_predict`, whose ``capabilities.py`` has the protocols.
 
-Each method imports what it needs: a profile without predictions loads none of it.
+Each method imports the modules that it needs: a profile without predictions loads none of them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Budgets: limits on what a model may cost, checked against a report; a failure names the layers responsible."""
+"""Budgets: limits on the cost of a model, checked against a report; a failure names the layers responsible."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Budget", "Finding", "Limit", "Verdict", "check"]
 
-# Lazy, since pytest imports the package for its plugin, in projects that never use it too.
+# Lazy, because pytest imports the package for its plugin, also in projects that never use it.
 _MODULES = module_of_each({".checking": "check", ".findings": "Finding Verdict", ".limits": "Budget Limit"})
 
 install_lazy_names(__name__, _MODULES)

@@ -41,7 +41,7 @@ def record_baseline(report: Report, path: str | PathLike[str]) -> str:
 
 
 def read_baseline(path: str | PathLike[str], how: str) -> Report:
-    """Return the report in a file; ``how`` says how to record one.
+    """Return the report in a file; ``how`` is a text for messages: the way to record one.
 
     Raises `BudgetError` if there is no such file, and if it holds no report of one model.
     """

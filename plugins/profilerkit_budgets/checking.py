@@ -1,7 +1,6 @@
 """Checking a report against a budget: which limits are kept, broken or uncertain.
 
-Where only times break a budget a model may be measured again: a time may be long because the machine was busy, a count
-may not.
+If only times break a budget, a model may be measured again: a busy machine may change a time, but not a count.
 """
 
 from __future__ import annotations
@@ -26,12 +25,12 @@ __all__ = ["check", "check_with_retries", "select_broken"]
 def check(report: Report, budget: Budget, baseline: Report | None = None) -> list[Finding]:
     """Return a finding for each limit, and for each layer that a layer limit matches.
 
-    A count of which not all is known has two ends: its limit is kept or broken only where both ends say so, and
-    uncertain otherwise, with the reason. A value that could not be computed proves nothing: its limit fails. A ratio of
-    measured values fails where its whole confidence interval is beyond the limit, and is uncertain where the interval
-    reaches over it, or where there are too few samples for an interval.
+    A count that is not fully known has two ends: its limit is kept or broken only if both ends agree, and uncertain
+    otherwise, with the reason. A value that could not be computed proves nothing: its limit fails. A ratio of measured
+    values fails if its whole confidence interval is beyond the limit, and is uncertain if the interval contains the
+    limit, or if there are too few samples for an interval.
     Raises `BudgetError` for a limit that cannot be checked: an unknown metric, another unit, a relative limit without a
-    ``baseline``, or with one of other inputs or options, a pattern that matches no layer.
+    ``baseline``, or with a baseline of other inputs or options, a pattern that matches no layer.
     """
     _require_types(report, budget, baseline)
     if budget.needs_baseline and baseline is None:
@@ -75,8 +74,7 @@ def check_with_retries(
     """Measure and check; if only limits of measured values are broken, do so again, at most ``retries`` times.
 
     The first measurement that keeps the budget counts, otherwise the last. Findings of later measurements name its
-    number.
-    ``measure`` returns the report and the baseline. Raises what `check` raises.
+    number. ``measure`` returns the report and the baseline. Raises the errors of `check`.
     """
     for attempt in range(retries + 1):
         report, baseline = measure()

@@ -135,7 +135,7 @@ def _make_plain(exact: Fraction) -> float:
 
 
 def _read_exactly(number: float) -> Fraction:
-    """Return a number as it is written: 2.01 is 201 / 100."""
+    """Return a number exactly by its decimal digits: 2.01 is 201 / 100."""
     return Fraction(str(number))
 
 

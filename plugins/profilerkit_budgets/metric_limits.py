@@ -40,7 +40,7 @@ def check_metric(report: Report, limit: Limit, baseline: Report | None) -> Findi
     """
     limit = _use_name_of_report(limit, report)
     record = report.status(limit.key)
-    bound = limit.bound(record.base_unit)  # an error in the limit comes first, whatever the value is
+    bound = limit.bound(record.base_unit)  # an error in the limit comes before any problem of the value
     number = record.number
     if number is None:
         return Finding(limit, limit.key, Verdict.FAILED, _explain_missing_number(record))
@@ -55,7 +55,7 @@ def check_metric(report: Report, limit: Limit, baseline: Report | None) -> Findi
 
 
 def _use_name_of_report(limit: Limit, report: Report) -> Limit:
-    """Return a limit whose key is a status key of the report, where it was another name of the metric."""
+    """Return a limit whose key is a status key of the report; another name of the metric is replaced by the key."""
     if limit.key not in report.statuses:
         limit = replace(limit, key=name_of_metric(limit.key))
     if limit.key not in report.statuses:
@@ -65,7 +65,7 @@ def _use_name_of_report(limit: Limit, report: Report) -> Limit:
 
 
 def _explain_missing_number(record: StatusRecord) -> str:
-    """Return why a value that is no number can neither keep to a limit nor break it."""
+    """Return the reason why a value that is no number can neither keep nor break a limit."""
     if record.value is None:
         state = "no value" if record.completeness is Completeness.FAILED else record.completeness.value
         return f"{state}: {'; '.join(record.missing)}"  # a limit that failed stands before it

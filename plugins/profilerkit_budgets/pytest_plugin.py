@@ -52,9 +52,9 @@ def budget(request: pytest.FixtureRequest) -> Callable[..., Report]:
 
     Arguments named after metrics are limits; a list holds several. Limits such as ``"<= 1.10x"`` are relative to
     ``baseline``: a model, which is timed in turn, a report, or the path of a file from the folder of the test, which
-    ``pytest --budget-update`` records. ``retries`` is how often to measure again if only measured values, such as
-    times, break their limits. All other arguments are passed to `profilerkit.profile`. The test fails if a limit is not
-    kept, naming the layers responsible; with ``strict=True`` also if a ratio is not known well enough. Returns the
+    ``pytest --budget-update`` records. ``retries`` is the number of repeated measurements if only measured values, such
+    as times, break their limits. All other arguments are passed to `profilerkit.profile`. The test fails if a limit is
+    not kept, naming the layers responsible; with ``strict=True`` also if a ratio is not known well enough. Returns the
     report.
     """
 

@@ -1,6 +1,6 @@
 """The layers that are responsible for the value of a metric: they cost most, or grew most.
 
-The findings of a broken budget name them, so that a reader knows where to begin.
+The findings of a broken budget name these layers, so that a reader knows where to begin.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def list_responsible(report: Report, key: str, baseline: Report | None) -> tuple
     Args:
         report: The report whose value is explained.
         key: The status key of the metric.
-        baseline: The report that it is compared with; None where a value itself is explained.
+        baseline: The report to compare with; None to explain the value itself.
     """
     if key == "memory_footprint":
         return _describe_peak(report)
@@ -103,7 +103,7 @@ def _list_costliest(layers: LayerTable, column: str, whole: float | None) -> tup
 
 
 def _list_most_grown(baseline: Report, report: Report, column: str) -> tuple[str, ...]:
-    """Return the layers whose amounts in a column grew most since the baseline, and say which of them are new."""
+    """Return the layers whose amounts in a column grew most since the baseline, and whether they are new."""
     grown = sorted(_find_grown(baseline, report, column), key=lambda layer: layer.growth, reverse=True)
     texts = []
     for layer in grown[:_NAMED]:
@@ -128,12 +128,12 @@ def _find_own(name: str, *tables: LayerTable) -> str:
 
 
 def _name_layer(path: str, kind: str) -> str:
-    """Return how a layer is named: "encoder.0 (Linear)"; the path of the model itself is empty."""
+    """Return a layer's name in texts: "encoder.0 (Linear)"; the path of the model itself is empty."""
     return f"{path or '(model)'} ({kind})"
 
 
 def _describe_peak(report: Report) -> tuple[str, ...]:
-    """Return where most memory is alive, and the share of the weights; nothing for a report without a trace."""
+    """Return the peak of the memory and its operator, and the weights; nothing for a report without a trace."""
     memory, operators = report.memory, report.operators
     if memory is None or operators is None or memory.peak_index is None:
         return ()

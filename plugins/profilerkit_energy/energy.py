@@ -180,7 +180,7 @@ def _measure(samples: Sequence[float], sampling: Sampling) -> Measurement:
 def _count_tokens(inputs: ModelInputs) -> int | None:
     """Return the number of tokens that a language model is called with; None if there are none, or another call.
 
-    A function of the model, such as ``generate``, makes tokens of which the inputs tell nothing.
+    A function of the model, such as ``generate``, makes tokens that the inputs do not show.
     """
     shape = getattr(inputs.kwargs.get("input_ids"), "shape", None)
     return None if shape is None or inputs.function is not None else math.prod(map(int, shape))

@@ -1,4 +1,4 @@
-"""Which energy counters belong to a device, whatever the framework calls it."""
+"""The energy counters of a device, by its name in any framework."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Hardware:
     system: str = platform.system()
 
     def find_counters(self, device: str) -> DeviceCounters:
-        """Return the counters of a device, which is named as a backend names it."""
+        """Return the counters of a device, by the name that a backend gives it."""
         if self.system == "Darwin" and (device == "mps" or _CPU.fullmatch(device)):
             return DeviceCounters(find_apple_counters(self.apple))
         if _CPU.fullmatch(device):

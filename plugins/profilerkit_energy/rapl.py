@@ -1,7 +1,7 @@
 """RAPL: the energy counters of Intel's and AMD's processors, which Linux shows as files below /sys/class/powercap.
 
-A zone ``intel-rapl:0`` is a processor package, ``intel-rapl:0:1`` a part of it or the memory beside it; its file
-``name`` says which. https://docs.kernel.org/power/powercap/powercap.html
+A zone ``intel-rapl:0`` is a processor package, ``intel-rapl:0:1`` a part of it or the memory beside it; the file
+``name`` of a zone has its kind. https://docs.kernel.org/power/powercap/powercap.html
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ UPDATE_SECONDS = 0.001
 
 
 def find_rapl_counters(powercap: Path = POWERCAP) -> Counters:
-    """Return the counters of all processor packages, and of the memory where it has its own.
+    """Return the counters of all processor packages, and of the memory if it has separate counters.
 
     ``intel-rapl-mmio:0``, which some machines also have, is the same counter as ``intel-rapl:0`` and is left out.
     """

@@ -15,7 +15,7 @@ __all__ = ["CounterLog", "Lap", "measure_idle", "sample_passes"]
 
 #: A lap has at least so many updates of the slowest counter: energy after its last update is then 2 % at most.
 UPDATES_IN_A_LAP = 50
-#: Passes left out first unless the caller says how many: they compile, allocate and fill caches.
+#: Passes left out first by default: they compile, allocate and fill caches.
 WARMUP_PASSES = 3
 
 

@@ -19,7 +19,7 @@ from .tensors import storage_address
 without_autograd_kernels: Callable[[], AbstractContextManager[Any]] = require(
     "torch._C._AutoDispatchBelowAutograd", purpose="sees operators before they are taken apart"
 )
-#: The number of the next node of a graph: the nodes of a layer's call are those between its beginning and its end.
+#: The number of the next node of a graph: a call's nodes have the numbers between its beginning and its end.
 read_next_node_number: Callable[[], int] = require(
     "torch._C._autograd._get_sequence_nr", purpose="tells which layer a node of the backward pass is of"
 )

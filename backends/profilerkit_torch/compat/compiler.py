@@ -38,7 +38,7 @@ def runs_compiled(module: Any) -> bool:
 
 
 def save_stance() -> Callable[[], None]:
-    """Return a function that restores how compiled code runs; if torch cannot tell, it sets the default."""
+    """Return a function that restores the stance of compiled code; without the private name it sets the default."""
     module, name = find("torch._dynamo.eval_frame"), field("_stance")
     if hasattr(module, name):
         return partial(setattr, module, name, getattr(module, name))

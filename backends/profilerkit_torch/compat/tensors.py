@@ -15,7 +15,7 @@ from .names import find_all, find_first, require_class
 
 # Classes --------------------------------------------------------------------------------------------------------------
 
-#: The base class of all tensors, also of those whose class is made in Python.
+#: The base class of all tensors, also of tensors whose class is made in Python.
 TensorBase: Any = find_first("torch._C.TensorBase", instead=torch.Tensor)
 #: ``torch.FloatTensor`` and the like.
 tensor_classes: tuple[Any, ...] = tuple(find_first("torch._tensor_classes", instead=()))
@@ -28,14 +28,14 @@ def find_dtype(name: str) -> Any:
 
 #: The dtype with two numbers in each element, which torch 2.8 and newer have.
 FLOAT4 = find_dtype("float4_e2m1fn_x2")
-#: Functions that tell whether a tensor is a view, which only autograd's kernels know.
+#: Functions that return whether a tensor is a view, which only autograd's kernels know.
 VIEW_QUESTIONS = find_all("torch.Tensor._is_view", "torch.Tensor._base.__get__")
 #: The ``__torch_dispatch__`` of a class that leaves operators to torch.
 _NO_RULES: Any = find_first("torch.Tensor.__torch_dispatch__")
 
 
 def has_dispatch_rules(kind: type) -> bool:
-    """Return whether a class of tensors defines by itself what operators do with it."""
+    """Return whether a class of tensors has its own rules for operators."""
     return getattr(kind, "__torch_dispatch__", None) is not _NO_RULES
 
 

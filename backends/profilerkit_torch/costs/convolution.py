@@ -28,7 +28,7 @@ def cost_of_convolution(x: Shape, weight: Shape, bias: Shape | None, out: Shape,
     "aten::mkldnn_convolution aten::_mps_convolution aten::_nnpack_spatial_convolution",
 )
 def conv(x: Shape, weight: Shape, bias: Shape | None = None, *_: Any, out: Shape, **__: Any) -> Cost:
-    """``out * (in_channels / groups) * kernel``, and an addition for each output element where there is a bias."""
+    """``out * (in_channels / groups) * kernel``, and an addition for each output element if there is a bias."""
     return cost_of_convolution(x, weight, bias, out)
 
 
@@ -36,7 +36,7 @@ def conv(x: Shape, weight: Shape, bias: Shape | None = None, *_: Any, out: Shape
     "aten::conv_transpose1d aten::conv_transpose2d aten::conv_transpose3d aten::miopen_convolution_transpose",
 )
 def conv_transpose(x: Shape, weight: Shape, bias: Shape | None = None, *_: Any, out: Shape, **__: Any) -> Cost:
-    """``in * (out_channels / groups) * kernel``, and an addition for each output element where there is a bias."""
+    """``in * (out_channels / groups) * kernel``, and an addition for each output element if there is a bias."""
     return cost_of_convolution(x, weight, bias, out, transposed=True)
 
 
@@ -117,7 +117,7 @@ def _gradient(filtered: Shape, dy: Shape, weight: Shape, output_mask: Sequence[b
 
 @register_by_name("aten::_slow_conv2d_backward.output_mask", "aten::mps_convolution_backward")
 def native_gradient(*, dy: Shape, weight: Shape, output_mask: Sequence[bool], out: Any, **_: Any) -> Cost:
-    """As ``convolution_backward``."""
+    """Like ``convolution_backward``."""
     return _gradient(dy, dy, weight, output_mask)
 
 
@@ -125,5 +125,5 @@ def native_gradient(*, dy: Shape, weight: Shape, output_mask: Sequence[bool], ou
 def metal_transposed_gradient(
     *, x: Shape, dy: Shape, weight: Shape, output_mask: Sequence[bool], out: Any, **_: Any
 ) -> Cost:
-    """As ``convolution_backward`` of a transposed one; the mask has no entry for the bias."""
+    """Like ``convolution_backward`` of a transposed convolution; the mask has no entry for the bias."""
     return _gradient(x, dy, weight, (*output_mask, False))

@@ -61,7 +61,7 @@ def count_operations(name: str) -> int:
 
 # Operators over lists -------------------------------------------------------------------------------------------------
 
-#: Operators on lists of tensors: each element costs what the operator of the same name costs.
+#: Operators on lists of tensors: each element has the cost of the operator of the same name.
 _LISTS = """
     add sub mul div pow maximum minimum clamp_min clamp_max abs neg exp expm1 log log2 log10 log1p sqrt rsqrt reciprocal
     sin cos tan sinh cosh tanh asin acos atan sigmoid erf erfc lgamma ceil floor round trunc frac sign max

@@ -97,7 +97,7 @@ def least_squares(a: Shape, b: Shape, rcond: Any = None, *, driver: str | None =
 
 
 def _count_sides(solutions: Shape, matrix: Shape) -> int:
-    """Return how many solutions there are, in all samples: each has as many elements as the matrix has columns."""
+    """Return the number of solutions, in all samples: each has as many elements as the matrix has columns."""
     return solutions.numel // max(matrix[-1], 1)
 
 
@@ -133,7 +133,7 @@ def svd(x: Shape, full_matrices: bool = False, compute_uv: bool = True, *_: Any,
 
 @register_op_cost("aten::linalg_svdvals")
 def singular_values(x: Shape, *_: Any, out: Any, **__: Any) -> Cost:
-    """Return the cost of the values alone: torch computes U and V only where gradients or a mode may need them."""
+    """Return the cost of the values alone: torch computes U and V only if gradients or a mode may need them."""
     return svd(x, compute_uv=False, out=out)
 
 

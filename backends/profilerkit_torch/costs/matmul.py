@@ -38,7 +38,7 @@ def foreach_mm(firsts: tuple[Shape, ...], seconds: tuple[Shape, ...], *, out: An
 
 @register_op_costs("aten::linear", "aten::mkldnn_linear")
 def linear(x: Shape, weight: Shape, bias: Shape | None = None, *, out: Shape) -> Cost:
-    """``x @ weight.T + bias``: out * in_features, and an addition for each output element where there is a bias."""
+    """``x @ weight.T + bias``: out * in_features, and an addition for each output element if there is a bias."""
     columns = weight[0] if len(weight) == 2 else 1
     macs = Shape(x[:-1]).numel * weight.stored if isinstance(weight, SparseShape) else count_stored(x) * columns
     return matmul.product(macs, out.numel if bias is not None else 0)
@@ -150,7 +150,7 @@ def matmul_gradient(dy: Shape, a: Shape, b: Shape, output_mask: Sequence[bool], 
 
 @register_by_name("aten::_sparse_mm_reduce_impl_backward")
 def sparse_mm_gradient(*, x: Shape, weight: Shape, output_mask: Sequence[bool], out: Any, **_: Any) -> Cost:
-    """As many as the product for each factor: the stored elements of the sparse one, times the columns of the other."""
+    """As much as the product for each factor: the stored elements of the sparse one, times the columns of the other."""
     return matmul.product_gradient(count_stored(x) * weight[-1], sum(output_mask))
 
 
@@ -201,7 +201,7 @@ def int_mm(a: Shape, b: Shape, *, out: Shape) -> Cost:
 
 
 def _multiply_and_add(a: Shape, b: Shape, bias: Shape | None) -> Cost:
-    """Return m * k * n, and an addition for each output element where there is a bias."""
+    """Return m * k * n, and an addition for each output element if there is a bias."""
     return matmul.product(a.numel * b[-1], a[0] * b[-1] if bias is not None else 0)
 
 
@@ -253,7 +253,7 @@ def weight_int8pack_mm(x: Shape, weight: Shape, *_: Any, out: Shape) -> Cost:
     "aten::_dyn_quant_matmul_4bit quantized::int4mm_packed_weight_cpu",
 )
 def weight_int4pack_mm(x: Shape, packed: Any, *_: Any, out: Shape) -> Cost:
-    """``(m, k) @ (n, k).T``: m * k * n; n is read from the output, as the packed weight has a shape of its own."""
+    """``(m, k) @ (n, k).T``: m * k * n; n is read from the output, because the packed weight has another shape."""
     return matmul.product(x.numel * out[-1])
 
 
@@ -284,6 +284,6 @@ def linear_of_mixed_dtypes(
     activation: str | None = None,
     out: Shape,
 ) -> Cost:
-    """``activation(x @ weight + bias)``: out * in_features, and an addition for each output where there is a bias."""
+    """``activation(x @ weight + bias)``: out * in_features, and an addition for each output if there is a bias."""
     cost = matmul.product(x.numel * out[-1], out.numel if bias is not None else 0)
     return activation_costs.add_activation(cost, out.numel, None if activation == "none" else activation)

@@ -97,7 +97,7 @@ register_free(
     """,
 )
 
-# as torch's primitives
+# the same in torch's primitives
 register_free(
     "prims",
     """

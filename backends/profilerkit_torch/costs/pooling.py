@@ -77,7 +77,7 @@ def _add_up(dy: Shape, *_: Any, out: Any, **__: Any) -> Cost:
     return pooling.pool_gradient(dy.numel)
 
 
-#: Places that are hit more than once: the maximum of several windows, a border that is repeated, a pixel.
+#: Places that get several gradients: the maximum of several windows, a border that is repeated, a pixel.
 _ADDED_UP = """
     max_pool2d max_pool2d_with_indices max_pool3d_with_indices mkldnn_max_pool2d mkldnn_max_pool3d
     adaptive_max_pool2d adaptive_max_pool3d fractional_max_pool2d fractional_max_pool3d

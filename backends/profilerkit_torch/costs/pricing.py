@@ -111,7 +111,7 @@ _OF_NESTED: dict[str, Formula] = {
 class Kind(Enum):
     """The way to find the cost of an operator."""
 
-    #: By a formula of shapes: torch's, or one that the user registered.
+    #: By a formula of shapes, from this package or registered by the user.
     FORMULA = "formula"
     #: Not work, and not recorded: the operator returns a view of its argument, or no tensor at all (a size, a device).
     #: An operator that had to copy is noticed by the memory that it takes, and recorded.
@@ -199,7 +199,7 @@ def _is_tensor(value: Any) -> bool:
 def _returns_views(schema: Any) -> bool:
     """Return whether all that an operator returns shares memory with its arguments, which it does not write to.
 
-    A schema says so with a letter: ``t(Tensor(a) self) -> Tensor(a)``; ``Tensor(a!)`` is written to.
+    A schema marks it with a letter: ``t(Tensor(a) self) -> Tensor(a)``; ``Tensor(a!)`` is written to.
     """
     aliases = [value.alias_info for value in schema.returns]
     return (
@@ -218,7 +218,7 @@ def _find_by_tags(func: Any) -> Kind:
 
 
 def _find_by_other_forms(func: Any) -> Kind:
-    """Return the kind of one of torch's operators from its other forms; torch does not tag them all alike.
+    """Return the kind of an operator of torch from its other forms; torch does not tag all forms alike.
 
     An operator without tensors among its arguments, except the tensor that it writes to, reads no data: it is free.
     """
@@ -233,7 +233,7 @@ def _find_by_other_forms(func: Any) -> Kind:
 def list_outputs(func: Any) -> set[str]:
     """Return the names of the arguments that an operator writes its results to: ``out``, or ``Q`` and ``R``.
 
-    In the schema of a user's operator another such argument may be a state, which the operator reads too.
+    In the schema of a user's operator another argument of this kind may be a state, which the operator reads too.
     """
     if func.namespace not in _TORCH_NAMESPACES:
         return {"out"}

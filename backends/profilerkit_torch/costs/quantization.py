@@ -114,7 +114,7 @@ def _find_packed_weight(arguments: tuple[Any, ...]) -> PackedWeight:
     "quantized::linear_with_input_q_dq_qweight_dq_relu_output_fp32 _quantized::linear _quantized::linear_dynamic",
 )
 def linear_with_packed_weight(x: Shape, *arguments: Any, out: Shape, **__: Any) -> Cost:
-    """``x @ weight.T + bias``: out * in_features, and an addition for each output element where there is a bias.
+    """``x @ weight.T + bias``: out * in_features, and an addition for each output element if there is a bias.
 
     Further steps of the same operator work on integers.
     """

@@ -58,7 +58,7 @@ def library_layers(
 def _count_library_elements(weights: Sequence[Shape], per_cell: int) -> tuple[int, int]:
     """Return the elements of all matrices and of all biases, by their positions in each cell.
 
-    Their dimensions do not tell: under autocast each is a single column of one buffer. A cell has the matrix of the
+    Their dimensions do not help: under autocast each is a single column of one buffer. A cell has the matrix of the
     input and the matrix of the state, then two biases or none, then the projection or none.
     """
     elements = sum(weight.numel for weight in weights)

@@ -64,7 +64,7 @@ def scatter(x: Shape, dim: int, index: Shape, *_: Any, out: Any, **__: Any) -> C
 
 @register_op_costs("aten::index_add", "aten::index_add_", "aten::index_reduce", "aten::index_reduce_")
 def accumulation(x: Shape, dim: int, index: Any, source: Shape, *_: Any, alpha: float = 1, out: Any, **__: Any) -> Cost:
-    """One addition (or comparison) for each element that is brought in, and a product with its factor."""
+    """One addition (or comparison) for each element of the source, and a product with its factor."""
     scaled = 0 if alpha == 1 else source.numel
     return reduction.scatter(source.numel).plus(Cost(0, scaled * constants.MULTIPLY))
 

@@ -94,10 +94,10 @@ def register_op_cost(op: Any, formula: F | None = None, *, override: bool = Fals
     Args:
         op: The operator: ``torch.ops.mylib.attend``, one overload of it, or its name ``"mylib::attend"``.
         formula: Called with the operator's arguments, every tensor replaced by its `Shape`, and ``out``, the shape of
-            its output (a tuple of shapes where there are several); returns a `Cost`. Of calls on integers
+            its output (a tuple of shapes if there are several); returns a `Cost`. Of calls on integers
             alone two FLOPs for each MAC count, and no others; of calls on complex numbers `Cost.of_macs` returns four
             MACs and eight FLOPs for each.
-        override: Replace a formula that is there already; without it that raises `RegistrationConflictError`.
+        override: Replace an existing formula; without it an existing one raises `RegistrationConflictError`.
 
     >>> import torch
     >>> @register_op_cost("mylib::attend")
@@ -216,7 +216,7 @@ def _count_elements(formula: Callable[[int], Cost], argument: int | None, *args:
 
 
 def register_free(space: str, names: str) -> None:
-    """Declare operators of a namespace, whose names stand in a text, that move or choose data and do no arithmetic."""
+    """Declare that operators of a namespace, named in a text, only move or choose data and do no arithmetic."""
     _free.update(f"{space}::{name}" for name in names.split())
 
 

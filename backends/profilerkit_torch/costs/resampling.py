@@ -35,7 +35,7 @@ for _name, _neighbours in _NEIGHBOURS.items():
 register_free("aten", "upsample_nearest1d upsample_nearest2d upsample_nearest3d")
 register_free("aten", "_upsample_nearest_exact1d _upsample_nearest_exact2d _upsample_nearest_exact3d")
 
-#: How many neighbours an antialiased resampling has in each dimension where it does not shrink.
+#: How many neighbours an antialiased resampling has in each dimension that does not shrink.
 _REACH = {"bilinear": 2, "bicubic": 4, "lanczos": 6}
 
 
@@ -96,13 +96,13 @@ def sample_image(x: Shape, grid: Shape, mode: int = _LINEAR, *_: Any, out: Shape
 
 @register_op_cost("aten::_grid_sampler_2d_cpu_fallback_backward")
 def sample_image_gradient(dy: Shape, x: Shape, grid: Shape, mode: int, *_: Any, out: Any) -> Cost:
-    """Return the cost of both gradients, which it returns always."""
+    """Return the cost of both gradients, which the operator always returns."""
     return _count_gradients(dy, 2, mode)
 
 
 @register_op_cost("aten::cudnn_grid_sampler_backward")
 def cudnn_grid_sampler_gradient(x: Shape, grid: Shape, dy: Shape, *, out: Any) -> Cost:
-    """Return the cost of both gradients, which it returns always; it is bilinear."""
+    """Return the cost of both gradients, which the operator always returns; it is bilinear."""
     return _count_gradients(dy, 2, _LINEAR)
 
 

@@ -36,7 +36,7 @@ class SparseShape(Shape):
 
 
 class BooleanShape(Shape):
-    """The shape of a tensor of booleans: such an argument selects numbers, it is no operand of the arithmetic."""
+    """The shape of a tensor of booleans: the argument selects numbers, it is no operand of the arithmetic."""
 
     __slots__ = ()
 
@@ -76,7 +76,7 @@ def _read_shape(tensor: torch.Tensor) -> Shape:
 
 
 def _unpack_pairs(tensor: torch.Tensor) -> Shape:
-    """Return the shape of a tensor with two numbers in each element, which lie side by side along one dimension.
+    """Return the shape of a tensor with two numbers in each element, which are neighbors along one dimension.
 
     The stride of this dimension is 1. If several dimensions have it (rows of one pair), it is the one of size 1.
     """
@@ -94,7 +94,7 @@ def _read_nested_shape(tensor: torch.Tensor) -> NestedShape:
 
 
 def _list_sample_sizes(tensor: torch.Tensor) -> list[tuple[int, ...]]:
-    """Return the shape of each sample of a nested tensor; raises RuntimeError where its lengths have no values."""
+    """Return the shape of each sample of a nested tensor; raises RuntimeError if its lengths have no values."""
     nested: Any = tensor
     with disable_dispatch_modes():
         if tensor.layout is not torch.jagged:

@@ -1,4 +1,4 @@
-"""Operators of torchvision, by name: it is not imported for them."""
+"""Operators of torchvision, by name: torchvision is not imported for them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .registry import UNCOUNTED, Cost, Shape, register_op_cost, register_op_cost
 
 @register_op_cost("torchvision::deform_conv2d")
 def deform_conv(x: Shape, weight: Shape, *settings: Any, out: Shape) -> Cost:
-    """Return the cost of the sampling and of the convolution; torchvision passes zeros where there is no bias."""
+    """Return the cost of the sampling and of the convolution; torchvision passes zeros if there is no bias."""
     uses_mask = settings[-1]
     sampled = out[0] * x[1] * Shape(weight[2:]).numel * Shape(out[2:]).numel
     filter_elements = Shape(weight[1:]).numel
@@ -28,7 +28,7 @@ def nms(boxes: Shape, scores: Shape, *_: Any, out: Shape) -> Cost:
 def roi_align(x: Shape, boxes: Shape, *settings: Any, out: Shape) -> Cost:
     """``sampling_ratio ** 2`` points between their neighbours and their mean, for each output element.
 
-    Without a ratio there are as many as fit into each box, which shapes do not tell. The settings are the scale of the
+    Without a ratio there are as many as fit into each box, which shapes do not show. The settings are the scale of the
     boxes, height and width of the output, and the ratio.
     """
     sampling_ratio = settings[3]
@@ -37,11 +37,11 @@ def roi_align(x: Shape, boxes: Shape, *settings: Any, out: Shape) -> Cost:
 
 @register_op_cost("torchvision::ps_roi_align")
 def position_sensitive_roi_align(*arguments: Any, out: Any) -> Cost:
-    """As ``roi_align``; the output element takes its points from a channel of its own."""
+    """Like ``roi_align``; each output element takes its points from a separate channel."""
     return roi_align(*arguments, out=out[0])
 
 
 @register_op_costs("torchvision::roi_pool", "torchvision::ps_roi_pool")
 def roi_pool(*_: Any, out: Any) -> Cost:
-    """How many elements each box covers is in the values of the boxes: shapes do not tell."""
+    """Unknown from shapes: the values of the boxes determine the number of elements that each covers."""
     return UNCOUNTED

@@ -21,7 +21,7 @@ __all__ = ["explain_whole_layers", "follow_profile"]
 
 
 class _WholeLayer(NamedTuple):
-    """An operator of a profile that runs a whole layer, where a trace has the operators that the layer is made of.
+    """An operator of a profile that runs a whole layer, while a trace has the operators of the layer.
 
     Attributes:
         operator: Its name.

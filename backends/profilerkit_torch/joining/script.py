@@ -181,7 +181,7 @@ def describe_run(workload: Workload, steps: int) -> dict[str, Any]:
 
 
 def write_profile(profiler: Any, output: str) -> None:
-    """Write the profile, compressed if the name of the file says so."""
+    """Write the profile, compressed if the name of the file ends in ``.gz``."""
     folder = tempfile.mkdtemp()
     try:
         plain = str(Path(folder, "profile.json"))

@@ -40,9 +40,9 @@ class DeviceEvent(NamedTuple):
 
 
 def split_events(profile: ProfileFile, paths: frozenset[str]) -> tuple[list[Event], list[DeviceEvent]]:
-    """Return the events of the host, and those of devices in order of time; ranges named as ``paths`` are layers."""
+    """Return the events of the host, and of devices in order of time; ranges with names in ``paths`` are layers."""
     timed = list(profile.list_timed())
-    origin = min((event["ts"] for event in timed), default=0.0)  # seconds since the start of a machine lose digits
+    origin = min((event["ts"] for event in timed), default=0.0)  # large times would lose digits
     on_devices = (_read_device_event(event, origin) for event in timed if event.get("cat") in _DEVICE)
     on_host = (_read_host_event(event, origin, paths) for event in timed if event.get("cat") not in _DEVICE)
     return [event for event in on_host if event is not None], sorted(on_devices, key=lambda event: event.start)

@@ -39,7 +39,7 @@ def find_storage(trace: ModelTrace, config: Any) -> Storage:
     placement = _place_files(trace, config)
     if placement is None:
         return Storage(formats, unknown)
-    if not placement.layers:  # nothing is packed, whatever the configuration says
+    if not placement.layers:  # nothing is packed, even if the configuration names a format
         formats = read_formats(None)
     return Storage(formats, None, placement.layers, tuple(_note_files(placement)))
 

@@ -58,7 +58,7 @@ def find_text_configuration(config: Any) -> Any:
 
 
 def find_longest_context(config: Any) -> int | None:
-    """Return the most tokens that a model takes, by its configuration; None if it says no number.
+    """Return the most tokens that a model takes, by its configuration; None if it has no number.
 
     Raises `InputError` for the configuration of an encoder.
     """

@@ -37,7 +37,7 @@ def find_input_encoder(
     """Return the work of a model's encoder for one image of a size, or for one clip.
 
     Without a size, an image has the size that the configuration names. A clip is as long as one input of the encoder,
-    30 seconds for Whisper. Raises `InputError` for a model without such an encoder, or with an unknown size.
+    30 seconds for Whisper. Raises `InputError` for a model without an encoder of this kind, or with an unknown size.
     """
     language_model: Any = make_language_model(model, dtype)
     name = type(language_model).__name__

@@ -121,7 +121,7 @@ def find_sound_positions(config: Any) -> int | None:
 
 
 def _make_error(config: Any, kind: str, reason: str) -> InputError:
-    """Return the error for a model that generates no text; its message says what to do with the model instead."""
+    """Return the error for a model that generates no text; its message names other ways to profile the model."""
     name = getattr(config, "model_type", "")
     return InputError(
         f"{kind} is not a model that generates text: {reason}. llm predicts causal language models and "

@@ -22,7 +22,7 @@ __all__ = ["add_mtp_layer"]
 
 #: The names in configurations of the number of these layers.
 _COUNTS = ("num_nextn_predict_layers", "num_mtp_layers", "mtp_num_hidden_layers")
-#: The weights of the model that such a layer shares.
+#: The weights of the model that an MTP layer shares.
 _SHARED = (WeightKind.HEAD, WeightKind.EMBEDDING)
 _LIKE_THE_LAST = "layers that predict further tokens are taken to be like the model's last layer, with its cache"
 

@@ -80,7 +80,7 @@ def _does_step_grow(model: Any, strangers: Sequence[str], passes: Passes) -> boo
 
 
 def list_notes_on_trace(model: nn.Module, trace: ModelTrace) -> Iterator[str]:
-    """Yield the notes of a trace, but not those on quantization: the bytes of stored weights are counted."""
+    """Yield the notes of a trace, except notes on quantization: the bytes of stored weights are counted."""
     on_quantization = tuple(note_quantization(model))
     yield from (note for note in trace.notes if note not in on_quantization)
     yield from write_notes(trace.conditions)

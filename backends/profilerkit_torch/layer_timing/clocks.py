@@ -29,7 +29,7 @@ class HostClock:
     note: str = ""
 
     def seconds(self, moments: Sequence[float]) -> Sequence[float]:
-        """Return the moments as they are."""
+        """Return the moments unchanged."""
         return moments
 
     def has_passed(self, moment: float) -> bool:

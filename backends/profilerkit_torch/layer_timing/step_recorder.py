@@ -111,7 +111,7 @@ class TorchStepRecorder(StepRecorder):
 
     @property
     def optimizer(self) -> Any:
-        """The given optimizer, or the one that stepped last."""
+        """The given optimizer, or the optimizer that stepped last."""
         return self._optimizer if self._optimizer is not None else self._steps.last
 
     @property

@@ -103,7 +103,7 @@ class Call:
 
     @property
     def outermost(self) -> Call:
-        """The call by the user's own code in which this one was made."""
+        """The call by the user's own code around this call."""
         call = self
         while call.outer is not None:
             call = call.outer

@@ -75,7 +75,7 @@ class GradientBucket(ABC):
 
     @abstractmethod
     def add_up(self) -> None:
-        """Add the gradients kept in a pass to those of earlier passes; the empty bucket stays allocated."""
+        """Add the gradients kept in a pass to the sums of earlier passes; the empty bucket stays allocated."""
 
     def take(self, parameter: torch.Tensor) -> None:
         """Take a new gradient, and exchange the waiting gradients when the backward pass ends."""

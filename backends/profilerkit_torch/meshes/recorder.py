@@ -79,7 +79,7 @@ class RankRecorder(OperatorRecord):
         #: The bytes alive at the peak, by purpose; without the weights.
         self.peak: Counter[Purpose] = Counter()
         self._peak_bytes = 0
-        #: The collectives, by the places of their operators, and those that come after all operators.
+        #: The collectives, by the places of their operators, and the collectives after all operators.
         self.exchanged: dict[int, Exchange] = {}
         self.updates: list[Exchange] = []
         #: The ``id`` of each parameter that got a gradient.

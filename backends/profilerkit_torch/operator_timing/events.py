@@ -76,8 +76,8 @@ class Frame:
     Attributes:
         event: The event.
         outer: The frame that it ran in; None for an outermost frame.
-        inside: The seconds of the events inside it, except those of ranges.
-        layer: The path of the layer that it works for; None if that is not known, or there is none.
+        inside: The seconds of the events inside it, except ranges.
+        layer: The path of the layer that it works for; None if the layer is not known, or there is none.
     """
 
     event: Event

@@ -22,7 +22,7 @@ _CONVOLUTIONS = (
     *((1, 64, 56, 64, 3), (1, 128, 28, 128, 3), (1, 256, 14, 256, 3), (4, 128, 28, 128, 3)),
     *((1, 256, 28, 512, 1), (4, 256, 28, 256, 1)),
 )
-#: Numbers of elements that stay in a cache, from 256 KiB to 4 MiB, and one that no cache holds: 128 MiB.
+#: Numbers of elements that stay in a cache, from 256 KiB to 4 MiB, and a number that no cache holds: 128 MiB.
 _CACHED = (2**16, 2**18, 2**20)
 _IN_MEMORY = 2**25
 #: The side of a matrix that stays in a cache: 4 MiB.
@@ -46,7 +46,7 @@ def prepare_work(num_threads: int | None) -> Iterator[list[CeilingWork]]:
 def _list_convolutions(
     random: Callable[..., torch.Tensor], batch: int, channels: int, size: int, out: int, kernel: int
 ) -> Iterator[CeilingWork]:
-    """Yield a convolution in each layout: as it is, channels last, and blocked as oneDNN packs it."""
+    """Yield a convolution in each layout: plain, channels last, and packed in blocks by oneDNN."""
     x, weight = random(batch, channels, size, size), random(out, channels, kernel, kernel)
     flops = 2.0 * batch * out * size * size * channels * kernel * kernel
     in_channels_last = partial(torch.Tensor.contiguous, memory_format=torch.channels_last)

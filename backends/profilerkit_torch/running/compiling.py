@@ -30,10 +30,10 @@ _numbers = count(1)
 
 @contextmanager
 def use_compiled(model: nn.Module, compile: Any) -> Iterator[Callable[..., Any]]:
-    """Yield the compiled model, as a function; it is compiled when it is first called. The model itself stays as it is.
+    """Yield the compiled model, as a function; it is compiled in its first call. The model itself stays unchanged.
 
     ``compile`` is True, the name of a compiler, or a mapping of arguments for ``torch.compile``. Shapes are taken as
-    fixed, as they are at a model's first call, unless these arguments differ.
+    fixed, as in a model's first call, unless these arguments differ.
     """
     before = [(book, _list_codes(book)) for book in list_compiled_codes()]
     states = set(read_compiled_states())

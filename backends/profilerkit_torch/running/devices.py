@@ -23,7 +23,7 @@ __all__ = ["describe_accelerators", "device_info", "memory_reader", "move_model"
 
 
 def resolve_device(model: nn.Module | Inventory, device: DeviceLike) -> torch.device:
-    """Return the torch device for a member of `Device`, a string of torch's, or None (where the model is).
+    """Return the torch device for a member of `Device`, a string of torch, or None (the model's device).
 
     Raises `DeviceNotAvailableError` for a device that does not exist here.
     """

@@ -64,7 +64,7 @@ def measure_cpu_peak(call: Callable[[], Any], _: torch.device) -> int:
     results: Any = profiler.profiler
     events = [event for event in results.kineto_results.events() if event.name() == "[memory]"]
     events.sort(key=lambda event: event.start_ns())  # they are listed by thread; the sort keeps the order of equals
-    sizes: list[int] = [event.nbytes() for event in events]  # negative where they are given back
+    sizes: list[int] = [event.nbytes() for event in events]  # negative if memory is freed
     return max(itertools.accumulate(sizes, initial=0))
 
 

@@ -156,7 +156,7 @@ class NonzeroMode(TorchDispatchMode):
 
 
 def _has_own_zero(weight: torch.Tensor, func: Any) -> bool:
-    """Return whether an element that is zero is a weight of zero: in other integers weights are packed, or shifted."""
+    """Return whether a zero element means a weight of zero: in other integers weights are packed, or shifted."""
     if weight.is_floating_point() or weight.is_complex() or weight.is_quantized or weight.dtype is torch.int8:
         return True
     return weight.dtype is not torch.uint8 and func.namespace == "aten" and "int4" not in str(func)

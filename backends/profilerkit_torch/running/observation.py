@@ -22,7 +22,7 @@ __all__ = ["Observation", "ObservingGuard"]
 _WITHOUT_MACS = frozenset((Kind.VIEW, Kind.FREE, Kind.POINTWISE, Kind.REDUCTION))
 
 
-#: Attention and encoder layers that torch runs as one operator where it may.
+#: Attention and encoder layers that torch runs as one operator if possible.
 _FUSED_LAYERS = (
     find_operator("aten._transformer_encoder_layer_fwd.default"),
     find_operator("aten._native_multi_head_attention.default"),
@@ -88,7 +88,7 @@ def _count_macs(func: Any, kind: Kind, args: Any, kwargs: Any, result: Any) -> i
         cost = op_cost(func, kind, args, kwargs, result)
     except MemoryError:
         raise
-    except Exception:  # whatever a formula or a subclass of tensors raises here: the trace has said it, or will
+    except Exception:  # any error of a formula or a subclass of tensors: the trace reports it
         return None
     return None if cost is None else int(cost.macs)
 

@@ -1,4 +1,4 @@
-"""Sessions of torch's profiler: each is ended, whatever is raised, and none begins inside of another one."""
+"""Sessions of torch's profiler: each is ended, also after an error, and none begins inside of another one."""
 
 from __future__ import annotations
 

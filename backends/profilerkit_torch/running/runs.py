@@ -160,7 +160,7 @@ def _make_pass(
 
 
 class _FirstPass:
-    """The first pass of a model, under a guard that keeps what it writes to, and observes the operators.
+    """The first pass of a model, under a guard that keeps the values it overwrites, and observes the operators.
 
     Args:
         inventory: The inventory of the model.
@@ -193,7 +193,7 @@ class _FirstPass:
         except ModelFailedError as error:
             if with_gradients is None or not needs_autograd(error.__cause__):
                 raise
-            with suppress(ModelFailedError):  # then the error of the usual step says more
+            with suppress(ModelFailedError):  # then the error of the usual step is more helpful
                 self._run(with_gradients)
                 return with_gradients
             raise

@@ -97,7 +97,7 @@ def _list_trained(values: Iterable[Any]) -> list[torch.Tensor]:
 
 
 def make_ones(output: torch.Tensor) -> torch.Tensor:
-    """Return the gradient of an output; torch has no ones in the layouts of sparse tensors, whose gradient is dense."""
+    """Return a gradient of ones for an output; dense for sparse tensors, because torch has no sparse ones."""
     if is_plain(output) or output.is_nested:
         return torch.ones_like(output.conj() if output.is_conj() else output)  # a conjugate would be copied first
     return torch.ones(output.shape, dtype=output.dtype, device=output.device)

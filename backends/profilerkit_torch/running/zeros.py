@@ -38,7 +38,7 @@ def zero_weights(model: nn.Module) -> tuple[int, int]:
 
 
 def _count_parameters(model: nn.Module) -> list[Nonzero]:
-    """Return how many elements of each floating-point parameter are not zero, without those that one before it has."""
+    """Return how many elements of each floating-point parameter are not zero, without elements of an earlier one."""
     parameters: dict[Any, _Parameter] = {}
     modules = list_modules(model)
     mirrors = find_mirrors(modules) if holds_keras(modules) else ()
@@ -67,7 +67,7 @@ class _Parameter(NamedTuple):
 
 
 def _is_divisible(parameter: torch.Tensor) -> bool:
-    """Return whether the elements of a parameter can be taken one by one: torch cannot do that with packed ones."""
+    """Return whether the elements of a parameter can be selected one by one: packed elements cannot."""
     return type(parameter) in PLAIN_TYPES and parameter.dtype is not FLOAT4
 
 

@@ -67,7 +67,7 @@ def _measure_step(optimizer: Any) -> int:
     """Step on meta tensors, and return the most bytes that the step takes.
 
     A fused kernel takes no meta tensors. It makes the same state as a step without it, and writes all in place: groups
-    of weights with such a kernel step by themselves, and their bytes do not count.
+    of weights with a fused kernel step separately, and their bytes do not count.
     """
     groups = optimizer.param_groups
     fused = [group for group in groups if group.get("fused")]
@@ -157,7 +157,7 @@ def _copy_onto_meta(optimizer: torch.optim.Optimizer) -> Any:
     return copy
 
 
-#: Where torch updates the weights of a group all at once, unless it is told otherwise.
+#: The devices on which torch updates the weights of a group all at once by default.
 _WITH_LISTS = ("cuda", "mtia", "xpu")
 
 

@@ -159,7 +159,7 @@ def _run(sizes: _Sizes, x: torch.Tensor, *tensors: torch.Tensor) -> Any:
 def _differentiate(
     sizes: _Sizes, inputs: Sequence[torch.Tensor], needs: Sequence[bool], gradients: Sequence[torch.Tensor]
 ) -> list[torch.Tensor | None]:
-    """Return the gradient by each input, None where it is not needed; on real tensors the layer runs once more."""
+    """Return the gradient by each input, None if it is not needed; on real tensors the layer runs once more."""
     if stands_in(inputs[0]):
         return [torch.empty_like(x) if is_needed else None for x, is_needed in zip(inputs, needs, strict=True)]
     with unseen_by_functions(), torch.enable_grad(), without_onednn():

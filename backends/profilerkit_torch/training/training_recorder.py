@@ -50,7 +50,7 @@ class TrainingRecorder(Recorder):
         self._left_bytes: int | None = None
         #: The arguments of a multiplication that is a product of a gradient, while it is recorded.
         self._gradient_product: Any = None
-        #: The number of scores to which torch adds a mask that costs nothing, while such attention is recorded.
+        #: The number of scores to which torch adds a mask that costs nothing, while the attention is recorded.
         self._masked_scores = 0
         self._node_memory = NodeMemory(self.live, self.operators)
         #: The node at which each layer with a formula of the user's began.
@@ -112,7 +112,7 @@ class TrainingRecorder(Recorder):
             self._node_memory.leave()
             return super()._dispatch(func, args, kwargs)
         if func is _CLONE and not is_plain(args[0]) and hasattr(node, "variable"):
-            return self._run_view(_DETACH, args, {})  # torch takes a sparse gradient as it is, but for the active mode
+            return self._run_view(_DETACH, args, {})  # without a mode torch does not copy a sparse gradient
         self._gradient_product = args if is_gradient_product(func, args, node) else None
         func = self._node_memory.begin_operator(node, func, args)
         try:
