@@ -95,7 +95,7 @@ if TYPE_CHECKING:
     from .times.run import Run
     from .trace.records import ModelTrace
 
-#: What ``from profilerkit import *`` imports. Names that frameworks and Python have too are imported by name alone.
+#: The names of ``from profilerkit import *``. Names that frameworks and Python also have are left out.
 __all__ = [
     "ArgumentError",
     "ArgumentWarning",

@@ -151,7 +151,7 @@ def compare(
 
 
 def _require_nothing_of_profilers(job: Job) -> None:
-    """Raise `ArgumentError` for what profilers have themselves, where all models are profilers."""
+    """Raise `ArgumentError` for an argument that profilers have themselves, if all models are profilers."""
     duplicates = [
         name for name in ("inputs", "input_shape", "data_splits", "backend") if getattr(job, name) is not None
     ]

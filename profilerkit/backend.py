@@ -119,7 +119,7 @@ def _read_autocast(value: Any) -> Any:
     return value if isinstance(value, (str, type)) or _is_instance_named("dtype", value) else FLAG.read(value)
 
 
-#: What the arguments of `RunOptions` may be.
+#: The checks of the arguments of `RunOptions`.
 RUN_CHECKS = {
     "training": FLAG,
     "compile": Check(

@@ -1,6 +1,6 @@
-"""The plugin of the core: its renderers, loaders and status keys are offered through the same hooks as any plugin's.
+"""The plugin of the core: it offers its renderers, loaders and status keys through the same hooks as any plugin.
 
-Every command imports this, the list of commands too: what one hook alone needs is imported in it.
+Every command imports this file, so each hook imports by itself what only it needs.
 """
 
 from __future__ import annotations

@@ -32,16 +32,16 @@ def compare_profilers(
     static: bool = False,
     caller: Callable[..., Any] | None = None,
 ) -> Comparison:
-    """Compute all profilers, measuring in turn what can be, and return their comparison.
+    """Compute the metrics of all profilers, measuring times in turn, and return their comparison.
 
     Args:
         profilers: The profilers, the reference first.
         names: The status keys to compute; None for all that each profiler has.
         arguments: The arguments of their functions.
-        models: The names of the models in the comparison, the reference first; None for those of their profilers.
-        recompute: Forget what was computed before.
-        strict: Raise what fails, and for a value that is not complete.
-        static: Leave out what runs the models.
+        models: The names of the models in the comparison, the reference first; None for the names of their profilers.
+        recompute: Forget earlier values.
+        strict: Raise an error if a metric fails or is not complete.
+        static: Leave out metrics that run the models.
         caller: The function that the user has called: an unknown argument may mean a parameter of it.
     """
     from .results.comparison import Comparison, distinct_names
@@ -68,7 +68,7 @@ def compare_profilers(
 def _begin_jointly(
     profilers: Sequence[Profiler], names: Collection[str], arguments: dict[str, Any]
 ) -> list[Computation]:
-    """Measure of all profilers together what can be; return the computation of each, to be gone on with."""
+    """Measure together the metrics that support it; return the computation of each profiler, which then continues."""
     with ExitStack() as stack:
         for profiler in profilers:
             stack.enter_context(suspend_modes(profiler.backend))

@@ -16,7 +16,7 @@ __all__ = ["LOADER", "TARGET_KEYS", "DataLoader", "ForwardPass", "ModelInputPatt
 
 #: Entries of a mapping batch that are targets, not inputs of the model.
 TARGET_KEYS = ("label", "labels", "target", "targets", "y")
-#: What a pattern may be, after "give".
+#: The possible patterns, after "give".
 _PATTERNS = "indices such as (0, '_'), or the names of entries such as ('input_ids', 'attention_mask')"
 
 
@@ -159,7 +159,7 @@ def _read_loader(value: Any) -> Any:
     return value
 
 
-#: The check of an iterable of batches: data splits, and what evaluation functions take.
+#: The check of an iterable of batches: a data split, or the loader of an evaluation function.
 LOADER = Check("a loader: an iterable of batches, with at least one sample", _read_loader)
 
 
@@ -226,7 +226,7 @@ def wrap_splits(
 ) -> dict[str, DataLoader]:
     """Return the native loaders wrapped, by name; ``forward_pass`` is one for all splits, or a mapping by split.
 
-    Raises `ArgumentError` for what is no loader or no forward pass, and `InputError` for a split that does not exist.
+    Raises `ArgumentError` for a wrong loader or forward pass, and `InputError` for a split that does not exist.
     """
     splits = _SPLITS("data_splits", data_splits)
     wrapped = {}

@@ -28,8 +28,8 @@ _ORIGIN = re.compile(r"Graph execution error:|Detected at node .* defined at|Fil
 def error_line(error: BaseException) -> str:
     """Return the message of an error in one line of at most 400 characters; an empty text if it has no message.
 
-    What Keras and AutoGraph add to a message is left out: that a call raised, its arguments with their values, and the
-    stack frames of the user's code. The node names of TensorFlow's graphs are left out too.
+    The additions of Keras and AutoGraph to a message are left out: that a call raised, its arguments with their values,
+    and the stack frames of the user's code. The node names of TensorFlow's graphs are left out too.
     """
     text = _NODES.sub("", _COLORS.sub("", str(error)))
     lines = [line.strip() for line in text.splitlines() if line.strip()]
@@ -106,7 +106,7 @@ def find_importing_line(error: BaseException) -> str:
 
 
 def _list_lines(error: BaseException, code: str = "") -> list[str]:
-    """Return the lines on the way to where an error was raised, or those of code of a name alone."""
+    """Return the lines of code through which an error was raised; with a name only the lines in code of this name."""
     return [
         f"line {line} of {frame.f_globals.get('__name__')}"
         for frame, line in walk_tb(error.__traceback__)
@@ -115,9 +115,9 @@ def _list_lines(error: BaseException, code: str = "") -> list[str]:
 
 
 def list_causes(error: BaseException | None, *, implicit: bool = True) -> list[BaseException]:
-    """Return an error and those that it was raised from, each once: ``raise error from error`` makes a circle.
+    """Return an error and the errors that it was raised from, each once: ``raise error from error`` makes a circle.
 
-    With ``implicit`` those too in whose handling they were raised; JAX makes circles of the two.
+    With ``implicit``, also the errors in whose handling they were raised; JAX makes circles of the two.
 
     >>> first, second = ValueError("first"), ValueError("second")
     >>> first.__cause__, second.__context__ = second, first

@@ -177,7 +177,7 @@ class NotOfferedError(ProfilerKitError, NotImplementedError):
 
 
 class ProfilerBusyError(ProfilerKitError, RuntimeError):
-    """What a process has once is in use: the framework's own profiler."""
+    """The framework's own profiler, of which a process has only one, is in use."""
 
 
 class TracingError(ProfilerKitError, RuntimeError):
@@ -260,7 +260,7 @@ def model_failed(
 ) -> ProfilerKitError:
     """Return the error for a model that raised: its message in one line, the layer, the inputs of the call, a hint.
 
-    An error of the inputs or of a cost formula is returned as it is: it is not the model's, and says what to do.
+    An error of the inputs or of a cost formula is returned as it is: it is no error of the model, and says what to do.
     """
     if isinstance(error, (InputError, CostFormulaError)):
         return error
@@ -314,7 +314,7 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
     return by_lowered[matches[0]] if matches else None
 
 
-#: What C++ code of frameworks says when the system refuses it memory or a thread: their errors have no type in common.
+#: Messages of frameworks' C++ code when the system refuses memory or a thread: their errors have no common type.
 _NO_MEMORY = (
     *("allocate memory", "unable to allocate", "out of memory", "oom when allocating"),
     *("bad_alloc", "resource_exhausted"),
@@ -323,7 +323,7 @@ _NO_THREAD = ("start new thread", "resource temporarily unavailable")
 
 
 def classify(error: BaseException) -> FailureCode:
-    """Return the code of an error that a model, or what loads it, has raised.
+    """Return the code of an error that a model, or its loader, has raised.
 
     >>> classify(MemoryError()), classify(ModuleNotFoundError("no timm")), classify(KeyError("x"))
     (<FailureCode.MEMORY: 'memory'>, <FailureCode.IMPORT: 'import'>, <FailureCode.MODEL: 'model'>)

@@ -6,7 +6,7 @@ import re
 
 __all__ = ["on_terminal", "visible"]
 
-#: Characters that a terminal obeys, and those that turn the direction of the text around them.
+#: Characters that a terminal interprets, and characters that change the direction of text.
 _OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _COLOR = re.compile("\x1b\\[[0-9;]*m")
 
@@ -21,9 +21,9 @@ def visible(text: str) -> str:
 
 
 def on_terminal(text: str, colored: bool = False) -> str:
-    r"""Return lines without anything that a terminal obeys but line breaks, and colors if they are ours.
+    r"""Return lines without control characters of terminals, except line breaks, and colors if they are ours.
 
-    What is taken out is written as JSON writes it, so that JSON is still the same.
+    Removed characters are written as JSON escapes, so that JSON text keeps its meaning.
 
     >>> on_terminal("a\x1b[2Jb\nc")
     'a\\u001b[2Jb\nc'

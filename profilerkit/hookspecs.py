@@ -66,7 +66,7 @@ def profilerkit_renderers() -> Iterable[RendererInfo]:
 
 @hookspec
 def profilerkit_figures() -> Iterable[FigureInfo]:
-    """Return the kinds of figures that this plugin draws, without importing what draws them."""
+    """Return the kinds of figures that this plugin draws, without importing the code that draws them."""
     raise NotImplementedError
 
 
@@ -96,7 +96,7 @@ def profilerkit_devices() -> Iterable[DeviceInfo]:
 
 @hookspec
 def profilerkit_engines() -> Iterable[EngineInfo]:
-    """Return the engines that this plugin offers for audits, without importing what they need."""
+    """Return the engines that this plugin offers for audits, without importing the packages that they need."""
     raise NotImplementedError
 
 

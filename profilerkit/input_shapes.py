@@ -45,7 +45,7 @@ class TensorSpec:
 
 
 class InputShapes(NamedTuple):
-    """The inputs that are given by position, and those that are given by name; one of the two is empty."""
+    """The inputs by position, and the inputs by name; one of the two is empty."""
 
     positional: tuple[TensorSpec, ...]
     named: dict[str, TensorSpec]
@@ -60,7 +60,7 @@ def parse_input_shape(value: Any) -> InputShapes:
     >>> parse_input_shape([(3, 8), ((128,), "int64")]).positional[1]
     TensorSpec(shape=(128,), dtype='int64')
 
-    ``()`` is one input, of which a sample is a single number. Raises `ArgumentError` for what is no shape.
+    ``()`` is one input whose samples are single numbers. Raises `ArgumentError` for a value that is no shape.
     """
     require_shallow("input_shape", value)
     if isinstance(value, (list, Mapping)) and not value:
@@ -121,7 +121,7 @@ def dtype_name(dtype: Any) -> str:
 
 
 def _read_spec(value: Any) -> TensorSpec:
-    """Return one input of what a user gives for it; raises `ArgumentError` for what is no shape."""
+    """Return one input from a user's value for it; raises `ArgumentError` for a value that is no shape."""
     if isinstance(value, TensorSpec):
         return value
     if _is_shape_and_dtype(value):

@@ -131,7 +131,7 @@ def _shorten(value: Any) -> str:
 
 
 class _Name(str):
-    """A text whose ``repr`` is the text itself: what a structure has in place of a tensor."""
+    """A text whose ``repr`` is the text itself; it replaces a tensor in a structure."""
 
     __slots__ = ()
 

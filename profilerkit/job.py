@@ -39,30 +39,30 @@ __all__ = ["Job", "NoModelError", "is_builder", "read_names"]
 class Job:
     """One model to profile, and how.
 
-    Functions, data splits and the model may each be a text for `load`, as ``net.py:build``: what it leads to need not
-    be pickled for another process.
+    Functions, data splits and the model may each be a text for `load`, such as ``net.py:build``: then the object itself
+    is not pickled for another process.
 
     Attributes:
         model: The model itself, or for `load` a text, or a class or a function that builds it.
-        inputs: The model's inputs; None where they are not given, as for the next two.
-        input_shape: Their shapes.
-        data_splits: The data splits.
+        inputs: The model's inputs; None if they are not given.
+        input_shape: The shapes of the inputs; None if they are not given.
+        data_splits: The data splits; None if they are not given.
         functions: Further profiler functions.
         metrics: The metrics to compute; None for the default ones.
         leave_out: The status keys of plugins that are not computed; None for none.
-        name: The name of the model in the report; None for the one that its class or text has.
-        backend: A backend or its name; None for the one that recognizes the model.
+        name: The name of the model in the report; None for the name of its class or text.
+        backend: A backend or its name; None for the backend that recognizes the model.
         strict: Whether a value that is not complete is an error.
         static: Whether the model does not run.
         arguments: The arguments of `profilerkit.profile` that are no attribute here.
         in_turn: Whether several such processes take turns when they measure times.
         own_plugins_alone: Whether the plugins of other packages are left out.
         trust: Whether files are loaded that can run code, such as pickles.
-        gated: Whether the process waits, before the first function that runs the model, until the caller lets it; then
-            it measures by itself.
-        folder: The current folder of the process, if it is another one.
-        dtype: The dtype of the model's weights and of the floating-point ``input_shape``, if it is another one. Given
-            ``inputs`` keep theirs.
+        gated: Whether the process waits for the caller before the first function that runs the model; then it measures
+            by itself.
+        folder: The current folder of the process, if it differs.
+        dtype: The dtype of the model's weights and of the floating-point ``input_shape``, if it differs. Given
+            ``inputs`` keep their dtype.
     """
 
     model: Any
@@ -125,9 +125,9 @@ class Job:
     # Running it ---------------------------------------------------------------------------------------------------
 
     def compute_report(self, profiler: Profiler, caller: Callable[..., Any] | None = None) -> Report:
-        """Compute with a profiler what is asked for, and return the report.
+        """Compute the requested metrics with a profiler, and return the report.
 
-        An argument that no function takes may mean a parameter of ``caller``, which the user has called.
+        ``caller`` is the function that the user has called: an unknown argument may mean one of its parameters.
         """
         names, shown, arguments = self.read_request(profiler, caller)
         profiler._compute_all(names, arguments, strict=self.strict)
@@ -138,7 +138,7 @@ class Job:
     def compare(
         self, profilers: Sequence[Profiler], names: Iterable[str] | None, caller: Callable[..., Any] | None = None
     ) -> Comparison:
-        """Compute with profilers, which take turns, what is asked for; ``names`` and ``caller`` as for one of them."""
+        """Compute the requested metrics with profilers that take turns; ``caller`` as in `compute_report`."""
         return compare_profilers(
             profilers,
             self.metrics,
@@ -168,7 +168,7 @@ class Job:
     def read_request(
         self, profiler: Profiler, caller: Callable[..., Any] | None
     ) -> tuple[list[str], list[str] | None, dict[str, Any]]:
-        """Return the status keys to compute, those that the report has (None for all metrics), and the arguments."""
+        """Return the status keys to compute, the keys in the report (None for all metrics), and the arguments."""
         registries, arguments = [profiler._registry], self.split.others
         (names,), read = read_request(registries, self.metrics, arguments, self.strict, self.static, caller)
         return names, names if self.static or self.metrics is not None else None, read
@@ -178,7 +178,7 @@ class Job:
     def load(self) -> Job:
         """Return the job with its model loaded or built, in its dtype, with the inputs of its loader if it has none.
 
-        What is profiled in place of a model loads that itself. Raises `NoModelError` for a text that leads to nothing.
+        A replacement of the model loads the model itself. Raises `NoModelError` for a text that leads to nothing.
         """
         loaded = LoadedModel(self.model) if self.split.placing else self._load_model()
         if self.inputs is not None or self.input_shape is not None:
@@ -216,7 +216,7 @@ class Job:
     def _is_spec(self, text: str) -> bool:
         """Return whether a text is for a model loader. If not, it is the path of a saved model, which a backend opens.
 
-        Without a backend it must be for a loader, whose error says what is wrong with it.
+        Without a backend it must be for a loader, whose error explains what is wrong with the text.
         """
         if self.backend is not None:
             try:
@@ -263,7 +263,7 @@ def _cast_shape(shape: Any, dtype: str) -> Any:
 
 
 def _read_functions(name: str, functions: Any) -> tuple[ProfilerFunction, ...]:
-    """Return one function, or several; raises `ArgumentError` for what is no `ProfilerFunction`."""
+    """Return one function, or several; raises `ArgumentError` for an object that is no `ProfilerFunction`."""
     if isinstance(functions, ProfilerFunction):
         return (functions,)
     if isinstance(functions, (type, str, bytes, Mapping)) or not isinstance(functions, Iterable):

@@ -41,16 +41,16 @@ if TYPE_CHECKING:
 
 __all__ = ["Profiler"]
 
-#: What is registered with every profiler, and not worth a word in its representation.
+#: Functions of every profiler, which its representation leaves out.
 _UNNAMED = (ArgumentBundle, ComputeTrainingTrace, ComputeNonzeroTrace)
-#: What every profiler computes where something needs it.
+#: The functions that every profiler has, computed only if another function needs them.
 _ON_DEMAND = Registry()
 _ON_DEMAND.bind_on_demand(*INTRINSIC)
 P = TypeVar("P", bound="Profiler")
 
 
 class _Computing(threading.local):
-    """What this thread computes of a profiler, in requests that functions make of their profiler too; copies are empty.
+    """The keys that this thread is computing with a profiler, also in requests of its functions; copies are empty.
 
     Attributes:
         names: The status keys, the outermost first.
@@ -96,10 +96,10 @@ class Profiler:
         self.data_splits: dict[str, DataLoader] = {} if data_splits is None else self._wrap(data_splits)
         self._registry = _ON_DEMAND.copy()
         self._memory: dict[str, Remembered] = {}
-        #: The arguments that said what is profiled in place of a model, for reports.
+        #: The arguments that replaced the model by another one, for reports.
         self._placing: Mapping[str, Any] = {}
         self._computing = _Computing()
-        #: Until the first request has ended: whether no other comes. Then what values are computed from is not noted.
+        #: Whether the first request is the only one: then it is not noted how values were computed.
         self._once = False
         self._input_source = InputSource.of(inputs, input_shape)
 
@@ -324,7 +324,7 @@ class Profiler:
         return comparison
 
     def display_status(self, other: Profiler | None = None, print_mode: str = "info", short_print: bool = True) -> None:
-        """Print the computed values, beside those of the reference ``other``; ``short_print=False`` adds layers."""
+        """Print the computed values, beside those of a reference profiler `other`; ``short_print=False`` adds layers."""
         from .results.comparison import Comparison
 
         level = LEVEL("print_mode", print_mode)
@@ -350,7 +350,7 @@ class Profiler:
     def _report_steps(
         self, steps: WatchedSteps, recorder: StepRecorder, metrics: Iterable[str] | None, arguments: Mapping[str, Any]
     ) -> Report:
-        """Return the report of watched steps, with the counts of what the model was called with; see `Watch.report`."""
+        """Return the report of watched steps, with the counts for the inputs of the model; see `Watch.report`."""
         twin = self.clone().register_defaults()
         used: dict[str, Any] = {} if recorder.optimizer is None else {"optimizer": recorder.optimizer}
         if recorder.inputs is not None:
@@ -466,7 +466,7 @@ class Profiler:
 
 
 def _require_status(name: str, value: Any, key: str) -> None:
-    """Raise an error for what is no status of a key."""
+    """Raise an error for a value that is no status of a key."""
     if not isinstance(value, StatusKey):
         raise TypeError(f"{name!r} holds {value!r}, no status instance; pass to_value=True to load values")
     if key != value.NAME:

@@ -171,10 +171,10 @@ class MeasuresMemory(Protocol):
     def measure_memory(self, model: Any, inputs: ModelInputs, device: DeviceLike = None) -> int:
         """Return the peak of the bytes that the device's allocator had allocated during one forward pass.
 
-        It includes inputs, activations and whatever else the framework allocates, but not the weights. A
-        `profilerkit.trace.observed_runs.MeasuredPeak` holds what was seen of the pass besides. Raises `NotOfferedError`
+        It includes inputs, activations and all other memory that the framework allocates, but not the weights. The
+        result may be a `profilerkit.trace.observed_runs.MeasuredPeak`, with the observed pass. Raises `NotOfferedError`
         if the device does not report its memory, `WithoutValuesError` for a model without values, `ProfilerBusyError`
-        if it takes the framework's own profiler and that runs already.
+        if it needs the framework's own profiler and that is running already.
         """
 
 
@@ -188,7 +188,7 @@ class TimesLayers(Protocol):
     ) -> Sequence[LayerTime]:
         """Return the time of each layer's own work in each of several passes, forward and (if requested) backward.
 
-        A `profilerkit.trace.observed_runs.TimedLayers` holds what was seen of the passes besides.
+        The result may be a `profilerkit.trace.observed_runs.TimedLayers`, with the observed passes.
         """
 
 
@@ -305,7 +305,7 @@ class NamesDevices(Protocol):
 
     @abstractmethod
     def device_info(self, device: DeviceLike = None) -> DeviceInfo:
-        """Return what is known of a device of this machine; of the one that the framework uses first for None.
+        """Return the known figures of a device of this machine; None stands for the framework's default device.
 
         `profilerkit.devices.here.describe_device` finds a device by the name that its driver reports. Raises
         `DeviceNotAvailableError` for a device that this machine does not have.
@@ -314,21 +314,21 @@ class NamesDevices(Protocol):
 
 @runtime_checkable
 class MeasuresCeilings(Protocol):
-    """Provides what the ceilings of a roofline are measured with on the CPU."""
+    """Provides the work by which the ceilings of a roofline are measured on the CPU."""
 
     @abstractmethod
     def ceiling_work(self, num_threads: int | None) -> AbstractContextManager[Iterable[CeilingWork]]:
-        """Return a context in which the work runs on so many threads, or as it is for None; it yields the work.
+        """Return a context that yields the work, and runs it on so many threads; None leaves the threads as they are.
 
-        The work is what the framework computes and moves fastest in float32: its best products and convolutions, in
-        its best layouts, and traffic, in caches and outside them. All of it together takes less than a second.
+        The work is the fastest of the framework in float32: its best products and convolutions, in its best layouts,
+        and memory traffic, in caches and outside them. All of it together takes less than a second.
         """
 
 
 class Capability(NamedTuple):
-    """The description of a protocol: what a backend with it offers, and the message for a backend without it.
+    """The description of a protocol: the feature that it offers, and the message for a backend without it.
 
-    ``offers`` is empty for a protocol whose absence changes no profile, so that it is not listed as missing.
+    ``offers`` is empty for a protocol whose absence changes no profile: it is not listed as missing.
     """
 
     protocol: type
@@ -376,9 +376,10 @@ def require_capability(
 ) -> P:
     """Return the backend, typed as the protocol: ``require_capability(backend, TimesLayers).layer_times(...)``.
 
-    If the backend does not implement the protocol, return the first of its extensions that does: what plugins add to it
-    (``profilerkit_capabilities``). Raises `NotOfferedError` if there is none, in the words of ``capabilities``. The
-    parameter is typed as a callable, since type checkers refuse a class that cannot be instantiated as ``type[P]``.
+    If the backend does not implement the protocol, return the first extension that does; plugins add extensions to a
+    backend (``profilerkit_capabilities``). Raises `NotOfferedError` if there is none, in the words of ``capabilities``.
+    The parameter is typed as a callable, because type checkers refuse a class that cannot be instantiated as
+    ``type[P]``.
     """
     provider = find_capability(backend, protocol)
     if provider is not None:
@@ -390,7 +391,7 @@ def require_capability(
 
 
 def abilities(backend: Backend, capabilities: Sequence[Capability] = CAPABILITIES) -> dict[str, bool]:
-    """Return whether a backend, or a plugin for it, offers each capability that is listed, by what it offers."""
+    """Return for each listed capability, by its description, whether a backend or a plugin for it offers it."""
     return {
         capability.offers: find_capability(backend, capability.protocol) is not None
         for capability in capabilities

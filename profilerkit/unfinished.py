@@ -9,13 +9,13 @@ from .errors import InputError
 
 __all__ = ["is_unfinished", "make_unfinished_error", "require_finished"]
 
-#: What has not done its work when it is returned: types, and modules that have no others.
+#: Types of objects that have not done their work when they are returned; and modules that have only such types.
 _UNFINISHED = (GeneratorType, CoroutineType, AsyncGeneratorType, map, filter, zip)
 _MODULES_OF_UNFINISHED = ("itertools", "concurrent.futures._base", "_asyncio")
 
 
 def is_unfinished(output: Any) -> bool:
-    """Return whether what a model returns computes only when it is read or awaited."""
+    """Return whether the result of a model computes only when it is read or awaited."""
     kind = type(output)
     return kind in _UNFINISHED or kind.__module__ in _MODULES_OF_UNFINISHED or hasattr(kind, "__await__")
 
@@ -33,7 +33,7 @@ def make_unfinished_error(output: Any) -> InputError:
 
 
 def require_finished(output: Any) -> Any:
-    """Return what a model has returned; raises `InputError` if its work is still to be done."""
+    """Return the result of a model; raises `InputError` if its work is still to be done."""
     if is_unfinished(output):
         raise make_unfinished_error(output)
     return output
