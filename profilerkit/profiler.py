@@ -324,7 +324,7 @@ class Profiler:
         return comparison
 
     def display_status(self, other: Profiler | None = None, print_mode: str = "info", short_print: bool = True) -> None:
-        """Print the computed values, beside those of a reference profiler `other`; ``short_print=False`` adds layers."""
+        """Print the computed values, beside those of the profiler ``other``; ``short_print=False`` adds layers."""
         from .results.comparison import Comparison
 
         level = LEVEL("print_mode", print_mode)
