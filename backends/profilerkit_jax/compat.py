@@ -56,7 +56,7 @@ ATTRIBUTES = (
     "source_info.name_stack.stack",
     # Adds a scope to an equation. Without it ranks of a mesh are refused.
     "source_info.name_stack.extend",
-    # Where a compiled function is written. Without it an activation function of JAX makes the counts partial.
+    # The source location of a compiled function. Without it an activation function of JAX makes the counts partial.
     "debug_info.func_src_info",
 )
 #: The parameters that are read of each primitive. Without one of them it is not counted, and the counts are partial.
@@ -210,5 +210,5 @@ def add_scope(equation: Any, name: str) -> Any:
 
 
 def find_source(jaxpr: Any) -> str:
-    """Return where the function of a jaxpr is written; an empty text if this release does not tell."""
+    """Return the source location of the function of a jaxpr; an empty text if this release does not tell."""
     return str(attribute(jaxpr, "debug_info.func_src_info") or "")

@@ -1,4 +1,4 @@
-"""Attention as one primitive: the kernels of cuDNN. Elsewhere JAX spells attention out."""
+"""Attention as one primitive: the kernels of cuDNN. Elsewhere JAX composes attention of other primitives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fourier transforms: which primitive goes to which formula."""
+"""Fourier transforms: the formulas of the primitives."""
 
 from __future__ import annotations
 

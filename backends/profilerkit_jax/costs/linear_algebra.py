@@ -1,4 +1,4 @@
-"""Decompositions and solutions: which primitive goes to which formula."""
+"""Decompositions and solutions: the formulas of the primitives."""
 
 from __future__ import annotations
 

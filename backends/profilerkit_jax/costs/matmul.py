@@ -1,4 +1,4 @@
-"""Matrix products: which primitive goes to which formula."""
+"""Matrix products: the formulas of the primitives."""
 
 from __future__ import annotations
 

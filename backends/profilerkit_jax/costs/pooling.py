@@ -1,4 +1,4 @@
-"""Windows that are reduced: which primitive goes to which formula."""
+"""Windows that are reduced: the formulas of the primitives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions of JAX that count as a whole: JAX spells them out, with ``where`` or with guards against overflow."""
+"""Functions of JAX that count as a whole: JAX composes them, with ``where`` or with guards against overflow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a model and its inputs are spread over a mesh, as users say it: as by ``in_shardings`` of ``jax.jit``."""
+"""The user's specs to spread a model and its inputs over a mesh, like ``in_shardings`` of ``jax.jit``."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _choose_specs(specs: Any, paths: Sequence[tuple[str, ...]], what: str) -> li
     """
     by_path = dict(_list_specs(specs, what))
     chosen: list[PartitionSpec] = []
-    unused = set(by_path) - {()}  # the spec with the empty path stands for all, also where there is nothing
+    unused = set(by_path) - {()}  # the spec with the empty path applies to all, also if there is nothing
     for path in paths:
         outwards = (path[:length] for length in range(len(path), -1, -1))
         nearest = next((outer for outer in outwards if outer in by_path), None)

@@ -120,7 +120,7 @@ class _NonzeroWalk(Walk):
         return _give_origin(super().make_slice(aval, stacked, loop), Slice.of(stacked.origin, loop))
 
     def note_origins(self, equation: Any, inputs: Sequence[Value], outputs: Sequence[Value]) -> None:
-        """Note where the outputs of an equation come from; a single number that is known is no weight."""
+        """Note the origins of the outputs of an equation; a single number that is known is no weight."""
         super().note_origins(equation, inputs, outputs)
         origins = [value.origin for value in inputs]
         for index, value in enumerate(outputs):

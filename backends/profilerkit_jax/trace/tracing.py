@@ -103,7 +103,7 @@ def _list_doubled_scopes(subject: Subject, marks: Marks) -> set[str]:
 
 
 def make_trace(subject: Subject, traced: Traced, passed: _WalkedPass, training: bool) -> ModelTrace:
-    """Return the trace of a pass that was gone over."""
+    """Return the trace of a walked pass."""
     walk, inputs, results = passed
     work, marks = walk.work, traced.marks
     types = order_types(subject, marks.types, walk.frames.user_scopes)

@@ -56,8 +56,8 @@ class _Part(NamedTuple):
 
     Attributes:
         jaxpr: Its equations, as a closed jaxpr.
-        consts: Which of the values that the whole jaxpr closes over it reads.
-        carried: Which of the carried values it reads.
+        consts: The indices of the closure's values that it reads.
+        carried: The indices of the carried values that it reads.
     """
 
     jaxpr: Any

@@ -41,7 +41,7 @@ _PASSING = (*_VIEWS, "convert_element_type", "reduce_precision")
 _NO_SCOPES = "this release of JAX does not tell the scopes of equations: layers and backward passes are not known"
 #: The most elements of a value that is computed because a condition depends on it.
 _LARGEST = 1 << 20
-#: The most elements of an array of the program that such a value is computed from.
+#: The most elements of an array of the program from which such a value is computed.
 _LARGEST_STORED = 1 << 10
 
 #: Goes over an equation, given the walk, the equation, its inputs, and its place; returns its outputs.

@@ -39,7 +39,7 @@ def _read_modes(model: Any) -> list[_Mode]:
 
 @contextmanager
 def preserve(model: Any) -> Iterator[None]:
-    """Put the modes of the layers and the values of the variables back at the end, after an error too."""
+    """Restore the modes of the layers and the values of the variables at the end, after an error too."""
     modes, restore_variables = _read_modes(model), _save_variables(model)
     with restored(partial(for_each, object.__setattr__, modes), restore_variables, in_child=False):
         yield

@@ -1,4 +1,4 @@
-"""Activations, softmax and their gradients: which operator goes to which formula.
+"""Activations, softmax and their gradients: the formulas of the operators.
 
 Attention is several operators in TensorFlow, products and a softmax, and each of these counts.
 """

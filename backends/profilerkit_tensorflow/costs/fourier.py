@@ -1,4 +1,4 @@
-"""Fourier transforms: which operator goes to which formula."""
+"""Fourier transforms: the formulas of the operators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decompositions and solutions: which operator goes to which formula.
+"""Decompositions and solutions: the formulas of the operators.
 
 Operators without a textbook count (iterations to a tolerance, matrix functions) are not counted.
 """

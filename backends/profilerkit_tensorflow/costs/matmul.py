@@ -1,4 +1,4 @@
-"""Matrix products: which operator goes to which formula."""
+"""Matrix products: the formulas of the operators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Normalization and its gradient: which operator goes to which formula."""
+"""Normalization and its gradient: the formulas of the operators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Updates of weights by an optimizer in one operator: which operator goes to which rule."""
+"""Updates of weights by an optimizer in one operator: the rules of the operators."""
 
 from __future__ import annotations
 

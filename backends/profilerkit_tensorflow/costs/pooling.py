@@ -1,4 +1,4 @@
-"""Pooling and its gradients: which operator goes to which formula."""
+"""Pooling and its gradients: the formulas of the operators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reductions, cumulative ones, and scattered sums: which operator goes to which formula."""
+"""Reductions, cumulative ones, and scattered sums: the formulas of the operators."""
 
 from __future__ import annotations
 

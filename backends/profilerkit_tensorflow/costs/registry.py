@@ -1,4 +1,4 @@
-"""Which formula counts which operator or layer.
+"""The formulas of operators and layers.
 
 A formula is a pure function of one call of an operator: the static shapes of its inputs and outputs, and its
 attributes. The formulas themselves are in the other files of this folder. An operator without any is reported as not

@@ -1,4 +1,4 @@
-"""Resizing and sampling of images: which operator goes to which formula."""
+"""Resizing and sampling of images: the formulas of the operators."""
 
 from __future__ import annotations
 

@@ -190,7 +190,7 @@ def describe_unrecorded(timed: TimedPasses) -> str:
     )
 
 
-# Which calls of layers run when their graph does ----------------------------------------------------------------------
+# Calls of layers that run when their graph does -----------------------------------------------------------------------
 
 
 #: Operators that do not show whether a layer's call is needed: a variable is read even if nothing needs its value.

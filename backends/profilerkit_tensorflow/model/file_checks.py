@@ -1,4 +1,4 @@
-"""Checks of the content of a file before it is loaded: whether it leads to code beyond TensorFlow's and Keras' own."""
+"""Checks of the content of a file before it is loaded: whether it runs code beyond TensorFlow's and Keras' own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which framework a Keras model runs on; importing this imports neither TensorFlow nor Keras."""
+"""The framework that runs a Keras model; importing this imports neither TensorFlow nor Keras."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many numbers 4-bit weights are: Keras keeps two in a byte, and the file of a saved model has no number."""
+"""The count of numbers in 4-bit weights: Keras keeps two in a byte, and the file of a saved model has no count."""
 
 from __future__ import annotations
 

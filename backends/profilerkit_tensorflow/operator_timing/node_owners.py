@@ -1,7 +1,7 @@
-"""Which layer call a node that ran belongs to, and whether it is of the forward pass or of the gradients.
+"""The layer call to which a node belongs, and whether the node is of the forward pass or of the gradients.
 
-A node's name is a path through calls, loops and branches (`executed_names.py`). Along that path through the program's
-graphs lies the operator that it stands for; whose that is, `operator_owners.py` finds.
+A node's name is a path through calls, loops and branches (`executed_names.py`). The path leads through the program's
+graphs to the operator of the node; `operator_owners.py` finds the operator's owner.
 """
 
 from __future__ import annotations

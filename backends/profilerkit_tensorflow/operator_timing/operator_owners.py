@@ -1,4 +1,4 @@
-"""Which layer call an operator belongs to.
+"""The layer call to which an operator belongs.
 
 An operator of the forward pass belongs to the call of a layer that made it (`ownership`). How an operator of a gradient
 leads to the forward one, as observed with TensorFlow 2.21:

@@ -74,7 +74,7 @@ _NEVER_CHANGE = ("KerasTensor", "Node", "InputSpec", "SerializableDict", "Tracka
 
 
 class Visit(NamedTuple):
-    """How objects of a class are visited.
+    """The visit of objects of a class.
 
     Attributes:
         follow: Notes the contents of an object, and returns the objects that it leads to.
