@@ -48,7 +48,7 @@ def isolated(
     trust: bool = False,
     **kwargs: Any,
 ) -> Report:
-    """Profile a model in a separate process, and return its `Report`, however that process ends.
+    """Profile a model in a separate process, and return its `Report`, even if the process fails.
 
     If the model hangs, crashes, exits or exceeds a limit, the report has the values that were computed before, and a
     reason for each missing value.
@@ -130,8 +130,8 @@ def isolated_comparison(
     """Profile models side by side, each in a separate process; the first model is the reference.
 
     The times of the models are sampled in turn, as in `profilerkit.compare`: while one process runs, the others are
-    stopped. The limits apply to each process; the time that a process waits for its turn does not count. The arguments
-    are those of `isolated`. The comparison says that processes of equal models differ by some per cent.
+    stopped. The limits apply to each process; the time that a process waits for its turn does not count. For the
+    arguments see `isolated`. The comparison says that processes of equal models differ by some per cent.
     """
     if len(models) < 2:
         raise TypeError("isolated_comparison() needs a reference and at least one other model")

@@ -38,7 +38,7 @@ __all__ = [
 
 #: Kinds of frames: a small message of JSON; a report as `profilerkit.results.saving` writes it.
 MESSAGE, REPORT = b"M", b"R"
-#: What a frame begins with (``pk``, the version and the kind), the length of its content, and the checksum of that.
+#: The head of a frame: ``pk``, the version and the kind; the length of the content; the checksum of the content.
 _HEAD = struct.Struct(">4sII")
 _MAGIC = b"pk1"
 #: The longest message and the most that one process may send. The report of 10,000 layers is some MiB.
@@ -49,7 +49,7 @@ _PIECE = 2**18
 
 
 class Message(NamedTuple):
-    """What a frame holds: its kind and its content."""
+    """The kind and the content of a frame."""
 
     kind: bytes
     content: bytes
@@ -167,7 +167,7 @@ open_ends: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 class ParentEnds(NamedTuple):
-    """The ends of this process: a socket to the supervisor, one to the process of the model, and what that prints."""
+    """The ends of this process: sockets to the supervisor and to the model, and files of the model's output."""
 
     control: socket.socket
     channel: socket.socket
@@ -179,7 +179,7 @@ class ParentEnds(NamedTuple):
             end.close()
 
     def stop_blocking(self) -> None:
-        """Have all of them return at once where nothing has arrived."""
+        """Have all of them return at once if nothing has arrived."""
         self.control.setblocking(False)
         self.channel.setblocking(False)
         for file in self.outputs:
@@ -232,9 +232,9 @@ def open_pairs() -> Iterator[tuple[ParentEnds, ChildEnds]]:
 
 @dataclass
 class Started:
-    """A started process: our ends, what waits for its supervisor, and what its processes are known by.
+    """A started process: our ends, a function that waits for its supervisor, and the marks of its processes.
 
-    They inherit a marker, and ``their_channel``, a socket, which is told by its inode.
+    The processes inherit a marker, and ``their_channel``, a socket, which is recognized by its inode.
     """
 
     ends: ParentEnds

@@ -148,7 +148,7 @@ def _profile(channel: Channel, job: Job) -> None:
 
 
 def group_by_function(names: Sequence[str], registry: Registry) -> list[list[str]]:
-    """Return the names of keys in the order in which they are computed, those of one function together.
+    """Return the names of keys in the order in which they are computed, the keys of one function together.
 
     Functions that run the model come last, because a run can end the process: then all other values are known. Among
     them, measurements that several models make in turn come first.
@@ -165,10 +165,10 @@ def group_by_function(names: Sequence[str], registry: Registry) -> list[list[str
 
 
 class Work:
-    """The status keys that one profiler computes; those that need no run of the model come first.
+    """The status keys that one profiler computes; keys that need no run of the model come first.
 
     Args:
-        channel: What results are sent over.
+        channel: The channel for results.
         profiler: The profiler.
         names: The keys to compute.
         requested: The keys that the report has; None for all metrics among ``names``.
@@ -226,11 +226,11 @@ class Work:
                 next(computing)
             self.reported |= set(group)
             self._send_report(self.profiler._report(self.requested))
-        for _ in computing:  # what it does at its end
+        for _ in computing:  # its last steps
             pass
 
     def _begin(self, group: Sequence[str]) -> None:
-        """Send what is computed next; where models take turns, a function that runs the model waits for its turn."""
+        """Send the next keys to compute; if models take turns, a function that runs the model waits for its turn."""
         missing = self._find_missing()
         self.channel.send(doing=[name for name in group if name in missing])
         if self.waits and self.registry.find_need(group[0]) is Need.RUN:
@@ -245,7 +245,7 @@ class Work:
         return [name for name in names if self.requested is not None or isinstance(self.registry[name].key, Metric)]
 
     def _send_report(self, report: Report) -> None:
-        """Send what is computed so far, with a record for each metric that is missing yet."""
+        """Send the values computed so far, with a record for each metric that is missing yet."""
         from ..results.saving import to_dict
 
         missing = self._find_missing()

@@ -1,4 +1,4 @@
-"""Which processes must not be forked: those with threads, locks or devices that do not come along into the copy."""
+"""Processes that must not be forked: their threads, locks or devices do not come along into the copy."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..errors import InputError
 
 __all__ = ["NEVER_FORKED", "require_forkable", "suggest_fork"]
 
-#: What is never forked once it is imported: its threads and locks do not come along, and the copy waits for them.
+#: Frameworks that forbid a fork once imported: their threads and locks do not come along, and the copy waits for them.
 NEVER_FORKED = {"tensorflow": "TensorFlow", "jax": "JAX"}
 
 
@@ -26,7 +26,7 @@ def require_forkable(who: str) -> None:
 
 
 def suggest_fork() -> str:
-    """Return the end of an error that advises to fork this process; empty if it has imported what must not be."""
+    """Return the end of an error that advises to fork this process; empty if it has imported one of `NEVER_FORKED`."""
     return "" if any(module in sys.modules for module in NEVER_FORKED) else ", or use start_method='fork'"
 
 

@@ -22,7 +22,7 @@ from .supervisor import redirect, supervise
 
 __all__ = ["main"]
 
-#: What every profile needs, and is imported in any case.
+#: The modules that every profile needs, and that are always imported.
 _USUAL_MODULES = (
     "multiprocessing.spawn",
     "profilerkit.api",
@@ -64,7 +64,7 @@ def main() -> NoReturn:
 def load_plugins() -> None:
     """Load the plugins, all that they declare, and the backends of the frameworks that are imported with their metrics.
 
-    What is imported here no copy imports again.
+    Modules that are imported here are not imported again by any copy.
     """
     from ..hooks.backends import backends, load
     from ..hooks.infos import LoaderInfo, RendererInfo

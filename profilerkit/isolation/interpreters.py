@@ -85,7 +85,7 @@ def _start_new_server(preload: tuple[str, ...]) -> socket.socket:
         process = subprocess.Popen(
             make_command("profilerkit.isolation.forkserver", served.fileno(), json.dumps(preload)),
             stdin=subprocess.DEVNULL,
-            stdout=2,  # what modules print while they are imported is no output of the caller
+            stdout=2,  # text that modules print while they are imported is no output of the caller
             pass_fds=[served.fileno()],
             start_new_session=True,  # Ctrl-C interrupts the caller alone, which then ends the server
         )

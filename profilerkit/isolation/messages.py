@@ -1,4 +1,4 @@
-"""What a child says: its messages, checked strictly, because it runs the user's code."""
+"""The messages of a child, checked strictly, because it runs the user's code."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .channel import REPORT, ChannelError
 
 __all__ = ["Plan", "Progress"]
 
-#: What errors call a report.
+#: The name of a report in errors.
 _SOURCE = "what the process sent"
 #: Errors that keep their type beside those of `profilerkit.errors`.
 _OTHER_ERRORS: dict[str, type[Exception]] = {
@@ -146,7 +146,7 @@ class Progress:
         self._content = content
 
     def read_report(self) -> None:
-        """Read the latest report that was sent; each one has all that those before it have."""
+        """Read the latest report that was sent; it has all values of earlier reports."""
         if self._content is None:
             return
         content, self._content = self._content, None

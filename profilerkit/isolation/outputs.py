@@ -1,4 +1,4 @@
-"""What a model prints in its process, shown by the caller within bounds."""
+"""The output of a model in its process, shown by the caller within bounds."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class BoundedOutput:
             show(shown)
 
     def read_from(self, file: IO[bytes]) -> bool:
-        """Process what has arrived in a file, and close it at its end; return whether more may have come already."""
+        """Process the bytes arrived in a file, and close it at its end; return whether more may have come already."""
         piece = receive(file)
         if piece:
             self.add(piece)

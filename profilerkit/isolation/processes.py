@@ -104,7 +104,7 @@ def _read(*parts: object) -> bytes:
 
 
 class _Stat(NamedTuple):
-    """What the system says of a process: those fields of /proc/PID/stat that are needed here."""
+    """The facts of the system about a process: the fields of /proc/PID/stat that are needed here."""
 
     state: bytes
     session: int
@@ -113,12 +113,12 @@ class _Stat(NamedTuple):
 
 
 def _read_stat(pid: int) -> _Stat | None:
-    """Return what the system says of a process; None if it has ended."""
+    """Return the facts of the system about a process; None if it has ended."""
     content = _read(pid, "stat")
-    fields = content[content.rfind(b")") + 2 :].split()  # those behind the name, which may contain anything
+    fields = content[content.rfind(b")") + 2 :].split()  # the fields after the name, which may contain anything
     if len(fields) < 18:
         return None
-    ticks = sum(map(int, fields[11:15]))  # its own in programs and in the system, and those of children that have ended
+    ticks = sum(map(int, fields[11:15]))  # its own in programs and in the system, and of children that have ended
     return _Stat(fields[0], session=int(fields[3]), cpu_ticks=ticks, threads=int(fields[17]))
 
 
@@ -154,7 +154,7 @@ def count_threads(pid: int) -> int:
 
 
 def cpu_seconds(pid: int) -> float:
-    """Return the processor time of a process and of those of its children that have ended; 0 if it has ended."""
+    """Return the processor time of a process and of its children that have ended; 0 if it has ended."""
     stat = _read_stat(pid)
     return 0.0 if stat is None else stat.cpu_ticks / os.sysconf("SC_CLK_TCK")
 
@@ -223,7 +223,7 @@ def _holds_socket(pid: int, inode: int) -> bool:
 
 
 def end_tree(find: Callable[[], Iterable[int]], seconds: float = 5.0) -> int:
-    """Kill the processes that ``find`` returns until it returns none; return the number of those that are left.
+    """Kill the processes that ``find`` returns until it returns none; return the number of processes left.
 
     Stopped processes, and processes that ignore signals, end too. A process that waits for a device inside the system
     does not.

@@ -27,7 +27,7 @@ _NAMED = 4
 
 
 class Reason(NamedTuple):
-    """Why there is no value: a code, a clause ("the process ended while starting"), and what the process wrote last."""
+    """Why there is no value: a code, a clause ("the process ended while starting"), and the process's last lines."""
 
     code: FailureCode
     clause: str
@@ -47,17 +47,17 @@ def find_reason(
     doing: Sequence[str] = (),
     stderr: str = "",
 ) -> Reason:
-    """Return why a process ended early, with what it was doing, and the place in the code where that is known.
+    """Return why a process ended early, with its last work, and the place in the code if it is known.
 
     Args:
-        ending: How it ended; None where its supervisor could not say.
+        ending: How it ended; None if its supervisor could not say.
         limits: Its limits.
         code: TIMEOUT if the caller's time limit was reached, CHANNEL if the descriptor of the results was closed or
             written to (``detail`` says how), LOST if the supervisor itself was killed, and None otherwise.
         detail: See ``code``.
-        stage: What it did before it computed anything.
+        stage: Its work before it computed anything.
         doing: The metrics that it was computing.
-        stderr: What it printed on standard error.
+        stderr: Its output on standard error.
     """
     ending = ending or Ending()
     was_refused = limits.memory is not None and _was_refused_memory(stderr)
@@ -71,9 +71,9 @@ def find_reason(
 def _find_cause(
     ending: Ending, limits: Limits, code: FailureCode | None, detail: str, was_refused_memory: bool
 ) -> tuple[FailureCode, str]:
-    """Return what ended a process, as a code and in words.
+    """Return the cause of a process's end, as a code and in words.
 
-    That is a limit of the caller or of the supervisor, a broken channel, or the model itself.
+    The cause is a limit of the caller or of the supervisor, a broken channel, or the model itself.
     """
     if code is FailureCode.TIMEOUT:
         return code, f"the process was ended at its time limit of {limits.timeout:g} s"
@@ -131,16 +131,16 @@ def describe_limits(code: FailureCode | None, limits: Limits) -> str:
     return f" (the process was limited to {' and '.join(parts)})" if parts else ""
 
 
-# What it wrote on standard error --------------------------------------------------------------------------------------
+# The standard error of the process ------------------------------------------------------------------------------------
 
 
 #: How many of the last lines of the process's standard error a reason quotes, and their most characters together.
 _LINES, _LENGTH = 3, 400
 #: The last characters of its standard error in which a process may say that it is out of memory.
 _RECENT = 4000
-#: What faulthandler writes above the frames of a thread, the innermost first.
+#: The line of faulthandler above the frames of a thread, and these frames, the innermost first.
 _STACK = re.compile(r"most recent call first\):\n((?:  File .*\n?)+)")
-#: What faulthandler writes first.
+#: The beginning of the output of faulthandler.
 _FAULTHANDLER = re.compile(
     r"^(?:Fatal Python error: |Current thread |Thread 0x|Stack \(most recent)", flags=re.MULTILINE
 )

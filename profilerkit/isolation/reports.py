@@ -26,10 +26,10 @@ def explain_missing(report: Report, missing: Sequence[str], computing: Sequence[
     """Return the report of a process that ended early, with a reason for each value that it lacks.
 
     Args:
-        report: What the process had sent.
+        report: The last report from the process.
         missing: The names of the metrics and other keys that it had not computed when it ended.
-        computing: Those that it was computing then: they have failed, and the rest was not reached. If there are none,
-            the process ended before the first, and all have failed.
+        computing: The names that it was computing then: they have failed, and the rest was not reached. If there are
+            none, the process ended before the first, and all have failed.
         reason: Why it ended.
     """
     failed = {name for name in computing if name in missing} or set(missing)
@@ -99,7 +99,7 @@ class _UndeclaredMetric(Metric):
 def make_unreached_report(name: str, metrics: Iterable[str] | None, static: bool = False) -> Report:
     """Return a report on the model ``name`` that says of each metric that it was not reached.
 
-    Without ``metrics``, it has those that a report has by default: if ``static``, those for which nothing runs.
+    Without ``metrics``, it has the default metrics of a report; if ``static``, only metrics that need no run.
     """
     registry = register_for_any_backend()
     if metrics is None:

@@ -67,10 +67,10 @@ class IsolatedRun:
     """A process that runs one job: call `pump` until it is ``over``, then read its `result`.
 
     The process starts when this object is created. ``progress`` has everything that the process has reported. With
-    ``quiet`` what the model prints is not shown, and warnings are only kept in ``progress.warned``.
+    ``quiet`` the model's output is not shown, and warnings are only kept in ``progress.warned``.
 
     Two sockets lead to it: ``control`` to the supervisor, which says how the process ended, and ``channel`` to the
-    process itself, which says what it has computed.
+    process itself, which sends its results.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class IsolatedRun:
         self.progress: Progress = Progress(quiet=quiet)
         self.over: bool = False
         self.ending: Ending | None = None
-        #: Why the caller has ended the model's process, and what was wrong.
+        #: Why the caller has ended the model's process, and the details.
         self._code: FailureCode | None = None
         self._detail = ""
         #: The model's process, which is also the number of its session, and a descriptor of it.
@@ -110,10 +110,10 @@ class IsolatedRun:
         """The seconds that the process has run, waiting not included."""
         return self._clock.seconds
 
-    # What is read -----------------------------------------------------------------------------------------------
+    # Reading ----------------------------------------------------------------------------------------------------
 
     def list_sources(self) -> list[Source]:
-        """Return what to wait for: the ends that are open."""
+        """Return the open ends, to wait for."""
         if self.over:
             return []
         sources = [Source(self._ends.control, self._read_control), Source(self._ends.channel, self._read_channel)]
@@ -158,7 +158,7 @@ class IsolatedRun:
             self._end_at = time.monotonic() + SECOND_SIGN
         return bool(piece)
 
-    # What is sent -----------------------------------------------------------------------------------------------
+    # Sending ----------------------------------------------------------------------------------------------------
 
     def send(self, **message: Any) -> None:
         """Send the child a message; if the child has ended, that is noticed elsewhere."""
@@ -241,7 +241,7 @@ class IsolatedRun:
             self._pidfd = None
 
     def _read_the_rest(self) -> None:
-        """Read what has arrived, to the end of the output and the latest report."""
+        """Read the arrived bytes, to the end of the output and the latest report."""
         for source in self.list_sources():
             if source.end is not self._ends.control:
                 while source.read():
@@ -253,7 +253,7 @@ class IsolatedRun:
         except ChannelError as error:
             self._code, self._detail = self._code or FailureCode.CHANNEL, str(error)
 
-    # What came of it --------------------------------------------------------------------------------------------
+    # The result -------------------------------------------------------------------------------------------------
 
     @property
     def failure(self) -> FailureCode | None:

@@ -21,7 +21,7 @@ __all__ = ["wait_for_turns"]
 #: A call that takes less than this many seconds is made for so long before it is timed: between two turns the other
 #: process has had the caches.
 WARM_SECONDS = 0.002
-#: What a call is taken to last at the least: some clocks stand still for a while.
+#: The least duration of a call in the calculation: some clocks stand still for a while.
 _LEAST_SECONDS = 1e-7
 
 

@@ -81,7 +81,7 @@ def start(method: str, job: Job, limits: Limits, preload: tuple[str, ...] = ()) 
 
 
 def _spawn(limits: Limits, child_ends: ChildEnds, marker: str) -> Callable[[], None]:
-    """Start an interpreter as the supervisor; return what waits for it."""
+    """Start an interpreter as the supervisor; return a function that waits for it."""
     output, errors = child_ends.outputs
     process = subprocess.Popen(
         make_command(
@@ -109,7 +109,7 @@ def _spawn(limits: Limits, child_ends: ChildEnds, marker: str) -> Callable[[], N
 
 
 def _fork(job: Job, limits: Limits, child_ends: ChildEnds, marker: str) -> Callable[[], None]:
-    """Fork this process, as the supervisor; return what waits for it."""
+    """Fork this process, as the supervisor; return a function that waits for it."""
     parent = os.getpid()
     for stream in (sys.stdout, sys.stderr):
         with suppress(Exception):

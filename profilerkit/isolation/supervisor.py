@@ -101,7 +101,7 @@ def supervise(control: socket.socket, channel: socket.socket, job: Job | int, li
 
 
 def redirect(output: int, errors: int) -> None:
-    """Have this process, and those that it starts, read nothing and write to other descriptors."""
+    """Have this process, and processes that it starts, read nothing and write to other descriptors."""
     nothing = os.open(os.devnull, os.O_RDONLY)
     for number, descriptor in enumerate((nothing, output, errors)):
         os.dup2(descriptor, number)
@@ -131,7 +131,7 @@ class Supervisor:
     _why: Cause | None = None
     _peak_bytes: int = 0
     _threads: int = 0
-    #: The bytes of the child when it was forked: those of this process, and not the model's.
+    #: The bytes of the child when it was forked: they are copied from this process, and not the model's.
     _base: int = 0
     #: The processes below this one at the last walk over them, and when the next walk is due.
     _tree: list[int] = field(default_factory=list)
@@ -140,7 +140,7 @@ class Supervisor:
     def run(self, child: Callable[[], None], for_child: list[int]) -> None:
         """Start the child, watch it, and report how it ended."""
         processes.adopt_orphans()
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the caller's, who says what is to end
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the caller's, which says whether to end the child
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # where it is ignored, no child can be waited for
         self._start(child)
         for descriptor in (*for_child, 0, 1):  # the reader of a pipe waits until every process has closed the other end
@@ -277,7 +277,7 @@ def limit_resources(limits: Limits) -> None:
     """Set the limits of the system for each process: no memory dump, and data up to the memory limit and some more.
 
     The supervisor watches the resident memory of all processes. This is a second limit, beyond which a request for
-    memory is refused at once. It is on data, since frameworks reserve far more addresses than they use. What is added
+    memory is refused at once. It limits data, because frameworks reserve far more addresses than they use. The addition
     to the memory limit is for data that is reserved and not used: a tenth, half a GiB, and the stacks of eight threads
     of 8 MiB for each core.
     """

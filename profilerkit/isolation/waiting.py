@@ -32,7 +32,7 @@ class Awaited(Protocol):
     over: bool
 
     def list_sources(self) -> list[Source]:
-        """Return what to wait for."""
+        """Return the sources to wait for."""
         ...
 
     def seconds_left(self) -> float | None:
@@ -40,7 +40,7 @@ class Awaited(Protocol):
         ...
 
     def on_time(self) -> None:
-        """Do what is to be done by now."""
+        """Do all work whose time has come."""
         ...
 
 
