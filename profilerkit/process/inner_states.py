@@ -13,16 +13,16 @@ from typing import Any
 
 from .restoring import Step
 
-__all__ = ["has_inner_state", "note_inner_state"]
+__all__ = ["list_state_kinds", "note_inner_state"]
 
 _BUFFERS = (bytearray, array)
 #: Larger arrays and buffers are not copied.
 _MOST_BYTES = 1 << 20
 
 
-def has_inner_state(value: Any) -> bool:
-    """Return whether a value is an array, a buffer of bytes, or a generator of random numbers."""
-    return isinstance(value, (*_BUFFERS, Random, *_list_arrays(), *_list_generators()))
+def list_state_kinds() -> tuple[type, ...]:
+    """Return the classes of arrays, buffers of bytes and generators of random numbers, of numpy as far as imported."""
+    return (*_BUFFERS, Random, *_list_arrays(), *_list_generators())
 
 
 def note_inner_state(value: Any) -> Step | None:

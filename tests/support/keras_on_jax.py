@@ -6,7 +6,9 @@ Run alone: ``KERAS_BACKEND=jax pytest tests/support/keras_on_jax.py``.
 from __future__ import annotations
 
 import os
+import random
 import sys
+from array import array
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from pathlib import Path
@@ -106,6 +108,7 @@ class Remembers(keras.layers.Layer):  # type: ignore[misc]
         self.numbers: set[int] = set()
         self.by_name: OrderedDict[str, int] = OrderedDict()
         self.text, self.counts, self.count = bytearray(), [np.zeros(2)], np.zeros(())
+        self.signed, self.random = array("i", [1, 2]), [random.Random(3)]
 
     def call(self, x: Any) -> Any:
         self.numbers.add(len(self.calls))
@@ -116,6 +119,8 @@ class Remembers(keras.layers.Layer):  # type: ignore[misc]
         self.text += b"x"
         self.counts[0] += 1
         self.count += 1
+        self.signed.append(3)
+        self.random[0].random()
         return x
 
 
@@ -126,10 +131,12 @@ def test_what_a_layer_notes_in_containers_is_put_back() -> None:
     layer.by_name, layer.text = OrderedDict(first=1, calls=2), bytearray(b"abc")
     layer.counts[0][:] = 5
     layer.count[()] = 6
+    layer.signed[:], layer.random[0] = array("i", [1, 2]), random.Random(3)
     profile(model, ones(2, 3), metrics=["macs"], strict=True)
     assert (layer.calls, layer.latest, layer.numbers) == ([1.0, 2.0], deque([1.0, 2.0]), {0, 1})
     assert list(layer.by_name.items()) == [("first", 1), ("calls", 2)]
     assert (bytes(layer.text), layer.counts[0].tolist(), layer.count.item()) == (b"abc", [5, 5], 6)
+    assert (layer.signed.tolist(), layer.random[0].random()) == ([1, 2], random.Random(3).random())
 
 
 def test_inputs_as_the_model_declares_them() -> None:

@@ -1,14 +1,12 @@
 """The state of a Keras model, to restore it after a call: attributes of layers, containers, values of variables.
 
-Containers are Python's containers, bytearrays and numpy arrays.
+Beside Python's containers, arrays, buffers of bytes and generators of random numbers are restored.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from typing import Any
-
-import numpy as np
 
 from profilerkit.backend_kit.keras_layers import (
     flat_layers,
@@ -17,27 +15,23 @@ from profilerkit.backend_kit.keras_layers import (
     set_variable_value,
 )
 from profilerkit.process.containers import CONTAINERS, refill
+from profilerkit.process.inner_states import note_inner_state
 from profilerkit.process.object_facts import copy_content
-from profilerkit.process.restoring import for_each
+from profilerkit.process.restoring import call_each, for_each
 
 __all__ = ["list_all_variables", "save_state"]
-
-#: Larger arrays are not copied.
-_MOST_ARRAY_BYTES = 2**20
 
 
 def save_state(model: Any) -> Callable[[], None]:
     """Return a function that restores a Keras model."""
     reached = _list_reached(vars(layer) for layer in flat_layers(model))
     contents = [(value, copy_content(value)) for value in reached if isinstance(value, CONTAINERS)]
-    buffers = [(value, slice(None), bytes(value)) for value in reached if isinstance(value, bytearray)]
-    arrays = [(value, value.copy()) for value in reached if _is_small_array(value)]
+    states = [step for value in reached if (step := note_inner_state(value)) is not None]
     values = [(variable, read_variable_value(variable)) for variable in list_all_variables(model)]
 
     def restore() -> None:
         for_each(refill, contents)
-        for_each(bytearray.__setitem__, buffers)
-        for_each(np.copyto, arrays)
+        call_each(states)
         for_each(set_variable_value, values)
 
     return restore
@@ -61,7 +55,3 @@ def _list_reached(values: Iterable[Any]) -> list[Any]:
         if isinstance(value, (*CONTAINERS, tuple)):  # a tuple cannot change; its items may
             waiting += value.values() if isinstance(value, dict) else value
     return list(reached.values())
-
-
-def _is_small_array(value: Any) -> bool:
-    return isinstance(value, np.ndarray) and value.flags.writeable and value.nbytes <= _MOST_ARRAY_BYTES

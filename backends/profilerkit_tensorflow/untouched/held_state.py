@@ -10,7 +10,6 @@ from __future__ import annotations
 import enum
 import functools
 import logging
-import random
 import threading
 import types
 import weakref
@@ -21,24 +20,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
-from numpy.typing import NDArray
 
+from profilerkit.process.inner_states import list_state_kinds, note_inner_state
 from profilerkit.process.object_facts import copy_content, list_slots
 
 from ..compat.variables import MethodTarget, ResourceVariable
 from .snapshots import (
     MISSING,
-    ArraySnapshot,
-    BytesSnapshot,
     CacheSnapshot,
     CellSnapshot,
     ClassSnapshot,
     ContainerSnapshot,
-    GeneratorSnapshot,
     GlobalSnapshot,
     ObjectSnapshot,
     SlotsSnapshot,
     Snapshot,
+    StateSnapshot,
     list_class_attributes,
 )
 from .users_code import (
@@ -59,8 +56,6 @@ _BUILT_IN = ("builtins", "abc", "typing", "collections", "functools", "enum", "w
 _DEPTH = 4
 #: Longer containers are mostly vocabularies: their items are kept, and followed only if they are layers.
 _LONGEST_FOLLOWED = 1000
-#: Larger arrays are not copied.
-_MOST_ARRAY_BYTES = 2**20
 _types = tf.types.experimental
 #: Types with attributes that no model changes.
 NOT_FOLLOWED: tuple[type, ...] = (
@@ -156,7 +151,7 @@ class HeldState:
             (tf.Variable, self._visit_variable),
             *((kind, self._visit_container) for kind in (dict, list, deque, set)),
             (tuple, tuple.__iter__),
-            *((kind, self._visit_array) for kind in (np.ndarray, bytearray)),
+            *((kind, self._visit_state) for kind in list_state_kinds()),
             (types.FunctionType, self._visit_function),
             (CACHED_FUNCTION, self._visit_cached_function),
             (_types.ConcreteFunction, self._visit_concrete_function),
@@ -164,7 +159,6 @@ class HeldState:
             (MethodTarget, lambda method: (method.target,)),
             (types.CellType, self._visit_cell),
             (functools.partial, lambda bound: (bound.func, *bound.args, *bound.keywords.values())),
-            *((kind, self._visit_generator) for kind in (random.Random, np.random.RandomState, np.random.Generator)),
             (type, self._visit_class),
         )
 
@@ -207,11 +201,10 @@ class HeldState:
         has_attributes = kind.__dictoffset__ and name_package(kind) != "keras"
         return (*items, *self._visit_object(container)) if has_attributes else items
 
-    def _visit_array(self, array: NDArray[Any] | bytearray) -> Iterable[Any]:
-        if isinstance(array, bytearray):
-            self.snapshots.append(BytesSnapshot(array, bytes(array)))
-        elif array.flags.writeable and array.nbytes <= _MOST_ARRAY_BYTES:
-            self.snapshots.append(ArraySnapshot(array, array.copy()))
+    def _visit_state(self, value: Any) -> Iterable[Any]:
+        step = note_inner_state(value)
+        if step is not None:
+            self.snapshots.append(StateSnapshot(step))
         return ()
 
     def _visit_cell(self, cell: types.CellType) -> Iterable[Any]:
@@ -237,18 +230,6 @@ class HeldState:
 
     def _visit_concrete_function(self, function: Any) -> Iterable[Any]:
         return (*self._visit_object(function), *function.variables)
-
-    def _visit_generator(self, generator: Any) -> Iterable[Any]:
-        match generator:
-            case random.Random():
-                snapshot = GeneratorSnapshot(generator.setstate, generator.getstate())
-            case np.random.RandomState():
-                snapshot = GeneratorSnapshot(generator.set_state, generator.get_state())
-            case _:
-                numbers = generator.bit_generator
-                snapshot = GeneratorSnapshot(functools.partial(setattr, numbers, "state"), numbers.state)
-        self.snapshots.append(snapshot)
-        return ()
 
     def _note_classes(self, kind: type) -> None:
         """Record the attributes of the user's classes: some models keep counters, caches and functions there."""

@@ -6,28 +6,24 @@ classes: the methods of a subclass may refuse, or do more.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import CellType
 from typing import Any, NamedTuple, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
 from profilerkit.process.containers import refill
+from profilerkit.process.restoring import Step
 
 __all__ = [
     "MISSING",
-    "ArraySnapshot",
-    "BytesSnapshot",
     "CacheSnapshot",
     "CellSnapshot",
     "ClassSnapshot",
     "ContainerSnapshot",
-    "GeneratorSnapshot",
     "GlobalSnapshot",
     "ObjectSnapshot",
     "SlotsSnapshot",
     "Snapshot",
+    "StateSnapshot",
     "list_class_attributes",
 ]
 
@@ -84,27 +80,14 @@ class ContainerSnapshot(NamedTuple):
         refill(self.container, self.content)
 
 
-class ArraySnapshot(NamedTuple):
-    """An array of numpy's with its numbers."""
+class StateSnapshot(NamedTuple):
+    """What puts back the content of an array or a buffer of bytes, or the state of a generator of random numbers."""
 
-    array: NDArray[Any]
-    content: NDArray[Any]
-
-    def restore(self) -> None:
-        """Give the array its numbers back."""
-        np.copyto(self.array, self.content)
-
-
-class BytesSnapshot(NamedTuple):
-    """A ``bytearray`` with its bytes."""
-
-    array: bytearray
-    content: bytes
+    step: Step
 
     def restore(self) -> None:
-        """Give the array its bytes back."""
-        if self.array != self.content:
-            self.array[:] = self.content
+        """Put it back."""
+        self.step()
 
 
 class CellSnapshot(NamedTuple):
@@ -133,17 +116,6 @@ class CacheSnapshot(NamedTuple):
         """Empty the cache if results were put in: results of a trace are tensors without values."""
         if self.function.cache_info().misses != self.misses:
             self.function.cache_clear()
-
-
-class GeneratorSnapshot(NamedTuple):
-    """The state of a generator of random numbers, and the function that sets it."""
-
-    set_state: Callable[[Any], Any]
-    state: Any
-
-    def restore(self) -> None:
-        """Set the state."""
-        self.set_state(self.state)
 
 
 class GlobalSnapshot(NamedTuple):

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import dis
 import functools
-import random
 import sys
 import types
 from collections import deque
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from profilerkit.process.cached import once_for_each
+from profilerkit.process.inner_states import list_state_kinds
 from profilerkit.process.user_lines import is_own_module
 
 __all__ = [
@@ -34,10 +32,7 @@ FRAMEWORKS = ("keras", "tf_keras", "keras_hub", "keras_cv", "keras_nlp", "tensor
 CACHED_FUNCTION: type = functools._lru_cache_wrapper
 _PACKAGE_FOLDERS = ("site-packages", "dist-packages")
 #: Classes of objects that may hold state although the class is not the user's.
-_STATEFUL: tuple[type, ...] = (
-    *(types.FunctionType, CACHED_FUNCTION, dict, list, set, deque, bytearray, np.ndarray),
-    *(random.Random, np.random.Generator, np.random.RandomState),
-)
+_STATEFUL: tuple[type, ...] = (types.FunctionType, CACHED_FUNCTION, dict, list, set, deque)
 
 
 class Names(NamedTuple):
@@ -101,7 +96,9 @@ def list_functions(cls: type) -> Iterator[Any]:
 def _may_hold(value: Any) -> bool:
     """Return whether a value may hold state that a call of the model changes."""
     kind = value if isinstance(value, type) else type(value)
-    return issubclass(kind, _STATEFUL) or is_of_a_framework(kind) or is_users_own(kind.__module__)
+    return (
+        issubclass(kind, (*_STATEFUL, *list_state_kinds())) or is_of_a_framework(kind) or is_users_own(kind.__module__)
+    )
 
 
 def is_of_a_framework(kind: type) -> bool:

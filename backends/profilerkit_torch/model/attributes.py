@@ -18,7 +18,7 @@ from torch import nn
 
 from profilerkit.backend_kit.keras_layers import keras_bookkeeping
 from profilerkit.process.containers import CONTAINERS
-from profilerkit.process.inner_states import has_inner_state
+from profilerkit.process.inner_states import list_state_kinds
 from profilerkit.process.object_facts import copy_content, count_items, list_slots
 
 from ..compat.modules import OWN
@@ -76,7 +76,7 @@ def list_reachable(values: Iterable[Any], depth: int = _DEPTH, visited: dict[int
         if isinstance(value, torch.Tensor):
             yield value
             continue
-        if isinstance(value, torch.Generator) or has_inner_state(value):
+        if isinstance(value, (torch.Generator, *list_state_kinds())):
             yield value
         opened = _open(value)
         if opened is None or visited.get(id(opened.holder), 0) >= depth:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from array import array
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
@@ -156,6 +157,7 @@ def count_calls(x: Any) -> Any:
 def test_data_that_the_model_holds_is_as_it_was() -> None:
     module = tf.Module()
     module.table, module.number, module.text = np.zeros(3), np.zeros(()), bytearray(b"abc")
+    module.signed = array("i", [1, 2])
     module.function = count_calls
     module.data = tf.data.Dataset.range(3)
     module.words = OrderedDict((str(number), number) for number in range(20_000))
@@ -163,11 +165,13 @@ def test_data_that_the_model_holds_is_as_it_was() -> None:
         module.table[0] = 1
         module.number += 1
         module.text += b"d"
+        module.signed.append(3)
         module.function(1)
         module.words["new"] = 1
         module.words.move_to_end("0")
         assert [int(number) for number in module.data] == [0, 1, 2]
     assert (module.table.tolist(), module.number, module.text) == ([0, 0, 0], 0, b"abc")
+    assert module.signed.tolist() == [1, 2]
     assert COUNTS.tolist() == [0, 0]
     assert next(iter(module.words)) == "0"
     assert "new" not in module.words
