@@ -55,7 +55,7 @@ def list_weights(nodes: Sequence[Any], chains: Sequence[Sequence[Scope]]) -> Ite
 
 
 def find_weighted(nodes: Sequence[Any]) -> list[bool]:
-    """Return for each node whether it reads a parameter, converted and scaled ones included."""
+    """Return for each node whether it reads a parameter, also a converted and scaled parameter."""
     parameters = [weight for weight in _find_weights(nodes) if weight.role is _Role.PARAMETER]
     readers = {user for parameter in parameters for user in parameter.users}
     return [node.get_name() in readers for node in nodes]
@@ -71,7 +71,7 @@ class _Role(Enum):
 
 
 class _Use(NamedTuple):
-    """A node that reads a value, and which of its inputs that is."""
+    """A node that reads a value, and the index of this input."""
 
     node: Any
     position: int

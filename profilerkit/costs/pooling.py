@@ -131,5 +131,5 @@ def embedding_gradient(added: int, scaled: bool = False, weighted: bool = False)
 
 
 def bag_weights_gradient(looked_up: int) -> Cost:
-    """The product of each row that was looked up with its bag's gradient, and the sum of it."""
+    """The product of each looked-up row with its bag's gradient, and the sum of the product."""
     return Cost(0, looked_up * (c.MULTIPLY + c.ADD))

@@ -66,8 +66,8 @@ class CostRegistry:
 
     Args:
         framework: The framework's name, for messages.
-        shipped: Says of a class of layers whether the framework ships it: a formula for one needs ``override=True``,
-            because it replaces the counts of the operators inside.
+        shipped: Returns whether the framework ships a class of layers: a formula for a shipped class needs
+            ``override=True``, because it replaces the counts of the operators inside.
         called_with: How formulas are called, by kind: "operator", "layer" or "module".
         package: The package of the backend, to tell its formulas from a user's. Default: the package that creates the
             registry.

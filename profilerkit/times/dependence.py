@@ -1,8 +1,8 @@
 """How many independent samples a series is worth.
 
-Samples of a machine are often alike in turn: another process comes and goes, or the clock of the processor changes in
-steps. Such samples are autocorrelated, and n of them say as much about their median as fewer independent ones: the
-effective sample size. Two steps find it:
+Neighboring samples of a machine are often alike: another process starts and ends, or the clock of the processor changes
+in steps. Such samples are autocorrelated, and n of them say as much about their median as a smaller number of
+independent samples: the effective sample size. Two steps find it:
 
 1. Is there a dependence at all? The ranks of the samples are correlated with the ranks that come 1, 2, 3 and 4 samples
    later (the lags). For independent samples each correlation has the mean -1/n and the variance 1/n. The second step

@@ -1,8 +1,9 @@
 """The interval of a median: free of assumptions on the distribution, and wider if samples depend on each other.
 
 The ends are samples, chosen by their ranks with the sign test (Conover, Practical Nonparametric Statistics, section
-3.2): each independent sample lies above the median with the probability 1/2, so the number above it is binomial. For
-samples that are alike in turn, `dependence` says how many independent ones they are worth, and the ends move outwards.
+3.2): each independent sample is above the median with the probability 1/2, so the number above it is binomial. If
+neighboring samples are alike, `dependence` computes the equivalent number of independent samples, and the interval
+becomes wider.
 
 The ends of an interval that was widened are among the outermost samples. An interruption there, of one sample or a few
 that stand apart from all others, says nothing about the median: a piece of a drift would be many samples long. Such
@@ -146,7 +147,7 @@ def _find_rank_of_end(number: int, confidence: float, adaptive: bool) -> int | N
 def _find_largest_rank(number: int, tail: float) -> int:
     """Return the largest rank r with P(Bin(number, 1/2) < r) <= tail, 1 at least.
 
-    That is the probability that fewer than r samples lie below the median, so that the sample of rank r lies above it.
+    P is the probability that fewer than r samples are below the median, so that the sample of rank r is above it.
     """
     if number > _MANY:
         return max(math.floor(number / 2 + NormalDist().inv_cdf(tail) * math.sqrt(number) / 2), 1)

@@ -47,8 +47,8 @@ class CalledOperator:
         name: The name of the operator, as the profiler has it.
         inside: The operators that it called itself.
         is_free: Whether it only moves, views or chooses data, and does no arithmetic.
-        layer: The path of its layer in the static trace, if that is another than the one it was timed in: a runtime may
-            fuse operators of several layers.
+        layer: The path of its layer in the static trace, if it was timed in another layer, because a runtime may fuse
+            operators of several layers.
     """
 
     name: str

@@ -54,7 +54,7 @@ class Sampling:
             turn go on until every ratio is known to half of this, because compared calls often differ little.
         max_seconds: Seconds for all calls together, warm-up included; three samples of each are taken even if that
             takes longer.
-        min_samples: The samples after which it is asked for the first time whether they are precise.
+        min_samples: The number of samples before the first check of their precision.
         confidence: The probability of the intervals.
         clock: Returns seconds.
         seed: Fixes the order within each round; without a seed, the order is drawn anew.

@@ -32,7 +32,7 @@ _SIDES = ("", "other_")
 
 
 class HasLayers(Protocol):
-    """A model's name, the backend that has traced it, and the table of its layers, as a report has them."""
+    """The parts of a report that `align` reads: the model's name, its backend, and the table of its layers."""
 
     @property
     def name(self) -> str: ...

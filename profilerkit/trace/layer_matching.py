@@ -104,9 +104,9 @@ def _match_inside(mine: Sequence[Row], theirs: Sequence[Row], name_kind: NameKin
 
 
 def _match_in_order(mine: Sequence[Row], theirs: Sequence[Row], name_kind: NameKind) -> Iterator[_Pair]:
-    """Yield layers of one kind that stand in the same order, as a line-by-line comparison of two texts finds them."""
+    """Yield layers of equal kinds in the same order, like the equal lines of two texts in a diff."""
     kinds, others = list(map(name_kind, mine)), list(map(name_kind, theirs))
-    start = _count_equal(kinds, others)  # of models that are alike this is nearly all, and it is quick
+    start = _count_equal(kinds, others)  # in similar models this is nearly all, and it is quick
     yield from map(_Pair, mine[:start], theirs[:start])
     mine, theirs, kinds, others = mine[start:], theirs[start:], kinds[start:], others[start:]
     if len(mine) * len(theirs) > _MOST_PAIRS:

@@ -1,4 +1,4 @@
-"""Paths of layers: which layers are around one, and how deep it lies. The path of the root is empty."""
+"""Paths of layers: the layers around a layer, and its depth. The path of the root is empty."""
 
 from __future__ import annotations
 

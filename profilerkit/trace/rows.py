@@ -1,4 +1,4 @@
-"""The rows of the tables of a trace: one for each layer, one for each call of a layer, one for each operator."""
+"""The rows of the tables of a trace: by layer, by call of a layer, and by operator."""
 
 from __future__ import annotations
 

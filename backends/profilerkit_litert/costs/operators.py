@@ -1,4 +1,4 @@
-"""The operators of LiteRT's schema: which formula each of them goes to.
+"""The operators of LiteRT's schema, and the formula of each operator.
 
 Images are channels last. Operators on integers alone count their multiply-accumulates, and nothing else.
 """

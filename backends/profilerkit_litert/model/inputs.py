@@ -42,7 +42,7 @@ def read_inputs(model: LiteRTModel, inputs: ModelInputs) -> ModelInputs:
 
 
 def _map_declared(model: LiteRTModel, inputs: ModelInputs, change: Callable[[Any, Tensor | None], Any]) -> ModelInputs:
-    """Return inputs as ``change`` makes them of each value and the tensor that the model declares for it."""
+    """Return the inputs after ``change`` of each value, given the value and the tensor that the model declares."""
     if inputs.function is not None:
         return inputs
     graph = model.graphs[model.signature.graph]

@@ -1,7 +1,7 @@
 """The weights of a graph: constants that its operators compute with, by the layers that use them.
 
-A quantized weight counts the numbers that it stands for, at the bytes that it takes. Its scales and zero points are no
-parameters; they are stored beside it, if there is one for each channel.
+A quantized weight counts the numbers that it stands for, with its stored bytes. Its scales and zero points are no
+parameters; they are separate buffers if there is one for each channel.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ def _list_graphs(model: LiteRTModel, scopes: Scopes) -> Iterator[_PlacedGraph]:
 def _identify(tensor: Tensor, graph: int, index: int) -> int:
     """Return a number that no other weight has; the next two are for its scales and its zero points.
 
-    Tensors of one buffer are one weight. A state has no buffer of its own: its number, which is below zero, is made of
-    its graph and its index there.
+    Tensors of one buffer are one weight. A state has no buffer: its number, which is below zero, is computed from its
+    graph and its index there.
     """
     if tensor.is_variable:
         return -1 - index - (graph << 32)

@@ -275,7 +275,7 @@ def _make_buffers(
 def _make_buffer(
     library: _Library, model: _Model, side: Literal["Input", "Output"], index: int, tensor: _Tensor
 ) -> c_void_p:
-    """Return a new buffer for one tensor, of the bytes that the model requires, which may be more than it has."""
+    """Return a new buffer for a tensor, with the bytes that the model requires: maybe more than the tensor has."""
     tensor_type = _find_type(library, model, side, index, tensor)
     requirements = library.make(
         f"LiteRtGetCompiledModel{side}BufferRequirements", model.compiled, model.signature_index, c_size_t(index)

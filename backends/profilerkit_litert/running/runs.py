@@ -108,7 +108,7 @@ def measure_arena(model: LiteRTModel, inputs: ModelInputs) -> int:
 
 
 def _list_spans(interpreter: Any, tensors: Iterable[int]) -> Iterator[tuple[int, int]]:
-    """Yield the addresses between which each of these tensors lies, if a kernel has asked for it."""
+    """Yield the begin and end address of each of these tensors, if a kernel has asked for the tensor."""
     for index in tensors:
         try:
             view = interpreter.tensor(index)()

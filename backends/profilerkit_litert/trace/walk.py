@@ -215,7 +215,7 @@ class Walk:
 
 
 def _quantizes_floats(operands: Sequence[Value], outputs: Sequence[Value]) -> bool:
-    """Return whether a kernel quantizes its floats while it runs and multiplies integers, as its weights are."""
+    """Return whether a kernel quantizes its floats while it runs, and multiplies integers because of its weights."""
     dtypes = {value.dtype for value in operands}
     return not dtypes.isdisjoint(_PACKED) and outputs[0].dtype == "float32"
 

@@ -1,4 +1,4 @@
-"""Element-wise operators that are no activations: which elementary function, or which formula, each of them is."""
+"""Element-wise operators that are no activations: the elementary function or the formula of each operator."""
 
 from __future__ import annotations
 

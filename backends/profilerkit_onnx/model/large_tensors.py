@@ -88,7 +88,7 @@ class _Field(NamedTuple):
     """A field of a message: its number, and its place in the file."""
 
     number: int
-    #: The offset of its key, which is its number and how its body is written.
+    #: The offset of its key: its number, and the encoding of its body.
     key: int
     #: The offset of its body.
     body: int

@@ -27,7 +27,7 @@ def fingerprint(model: ModelProto, values: bool = True) -> str:
 
 
 def _list_parts(model: ModelProto, values: bool) -> Iterator[bytes]:
-    """Yield the bytes of the digest; each list begins with its length, so that two lists never look like one."""
+    """Yield the bytes of the digest; a list begins with its length, so that two lists never look like one list."""
     graph = model.graph
     yield graph.name.encode()
     for messages in (model.opset_import, model.functions, model.metadata_props, graph.metadata_props, graph.node):

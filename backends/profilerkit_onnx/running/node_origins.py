@@ -109,7 +109,7 @@ class _OriginSearch:
         return made
 
     def _choose_worker(self, before: Sequence[int], last: int) -> int:
-        """Return which of several nodes has the work of all: the last, or one before it if that only moves data."""
+        """Return the node with the work of several nodes: the last, or an earlier node if the last only moves data."""
         if not self._is_free[last]:
             return last
         return next((number for number in before if not self._is_free[number]), last)

@@ -17,7 +17,7 @@ from .values import Value
 
 __all__ = ["may_be_masked", "price"]
 
-#: Of attention, which inputs are masks, lengths in the place of one, or a bias, which may hide scores as a mask does.
+#: The inputs of attention that are masks, lengths instead of a mask, or a bias, which may hide scores like a mask.
 _MASKS = {
     "Attention": (3, 6),
     "com.microsoft::Attention": (3, 5),
@@ -32,7 +32,7 @@ _CAUSAL, _WINDOWS = ("is_causal", "unidirectional"), ("left_window_size", "right
 
 
 def may_be_masked(operator: str, node: NodeProto, inputs: Sequence[Value | None]) -> bool:
-    """Return whether a node is attention of which scores may be hidden: by a mask or bias that it reads, or a rule."""
+    """Return whether a node is attention with hidden scores, maybe: by a mask or bias that it reads, or by a rule."""
     if operator in _ALWAYS_CAUSAL:
         return True
     positions = _MASKS.get(operator)

@@ -91,7 +91,7 @@ def keep_shape(element: int = 0, otherwise: int = 0) -> Rule:
 
 
 def broadcast(*indices: int, element: int) -> Rule:
-    """Return the rule that the output has the shape that inputs have when they are broadcast, and one's dtype."""
+    """Return the rule that the output has the broadcast shape of inputs, and the dtype of one input."""
     return lambda node: [tensor_type(node.element(element), np.broadcast_shapes(*map(node.shape, indices)))]
 
 

@@ -170,7 +170,7 @@ class Walk:
         return outputs
 
     def _mark_part(self, visit: Visit, part: Value) -> None:
-        """Note that a value is stored which each turn of a loop takes by its number out of a stored one."""
+        """Note that a value is stored if each turn of a loop takes it from a stored value by the number of the turn."""
         whole, number = visit.inputs
         if whole is None or number is None or number.turns is None or part.is_stored or part.shape is None:
             return
@@ -180,7 +180,7 @@ class Walk:
             self.origins[part.number] = TurnPart(whole, axis)
 
     def _walk_definition(self, visit: Visit, definition: Definition | None) -> list[Value | None] | None:
-        """Go over the body by which the standard defines an operator; None if there is none that leads somewhere."""
+        """Go over the standard's function body of an operator; None if there is none, or if the walk over it fails."""
         body = find_body(visit.node, visit.inputs, definition, self.declared.opsets)
         if body is None:
             return None
