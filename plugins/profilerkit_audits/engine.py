@@ -20,7 +20,8 @@ from profilerkit.isolation.reports import explain_missing, make_unreached_report
 from profilerkit.times.measurement import Measurement
 
 from .cases import Case
-from .machines import digest_machine, read_clock
+from .machines import digest_machine
+from .moments import read_clock
 from .plausibility import find_flags
 from .rows import Row, RowStatus, Value, read_report
 

@@ -1,4 +1,4 @@
-"""Where, when and of what a row was measured: the kind of machine, how busy it was, the moment, and the commit."""
+"""The machine that a row was measured on: its kind, and how busy others kept it."""
 
 from __future__ import annotations
 
@@ -6,11 +6,9 @@ import hashlib
 import json
 import os
 import platform
-import subprocess
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,18 +17,12 @@ from profilerkit.process.environment import machine
 __all__ = [
     "Busyness",
     "digest_machine",
-    "find_commit",
-    "read_clock",
     "read_machine",
     "read_stated_machine",
-    "shorten_commit",
-    "shorten_moment",
 ]
 
 #: What makes a machine one of a kind: neither its name nor the version of its kernel.
 _KIND = ("system", "architecture", "cpu", "cores", "usable_cores", "memory_bytes")
-#: Seconds that git may take.
-PATIENCE = 10
 
 
 def read_machine() -> dict[str, str]:
@@ -42,13 +34,14 @@ def read_machine() -> dict[str, str]:
 def read_stated_machine(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the facts of the machine that a report states in its environment; empty if it states none.
 
-    They are those of this machine, with the architecture, which no report states, if it is of that kind.
+    No report states the architecture. A report that states all other facts as they are here is of this kind of
+    machine, and gets its architecture too.
     """
     facts = {name: environment[name] for name in _KIND if name in environment}
     if "os" in environment:
         facts["system"] = environment["os"].partition(" ")[0]
     here = read_machine()
-    return here if facts and facts.items() <= here.items() else facts
+    return here if facts == {name: fact for name, fact in here.items() if name != "architecture"} else facts
 
 
 def digest_machine(facts: Mapping[str, str]) -> str:
@@ -105,44 +98,3 @@ class Busyness:
             busy = round(min(1.0, max(0.0, others / (elapsed * cores))), 3)
         loads = {"load_before": self.load_before, "load_after": _read_load()}
         return {**loads, "cores": cores, "busy": busy, "beside": beside}
-
-
-def find_commit(folder: Path) -> str:
-    """Return the commit of the repository that a folder lies in; "+" follows it if tracked files were changed since.
-
-    Empty if there is no repository, no commit or no git.
-    """
-    commit = _call_git(folder, "rev-parse", "HEAD")
-    changed = commit and _call_git(folder, "status", "--porcelain", "--untracked-files=no")
-    return f"{commit}+" if changed else commit
-
-
-def shorten_commit(commit: str, length: int = 12) -> str:
-    """Return a commit as it is written in short; a "+" at its end, for files that were changed since, stays.
-
-    >>> shorten_commit("0123456789abcdef+"), shorten_commit("0123+")
-    ('0123456789ab+', '0123+')
-    """
-    is_cut_off = len(commit) > length and commit.endswith("+")
-    return f"{commit[:length]}+" if is_cut_off else commit[:length]
-
-
-def read_clock() -> str:
-    """Return the moment as ISO 8601 in UTC, with microseconds, so that texts sort as moments do."""
-    return datetime.now(UTC).isoformat(timespec="microseconds")
-
-
-def shorten_moment(moment: str, length: int = 19) -> str:
-    """Return a moment as it is written in short: with 19 characters to the second, with 16 to the minute."""
-    return moment[:length].replace("T", " ")
-
-
-def _call_git(folder: Path, *arguments: str) -> str:
-    command = ["git", "-C", str(folder), *arguments]
-    try:
-        done = subprocess.run(
-            command, capture_output=True, timeout=PATIENCE, stdin=subprocess.DEVNULL, check=False, text=True
-        )
-    except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError):
-        return ""
-    return done.stdout.strip() if done.returncode == 0 else ""

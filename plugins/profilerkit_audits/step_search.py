@@ -19,7 +19,7 @@ import numpy as np
 from profilerkit.count_text import format_count
 from profilerkit.render.grids import Grid
 
-from .machines import shorten_moment
+from .moments import shorten_moment
 from .rows import Row
 from .series import CaseName, is_exact
 from .steps import MIN_NIGHTS, find_share, find_splits

@@ -29,7 +29,9 @@ from profilerkit.results.report import Report
 from profilerkit.results.saving import parse, to_dict
 
 from . import database
-from .machines import digest_machine, find_commit, read_clock, read_machine, read_stated_machine
+from .commits import find_commit
+from .machines import digest_machine, read_machine, read_stated_machine
+from .moments import read_clock
 from .plausibility import find_flags
 from .rows import Row, decode, encode, read_report
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import sqlite3
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from msgspec.structs import replace
 
 from profilerkit import Completeness, Report, StoreError, profile
 from profilerkit.isolation import processes
+from profilerkit.process.environment import machine
 from profilerkit_audits import FailureCode, Row, RowStatus, Run, Store, Value, add_report
 from profilerkit_audits.database import hide_password, parse_url
 from profilerkit_audits.machines import read_machine
@@ -192,14 +192,22 @@ def test_a_report_without_a_spec_has_its_name_as_one(store: Store) -> None:
 
 def test_a_report_from_elsewhere_is_of_its_own_machine(store: Store) -> None:
     """Times are compared within one kind of machine: whoever puts a report in must not lend it the own one."""
-    here = {"os": f"{platform.system()} 1.0", "cores": str(os.cpu_count())}
     elsewhere = {"os": "Linux 6.1", "cpu": "another", "cores": "96", "python": "3.12.1"}
-    rows = [add_report(store, with_facts(report(), environment=facts)) for facts in (here, elsewhere, {})]
+    rows = [add_report(store, with_facts(report(), environment=facts)) for facts in (machine(), elsewhere, {})]
     machines = store.machines()
     assert machines[rows[0].machine] == read_machine()
     assert machines[rows[1].machine] == {"system": "Linux", "cpu": "another", "cores": "96"}
-    assert (rows[1].versions["python"], "python" in rows[0].versions) == ("3.12.1", False)
+    assert (rows[0].versions["python"], rows[1].versions["python"]) == (platform.python_version(), "3.12.1")
     assert rows[2].machine == "", "it states none"
+
+
+@pytest.mark.parametrize("left_out", ["cpu", "cores", "memory_bytes"])
+def test_a_report_that_leaves_a_fact_out_is_not_of_this_machine(store: Store, left_out: str) -> None:
+    """What it states is true of other machines too."""
+    stated = {name: fact for name, fact in machine().items() if name != left_out}
+    added = add_report(store, with_facts(report(), environment=stated))
+    expected = {name: fact for name, fact in read_machine().items() if name not in (left_out, "architecture")}
+    assert store.machines()[added.machine] == expected
 
 
 # The journal ----------------------------------------------------------------------------------------------------------

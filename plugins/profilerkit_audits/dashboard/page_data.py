@@ -20,8 +20,9 @@ from profilerkit.piping.quantity import Scale, scale_value, write_title
 from profilerkit.results.report import Report, StatusRecord
 from profilerkit_pages.page_parts import pack
 
+from ..commits import shorten_commit
 from ..hiding import hide_text
-from ..machines import shorten_commit, shorten_moment
+from ..moments import shorten_moment
 from ..rows import Row, Value
 from ..summary import find_differing_settings
 from .subjects import Subject

@@ -1,0 +1,56 @@
+"""The commit that a row was measured at, and how it is written in short."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+__all__ = ["find_commit", "shorten_commit"]
+
+#: Seconds that git may take.
+_PATIENCE = 10
+#: Variables that name a repository, whatever the folder: git sets them for the commands that its hooks run.
+_NAME_A_REPOSITORY = frozenset({"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"})
+
+
+def find_commit(folder: Path) -> str:
+    """Return the commit of the repository that a folder lies in; empty without a repository, a commit or git.
+
+    "+" follows the commit if tracked files were changed since, and if git cannot tell whether they were.
+    """
+    commit = _call_git(folder, "rev-parse", "HEAD")
+    if not commit:
+        return ""
+    is_unchanged = _call_git(folder, "status", "--porcelain", "--untracked-files=no") == ""
+    return commit if is_unchanged else f"{commit}+"
+
+
+def _call_git(folder: Path, *arguments: str) -> str | None:
+    """Return what git prints about the repository of a folder; None if it fails."""
+    # git status writes to the repository unless it is told that it need not.
+    command = ["git", "--no-optional-locks", "-C", str(folder), *arguments]
+    environment = {name: value for name, value in os.environ.items() if name not in _NAME_A_REPOSITORY}
+    try:
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            timeout=_PATIENCE,
+            stdin=subprocess.DEVNULL,
+            check=False,
+            text=True,
+            env=environment,
+        )
+    except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def shorten_commit(commit: str, length: int = 12) -> str:
+    """Return a commit as it is written in short; a "+" at its end, for files that were changed since, stays.
+
+    >>> shorten_commit("0123456789abcdef+"), shorten_commit("0123+")
+    ('0123456789ab+', '0123+')
+    """
+    is_cut_off = len(commit) > length and commit.endswith("+")
+    return f"{commit[:length]}+" if is_cut_off else commit[:length]
