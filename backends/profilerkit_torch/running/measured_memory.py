@@ -14,7 +14,7 @@ from profilerkit import ModelInputs, NotOfferedError
 from profilerkit.backend import DeviceLike, RunOptions
 from profilerkit.trace.observed_runs import MeasuredPeak
 
-from ..model.tensors import has_storage
+from ..model.tensors import count_stored_bytes, has_storage
 from ..trace.live_bytes import LiveBytes, list_viewed_bytes
 from ..untouched.caller_context import apart
 from ..untouched.mutable_inputs import list_input_tensors
@@ -42,7 +42,8 @@ def measure_peak(model: nn.Module, inputs: ModelInputs, device: DeviceLike) -> M
 def _count_input_bytes(inputs: ModelInputs, target: torch.device) -> int:
     """Return the bytes of the inputs on a device.
 
-    On their own device equal elements of a storage are there once; tensors that are moved there are copied in full.
+    Inputs that are there already have equal elements of a storage once. Others are copied there in full: of a sparse
+    tensor the stored parts.
     """
     there: list[torch.Tensor] = []
     moved: dict[int, int] = {}  # by the id of the tensor: it may be given twice
@@ -50,7 +51,7 @@ def _count_input_bytes(inputs: ModelInputs, target: torch.device) -> int:
         if tensor.device.type == target.type and has_storage(tensor):
             there.append(tensor)
         else:
-            moved[id(tensor)] = tensor.numel() * tensor.element_size()
+            moved[id(tensor)] = count_stored_bytes(tensor)
     live = LiveBytes()
     for part, size in list_viewed_bytes(there):
         live.add(part, size)

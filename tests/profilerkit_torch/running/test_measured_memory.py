@@ -11,7 +11,7 @@ from tiny import BACKEND, Call, ones
 from torch import nn
 
 from profilerkit import ModelInputs, NotOfferedError, profile
-from profilerkit_torch.running.measured_memory import measure_accelerator_peak
+from profilerkit_torch.running.measured_memory import _count_input_bytes, measure_accelerator_peak
 
 NO_GPU = not torch.cuda.is_available()
 KIB = 1024
@@ -68,6 +68,24 @@ def test_inputs_that_share_a_storage_are_what_they_show_of_it(choose: Callable[.
     on_shapes = BACKEND.trace(Call(lambda self, a, b: a + b), ModelInputs(*inputs))
     assert on_shapes.method == "meta tensors"
     assert on_shapes.memory.live_bytes == (held + inputs[0].numel() * 4,)
+
+
+@pytest.mark.filterwarnings("ignore:Sparse")
+@pytest.mark.parametrize(
+    ("convert", "size"),
+    [
+        (lambda eye: eye, 100 * 100 * 4),
+        (lambda eye: eye[:1].expand(100, 100), 100 * 100 * 4),
+        (lambda eye: eye.to_sparse_coo(), 100 * (2 * 8 + 4)),
+        (lambda eye: eye.to_sparse_csr(), (101 + 100) * 8 + 100 * 4),
+    ],
+)
+def test_an_input_that_is_moved_to_the_device_is_what_its_copy_stores(
+    convert: Callable[[torch.Tensor], torch.Tensor], size: int
+) -> None:
+    """A copy of an expanded tensor has all its elements; one of a sparse tensor its indices and values."""
+    given = convert(torch.eye(100))
+    assert _count_input_bytes(ModelInputs(given, given), torch.device("cuda")) == size, "given twice, copied once"
 
 
 def test_what_an_operator_asks_for_inside_is_measured_too() -> None:
