@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -28,6 +29,7 @@ __all__ = ["TorchStepRecorder"]
 
 #: The times of the last calls of the model are kept, so many.
 _KEPT = 1000
+_TOO_MANY = "the model was called more than {} times in a step: so many times are not kept"
 _NO_HOOKS = "the optimizer {} is no torch.optim.Optimizer, so that its steps cannot be seen"
 
 
@@ -40,6 +42,7 @@ class TorchStepRecorder(StepRecorder):
     # The state at the begin of a step: set by `begin`, which is called before `end`.
     _devices: Sequence[torch.device]
     _earlier_runs: set[TimedRun]
+    _earlier_count: int
     _began: Any
 
     def __init__(self, model: nn.Module, optimizer: Any = None, clock: HostClock | EventClock | None = None) -> None:
@@ -53,6 +56,8 @@ class TorchStepRecorder(StepRecorder):
         self._active: ExitStack | None = None
         self._inputs: ModelInputs | None = None
         self._memory = PhaseMemory()
+        #: Whether a step called the model more often than times are kept.
+        self._has_lost_calls = False
 
     @cached_property
     def _timer(self) -> TorchLayerTimer:
@@ -64,7 +69,7 @@ class TorchStepRecorder(StepRecorder):
         used = {tensor.device for tensor in Inventory(self._model).tensors}
         self._devices = [device for device in used if device.type not in ("cpu", "meta")]
         self._memory = PhaseMemory(self._devices)
-        self._earlier_runs = set(self._timer.runs())
+        self._earlier_runs, self._earlier_count = set(self._timer.runs()), self._timer.count_begun()
         with ExitStack() as stack:
             stack.enter_context(self._timer)
             self._follow_calls(stack)
@@ -83,14 +88,20 @@ class TorchStepRecorder(StepRecorder):
         finally:
             self.abandon()
         updates, closures = self._steps.updates, self._steps.closures
-        runs = [run for run in self._timer.runs() if run not in self._earlier_runs]
-        calls = _list_outermost(runs)
-        return StepRecord(
+        record = StepRecord(
             seconds=_sum_seconds([whole], clock),
-            forward=sum(call.forward for call in calls) if runs else None,
-            backward=sum(call.backward for call in calls) if any(run.has_backward for run in runs) else None,
             optimizer=_sum_seconds(updates, clock) - _sum_seconds(closures, clock) if updates else None,
             memory=dict(self._memory.figures),
+        )
+        if self._timer.count_begun() - self._earlier_count > _KEPT:
+            self._has_lost_calls = True
+            return record
+        runs = [run for run in self._timer.runs() if run not in self._earlier_runs]
+        calls = _list_outermost(runs)
+        return replace(
+            record,
+            forward=sum(call.forward for call in calls) if runs else None,
+            backward=sum(call.backward for call in calls) if any(run.has_backward for run in runs) else None,
             calls=len(calls),
         )
 
@@ -101,7 +112,7 @@ class TorchStepRecorder(StepRecorder):
             active.close()
 
     def layers(self) -> Sequence[LayerTime]:
-        """Return the times of each layer; every call of the model is a pass."""
+        """Return the times of each layer; every call of the model is a pass, of which the last 1000 are kept."""
         return self._timer.times()
 
     @property
@@ -123,6 +134,8 @@ class TorchStepRecorder(StepRecorder):
             "optimizer": "no optimizer made a step in the steps that were measured",
             "memory": "only a CUDA device's allocator is asked; training_memory has the prediction of a static trace",
         }
+        if self._has_lost_calls:
+            reasons["forward"] = reasons["backward"] = _TOO_MANY.format(_KEPT)
         if not self._steps.are_seen:
             reasons["optimizer"] = _NO_HOOKS.format(type(self._optimizer).__name__)
         return reasons

@@ -79,6 +79,8 @@ class Timeline:
         keep: int = 100,
     ) -> None:
         self.runs: deque[TimedRun] = deque(maxlen=keep)
+        #: How many passes have begun, those included that are not kept.
+        self.begun = 0
         #: The outermost call that runs, or ran last.
         self.span: Span | None = None
         self._layers = [layer for _, layer in layers]
@@ -135,6 +137,7 @@ class Timeline:
         is_whole = self._stack.current == ""
         if outer is None and (is_whole or not self._is_run_open()):
             self.runs.append(TimedRun(is_whole, self._overhead))
+            self.begun += 1
         return self.runs[-1].add(self._stack.current, outer, number)
 
     def _is_run_open(self) -> bool:

@@ -134,6 +134,11 @@ class TorchLayerTimer(LayerTimer):
         self._timeline.settle()
         return [run for run in self._timeline.runs if run.calls and not run.failed]
 
+    def count_begun(self) -> int:
+        """Return how many passes have begun so far, those included that are not kept."""
+        self._work_off()
+        return self._timeline.begun
+
     def _calibrate(self) -> Overhead | None:
         with apart():
             return measure_overhead(self.clock)

@@ -76,6 +76,24 @@ def test_several_calls_of_a_step_are_added_up() -> None:
     assert watched.report()["layer_times"].samples("") == (1, 1, 1)  # each call is a pass
 
 
+@pytest.mark.parametrize(("calls", "seconds"), [(3, 3), (4, None)])
+def test_a_step_of_more_calls_than_are_kept_has_no_sum_of_them(
+    monkeypatch: pytest.MonkeyPatch, calls: int, seconds: int | None
+) -> None:
+    """Three are kept here. The sum of the last ones alone would pass for the whole step, and their number for all."""
+    monkeypatch.setattr("profilerkit_torch.layer_timing.step_recorder._KEPT", 3)
+    model = Busy(1, 10)
+    optimizer = SlowSGD(model.parameters(), lr=0.1)
+    watched = watch_by_clock(model, at_step=(1, 2))
+    train(model, optimizer, watched, accumulate=calls)
+    for record in watched.steps.steps.values():
+        assert (record.forward, record.optimizer, record.calls) == (seconds, 7, seconds)
+        assert record.backward == (None if seconds is None else 10 * seconds)
+    if seconds is None:
+        reason = "the model was called more than 3 times in a step: so many times are not kept"
+        assert watched.steps.explain_absence("forward") == watched.steps.explain_absence("backward") == reason
+
+
 def test_only_the_given_optimizer_counts() -> None:
     model, other = Busy(1, 10), Busy(1, 1)
     mine, theirs = (SlowSGD(item.parameters(), lr=0.1) for item in (model, other))
