@@ -10,6 +10,7 @@ from pathlib import Path
 
 from profilerkit.errors import BudgetError, ReportFileError
 from profilerkit.foreign_text import visible
+from profilerkit.piping.outcome import Completeness
 from profilerkit.results.report import Report
 from profilerkit.times.sampling import Sampling
 
@@ -28,8 +29,13 @@ _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 def record_baseline(report: Report, path: str | PathLike[str]) -> str:
     """Save a report as a baseline and return a line with its values and the machine.
 
-    Folders that do not exist are made. Raises `OSError` if the file cannot be written.
+    Folders that do not exist are made. Raises `BudgetError` if a metric failed: an earlier baseline is not lost for a
+    report without its values. Raises `OSError` if the file cannot be written.
     """
+    failed = [record for record in report.statuses.values() if record.completeness is Completeness.FAILED]
+    if failed:
+        keys, reason = ", ".join(record.key for record in failed), "; ".join(failed[0].missing)
+        raise BudgetError(f"nothing is recorded: {keys} of {report.name} failed: {reason}")
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
     report.save(target)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from profilerkit.cli import NOT_KEPT, USAGE, emit, fail
+from profilerkit.cli import MODEL_FAILED, NOT_KEPT, USAGE, emit, fail
 from profilerkit.cli.loading import is_saved, load_report
 from profilerkit.cli.measuring import Request, measure_specs, profile_spec
 from profilerkit.cli.option_values import models
@@ -153,6 +153,8 @@ def _record_baseline(model: str, baseline: str, request: Request) -> None:
     report, _ = _measure(model, None, request)
     try:
         line = record_baseline(report, baseline)
+    except BudgetError as error:
+        fail(str(error), MODEL_FAILED, error)
     except OSError as error:
         cannot_write(error)
     if not request.quiet:

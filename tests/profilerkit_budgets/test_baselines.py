@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from drawn_reports import TEACHER, record
 
-from profilerkit import BudgetError, Measurement, Report
+from profilerkit import BudgetError, Completeness, Measurement, Report
 from profilerkit.results.saving import reseal
 from profilerkit_budgets import Budget, Verdict, check
 from profilerkit_budgets.baselines import describe_other_conditions, read_baseline, record_baseline, require_same_call
@@ -27,6 +27,18 @@ def test_a_baseline_is_recorded_and_read(tmp_path: Path) -> None:
     assert line.endswith("(cpu X1, torch 2.13.0)"), "and not the name of the host"
     assert Report.load(path).environment == HERE.environment
     assert read_baseline(path, "x").environment == HERE.environment
+
+
+def test_a_report_with_a_failed_metric_takes_no_baselines_place(tmp_path: Path) -> None:
+    """Else the values to compare with would be lost, and the check of a limit that refers to one with them."""
+    path = tmp_path / "net.json"
+    record_baseline(HERE, path)
+    broken = replace(
+        HERE.statuses["macs"], value=None, completeness=Completeness.FAILED, missing=("ValueError: no",), bounds=None
+    )
+    with pytest.raises(BudgetError, match=r"^nothing is recorded: macs of Teacher failed: ValueError: no$"):
+        record_baseline(replace(HERE, statuses={**HERE.statuses, "macs": broken}), path)
+    assert Report.load(path)["macs"] == 192
 
 
 def test_what_is_no_baseline(tmp_path: Path) -> None:

@@ -318,6 +318,16 @@ def test_a_baseline_is_recorded_and_compared_with(models: str) -> None:
     assert "cannot write" in run(*command[:-1], "file/b.json", "--update").stderr
 
 
+def test_a_model_that_fails_leaves_the_baseline_as_it_was(models: str) -> None:
+    """By hand: 4 x 8 + 8 x 2 = 48; the teacher cannot take inputs of 5."""
+    command = ("check", f"{models}:teacher", "--metric", "macs", "--baseline", "b.json", "--update")
+    assert "macs 48" in fine(*command, "--input-shape", "4")
+    recorded = Path("b.json").read_bytes()
+    result = run(*command, "--input-shape", "5")
+    assert (result.exit_code, result.stdout, Path("b.json").read_bytes()) == (3, "", recorded)
+    assert "nothing is recorded: macs of" in result.stderr
+
+
 def test_a_baseline_of_other_inputs_or_options_is_refused(models: str) -> None:
     command = ("check", f"{models}:teacher", "--baseline", "b.json", "--limit", "training_memory <= 1x")
     fine(*command, "--input-shape", "4", "--update")
