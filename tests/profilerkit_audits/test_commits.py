@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
+from time_limits import run_program
 
 from profilerkit_audits.commits import find_commit
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 
 
+@pytest.fixture(autouse=True)
+def outside_of_hooks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the variables by which a hook of git would send all of this to its own repository."""
+    for name in ("GIT_DIR", "GIT_INDEX_FILE", "GIT_WORK_TREE"):
+        monkeypatch.delenv(name, raising=False)
+
+
 def call_git(folder: Path, *arguments: str) -> str:
     identity = ("-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
-    return subprocess.run(
-        ["git", *identity, "-C", str(folder), *arguments], check=True, capture_output=True, text=True
-    ).stdout.strip()
+    return run_program(["git", *identity, "-C", folder, *arguments]).stdout.strip()
 
 
 def make_repository(folder: Path, content: str = "a") -> str:
