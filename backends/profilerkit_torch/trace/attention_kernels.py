@@ -7,6 +7,7 @@ the queries.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any
 
@@ -19,7 +20,7 @@ from ..compat.operators import choose_attention
 __all__ = [
     "choose_kernel",
     "count_spelled_out_bytes",
-    "list_enabled_kernels",
+    "list_kernel_conditions",
 ]
 
 #: The number of attention that no kernel takes.
@@ -28,13 +29,19 @@ _SPELLED_OUT = 0
 _NARROW = (torch.float16, torch.bfloat16)
 
 
-def list_enabled_kernels() -> tuple[bool, ...]:
-    """Return which kernels may be taken now: a model may say so for a part of itself (``sdpa_kernel``)."""
+def list_kernel_conditions(tensors: Iterable[torch.Tensor]) -> tuple[bool, ...]:
+    """Return what the choice of a kernel depends on beside shapes, strides and dtypes.
+
+    A model may enable kernels for a part of itself (``sdpa_kernel``), and the CPU's kernel takes no mask that requires
+    a gradient.
+    """
     return (
         cuda.flash_sdp_enabled(),
         cuda.mem_efficient_sdp_enabled(),
         cuda.math_sdp_enabled(),
         cuda.cudnn_sdp_enabled(),
+        torch.is_grad_enabled(),
+        *(tensor.requires_grad for tensor in tensors),
     )
 
 

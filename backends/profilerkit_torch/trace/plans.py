@@ -1,41 +1,29 @@
-"""Plans: the cost of an operator, and how to make its outputs on the meta device, remembered by the call's signature.
-
-Plans of torch's own operators are kept from one trace of a process to the next, because models share operators: a model
-that is profiled again, the model that it is compared with, the next model of a family. A plan depends on its signature,
-the device of the model, the formulas and the constants of the convention.
-
-Some plans are used in one trace alone. A user's formula may read anything: if one is registered, no plan is kept.
-Another library may give its operators other kernels: their plans are not kept either.
-"""
+"""Plans: the cost of an operator, and how to make its outputs on the meta device without running it again."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from msgspec import Struct
-from torch import nn
 
 from profilerkit.backend_kit.call_stack import tensors_in as values_in
-from profilerkit.costs import convention
 from profilerkit.trace.dtypes import product_dtype
 from profilerkit.trace.records import OpRecord
 
-from ..compat.operators import find_operator, find_tag, read_schema
-from ..compat.tensors import FakeTensor, stands_in, storage_address
-from ..costs import Kind, are_as_shipped, is_plain, op_cost
+from ..compat.operators import find_tag, read_schema
+from ..compat.tensors import stands_in
+from ..costs import Kind, is_plain, op_cost
 from ..model.packed_weights import is_package, unpack
 from ..model.tensors import count_stored_bytes, list_parts, storage_key
-from .attention_kernels import list_enabled_kernels
 from .bytes_inside import count_bytes_inside, find_unknown_inside
 from .masked_attention import count_attended_macs, is_masked
 from .operator_facts import FROM_SHAPES, LIFT, may_return_arguments, tensors_among, tensors_in
 from .records import tensor_info
 
-__all__ = ["Plan", "PlanStore", "Signature", "find_plans", "make_plan", "signature"]
+__all__ = ["Plan", "make_plan"]
 
 _make = partial(torch.empty_strided, device=torch.device("meta"))
 _INPLACE_VIEW = find_tag("inplace_view")
@@ -158,147 +146,3 @@ def _find_product_dtype(func: Any, args: Any, outputs: Sequence[torch.Tensor]) -
     if all(item.dtype is outputs[0].dtype for item in operands):  # as in nearly all
         return None
     return product_dtype([tensor_info(item).dtype for item in operands], output)
-
-
-# Signatures -----------------------------------------------------------------------------------------------------------
-
-
-_ATTENTION = find_operator("aten.scaled_dot_product_attention.default")
-#: Types of tensors whose shape, strides and dtype tell everything that a formula reads.
-_DENSE_TYPES = (torch.Tensor, nn.Parameter, FakeTensor)
-#: Types of the parts of a key that are no objects of the user.
-_PLAIN = frozenset(
-    (
-        *(int, float, complex, bool, str, type, type(None), tuple),
-        *(torch.Size, torch.dtype, torch.device, torch.layout, torch.memory_format),
-    )
-)
-
-
-class Signature(NamedTuple):
-    """The facts of an operator's call before it runs.
-
-    Attributes:
-        key: Everything that its cost and output shapes depend on; None if they depend on more.
-        are_known: Whether the origin of all its tensors is known.
-        makers: The operators that wrote last to its tensors, by the numbers of `LiveBytes`, with `INPUT` and `NOBODY`.
-    """
-
-    key: Any
-    are_known: bool
-    makers: set[int]
-
-
-def signature(func: Any, args: Any, kwargs: Any, storages: Mapping[int, Any]) -> Signature:
-    """Return the signature of an operator's call.
-
-    A formula gets the shapes of tensors and nothing else. The shapes of sparse and nested tensors depend on values: an
-    operator on such a tensor is never remembered. A quotient of integers has torch's default dtype, which a model may
-    change while it runs, like the enabled kernels of attention. ``storages`` are the storages of known origin, see
-    `LiveBytes.by_storage`.
-    """
-    # Operators stay where they are, and their own hash is slow.
-    facets: list[Any] = [id(func), torch.get_default_dtype()]
-    if func is _ATTENTION:
-        facets.append(list_enabled_kernels())
-    makers: set[int] = set()
-    try:
-        are_known = _add_facets(args, facets, makers, storages)
-        if kwargs:
-            facets.append(tuple(kwargs))
-            are_known &= _add_facets(kwargs.values(), facets, makers, storages)
-    except (RuntimeError, NotImplementedError):  # of tensors that are not dense
-        return Signature(None, False, makers)
-    return Signature(tuple(facets), are_known, makers)
-
-
-def may_be_kept(func: Any, key: Any) -> bool:
-    """Return whether a plan with this key may be kept for as long as the process lives.
-
-    Another library may give its operators other kernels, and an object of the user's would be kept alive.
-    """
-    return key is not None and func.namespace == "aten" and _PLAIN.issuperset(map(type, key))
-
-
-def _add_facets(values: Iterable[Any], facets: list[Any], makers: set[int], storages: Mapping[int, Any]) -> bool:
-    """Add the facets of each value to a key, and its last writer; return whether the origin of all tensors is known.
-
-    The facets of a tensor are its shape, strides, dtype and device; those of any other value its type and the value.
-    """
-    are_known = True
-    for value in values:
-        kind = type(value)
-        if kind in _DENSE_TYPES:
-            # Sparse and nested tensors have no storage, or no shape.
-            entry = storages.get(storage_address(value.untyped_storage()))
-            if entry is None or entry.suspicion is not None:
-                are_known = False
-            if entry is not None:
-                makers.add(entry.maker)
-            facets += (value.shape, value.stride(), value.dtype, value.is_meta)
-        elif isinstance(value, (list, tuple)):
-            facets += (kind, len(value))
-            are_known &= _add_facets(value, facets, makers, storages)
-        elif isinstance(value, torch.Tensor):
-            raise NotImplementedError
-        else:
-            facets += (kind, value)
-    return are_known
-
-
-# From one trace to the next -------------------------------------------------------------------------------------------
-
-
-#: The most plans of one device: they are some ten megabytes; the operators of a hundred models are fewer.
-_MOST = 4096
-
-
-class PlanStore(NamedTuple):
-    """The plans of operators, by their signatures.
-
-    Attributes:
-        kept: Plans of torch's own operators, which later traces may share.
-        others: All other plans, of this trace alone.
-    """
-
-    kept: dict[Any, Plan]
-    others: dict[Any, Plan]
-
-    def find(self, key: Any) -> Plan | None:
-        """Return the plan of a signature; None where there is none."""
-        try:
-            plan = self.kept.get(key)
-            if plan is None and self.others:
-                return self.others.get(key)
-        except TypeError:  # something among the arguments has no hash
-            return None
-        return plan
-
-    def remember(self, func: Any, key: Any, plan: Plan) -> None:
-        """Remember the plan of an operator; of one without a signature nothing."""
-        if key is None:
-            return
-        try:
-            (self.kept if may_be_kept(func, key) else self.others)[key] = plan
-        except TypeError:
-            return
-        if len(self.kept) > _MOST:
-            self.kept.clear()
-
-
-class _Shared(NamedTuple):
-    """The conditions of plans that traces share, beside the signature: the model's device, and the convention."""
-
-    device: torch.device | None
-    numbers: tuple[Any, ...]
-
-
-_plans: dict[_Shared, dict[Any, Plan]] = {}
-_read_numbers = attrgetter(*(name for name in vars(convention) if name.isupper()))
-
-
-def find_plans(device: torch.device | None) -> PlanStore:
-    """Return the plans for a trace on the meta device of a model that would run on another one."""
-    if not are_as_shipped():  # a formula of the user's
-        return PlanStore({}, {})
-    return PlanStore(_plans.setdefault(_Shared(device, _read_numbers(convention)), {}), {})

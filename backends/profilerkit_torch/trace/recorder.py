@@ -41,7 +41,9 @@ from .operator_facts import (
 from .origins import EMPTY, Origins
 from .pass_errors import PassError, Refusal
 from .pass_record import NOTHING, PassRecord
-from .plans import Plan, PlanStore, Signature, make_plan, signature
+from .plan_store import PlanStore
+from .plans import Plan, make_plan
+from .signatures import Signature, read_signature
 from .value_answers import add_size, answer_by_values, move_to_cpu
 
 __all__ = ["Recorder"]
@@ -151,7 +153,7 @@ class Recorder(WatchingMode, PassRecord):
                 args, _ = self._onto_meta.move(args, {})
                 return move_to_start(self._run_view(_DETACH, args, {}))
             return move_to_start(self._run(func, args, kwargs, None, are_known=False))
-        call = signature(func, args, kwargs, self.live.by_storage)
+        call = read_signature(func, args, kwargs, self.live.by_storage)
         plan = self.plans.find(call.key)
         if plan is not None and plan.rebuild is not None and self.on_meta:
             return self._replay(plan, func, args, kwargs, call)
@@ -220,7 +222,7 @@ class Recorder(WatchingMode, PassRecord):
             return self._run_view(func, run_args, run_kwargs)
         if run_args is args and run_kwargs is kwargs:
             return self._run_operator(func, kind, (args, kwargs), (args, kwargs), key)
-        moved_key = signature(func, run_args, run_kwargs, self.live.by_storage).key
+        moved_key = read_signature(func, run_args, run_kwargs, self.live.by_storage).key
         result = self._run_operator(func, kind, (run_args, run_kwargs), (args, kwargs), moved_key)
         self._remember_unmoved(func, args, kwargs, key, self.plans.find(moved_key))
         return result

@@ -36,7 +36,7 @@ from .inference_pass import InferencePass, below_autograd
 from .layers import LayerStack
 from .live_bytes import LiveBytes
 from .pass_errors import LeftBehindError, PassError, UnansweredError
-from .plans import find_plans
+from .plan_store import find_plans
 from .prepared_model import AliveBytes, PreparedModel, count_alive, find_common_device, share_values
 from .questions import Questions, has_type_question, runs_other_code
 from .recorder import Recorder

@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from tiny import Call, ones, trace, trace_complete
+from tiny import BACKEND, Call, ones, trace, trace_complete
 from torch import nn
 
+from profilerkit import ModelInputs
 from profilerkit_torch.costs import Cost, override
 from profilerkit_torch.model.inventory import Inventory, is_lazy
-from profilerkit_torch.trace import plans, recorder
+from profilerkit_torch.trace import plan_store, recorder
 from profilerkit_torch.trace.meta_outputs import is_element_wise, without_running
 from profilerkit_torch.trace.plans import make_plan
 
@@ -56,7 +57,7 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         names.append(str(func))
         return make_plan(func, *rest)
 
-    monkeypatch.setattr(plans, "_plans", {})
+    monkeypatch.setattr(plan_store, "_plans", {})
     monkeypatch.setattr(recorder, "make_plan", plan)
     return names
 
@@ -96,11 +97,37 @@ def test_formulas_of_the_users_are_asked_in_each_trace(planned: list[str]) -> No
     assert planned == ["aten.mm.default"] * 3
 
 
+class Biased(nn.Module):
+    """Attention with a bias for each pair of positions, which is learned or not."""
+
+    def __init__(self, *, is_learned: bool) -> None:
+        super().__init__()
+        self.bias = nn.Parameter(torch.zeros(64, 64), requires_grad=is_learned)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return F.scaled_dot_product_attention(x, x, x, attn_mask=self.bias)
+
+
+@pytest.mark.parametrize("order", [(False, True), (True, False)])
+def test_attention_with_a_learned_bias_has_a_plan_of_its_own(planned: list[str], order: tuple[bool, bool]) -> None:
+    """The CPU's kernel takes no mask that requires a gradient: torch makes all scores then, and the shapes are equal.
+
+    By hand, as its allocator has it: the input and the scaled queries, 1024 floats each; the scores and their softmax,
+    2 x 64 x 64 floats each; whether each score is minus infinity, whether all of a row are, and minus infinity.
+    """
+    x = ones(1, 2, 64, 8)
+    expected = {False: 2 * 4096, True: 2 * 4096 + 2 * 32768 + 8192 + 128 + 4}
+    for is_learned in order:
+        memory = trace_complete(Biased(is_learned=is_learned), x).memory
+        assert memory.peak_bytes(include_weights=False) == expected[is_learned]
+    assert BACKEND.measure_memory(Biased(is_learned=True), ModelInputs(x)) == expected[True]
+
+
 def test_plans_are_dropped_where_there_are_many(planned: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plans, "_MOST", 2)
+    monkeypatch.setattr(plan_store, "_MOST", 2)
     for length in range(1, 6):
         assert trace_complete(nn.ReLU(), ones(length)).flops == length
-    (kept,) = plans._plans.values()
+    (kept,) = plan_store._plans.values()
     assert len(kept) <= 2
 
 
