@@ -43,7 +43,7 @@ def find_apple_counters(monitor: Any = None) -> Counters:
         energy = monitor.get_cumulative_energy()
         return sum(int(getattr(energy, field)) for field in readable)
 
-    # One counter of all: a part that a model does not use, such as the neural engine, may stand still.
+    # One counter for all parts: a part that a model does not use, such as the neural engine, may not change.
     name = ", ".join(PARTS[field] for field in readable)
     counters = (Counter(name, read, joules_per_count=1e-3, update_seconds=UPDATE_SECONDS),) if readable else ()
     return Counters(counters, tuple(missing))

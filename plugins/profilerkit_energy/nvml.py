@@ -21,7 +21,7 @@ UPDATE_SECONDS = 0.1
 def find_nvml_counters(index: int, nvml: Any = None) -> Counters:
     """Return the counter of the GPU that the framework calls ``index``.
 
-    ``nvml`` is the module to read it through; None for the one of nvidia-ml-py.
+    ``nvml`` is the module to read it through; None for the module of nvidia-ml-py.
     """
     name = f"GPU {index}"
     try:

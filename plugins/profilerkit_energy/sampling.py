@@ -39,7 +39,7 @@ class Lap:
 
 
 class CounterLog:
-    """Reads several counters in turn; each lap begins where the one before it ended, so that no energy is lost."""
+    """Reads several counters in turn; each lap begins at the end of the lap before, so that no energy is lost."""
 
     def __init__(self, counters: Sequence[Counter], clock: Callable[[], float]) -> None:
         self.counters = counters

@@ -151,7 +151,7 @@ _LARGE_IMAGES = ((256, 32, 32), (64, 64, 56), (64, 256, 56))
 
 
 def describe_traffic(is_large: bool) -> Described:
-    """Yield operators on a matrix, each a name, a function and its inputs; large ones for accelerators."""
+    """Yield operators on a matrix, each a name, a function and its inputs; large ones are for accelerators."""
     for elements in _ELEMENTS + _LARGE_ELEMENTS if is_large else _ELEMENTS:
         rows, width = max(1, elements // 64), min(elements, 64)
         x, scale = random(rows, width), random(width)
@@ -175,7 +175,7 @@ def _concatenate(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 
 
 def describe_images(is_large: bool) -> Described:
-    """Yield operators on images, and embeddings, each a name, a function and its inputs; large ones as above."""
+    """Yield operators on images, and embeddings, like `describe_traffic`; large ones are for accelerators."""
     for samples, channels, size in _IMAGES + _LARGE_IMAGES if is_large else _IMAGES:
         x, scale = random(samples, channels, size, size), random(channels)
         yield f"batch norm {x.shape}", functional.batch_norm, (x, scale, positive(channels), scale, scale)

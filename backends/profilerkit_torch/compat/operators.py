@@ -63,7 +63,7 @@ _COMPOSITE: Any = find("torch._C.DispatchKey.CompositeImplicitAutograd")
 
 
 def is_composite(func: Any) -> bool:
-    """Return whether an operator is made of others, which run in its place."""
+    """Return whether an operator is made of other operators, which run in its place."""
     return _COMPOSITE is not None and bool(func.has_kernel_for_dispatch_key(_COMPOSITE))
 
 
@@ -91,7 +91,7 @@ _NESTED = find_all("torch._C.DispatchKey.CompositeImplicitAutogradNestedTensor",
 
 @cache
 def has_nested_kernel(func: Any) -> bool:
-    """Return whether an operator has a kernel of its own for nested tensors, in place of other operators."""
+    """Return whether an operator has a separate kernel for nested tensors, in place of other operators."""
     return any(func.has_kernel_for_dispatch_key(key) for key in _NESTED)
 
 

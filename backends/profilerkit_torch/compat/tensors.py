@@ -109,5 +109,5 @@ FAKE_MODULE = "torch._subclasses.fake_tensor"
 
 
 def stands_in(tensor: Any) -> bool:
-    """Return whether a tensor has no values of its own."""
+    """Return whether a tensor has no values: a meta tensor or a fake one."""
     return tensor.is_meta or isinstance(tensor, FakeTensor)

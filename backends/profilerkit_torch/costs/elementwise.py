@@ -13,7 +13,7 @@ from profilerkit.costs import constants, elementwise, reduction
 
 from .registry import Cost, Shape, register_existing, register_op_cost, register_op_costs, register_per_element
 
-#: Operators, by the constant of the convention that each of them is; one in place, and one over a list, is the same.
+#: Operators by their constant of the convention; operators in place and over lists have the same constant.
 _FUNCTIONS = {
     "ADD": "add sum nansum mean nanmean",
     "SUBTRACT": "sub rsub",

@@ -175,7 +175,7 @@ _MULTIPLY = find_operator("aten.mul.Tensor")
 
 
 def is_gradient_product(func: Any, args: Any, node: Any) -> bool:
-    """Return whether an operator of an autograd node is one of the products that are the gradient of a product.
+    """Return whether an operator of an autograd node is a product in the gradient of a product.
 
     They are products of matrices with one element to sum over: ``outer(dy, x)`` for ``a @ x``. Counted like products,
     the gradient by each factor of a product takes as many multiply-accumulates as the product.

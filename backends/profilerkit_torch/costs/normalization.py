@@ -109,7 +109,7 @@ def batch_norm_gradient(
 
 @register_by_name("aten::native_group_norm_backward")
 def group_norm_gradient(*, x: Shape, output_mask: Any, out: Any, **_: Any) -> Cost:
-    """Return the cost of the gradients in ``output_mask``: this norm has statistics of its own, too."""
+    """Return the cost of the gradients in ``output_mask``: this norm has its own statistics, too."""
     return normalization.batch_norm_gradient(x.numel, True, *output_mask)
 
 

@@ -226,7 +226,7 @@ def is_free(name: str) -> bool:
 
 
 def find_formula(func: Any) -> Formula | None:
-    """Return the formula for an operator: a formula for the overload comes before one for all overloads.
+    """Return the formula for an operator: a formula for the overload comes before a formula for all overloads.
 
     An in-place operator of torch without a formula, ``aten::mul_``, has the formula of ``aten::mul``.
     """

@@ -1,4 +1,4 @@
-"""The shapes that formulas get in place of tensors: sparse and nested ones have shapes of their own."""
+"""The shapes that formulas get in place of tensors, also in place of sparse and nested tensors."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def count_elements(shapes: Any) -> int:
 
 
 def count_stored_elements(tensor: torch.Tensor) -> int:
-    """Return the elements that a tensor keeps: of a sparse one its values alone, of a nested one without padding."""
+    """Return the elements that a tensor keeps: only the values of a sparse tensor, no padding of a nested tensor."""
     if tensor.is_nested:
         return _read_nested_shape(tensor).numel
     return tensor.numel() if tensor.layout is torch.strided or tensor.is_mkldnn else _count_stored(tensor)

@@ -83,7 +83,7 @@ def find_number(config: Any, *names: str) -> int | None:
             value = getattr(config, name, None)
         except MemoryError:
             raise
-        except Exception:  # transformers refuses one number where the layers have several
+        except Exception:  # transformers refuses one number if the layers have several
             continue
         if isinstance(value, int) and value > 0:
             return value

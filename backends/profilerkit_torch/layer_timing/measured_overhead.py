@@ -100,7 +100,7 @@ def _measure_hooks(clock: HostClock) -> float:
 
 
 def _time(clock: HostClock, function: Callable[..., Any], calls: int) -> float:
-    """Return the seconds of one of several calls."""
+    """Return the mean seconds of several calls."""
     start = clock.read()
     for _ in range(calls):
         function()

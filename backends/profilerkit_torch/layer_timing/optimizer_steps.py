@@ -105,7 +105,7 @@ class OptimizerSteps:
 
 
 def _is_inside(frame: FrameType | None, outer: FrameType) -> bool:
-    """Return whether a frame was called, directly or not, from another one that still runs."""
+    """Return whether a frame was called, directly or not, from a frame that still runs."""
     while frame is not None and frame is not outer:
         frame = frame.f_back
     return frame is outer

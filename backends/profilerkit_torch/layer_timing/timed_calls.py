@@ -66,7 +66,7 @@ class Elapsed:
 
     @property
     def taken_out(self) -> float:
-        """Seconds of measuring that are taken out: none if they would be all."""
+        """Seconds of measuring that are taken out: none if no seconds would be left."""
         return self.extra_seconds if self.extra_seconds < self.seconds else 0.0
 
     @property

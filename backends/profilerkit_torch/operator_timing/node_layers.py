@@ -47,7 +47,7 @@ class NodeMakers:
         self._layers: list[str | None] = []
 
     def add(self, number: int, layer: str | None) -> None:
-        """Note that an operator in a layer began when the sequence had come to a number; a later one replaces it."""
+        """Note the number of the sequence when an operator in a layer began; a later operator replaces an earlier."""
         if self._numbers and self._numbers[-1] >= number:
             self._layers[-1] = layer
         else:

@@ -123,7 +123,7 @@ def require_values(model: nn.Module | Inventory, device: torch.device) -> None:
 
 @contextmanager
 def move_model(inventory: Inventory, device: torch.device | None) -> Iterator[Inventory]:
-    """Move a model to a device, and yield its tensors there; without a device it stays where it is.
+    """Move a model to a device, and yield its tensors there; without a device it is not moved.
 
     Copies stand in for the tensors on other devices; the tensors themselves are not moved. Use inside `preserve`,
     which takes the stand-ins away.

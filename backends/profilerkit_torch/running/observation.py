@@ -57,7 +57,7 @@ class Observation(WatchingMode):
         return self.observe(self, func, args, kwargs or {})
 
     def observe(self, mode: TorchDispatchMode, func: Any, args: Any, kwargs: Any) -> Any:
-        """Run an operator that this mode or another one has received, and add its cost."""
+        """Run an operator that this mode or another mode has received, and add its cost."""
         kind = self._find_kind(func)
         if kind in _WITHOUT_MACS:
             return func(*args, **kwargs)

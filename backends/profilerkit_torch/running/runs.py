@@ -52,8 +52,8 @@ def prepare_run(model: nn.Module, inputs: ModelInputs, options: RunOptions = AS_
 
     Inference does not use torch's inference mode, whose tensors could stay behind in a cache and break the user's
     training. The first pass runs under a guard that keeps the values of tensors that the model writes to; the tensors
-    get their values back at the end, and the buffers in any case. Without a device the model stays where it is, on
-    several devices too.
+    get their values back at the end, and the buffers in any case. Without a device the model is not moved, also if
+    it is on several devices.
     """
     with (
         apart(),
@@ -186,7 +186,7 @@ class _FirstPass:
             yield
 
     def choose_step(self, usual: Step, with_gradients: Step | None) -> Step:
-        """Run once by the usual step and return it, or the other one for a model that needs gradients while it runs."""
+        """Run once by the usual step and return it; the other step for a model that needs gradients while it runs."""
         self.guard.keep([*self._inventory.buffers, *self._gradients, *self._list_unseen()])
         try:
             self._run(usual)

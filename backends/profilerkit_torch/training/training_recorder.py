@@ -74,7 +74,7 @@ class TrainingRecorder(Recorder):
             self._masked_scores = 0
 
     def hold(self, like: torch.Tensor, elements: int) -> torch.Tensor:
-        """Return a tensor of so many elements and the dtype of another one; its bytes are alive as long as it is."""
+        """Return a tensor of so many elements and the dtype of another tensor; its bytes live as long as it does."""
         with disable_dispatch_modes():
             memory = like.new_empty(elements)
         self.live.add(memory)
