@@ -6,14 +6,13 @@ from torch import nn
 
 from profilerkit import InputError, ModelFailedError, ModelInputs
 from profilerkit.backend import DeviceLike, RunOptions
-from profilerkit.errors import explain_failed_step
+from profilerkit.errors import FailureCode, classify, error_summary, explain_failed_step
 from profilerkit.process.collector import collector_paused
 from profilerkit.times.layer_times import LayerTime
 
 from ..running.runs import prepare_run
 from ..running.training_steps import NothingTrainedError
 from ..untouched.caller_context import apart
-from .timed_calls import TimedRun
 from .timer import TorchLayerTimer
 
 __all__ = ["measure_layer_times"]
@@ -28,8 +27,11 @@ def measure_layer_times(
     gradient of the sum of the outputs in a training step, without the step's forward pass in training mode. If the
     model is in training mode, modules in inference mode stay in it.
 
+    Where a training step raises, as with an operator without a gradient, the times are those of forward passes alone,
+    and what is missing from the whole model says why.
+
     Raises `WithoutValuesError` for a model whose weights have no values, `InputError` if ``passes`` is below
-    1, and `ModelFailedError` if the model raises.
+    1, and `ModelFailedError` if the model raises for inference, or a training step has not enough memory.
     """
     if passes < 1:
         raise InputError(f"passes={passes}: at least one pass is needed to time anything")
@@ -38,22 +40,18 @@ def measure_layer_times(
     without_gradients = [None] * passes
     if not backward:
         return timer.sum_times(forward, without_gradients)
-    steps = _time_steps(model, inputs, passes, device)
-    if steps is None:
-        note = "it has no backward pass: none of its outputs needs a gradient"
-        return timer.sum_times(forward, without_gradients, note)
-    return timer.sum_times(forward, steps)
-
-
-def _time_steps(model: nn.Module, inputs: ModelInputs, passes: int, device: DeviceLike) -> list[TimedRun] | None:
-    """Return the passes of training steps; None if no output needs a gradient."""
     try:
-        return _time(model, inputs, passes, RunOptions(training=True, device=device)).runs()
+        steps = _time(model, inputs, passes, RunOptions(training=True, device=device)).runs()
     except NothingTrainedError:
-        return None
+        note = "it has no backward pass: none of its outputs needs a gradient"
     except ModelFailedError as error:
         cause = error.__cause__ or error
-        raise explain_failed_step(cause) from cause
+        if classify(error) is FailureCode.MEMORY:
+            raise explain_failed_step(cause) from cause
+        note = f"its backward pass is not timed: a training step raised {error_summary(cause)}"
+    else:
+        return timer.sum_times(forward, steps)
+    return timer.sum_times(forward, without_gradients, note)
 
 
 def _time(model: nn.Module, inputs: ModelInputs, passes: int, options: RunOptions) -> TorchLayerTimer:

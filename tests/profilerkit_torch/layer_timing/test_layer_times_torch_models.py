@@ -15,7 +15,7 @@ from tiny import Call
 from torch import nn
 from waiting import fail_backward
 
-from profilerkit import InputError, ModelFailedError, ModelInputs, Profiler, WithoutValuesError, profile
+from profilerkit import Completeness, InputError, ModelFailedError, ModelInputs, Profiler, WithoutValuesError, profile
 from profilerkit.piping.outcome import Outcome
 from profilerkit.times.layer_times import LayerTime, LayerTimeTable, layer_time_table
 from profilerkit_metrics import ComputeLayerTimes
@@ -147,13 +147,34 @@ def test_errors_say_what_to_do() -> None:
         make_table(nn.Linear(8, 2), X, passes=0)
     with pytest.raises(WithoutValuesError, match="lazy parameters"):
         make_table(nn.LazyLinear(2), X)
-    single = nn.Sequential(nn.Linear(8, 2), nn.BatchNorm1d(2))
-    words = "the model runs, but its training step raised ValueError: Expected more than 1 value .*; use backward=False"
-    with pytest.raises(ModelFailedError, match=words):
-        make_table(single, torch.ones(1, 8))
-    assert make_table(single, torch.ones(1, 8), backward=False)[""]["forward_seconds"] > 0
     with pytest.raises(ModelFailedError):
-        make_table(single, torch.ones(1, 3))
+        make_table(nn.Linear(8, 2), torch.ones(1, 3))
+
+
+@pytest.mark.parametrize(
+    ("model", "reason"),
+    [
+        (nn.Sequential(nn.Linear(8, 2), nn.BatchNorm1d(2)), "ValueError: Expected more than 1 value per channel when "),
+        (nn.Sequential(nn.Linear(8, 2), Call(lambda self, x: fail_backward(x))), "ArithmeticError: on the way back"),
+    ],
+)
+def test_a_training_step_that_fails_leaves_the_forward_times(model: nn.Module, reason: str) -> None:
+    record = profile(model, torch.ones(1, 8), metrics=["layer_times"], passes=2).status("layer_times")
+    (missing,) = record.missing
+    assert missing.startswith(f"its backward pass is not timed: a training step raised {reason}")
+    assert record.completeness is Completeness.PARTIAL
+    assert all(row["forward_seconds"] > 0 and row["backward_seconds"] is None for row in record.value if row["calls"])
+    assert make_table(model, torch.ones(1, 8), backward=False)[""]["missing"] == ""
+
+
+def test_a_training_step_without_memory_is_an_error() -> None:
+    model = Call(lambda self, x: self.linear(x) if not self.training else fill_memory(), linear=nn.Linear(8, 2)).eval()
+    with pytest.raises(ModelFailedError, match="its training step raised RuntimeError: CUDA out of memory; use"):
+        make_table(model, X)
+
+
+def fill_memory() -> None:
+    raise RuntimeError("CUDA out of memory")
 
 
 def test_a_profiler_times_what_its_users_code_runs() -> None:
@@ -207,8 +228,9 @@ def test_the_model_comes_back(where: str) -> None:
     model = model_with_state(fails.get(where, lambda self: self.training)).eval()
     x = X.clone()
     before = copy_state(model)
-    with nullcontext() if where == "nowhere" else pytest.raises(ModelFailedError, match="half-way"):
-        make_table(model, x)
+    with pytest.raises(ModelFailedError, match="half-way") if where == "for inference" else nullcontext():
+        table = make_table(model, x)
+        assert ("half-way" in table[""]["missing"]) is (where == "in training")
     assert same(before, copy_state(model))
     assert torch.equal(x, X), "an operation in place may not write to the caller's input"
 
@@ -216,8 +238,7 @@ def test_the_model_comes_back(where: str) -> None:
 def test_the_model_comes_back_where_its_gradient_fails() -> None:
     model = nn.Sequential(model_with_state(), Call(lambda self, x: fail_backward(x)))
     before = copy_state(model)
-    with pytest.raises(ModelFailedError, match="its training step raised ArithmeticError: on the way back; use"):
-        make_table(model, X)
+    assert make_table(model, X)[""]["missing"].endswith("a training step raised ArithmeticError: on the way back")
     assert same(before, copy_state(model))
 
 
