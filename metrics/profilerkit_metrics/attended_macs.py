@@ -55,7 +55,7 @@ class ComputeAttendedMacs(ProfilerFunction):
     ON_DEMAND: ClassVar[bool] = True
 
     def __call__(self, trace: ModelTrace) -> Any:
-        """Return the count; an upper bound where attention has masks of unknown values."""
+        """Return the count; an upper bound if attention has masks of unknown values."""
         spared = sum(op.macs - op.attended_macs for op in trace.operators if op.attended_macs is not None)
         masked = sum(op.is_masked and op.attended_macs is None for op in trace.operators)
         count: Any = trace.macs - spared

@@ -105,7 +105,7 @@ class ComputeFirstCall(ProfilerFunction):
     ONLY_THROUGH_BACKEND: ClassVar[bool] = True
 
     def __call__(self, model: Any, backend: Backend, inputs: Any, run_options: RunOptions) -> Any:
-        """Return the seconds; unavailable where nothing is compiled, and for a model without values."""
+        """Return the seconds; unavailable if nothing is compiled, and for a model without values."""
         with backend.run(model, ModelInputs.of(inputs), run_options) as run:
             seconds = run.first_call_seconds
         mode = backend.mode(run_options)
@@ -114,7 +114,7 @@ class ComputeFirstCall(ProfilerFunction):
 
 
 class ComputeExecutionTime(JointFunction):
-    """Measures the time of a forward pass; of several models in turn where they are compared."""
+    """Measures the time of a forward pass; for several models in turn if they are compared."""
 
     KEYS: ClassVar[Keys] = (ExecutionTime, Throughput)
     ONLY_THROUGH_BACKEND: ClassVar[bool] = True

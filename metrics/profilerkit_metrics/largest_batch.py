@@ -106,7 +106,7 @@ class ComputeLargestBatch(ProfilerFunction):
             profiler: The model's profiler, which provides the inputs.
             fit_in: The memory: bytes, a text such as "8 GB", or the name of a device such as "t4". 10 % of it are left
                 free, for the workspaces of kernels and the allocator.
-            split: The data split that inputs are read from, where they come from data.
+            split: The data split that inputs are read from, if they come from data.
             call: The function that is profiled instead of the model's call, if one is.
         """
         if fit_in is None:
@@ -170,7 +170,7 @@ class _Traces(NamedTuple):
 
 
 def _trace_sizes(key: str, profiler: Profiler, **arguments: Any) -> _Traces | Unavailable:
-    """Return the traces of the model; or why there are none, as where its inputs have no batch.
+    """Return the traces of the model; or why there are none: its inputs may have no batch.
 
     ``arguments`` are the caller's arguments that decide the inputs; see `OtherSize.make`.
     """
@@ -218,7 +218,7 @@ def _find_largest(
 
 
 def _qualify_batch(fitting: int, trace: ModelTrace, missing: tuple[str, ...]) -> Any:
-    """Return the largest batch: an upper bound where bytes are not known, and no bound where other things are not."""
+    """Return the largest batch: an upper bound if bytes are not known, and no bound if other things are not."""
     lacking = (*missing, *find_gaps(trace, TracePart.MEMORY).missing)
     if not lacking:
         return fitting

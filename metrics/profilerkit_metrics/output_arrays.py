@@ -99,7 +99,7 @@ def _cast(value: Array, dtype: Any) -> Array:
 
 
 def _replace_tensors(inputs: ModelInputs, tensors: Iterable[Any]) -> ModelInputs:
-    """Return inputs with other tensors in the places of their own, in order; one for which there is None stays."""
+    """Return inputs with other tensors in place of their own, in order; a tensor stays if None is given for it."""
     remaining = iter(tensors)
 
     def replace(leaf: Any) -> Any:
@@ -128,7 +128,7 @@ def compare_outputs(reference: Sequence[Array], other: Sequence[Array], has_move
 
 
 def _measure(reference: Array, other: Array) -> Difference:
-    """Return how far two arrays of one shape lie apart; infinitely where one has a number and the other has none."""
+    """Return how far two arrays of one shape lie apart; infinitely if one has a number and the other has none."""
     if (reference.dtype.kind in "iub") != (other.dtype.kind in "iub"):
         raise InputError(
             f"an output is {reference.dtype} of the reference and {other.dtype} of this model: what an integer stands "

@@ -148,7 +148,7 @@ def _run(call: Mapping[str, Any], inputs: ModelInputs) -> _Numbers:
 
 
 def _name_values(difference: Difference, inputs: ModelInputs) -> dict[str, Any]:
-    """Return a difference by the names of both metrics, with a note where nobody has chosen the inputs."""
+    """Return a difference by the names of both metrics, with a note if nobody has chosen the inputs."""
     note = "compared on inputs that were made up; give inputs=x for others" if inputs.are_random else ""
     named = {OutputDifference.NAME: difference.absolute, RelativeOutputDifference.NAME: difference.relative}
     return {name: Noted(value, note) if note else value for name, value in named.items()}

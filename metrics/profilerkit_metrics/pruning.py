@@ -67,7 +67,7 @@ class ComputeSparsity(ProfilerFunction):
     ONLY_THROUGH_BACKEND: ClassVar[bool] = True
 
     def __call__(self, model: Any, backend: Backend, trace: ModelTrace) -> Any:
-        """Return the share, of the floating-point weights where there are others; unavailable without values.
+        """Return the share, of the floating-point weights if there are others; unavailable without values.
 
         The values are read from the model itself, so layers that ``ignore=`` leaves out are part of the share.
         """

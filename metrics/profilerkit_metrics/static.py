@@ -194,7 +194,7 @@ class LayerwiseSummary(StatusKey):
 
     @property
     def value(self) -> str | None:
-        """The table as text; None where there is none."""
+        """The table as text; None if there is none."""
         table = self.outcome.value
         if table is not None and self._text is None:
             self._text = layer_text(table)

@@ -255,7 +255,7 @@ def _count_gradient_bytes(trace: ModelTrace) -> int:
 
 
 def _list_untold_gradients(trace: ModelTrace) -> tuple[str, ...]:
-    """Return which weights may have gradients or not, where the trace leaves that to the weights."""
+    """Return which weights may have gradients or not, if the trace leaves that to the weights."""
     names = [weight.name for weight in trace.parameters_in_memory if weight.trainable is None]
     if not names or trace.memory.left_bytes is not None:
         return ()
@@ -269,7 +269,7 @@ def _count_live_bytes(trace: ModelTrace) -> int:
 
 
 def _divide_peak(trace: ModelTrace, optimizer_size: OptimizerBytes) -> dict[str, Any]:
-    """Return the parts where the peak is in one of the two passes, and where that is."""
+    """Return the parts if the peak is in one of the two passes, and the position of the peak."""
     sizes = {**trace.memory.parts, "weights": trace.memory.weight_bytes, "optimizer_state": optimizer_size.state}
     at = trace.peak_operator
     position = {"operator": "", "layer": "", "phase": "forward"}

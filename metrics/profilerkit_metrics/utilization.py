@@ -141,7 +141,7 @@ class ComputeMfu(ProfilerFunction):
         dtype: str | None = None,
         attention: Attention = "full",
     ) -> Any:
-        """Return the share as a measurement; unavailable where layers are left out of the trace.
+        """Return the share as a measurement; unavailable if layers are left out of the trace.
 
         Args:
             model: The model.
@@ -204,7 +204,7 @@ class ComputeMbu(ProfilerFunction):
         peaks_of: DeviceInfoLike | None = None,
         cache_bytes: int = 0,
     ) -> Any:
-        """Return the share as a measurement; unavailable of a training step, and where layers are left out.
+        """Return the share as a measurement; unavailable for a training step, and if layers are left out.
 
         Args:
             model: The model.
@@ -247,7 +247,7 @@ class Peak(NamedTuple):
     def choose(
         cls, model: Any, backend: Backend, options: RunOptions, requested: DeviceInfoLike | None, dtype: str | None
     ) -> Peak:
-        """Return the peaks of the device that counts; raises `NotOfferedError` where autocast chose the dtype."""
+        """Return the peaks of the device that counts; raises `NotOfferedError` if autocast chose the dtype."""
         if dtype is None and "autocast" in options.requested:
             if options.autocast is True:
                 raise NotOfferedError("autocast chose the dtype of the products: give it, dtype='bf16'")

@@ -26,9 +26,9 @@ def list_state_kinds() -> tuple[type, ...]:
 
 
 def note_inner_state(value: Any) -> Step | None:
-    """Return what puts back the content of an array or a buffer, or the state of a generator; None of any other value.
+    """Return a function that restores an array, a buffer or the state of a generator; None for other values.
 
-    None too of an array that cannot be written to, and of one of more than 1 MiB.
+    None too for an array that cannot be written to, and for more than 1 MiB.
     """
     if isinstance(value, Random):
         return partial(value.setstate, value.getstate())
@@ -52,7 +52,7 @@ def _list_generators() -> tuple[type, ...]:
 
 
 def _note_buffer(value: Any) -> Step | None:
-    """Note the items of a buffer by the methods of its base class: those of a subclass may refuse, or do more."""
+    """Note the items of a buffer by the methods of its base class: a subclass's methods may refuse, or do more."""
     kind: Any = bytearray if isinstance(value, bytearray) else array
     with memoryview(value) as view:
         if view.nbytes > _MOST_BYTES:
@@ -61,7 +61,7 @@ def _note_buffer(value: Any) -> Step | None:
 
 
 def _note_array(numbers: Any) -> Step | None:
-    """Note the numbers of an array of numpy's, and its shape; those of a subclass by the methods of its base class."""
+    """Note the numbers of an array of numpy's, and its shape; of a subclass by the methods of its base class."""
     if not numbers.flags.writeable or numbers.nbytes > _MOST_BYTES:
         return None
     numpy: Any = sys.modules["numpy"]

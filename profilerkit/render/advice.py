@@ -160,7 +160,7 @@ def _describe_peak(memory: MemoryTimeline, report: Report) -> Iterator[str]:
 
 
 def _find_new_bytes(memory: MemoryTimeline, index: int, operator: Mapping[str, Any]) -> int:
-    """Return the bytes of an operator's output; 0 where others were made or freed meanwhile."""
+    """Return the bytes of an operator's output; 0 if others were made or freed meanwhile."""
     before = memory.live_bytes[index - 1] if index else memory.input_bytes
     written = operator.get("bytes_written")
     return written if written is not None and written == memory.live_bytes[index] - before else 0

@@ -118,7 +118,7 @@ class _Sentences:
 
 
 class _Fitted:
-    """A table that goes on below itself where it is wider than the terminal, its first column shown again."""
+    """A table that goes on below itself if it is wider than the terminal, its first column shown again."""
 
     def __init__(self, grid: Grid) -> None:
         self._grid = grid

@@ -33,7 +33,7 @@ _EIGHTHS: tuple[str, ...] = ("", *"▏▎▍▌▋▊▉")
 
 
 def make_cost_grid(report: Report) -> Grid | None:
-    """Return the parts of the model that cost most, with all columns; None where it is not divided."""
+    """Return the parts of the model that cost most, with all columns; None if the model is not divided."""
     layers = report.layerwise
     by = choose_column(layers)
     costs = Costs.divide(layers, by) if by else None

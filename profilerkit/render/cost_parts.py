@@ -117,7 +117,7 @@ class _Opener:
     # The parts of a line ----------------------------------------------------------------------------------------------
 
     def _is_large(self, part: Part) -> bool:
-        """Return whether a part has much of the whole, or of the parameters, where their number is known."""
+        """Return whether a part has much of the whole, or of the parameters, if their number is known."""
         whole = self._root.get("params")
         share_of_params = (part.sum("params") or 0) / whole if whole else 0
         return max(self.share(part), share_of_params) >= _LEAST_SHARE

@@ -1,4 +1,4 @@
-"""Grids as they fit a terminal: with columns left out or folded, and as several tables where that is not enough."""
+"""Grids as they fit a terminal: with columns left out or folded, and as several tables if this is not enough."""
 
 from __future__ import annotations
 

@@ -175,5 +175,5 @@ def escape(text: str) -> str:
 
 
 def _write_letter(letter: str) -> str:
-    """Return a letter, or its code point where ASCII lacks it: ``[U+00E9]``."""
+    """Return a letter, or its code point if ASCII lacks it: ``[U+00E9]``."""
     return letter if letter.isascii() else f"{{[}}U+{ord(letter):04X}{{]}}"

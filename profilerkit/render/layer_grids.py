@@ -156,7 +156,7 @@ def _write_shapes(row: Row) -> str:
 
 
 def write_calls(row: Row) -> str:
-    """Return how often a layer is called; a hyphen where it is not, or where that is not known."""
+    """Return how often a layer is called; a hyphen if it is not called, or if this is unknown."""
     return str(row.get("calls") or "-")
 
 

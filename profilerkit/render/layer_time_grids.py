@@ -105,7 +105,7 @@ def _holds_others(row: Row) -> bool:
 
 
 def _make_seconds_column(column: str, layers: LayerTable, *, only_around_others: bool = False) -> GridColumn:
-    """Return a column of seconds; where it is ``only_around_others``, layers that hold none have an empty cell."""
+    """Return a column of seconds; if it is ``only_around_others``, layers that hold none have an empty cell."""
 
     def write(row: Row) -> str:
         if only_around_others and not _holds_others(row):
@@ -120,7 +120,7 @@ def _write_share(row: Row, column: str, whole: float) -> str:
 
 
 def _write_seconds(row: Row, column: str, layers: LayerTable) -> str:
-    """Return seconds, with their noise where a table has the samples: "3 ms ±33%"; "-" for none."""
+    """Return seconds, with their noise if a table has the samples: "3 ms ±33%"; "-" for none."""
     text = Column.of(column).show(row[column]) or "-"
     if not isinstance(layers, LayerTimeTable) or not row[column]:
         return text

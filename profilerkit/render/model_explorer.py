@@ -57,7 +57,7 @@ class _NodeValues(NamedTuple):
 
 
 class _OwnValue(NamedTuple):
-    """A number of one operator of a layer; of the layer itself where the operator is empty."""
+    """A number of one operator of a layer; of the layer itself if the operator is empty."""
 
     layer: str
     operator: str
@@ -73,7 +73,7 @@ def render(result: Report | Comparison, by: str | None = None) -> str:
     Args:
         result: A report or a comparison.
         by: The value: "macs", "flops", "params", "bytes_read", "bytes_written", "live_bytes" or "seconds". Unless
-            given, the time where it was measured, else the MACs or FLOPs if they were requested, else the parameters.
+            given, the time if it was measured, else the MACs or FLOPs if they were requested, else the parameters.
     """
     if by is not None and by not in _TITLES:
         raise ArgumentError(f"by={by!r}: Model Explorer can be given one of {', '.join(map(repr, _TITLES))}")

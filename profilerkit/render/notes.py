@@ -174,7 +174,7 @@ def _describe_gap(table: Table) -> str:
 
 
 def _write_top_row(table: Table, ranked: Ranked) -> str:
-    """Return the first of ranked rows with its value, and the share of the whole model where that is known."""
+    """Return the first of ranked rows with its value, and the share of the whole model if it is known."""
     row, by = ranked.rows[0], ranked.by
     label = next((str(row[name]) for name in _LABELS if row.get(name)), "the model itself")
     layer = f" in {row['layer']}" if "operator" in row and row.get("layer") else ""

@@ -1,6 +1,6 @@
 """Any table as text, as HTML for a notebook and as a file.
 
-`profilerkit.trace.table.Table` calls this module by its name, since tables are data and import nothing that draws.
+`profilerkit.trace.table.Table` calls this module by its name, because tables are data and import nothing that draws.
 """
 
 from __future__ import annotations

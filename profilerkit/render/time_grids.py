@@ -57,7 +57,7 @@ def measurement_grids(reports: Sequence[Report]) -> Iterator[Grid]:
 
 
 def environment_grids(reports: Sequence[Report]) -> Iterable[Grid]:
-    """Yield where each report with measured times was made, or one grid if that is the same for all."""
+    """Yield where each report with measured times was made, or one grid if all were made in one place."""
     timed = list_timed(reports)
     are_alike = all(report.environment == timed[0].environment for report in timed)
     for report in timed[:1] if are_alike else timed:

@@ -105,7 +105,7 @@ def _is_paired(time: _ComparedTime) -> bool:
 
 
 def _describe_noise(time: _ComparedTime) -> Iterator[str]:
-    """Yield why ratios of a time are not known well, with the name of the model where there are several."""
+    """Yield why ratios of a time are not known well, with the name of the model if there are several."""
     for other in time.measured:
         name = f"{time.name} of {other.name}" if len(time.measured) > 1 else time.name
         if other.ratio.warning:
@@ -145,7 +145,7 @@ def _is_stated_differently(reports: Sequence[Report], name: str) -> bool:
 
 
 def _read_moment(report: Report) -> datetime | None:
-    """Return when a report was made; None where that is not known, or without its time zone."""
+    """Return when a report was made; None if the time is not known, or without its time zone."""
     try:
         moment = datetime.fromisoformat(report.created)
     except ValueError:

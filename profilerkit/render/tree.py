@@ -138,5 +138,5 @@ def _write_shapes(shapes: Any) -> str:
 
 
 def _is_uncounted(row: Row) -> bool:
-    """Return whether the work of a layer is not known, since the model did not run to its end."""
+    """Return whether the work of a layer is not known, because the model did not run to its end."""
     return row["calls"] is None or row.get("macs", 0) is None

@@ -99,7 +99,7 @@ def write_count(value: float | None) -> str:
 
 
 def write_signed_count(sign: Sign, value: float | None) -> str:
-    """Return a count with the sign before it; "-" for none, and "≥ 0" where nothing of it could be counted.
+    """Return a count with the sign before it; "-" for none, and "≥ 0" if nothing of it could be counted.
 
     >>> write_signed_count(Sign.LOWER, 51_900), write_signed_count(Sign.LOWER, 0), write_signed_count(Sign.EXACT, 0)
     ('≥ 51.9 k', '≥ 0', '-')
@@ -135,7 +135,7 @@ def split_value(record: StatusRecord) -> tuple[str, str]:
 
 
 def write_compared_value(record: StatusRecord | None) -> str:
-    """Return a value of a comparison; a measurement without its interval, since the ratio beside it has one."""
+    """Return a value of a comparison; a measurement without its interval, because the ratio beside it has one."""
     if record is None:
         return "not measured"
     if record.value is None:
@@ -184,6 +184,6 @@ def write_row_value(row: Mapping[str, Any], column: str) -> tuple[Sign, float | 
 
 
 def write_achieved(row: Mapping[str, Any]) -> str:
-    """Return the FLOP/s that a layer achieves, with the sign of its FLOPs; nothing where that is not known."""
+    """Return the FLOP/s that a layer achieves, with the sign of its FLOPs; nothing if they are not known."""
     rate = row.get("achieved_flops_per_second")
     return "" if rate is None else f"{write_row_value(row, 'flops')[0]}{Column.of('flops_per_second').show(rate)}"

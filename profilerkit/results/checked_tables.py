@@ -56,7 +56,7 @@ def _is_count(value: Any) -> bool:
 
 
 def _is_shapes(value: Any) -> bool:
-    """Return whether a value is a tuple of shapes, each a tuple, or None where they are not known."""
+    """Return whether a value is a tuple of shapes, each a tuple, or None if they are not known."""
     return value is None or (isinstance(value, tuple) and all(isinstance(shape, tuple) for shape in value))
 
 
@@ -137,7 +137,7 @@ def require_tree(table: LayerTable, where: str) -> None:
 
 
 def require_times(table: Table, where: str) -> None:
-    """Raise `ValueError` where a table of timed operators lacks a number that is always there, or is negative."""
+    """Raise `ValueError` if a table of timed operators lacks a number that is always there, or is negative."""
     _require_counts(table, ("calls", "seconds", "share"), where)
 
 
@@ -159,7 +159,7 @@ def _require_counts(table: Table, columns: Sequence[str], where: str) -> None:
 
 
 def _require_columns(columns: Sequence[str], names: Iterable[str], where: str) -> None:
-    """Raise `ValueError` where a table lacks a column; one without rows has no columns, and lacks none."""
+    """Raise `ValueError` if a table lacks a column; a table without rows has no columns, and lacks none."""
     missing = [name for name in names if columns and name not in columns]
     if missing:
         raise ValueError(f"{where}.columns has no {missing[0]!r}")

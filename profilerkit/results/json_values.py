@@ -95,7 +95,7 @@ def _write_rows(kind: str, table: Table) -> dict[str, Any]:
 
 
 def _write_cell(value: Any) -> Any:
-    """Return a cell of a table; its tuples are lists, since every list in a table is a tuple when it comes back."""
+    """Return a cell of a table; its tuples are lists, because every list in a table is a tuple when it comes back."""
     return [_write_cell(item) for item in value] if isinstance(value, (list, tuple)) else to_plain(value)
 
 
@@ -249,7 +249,7 @@ def _read_float(value: Mapping[str, Any], where: str) -> float:
     return float(text)
 
 
-#: By the type of a value: returns it, of its mapping and of where that is; raises `ValueError` for a wrong one.
+#: By the type of a value: a function that returns it from its mapping and its place; `ValueError` for a wrong one.
 _READERS: dict[str, Callable[[Mapping[str, Any], str], Any]] = {
     "measurement": _read_measurement,
     "table": _read_table,

@@ -77,7 +77,7 @@ class StatusRecord:
 
     @property
     def number(self) -> float | None:
-        """The value as a plain number, of a measurement the median; None where it is no number."""
+        """The value as a plain number, for a measurement the median; None if it is no number."""
         if not is_number(self.value):
             return None
         number: float = self.value if type(self.value) in (int, float) else float(self.value)

@@ -176,7 +176,7 @@ def compute_checksum(content: Mapping[str, Any]) -> str:
 
 
 def _open_content(content: Any) -> _Opened:
-    """Return the kind and the body of a file; raises `ValueError` for another schema, or where the checksum differs."""
+    """Return the kind and the body of a file; raises `ValueError` for another schema, or if the checksum differs."""
     kind = _read_kind(content)
     sealed = {key: value for key, value in content.items() if key != "checksum"}
     if content.get("checksum") != compute_checksum(sealed):
@@ -243,7 +243,7 @@ def read_report(body: Any, where: str = "") -> Report:
 
 
 def _require_whole(report: Report, where: str) -> None:
-    """Raise `ValueError`, naming the field, where a part of a report lacks something or does not fit another."""
+    """Raise `ValueError`, naming the field, if a part of a report lacks something or does not fit another."""
     if report.layers is not None:
         require_tree(report.layers, f"{where}layers")
     if report.operators is not None:

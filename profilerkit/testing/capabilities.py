@@ -58,7 +58,7 @@ class CapabilityChecks(BackendSubject):
         expect(fits, f"the operator table of {architecture.name} has {total} macs, its trace {trace.macs}")
 
     def test_steps_of_training_are_traced(self) -> None:
-        """If it is offered: gradients of weights and activations are products as large as those of the forward pass.
+        """If it is offered: gradients of weights and activations are products as large as in the forward pass.
 
         "mlp" has one gradient for the weight of each layer, and one for the input of each layer except the first.
         """

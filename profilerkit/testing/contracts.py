@@ -19,7 +19,7 @@ __all__ = ["ContractChecks"]
 
 
 class ContractChecks(BackendSubject):
-    """Each method of the backend does what the docstring of `Backend` says."""
+    """Each method of the backend keeps the promises of its docstring in `Backend`."""
 
     def test_the_class_says_what_is_tested(self) -> None:
         """The class has a backend, builders of known architectures, and kinds."""
