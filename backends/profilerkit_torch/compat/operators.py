@@ -130,6 +130,9 @@ def find_triton_kernel(number: int) -> Any:
 choose_attention: Callable[..., int] = require(
     "torch._fused_sdp_choice", purpose="tells how attention runs, and what memory it takes"
 )
+#: Returns the order in which a CUDA device tries the kernels of attention. Without it a model that changes the order
+#: while it runs has the memory of the first order throughout.
+read_attention_order: Callable[[], list[int]] = find_first("torch._C._get_sdp_priority_order", instead=list)
 #: Attention in one kernel, which gives the shapes of its results.
 flash_attention: Callable[..., Any] = find_first(
     "torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default",

@@ -15,7 +15,7 @@ import torch
 from torch.backends import cuda
 
 from ..compat.modes import disable_dispatch_modes
-from ..compat.operators import choose_attention
+from ..compat.operators import choose_attention, read_attention_order
 
 __all__ = [
     "choose_kernel",
@@ -29,17 +29,18 @@ _SPELLED_OUT = 0
 _NARROW = (torch.float16, torch.bfloat16)
 
 
-def list_kernel_conditions(tensors: Iterable[torch.Tensor]) -> tuple[bool, ...]:
+def list_kernel_conditions(tensors: Iterable[torch.Tensor]) -> tuple[int, ...]:
     """Return what the choice of a kernel depends on beside shapes, strides and dtypes.
 
-    A model may enable kernels for a part of itself (``sdpa_kernel``), and the CPU's kernel takes no mask that requires
-    a gradient.
+    A model may enable kernels for a part of itself, in an order of its own (``sdpa_kernel``), and the CPU's kernel
+    takes no mask that requires a gradient.
     """
     return (
         cuda.flash_sdp_enabled(),
         cuda.mem_efficient_sdp_enabled(),
         cuda.math_sdp_enabled(),
         cuda.cudnn_sdp_enabled(),
+        *read_attention_order(),
         torch.is_grad_enabled(),
         *(tensor.requires_grad for tensor in tensors),
     )

@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from tiny import BACKEND, Call, ones, trace, trace_complete
 from torch import nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from profilerkit import ModelInputs
 from profilerkit_torch.costs import Cost, override
@@ -121,6 +122,20 @@ def test_attention_with_a_learned_bias_has_a_plan_of_its_own(planned: list[str],
         memory = trace_complete(Biased(is_learned=is_learned), x).memory
         assert memory.peak_bytes(include_weights=False) == expected[is_learned]
     assert BACKEND.measure_memory(Biased(is_learned=True), ModelInputs(x)) == expected[True]
+
+
+def test_attention_is_planned_anew_for_another_order_of_kernels(planned: list[str]) -> None:
+    """A CUDA device takes the first kernel of the order: none at all, if spelled out comes first."""
+
+    def run(self: Any, x: torch.Tensor) -> Any:
+        x = F.scaled_dot_product_attention(x, x, x)
+        with sdpa_kernel([SDPBackend.MATH, SDPBackend.FLASH_ATTENTION], set_priority=True):
+            x = F.scaled_dot_product_attention(x, x, x)
+        with sdpa_kernel([SDPBackend.FLASH_ATTENTION, SDPBackend.MATH], set_priority=True):
+            return F.scaled_dot_product_attention(x, x, x)
+
+    trace_complete(Call(run), ones(1, 2, 64, 8))
+    assert planned == ["aten.scaled_dot_product_attention.default"] * 3
 
 
 def test_plans_are_dropped_where_there_are_many(planned: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
