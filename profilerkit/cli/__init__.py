@@ -83,7 +83,7 @@ class _Commands(click.Group):
 
 
 def _require_once(context: click.Context, arguments: list[str]) -> None:
-    """Refuse an option that is given twice and takes one value, since the first value would be lost in silence."""
+    """Refuse an option that is given twice and takes one value, because the first value would be lost in silence."""
     _, _, parameters = context.command.make_parser(context).parse_args(list(arguments))
     for parameter, times in Counter(parameters).items():
         if times > 1 and isinstance(parameter, click.Option) and not (parameter.multiple or parameter.is_flag):

@@ -49,7 +49,7 @@ class Display:
     quiet: bool
 
     def __post_init__(self) -> None:
-        """Raise a usage error for ``--configuration`` where no requested form shows it: before anything is measured."""
+        """Raise a usage error for ``--configuration`` if no requested form shows it: before anything is measured."""
         forms = [self.form, *map(find_form, self.output)]
         if self.configuration and not any(_takes(form, "configuration") for form in forms):
             raise click.BadParameter(

@@ -37,7 +37,7 @@ class Manager(pluggy.PluginManager):
         super().__init__(GROUP)
         #: The source of each registered plugin, by the plugin's id: plugins need not be hashable.
         self._sources: dict[int, PluginInfo] = {}
-        #: The installed plugins that are not registered, as they are disabled.
+        #: The installed plugins that are not registered, because they are disabled.
         self.switched_off: list[PluginInfo] = []
         #: The answers of the registered plugins to questions.
         self._answers: dict[Hashable, Any] = {}

@@ -54,7 +54,7 @@ def manager() -> Manager:
         is_own_only = bool(_own_only_blocks)
         plugins = _loaded.get(is_own_only)
         if plugins is None:
-            # Stored before loading, since a plugin may use the manager while it is loaded.
+            # Stored before loading, because a plugin may use the manager while it is loaded.
             plugins = _loaded[is_own_only] = Manager()
             try:
                 with undone_in_child(lambda: _loaded.pop(is_own_only, None)):

@@ -60,7 +60,7 @@ def draw_html_fragment(item: object) -> str | None:
 
 
 def find_form(path: str | PathLike[str]) -> str | None:
-    """Return the form of text that the suffix of a file stands for, such as "html"; None where it stands for none."""
+    """Return the form of text that the suffix of a file stands for, such as "html"; None if it stands for none."""
     suffix = _read_suffix(path).lower()
     form = SUFFIXES.get(suffix, suffix)
     return form if form in list_forms() else None

@@ -51,7 +51,7 @@ def request_copy(preload: tuple[str, ...], request: dict[str, Any], descriptors:
 
 
 def _send_request(server: socket.socket, request: dict[str, Any], descriptors: list[int]) -> None:
-    """Send a fork server a request and the descriptors that belong to it; close its socket where that fails.
+    """Send a fork server a request and the descriptors that belong to it; close its socket if that fails.
 
     It is one byte, with the descriptors, and then a message with the rest.
     """

@@ -77,7 +77,7 @@ def pidfd(pid: int) -> int | None:
 
 
 def has_ended(descriptor: int) -> bool:
-    """Return whether the process of a descriptor of `pidfd` has ended, also where nobody has waited for it yet."""
+    """Return whether the process of a descriptor of `pidfd` has ended, also if nobody has waited for it yet."""
     poll = select.poll()
     poll.register(descriptor, select.POLLIN)
     return bool(poll.poll(0))

@@ -147,7 +147,7 @@ def _become_supervisor(child_ends: ChildEnds, marker: str, limits: Limits, paren
 
 
 def _copy_server(limits: Limits, child_ends: ChildEnds, marker: str, preload: tuple[str, ...]) -> Callable[[], None]:
-    """Have a fork server fork a supervisor; nothing is waited for, since the supervisor is the server's child."""
+    """Have a fork server fork a supervisor; nothing is waited for, because the supervisor is the server's child."""
     environ = {**os.environ, processes.MARKER: marker}
     request = {"limits": asdict(limits), "parent": os.getpid(), "dir": str(Path.cwd()), "environ": environ}
     descriptors = [*child_ends.descriptors, *child_ends.outputs]

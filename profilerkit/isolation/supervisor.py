@@ -141,7 +141,7 @@ class Supervisor:
         """Start the child, watch it, and report how it ended."""
         processes.adopt_orphans()
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the caller's, which says whether to end the child
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # where it is ignored, no child can be waited for
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # if it is ignored, no child can be waited for
         self._start(child)
         for descriptor in (*for_child, 0, 1):  # the reader of a pipe waits until every process has closed the other end
             with suppress(OSError):

@@ -60,7 +60,7 @@ def open_model(model: Any, backend: Backend | str | None = None, kind: type[Back
 
     Raises `TypeError` if the backend does not accept the model.
     """
-    # Its whole path, since the process may change its folder.
+    # Its whole path, because the process may change its folder.
     path = Path(os.fsdecode(model)).absolute() if isinstance(model, (str, os.PathLike)) else None
     stamps = [] if path is None else _read_stamps(path)  # before it is read: it may change meanwhile
     resolved = _find_backend(model, backend, kind)

@@ -19,7 +19,7 @@ _LOCK = Lock()
 
 @contextmanager
 def path_restored() -> Iterator[None]:
-    """Restore ``sys.path`` at the end; another thread that loads a file waits, since it changes the path too."""
+    """Restore ``sys.path`` at the end; another thread that loads a file waits, because it changes the path too."""
     with _LOCK.block():
         path, entries = sys.path, list(sys.path)
 

@@ -33,7 +33,7 @@ from .object_facts import (
 
 __all__ = ["BYTES_OF", "Contents", "Identity", "list_contents"]
 
-#: Values that never change, and are equal where they say so.
+#: Values that never change, and are equal if their ``==`` says so.
 _PLAIN = frozenset({int, float, complex, bool, str, bytes, type(None), type(Ellipsis), range, slice})
 _CONTAINERS = (list, tuple, dict, set, frozenset, deque)
 #: Classes whose objects are remembered by their identity; the content of these objects is not looked at.

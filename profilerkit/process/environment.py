@@ -33,7 +33,7 @@ def machine() -> dict[str, str]:
 
 @cache
 def _cpu_model() -> str:
-    """Return the name of the processor: read once, since reading ``/proc/cpuinfo`` takes as long as a small trace."""
+    """Return the name of the processor: read once, because reading ``/proc/cpuinfo`` takes as long as a small trace."""
     try:
         model_name = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text(encoding="utf-8"))
     except OSError:

@@ -12,7 +12,7 @@ All files that profilerkit writes are written here. The rules:
   the only case in which a crash can leave a part of the content.
 """
 
-# Functions of the operating system are called through os, since tests replay these calls one by one.
+# Functions of the operating system are called through os, because tests replay these calls one by one.
 # ruff: noqa: PTH105, PTH108, PTH116, PTH118, PTH120
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ def _write_file(target: str, content: bytes) -> None:
 
 
 def _read_mode(target: str) -> int | None:
-    """Return the mode of a file, None where there is none; raise `OSError` for a folder and a read-only file."""
+    """Return the mode of a file, None if there is none; raise `OSError` for a folder and a read-only file."""
     try:
         mode = os.stat(target).st_mode
     except FileNotFoundError:
@@ -210,7 +210,7 @@ def stamp_file(status: os.stat_result) -> str:
 
 
 def read_stamp(path: str | Path) -> str:
-    """Return the stamp of a file; empty where there is none, and for a folder, whose time changes with its files."""
+    """Return the stamp of a file; empty if there is none, and for a folder, whose time changes with its files."""
     try:
         status = Path(path).stat()
     except (OSError, ValueError):  # not to be read, or no name of a file

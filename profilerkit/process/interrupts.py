@@ -36,7 +36,7 @@ _SECONDS_UNTIL_AGAIN = 0.001
 
 
 def interruptible(function: F) -> F:
-    """Let a function be interrupted, also where it is called while a block is entered."""
+    """Let a function be interrupted, also if it is called while a block is entered."""
     _interruptible.add(function.__code__)
     return function
 

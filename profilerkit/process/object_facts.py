@@ -32,7 +32,7 @@ _PACKAGES = tuple(f"{os.sep}{name}{os.sep}" for name in ("site-packages", "dist-
 
 
 def read_attribute(value: Any, name: str) -> Any:
-    """Return an attribute, None where it cannot be read: a property may raise anything."""
+    """Return an attribute, None if it cannot be read: a property may raise anything."""
     try:
         return getattr(value, name, None)
     except MemoryError:

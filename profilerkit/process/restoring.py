@@ -30,12 +30,12 @@ _TRIES = 3
 
 
 def call_each(steps: Iterable[Step]) -> None:
-    """Call all of these, also where one raises; its error is raised when all are done."""
+    """Call all steps, also if one raises; its error is raised when all are done."""
     for_each(lambda step: step(), [(step,) for step in steps])
 
 
 def for_each(function: Callable[..., Any], arguments: Iterable[Any]) -> None:
-    """Call a function with each of these, also where one call raises; its error is raised when all are done."""
+    """Call a function with each of the arguments, also if a call raises; its error is raised when all are done."""
     errors: list[BaseException] = []
     for values in arguments:
         try:
@@ -47,7 +47,7 @@ def for_each(function: Callable[..., Any], arguments: Iterable[Any]) -> None:
 
 
 def _find_worst(errors: list[BaseException]) -> BaseException:
-    """Return the first interrupt among errors; the first error where there is none."""
+    """Return the first interrupt among errors; the first error if there is no interrupt."""
     return next((error for error in errors if not isinstance(error, Exception)), errors[0])
 
 
