@@ -34,12 +34,12 @@ class Value:
         text: The value as text; its unit and its interval stand apart.
         unit: The unit of the text.
         interval: The interval of a measurement; of a count that is rounded, all its digits.
-        state: How complete it is: "complete", "partial", "unavailable", "failed"; "absent" where nobody measured it.
-        reason: What is missing.
-        better: How far it is better than the reference's.
-        bars: The heights of a small histogram of its samples.
-        sign: Which end of the truth it is.
-        mark: The mark of its cell in the grid.
+        state: The completeness: "complete", "partial", "unavailable", "failed"; "absent" if nobody measured the metric.
+        reason: The missing parts of the value, or why there is no value.
+        better: How far the value is better than the value of the reference.
+        bars: The heights of a small histogram of the samples.
+        sign: Which end of the truth the value is.
+        mark: The mark of the value's cell in the grid.
         verdict: The mark of ``better``.
     """
 
@@ -57,7 +57,7 @@ class Value:
 
     @property
     def badge(self) -> str:
-        """What a reader should see at once; empty for a value that is complete and known well."""
+        """The warning that a reader should see at once; empty for a complete value without much noise."""
         if self.state == "partial":
             return KINDS[self.sign]
         if self.state in ("complete", "absent"):
@@ -103,7 +103,7 @@ def _make_value(report: Report, record: StatusRecord | None, text: str, mark: st
 
 
 def write_reason(record: StatusRecord) -> str:
-    """Return what is missing in a value, or why there is none."""
+    """Return the missing parts of a value, or why there is no value."""
     return visible("; ".join(record.missing))
 
 

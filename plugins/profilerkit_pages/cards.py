@@ -29,7 +29,7 @@ _LONGEST = 60
 
 @dataclass(frozen=True)
 class Card:
-    """A metric: its name, what it is, and its value for each model."""
+    """A metric: its name, its description, and its value for each model."""
 
     title: str
     description: str
@@ -102,7 +102,7 @@ def summarize(result: Report | Comparison, grid: Grid) -> Summary:
 
 
 def _choose_form(records: Sequence[StatusRecord]) -> _Form:
-    """Return how a metric is shown that has these records."""
+    """Return how a metric with these records is shown."""
     if all(record.value is None for record in records):
         return _Form.GAP
     if any(isinstance(record.value, Table) and record.value for record in records):
@@ -120,7 +120,7 @@ def _is_short(text: str) -> bool:
 
 
 def _describe_gap(title: str, records: Sequence[StatusRecord]) -> Gap:
-    """Return what is said of a metric without a value: each state and each reason once."""
+    """Return the line on a metric without a value: each state and each reason once."""
     states = dict.fromkeys(record.completeness.value for record in records)
     reasons = dict.fromkeys(filter(None, map(write_reason, records)))
     return Gap(title, ", ".join(states), "; ".join(reasons))
@@ -135,7 +135,7 @@ def _join_alike(gaps: Iterable[Gap]) -> tuple[Gap, ...]:
 
 
 def _name_text(title: str, records: Sequence[StatusRecord | None]) -> str:
-    """Return the name of a metric that is no value; that of one model has its text behind it, if that is short."""
+    """Return the name of a metric that is no value; the name for a single model ends with its text, if it is short."""
     only = records[0] if len(records) == 1 else None
     return title if only is None or not _is_short(only.shown) else f"{title} ({visible(only.shown)})"
 
@@ -151,9 +151,9 @@ def _list_values(
 
 
 def _identify(records: Sequence[StatusRecord | None]) -> object:
-    """Return what is equal for metrics that share a card; None unless all values are complete, and neither 0 nor times.
+    """Return a key that is equal for metrics that share a card; None unless all values are complete, not 0, not times.
 
-    The values themselves are compared: those of a comparison are rounded where they are shown.
+    The exact values are compared, because a comparison shows rounded values.
     """
     exact = [record for record in records if record is not None and _is_exact(record)]
     return tuple((record.value, record.base_unit) for record in exact) if len(exact) == len(records) else None

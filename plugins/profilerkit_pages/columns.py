@@ -1,4 +1,4 @@
-"""A column of a table or tree of a page: its values, and what the page must know to show them."""
+"""A column of a table or tree of a page: its values, and the facts that the page needs to show them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["AT_FIRST", "SPEEDS", "Row", "describe_column", "find_signs", "make_p
 Row: TypeAlias = Mapping[str, Any]
 #: By the index of a row the sign and the number of a bound.
 Signs: TypeAlias = dict[int, list[Any]]
-#: Columns that are shown at first, where a report has them. The others are there to be chosen.
+#: Columns that are shown at first, if a report has them. The reader can choose the others.
 AT_FIRST = (
     "output_shapes",
     "calls",
@@ -33,7 +33,7 @@ AT_FIRST = (
     PEAK,
     "missing",
 )
-#: What is worked out of several columns, and does not add up.
+#: Columns that are computed from several columns, and do not add up.
 SPEEDS = ("own_intensity", "own_speed")
 #: Columns of numbers that do not add up over the layers inside, so that there is no share of a whole.
 _NO_SHARE = ("calls", "order", "layers", "own_", "overhead", "share", "flops_per_second", "batch_size", "samples")
@@ -50,9 +50,9 @@ _WORDS = {
 
 
 def describe_column(key: str, values: Sequence[Any], signed: Signs | None = None) -> Iterator[ColumnData]:
-    """Yield a column with what the page must know to show it; none where there is nothing in it.
+    """Yield a column with the facts that the page needs to show it; nothing if the column is empty.
 
-    The values are numbers in base units, or texts. ``signed`` has those that are bounds, as `find_signs` finds them.
+    The values are numbers in base units, or texts. ``signed`` has the values that are bounds, from `find_signs`.
     """
     if all(value is None or value == "" or value == () for value in values):
         return
@@ -75,13 +75,13 @@ def describe_column(key: str, values: Sequence[Any], signed: Signs | None = None
 
 
 def find_signs(key: str, rows: Sequence[Row]) -> Signs:
-    """Return by the index of a row what a count that is a bound is shown as: "≥ " or another sign, and a number."""
+    """Return by the index of a row the text of a count that is a bound: "≥ " or another sign, and a number."""
     written = {index: write_row_value(row, key) for index, row in enumerate(rows) if f"{key}_low" in row}
     return {index: [sign, number] for index, (sign, number) in written.items() if sign}
 
 
 def write_column_title(key: str) -> str:
-    """Return the title of a column: in words of the page's own where it has some, else made of the key."""
+    """Return the title of a column: the page's words if it has some, else a title made from the key."""
     return _WORDS.get(key) or visible(write_title(key.removesuffix("_seconds")))
 
 
@@ -94,7 +94,7 @@ def _find_unit(key: str) -> tuple[str, Scale]:
 
 
 def make_plain(value: Any) -> Any:
-    """Return a number as JSON can hold it, and as text what JSON has no number for."""
+    """Return a number as JSON can hold it; as text if it is infinite or not a number."""
     if value is None or (isinstance(value, int) and not isinstance(value, bool)):
         return value
     number = float(value)

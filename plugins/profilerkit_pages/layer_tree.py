@@ -25,7 +25,7 @@ _TREE_COLUMNS = {"path", "type", "depth", "is_leaf"}
 
 
 def merge_rows(report: Report) -> list[dict[str, Any]]:
-    """Return the rows of the layers with what was measured of each, and the bytes that its operators move."""
+    """Return the rows of the layers with the measured values of each, and the bytes that its operators move."""
     measured = [record.value for record in report.statuses.values() if is_by_layer(record.value)]
     base = next((table for table in (report.layers, *measured) if table is not None), LayerTable(()))
     measured_by_path = [{row["path"]: row for row in table} for table in measured]
@@ -50,9 +50,9 @@ def is_by_layer(value: Any) -> bool:
 
 
 def _mark_own_work(layers: Iterable[Row], operators: Iterable[Row]) -> list[dict[str, Any]]:
-    """Return the layers with what is known of their own work: not less, but nothing, where an operator is not counted.
+    """Return the layers with their own work: None, not a smaller number, if an operator is not counted.
 
-    That of an innermost layer is all of its work, and so has the same two ends.
+    The own work of an innermost layer is all of its work, with the same two ends.
     """
     uncounted = {operator["layer"] for operator in operators if operator.get("missing")}
     unknown = {f"own_{column}": None for column in WORK}
@@ -91,5 +91,5 @@ def describe_layers(rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def write_layer_name(path: str, around: str | None) -> str:
-    """Return what a layer is called inside the layer around it."""
+    """Return the name of a layer inside the layer around it."""
     return visible(path[len(around) + 1 :] if around else path)

@@ -1,4 +1,4 @@
-"""What each layer itself does in a forward pass, for rooflines: its FLOPs, the bytes that it moves, and its time."""
+"""The own work of each layer in a forward pass, for rooflines: its FLOPs, the bytes that it moves, and its time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class LayerWork(NamedTuple):
 
 
 def sum_forward_work(operators: Iterable[Mapping[str, Any]]) -> dict[str, LayerWork]:
-    """Return the work of each layer by its path, of those that have FLOPs and move bytes.
+    """Return by path the work of each layer that has FLOPs and moves bytes.
 
     A layer with an operator that is not counted is left out: its FLOPs would be too few, and its speed too low.
     """
@@ -46,10 +46,10 @@ def sum_forward_work(operators: Iterable[Mapping[str, Any]]) -> dict[str, LayerW
 
 
 def find_shared_times(report: Report, work: Iterable[str]) -> set[str]:
-    """Return the layers whose measured time is not that of their own work alone, among the paths of layers with work.
+    """Return the layers whose measured time is not the time of their own work alone; ``work`` has the paths to check.
 
-    An encoder of torch has a fast path that uses the weights of the layers inside and does not call them: its time is
-    that of their work too, and they have none.
+    An encoder of torch has a fast path that uses the weights of the layers inside and does not call them: its time
+    includes their work, and they have no time.
     """
     timed = [record.value for record in report.statuses.values() if isinstance(record.value, LayerTable)]
     calls = {row["path"]: row["calls"] for table in timed if _has_own_times(table) for row in table}

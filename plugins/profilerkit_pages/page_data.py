@@ -1,7 +1,6 @@
-"""What a page draws by itself, as values that JSON can hold; `page_records` says what each is.
+"""The data that a page draws by itself, as values that JSON can hold; `page_records` describes each value.
 
-Names come from the model. Here they are made visible; they stay text all the way, since the page never reads them as
-markup.
+Names come from the model. Here they are made visible; the page shows them as text and never reads them as markup.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ _PERCENTILES = (5, 25, 50, 75, 95)
 
 
 def page_data(result: Report | Comparison) -> PageData:
-    """Return what the page of a report or comparison draws."""
+    """Return the data that the page of a report or comparison draws."""
     from profilerkit.results.comparison import Comparison
 
     if isinstance(result, Comparison):

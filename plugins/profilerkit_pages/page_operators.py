@@ -32,7 +32,7 @@ def describe_operators(report: Report, layers: Sequence[Row]) -> OperatorData | 
     with_layers_inside = {path for path in nearest_around(places).values() if path is not None}
 
     def list_work(column: str) -> Packed:
-        # That of innermost layers is their own work, which the table of layers has already: see `OperatorData`.
+        # The work of innermost layers is in the table of layers already: see `OperatorData`.
         return pack([row[column] if row["layer"] in with_layers_inside else 0 for row in operators])
 
     return {
@@ -47,15 +47,15 @@ def describe_operators(report: Report, layers: Sequence[Row]) -> OperatorData | 
 
 
 def _count_steps_back(index: int, operator: Row) -> tuple[int, ...]:
-    """Return how far before an operator those are whose results it reads; 0 stands for an input of the model.
+    """Return the steps back from an operator to each operator whose result it reads; 0 stands for a model input.
 
-    Steps back and not positions, since repeated layers have the same steps, which pack well.
+    Steps and not positions, because repeated layers have the same steps, which pack well.
     """
     return tuple(0 if source < 0 else index - source for source in operator.get("reads", ()))
 
 
 def describe_roofline(report: Report, layers: Sequence[Row]) -> RooflineData:
-    """Return what each layer does itself in the forward pass: its FLOPs, the bytes it moves, and its seconds."""
+    """Return the own work of each layer in the forward pass: its FLOPs, the bytes it moves, and its seconds."""
     work = sum_forward_work(report.operators or ())
     shared = find_shared_times(report, work)
     drawn = [(index, row, work[row["path"]]) for index, row in enumerate(layers) if row["path"] in work]

@@ -21,12 +21,12 @@ __all__ = ["describe_sides"]
 
 #: Columns in which the layers of two models are compared.
 _COMPARED = ("params", "macs", "flops", "own_macs", "own_flops", "forward_seconds", "backward_seconds")
-#: Those that are shown at first.
+#: Compared columns that are shown at first.
 _COMPARED_AT_FIRST = ("params", "macs", "forward_seconds")
 
 
 def describe_sides(comparison: Comparison, which: int) -> dict[str, Any] | None:
-    """Return the layers of the reference and of the other model of that index in one tree; None where one has none."""
+    """Return the layers of the reference and of the other model ``which`` in one tree; None if one has no layers."""
     reference, other = comparison.reference, comparison.others[which]
     if reference.layers is None or other.layers is None:
         return None
@@ -48,22 +48,22 @@ def describe_sides(comparison: Comparison, which: int) -> dict[str, Any] | None:
 
 
 class _Side(NamedTuple):
-    """A model: its name, and its layers in the rows of both models; an empty one where it lacks the layer."""
+    """A model: its name, and its layers in the rows of both models; an empty row if it lacks the layer."""
 
     name: str
     layers: Sequence[Row]
 
     def read(self, key: str) -> list[Any]:
-        """Return a value of each layer; None where it has none."""
+        """Return a value of each layer; None if the layer has no value."""
         return [layer.get(key) for layer in self.layers]
 
 
 class _Node(NamedTuple):
-    """Where a layer stands in the tree of both models.
+    """The place of a layer in the tree of both models.
 
     Attributes:
-        parent: The index of the row around it; -1 for none.
-        name: What it is called: "conv1", or "conv1 / first" for a layer that is called "first" in the other model.
+        parent: The index of the row around the layer; -1 for none.
+        name: Its name: "conv1", or "conv1 / first" for a layer with the name "first" in the other model.
     """
 
     parent: int
@@ -94,13 +94,13 @@ def _place_in_tree(rows: Sequence[Row]) -> Iterator[_Node]:
 
 
 def _describe_values(key: str, reference: _Side, other: _Side) -> Iterator[ColumnData]:
-    """Yield the columns of one value: of both models, and the change; nothing where one lacks it."""
+    """Yield the columns of a value: of both models, and the change; nothing if a model lacks the value."""
     references, others = reference.read(key), other.read(key)
     if all(value is None for value in references) or all(value is None for value in others):
         return
     signs, other_signs = find_signs(key, reference.layers), find_signs(key, other.layers)
     changes = [None if None in pair else pair[1] - pair[0] for pair in zip(references, others, strict=True)]
-    # Where one of the two is a bound, the change may be less or more.
+    # If one of the two values is a bound, the change may be less or more.
     change_signs = {
         index: [Sign.BETWEEN, changes[index]] for index in signs | other_signs if changes[index] is not None
     }

@@ -1,4 +1,4 @@
-"""What pages are made of: templates, styles and scripts that stand in folders called ``page``, put into one file.
+"""The parts of pages: templates, styles and scripts from folders called ``page``, put into one file.
 
 A page may load nothing: its content security policy names its style and its scripts by their digests, and allows no
 others.
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["content_hash", "join_scripts", "pack", "render_page", "source", "templates"]
 
-#: The package whose folder has what all pages share.
+#: The package whose folder has the parts that all pages share.
 SHARED = __package__
 
 

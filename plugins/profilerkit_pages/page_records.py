@@ -51,7 +51,7 @@ class ReportData(TypedDict):
     tables: list[dict[str, Any]]
     #: None without times of operators.
     timeline: TimelineData | None
-    #: None where no memory was followed.
+    #: None if no memory was followed.
     memory: MemoryData | None
     roofline: RooflineData
     #: By the key of the metric.
@@ -72,7 +72,7 @@ class ColumnData(TypedDict):
     numeric: bool
     #: Whether its numbers add up over the layers inside, so that each is a share of the whole.
     share: bool
-    #: Whether it is shown at first; others are there to be chosen.
+    #: Whether the column is shown at first; the reader can choose other columns.
     shown: bool
     #: Whether a count of 0 is a dash.
     dashes: bool
@@ -80,7 +80,7 @@ class ColumnData(TypedDict):
     values: Packed
     #: By the row, the sign and the number of a count that is a bound: ``["≥ ", 12]``; not there without one.
     signed: NotRequired[dict[int, list[Any]]]
-    #: What shares are of; not there where it is the first row.
+    #: The whole that shares are of; absent if it is the first row.
     whole: NotRequired[Number]
     #: Of two models: "" for the reference, "_other", and "_difference".
     suffix: NotRequired[str]
@@ -117,7 +117,7 @@ class TimelineData(TypedDict):
     layers: Packed
     #: The name of the operator; empty for a box around operators.
     operators: Packed
-    #: Seconds, MACs, and what is missing in them.
+    #: Seconds, MACs, and the reasons why MACs are missing.
     columns: list[ColumnData]
 
 
@@ -128,24 +128,24 @@ class MemoryData(TypedDict):
     input: int
     #: After each operator, without the weights.
     live: Packed
-    #: The operator at which most bytes are alive; -1 if they are alive before the first.
+    #: The operator with the most bytes alive; -1 if the peak is before the first operator.
     peak: int
-    #: What the bytes at the peak are for, in bytes by name.
+    #: The parts of the bytes at the peak, in bytes by name.
     parts: dict[str, int]
     note: str
-    #: What is not counted, a line each.
+    #: The uncounted parts, a line each.
     missing: list[str]
 
 
 class RooflineData(TypedDict):
-    """What layers do themselves in the forward pass: one item of each list for a layer that has work."""
+    """The own work of layers in the forward pass: one item of each list for a layer that has work."""
 
     #: The places of the layers.
     layers: list[int]
     flops: list[int]
     #: Bytes read and written.
     bytes: list[int]
-    #: None where the layer was not timed, or its time is that of layers inside too.
+    #: None if the layer was not timed, or its time includes layers inside.
     seconds: list[Number]
 
 
@@ -157,7 +157,7 @@ class MetricData(TypedDict):
     #: Empty for a text.
     unit: str
     completeness: str
-    #: What is not counted, a line each; not there if nothing is missing.
+    #: The uncounted parts, a line each; absent if nothing is missing.
     missing: NotRequired[list[str]]
 
 
@@ -171,12 +171,12 @@ class MeasuredData(TypedDict):
     scale: str
     #: In the order in which they were taken.
     samples: list[Number]
-    #: Those that were taken first, and do not count.
+    #: The first samples, which do not count.
     warmup: list[Number]
     #: Both ends of the interval of the median.
     interval: list[Number]
     intervalName: str
-    #: By the per cent; None where the samples are too few for it.
+    #: By the per cent; None if there are too few samples.
     percentiles: dict[str, Number]
-    #: What the machine was like, a line each.
+    #: The conditions of the machine, a line each.
     conditions: list[str]

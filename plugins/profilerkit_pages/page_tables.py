@@ -1,4 +1,4 @@
-"""The tables beside the tree of layers: layers and types by what they do themselves, operators, and metrics."""
+"""The tables beside the tree of layers: layers and types by their own work, operators, and metrics."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["list_tables"]
 
 
 def list_tables(report: Report, layers: Sequence[Row]) -> Iterator[dict[str, Any]]:
-    """Yield the tables beside that of the layers: layers by what they take themselves, types, operators, metrics."""
+    """Yield the tables beside the tree of layers: layers by their own cost, types, operators, metrics."""
     operators = report.operators or ()
     if layers:
         yield from _list_layer_tables(layers)
@@ -37,9 +37,9 @@ def list_tables(report: Report, layers: Sequence[Row]) -> Iterator[dict[str, Any
 
 
 def _list_layer_tables(layers: Sequence[Row]) -> Iterator[dict[str, Any]]:
-    """Yield the tables of layers and of their types, each layer without those inside it; ``layers`` begin at the root.
+    """Yield the tables of layers and of types, each layer without the layers inside; ``layers`` begin at the root.
 
-    Columns have the names of those that include the layers inside, "macs" for "own_macs": so they get their titles.
+    Columns get names and titles without ``own_``: "macs" for "own_macs".
     """
     root = layers[0]
     own_keys = {key.removeprefix("own_"): key for key in root if key.startswith("own_") and key not in SPEEDS}
@@ -73,7 +73,7 @@ def _is_memory(key: str) -> bool:
 def _add_up(rows: Iterable[Row], by: str, columns: Mapping[str, str], count: str) -> list[dict[str, Any]]:
     """Return a row for each value of the column ``by``: how many rows have it, as ``count``, and sums of others.
 
-    ``columns`` has for each sum the column that it is of. A sum is None if one of its values is not known.
+    ``columns`` maps each sum to the column that is summed. A sum is None if one of its values is not known.
     """
     sums: dict[str, dict[str, Any]] = {}
     for row in rows:
@@ -88,14 +88,14 @@ def _add_up(rows: Iterable[Row], by: str, columns: Mapping[str, str], count: str
 
 
 def _rank(row: Row, prefix: str = "") -> list[float]:
-    """Return what rows are sorted by: most time first, or where there is none most work."""
+    """Return the key by which rows are sorted: most time first, then most work."""
     return [-(row.get(f"{prefix}{key}") or 0) for key in ("forward_seconds", "macs", "flops")]
 
 
 def _describe_table(title: str, name: str, thing: str, rows: Sequence[Row], whole: Row | None = None) -> dict[str, Any]:
     """Return a table of the page, whose rows are named by the column ``name``.
 
-    ``thing`` is what a row is of. ``whole`` has what shares are of; None for a table without shares.
+    ``thing`` is the kind of a row: "layer". Shares are shares of the row ``whole``; None for a table without shares.
     """
     keys = [key for key in rows[0] if key != name]
     columns = [column for key in keys for column in describe_column(key, [row.get(key) for row in rows])]

@@ -27,8 +27,8 @@ __all__ = ["Box", "describe_timeline", "lay_out_pass"]
 class Box:
     """A stretch of a pass: an operator (``operator`` is its name), or a phase or a layer around operators.
 
-    ``layer`` is the path of the layer, or of that which ran the operator; ``parent`` is the place of the box around it,
-    -1 for the whole. ``macs`` is None where they are not known of an operator in it; ``missing`` says why.
+    ``layer`` is the path of the layer, or of the layer that ran the operator; ``parent`` is the place of the box
+    around, -1 for the whole. ``macs`` is None if the MACs of an operator inside are not known; ``missing`` says why.
     """
 
     name: str
@@ -80,7 +80,7 @@ def lay_out_pass(report: Report, layers: Container[str]) -> list[Box]:
         return []
     boxes = [Box("", "", -1)]
     phases = {row["phase"] for row in timed}
-    # The places of boxes by phase and layer, those of the phases themselves by ""; of one phase it is the whole.
+    # The places of boxes by phase and layer. A phase has the layer ""; a single phase is the whole pass.
     places = {(phase, ""): 0 for phase in phases} if len(phases) == 1 else {}
     for row in sorted(timed, key=lambda row: row["order"]):
         phase = row["phase"]
@@ -101,9 +101,9 @@ def _make_operator(row: Mapping[str, Any], parent: int) -> Box:
 
 
 def _open_layers(boxes: list[Box], places: dict[tuple[str, str], int], phase: str, inwards: Sequence[str]) -> int:
-    """Return the place of the box of the last layer; boxes of layers that are not there yet are made, outer ones first.
+    """Return the place of the box of the last layer; missing boxes of layers are made, the outermost first.
 
-    ``inwards`` are the paths of layers, each inside the one before it; the first is that of the model: "".
+    ``inwards`` are the paths of layers, each inside the layer before; the first path is the model's: "".
     """
     for outer, inner in pairwise(inwards):
         if (phase, inner) not in places:
@@ -113,7 +113,7 @@ def _open_layers(boxes: list[Box], places: dict[tuple[str, str], int], phase: st
 
 
 def _add_work(boxes: Sequence[Box], row: Mapping[str, Any]) -> None:
-    """Add the seconds and MACs of an operator to its own box, which is the last one, and to all around it."""
+    """Add the seconds and MACs of an operator to its box, which is the last box, and to all boxes around it."""
     macs = row["macs"] if is_number(row.get("macs")) else None
     index = len(boxes) - 1
     while index >= 0:

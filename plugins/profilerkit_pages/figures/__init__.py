@@ -32,7 +32,7 @@ __all__ = ["Ceilings", "batch_sweep", "draw", "icicle", "kinds", "latency", "lay
 
 
 def kinds() -> list[str]:
-    """Return the names of all kinds of figures, those of plugins too."""
+    """Return the names of all kinds of figures, with the kinds of plugins."""
     return list(dict.fromkeys(offer.item.name for offer in list_infos(FigureInfo)))
 
 
@@ -42,7 +42,7 @@ def _read_size(value: Any) -> tuple[float, float]:
 
 
 _SIZE = Check("the width and the height in inches, such as (8, 5)", _read_size)
-#: What to use for options of other profilers' figures.
+#: The options to use instead of options of other profilers' figures.
 _INSTEAD = {
     "time_flag": "name the column: by='forward_seconds'",
     "output_path": "save the figure: report.plot(...).savefig(path)",
@@ -59,7 +59,7 @@ def draw(result: Report | Comparison, kind: str, *, figsize: tuple[float, float]
         result: A report, or a comparison for the kinds that take one.
         kind: One of `kinds`: "layer_bars", "icicle", "latency", "batch_sweep", "memory_timeline", "roofline", or one of
             a plugin.
-        figsize: The width and the height in inches. Default: what the content takes.
+        figsize: The width and the height in inches. Default: the size of the content.
         **options: The options of the function that draws it.
 
     Raises `ArgumentError` for an unknown kind or option, `ValueError` if the report lacks what the figure shows,

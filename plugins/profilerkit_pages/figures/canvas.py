@@ -1,4 +1,4 @@
-"""What all figures are drawn with: an empty figure, colors, text that is drawn literally, axes in readable units."""
+"""The tools of all figures: an empty figure, colors, text that is drawn literally, axes in readable units."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def title_axis(title: str, unit: str) -> str:
 
 
 def title_bars(axis: Any, title: str, unit: str) -> None:
-    """Write what horizontal bars are below their axis, and leave out the lines around it that say nothing."""
+    """Write the label of horizontal bars below their axis, and leave out the lines around it that say nothing."""
     axis.set_xlabel(title_axis(f"{title[:1].upper()}{title[1:]}", unit), fontsize="small")
     axis.tick_params(axis="x", labelsize="small")
     axis.tick_params(axis="y", length=0)

@@ -95,8 +95,8 @@ class Ceilings:
         Args:
             report: The report that the ceilings are for: its backend and its number of threads are used.
             max_seconds: About how many seconds to take for everything.
-            backend: The backend, or its name, instead of that of the report.
-            num_threads: The number of threads, instead of that of the report; by default as many as the framework uses.
+            backend: The backend, or its name, instead of the report's backend.
+            num_threads: The number of threads, instead of the report's; by default as many as the framework uses.
             clock: A function that returns the time in seconds.
 
         Raises `ArgumentError` for a report of a model that ran on another device than the CPU.

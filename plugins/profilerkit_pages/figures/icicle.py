@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 __all__ = ["icicle"]
 
-#: Inches: how wide the figure of one model is, what another model adds, and what is left of it for boxes.
+#: Inches: the width of the figure of one model, the width that another model adds; and the share of it for boxes.
 _WIDTH, _WIDTH_OF_ANOTHER, _SHARE_OF_BOXES = 11.0, 6.6, 0.84
-#: Inches: how high the figure is at least and at most, and what each layer of its fullest level adds.
+#: Inches: the least and the greatest height of the figure, and the height that each layer of its fullest level adds.
 _LOWEST, _HIGHEST, _HEIGHT_OF_LAYER = 7.0, 20.0, 0.18
 #: Inches of the height for the title and the notes.
 _HEIGHT_OF_TEXTS = 1
@@ -37,16 +37,16 @@ def icicle(result: Report | Comparison, by: str = "macs", depth: int | None = No
     """Return a figure of the layers as nested boxes, each as high as its share of a column of `Report.layerwise`.
 
     The column must include the layers inside: ``params``, ``macs``, ``forward_seconds`` and so on. The empty space to
-    the right of a box is what the layer does itself. Layers that share weights can have more in total than the layer
-    around them; their boxes are made smaller so that they fit.
+    the right of a box is the layer's own work. Layers that share weights can have more in total than the layer around
+    them; their boxes are made smaller so that they fit.
 
     Two models stand beside each other; the height of each is the whole of its own column.
 
     Args:
         result: The report of one model, or a comparison of two.
         by: The name of the column.
-        depth: The deepest level that is drawn; the model itself is level 0. None means 7, where names can still be
-            read, and -1 the innermost layers.
+        depth: The deepest level that is drawn; the model itself is level 0. None means 7, because deeper names are
+            hard to read, and -1 the innermost layers.
 
     Raises:
         ValueError: a report has no layers or no such column, it is an ``own_`` column, or the model's total in it is

@@ -104,7 +104,7 @@ def _list_boxes(
 def _place_children(
     children: Sequence[Mapping[str, Any]], heights: Sequence[float], start: float, level: int
 ) -> Iterator[Box]:
-    """Yield the boxes of the layers inside one: thin neighbors as one box, and none for those too thin to see."""
+    """Yield the boxes of the layers inside a layer: thin neighbors as one box; no box if it is too thin to see."""
     group_start = end = start  # the thin layers since the last box begin and end there
     thin = 0  # how many of them there are
     for child, height in zip(children, heights, strict=True):

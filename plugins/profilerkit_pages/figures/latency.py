@@ -35,9 +35,9 @@ def latency(
     """Return a figure of the samples of a metric as dots, with the models of a comparison one below the other.
 
     The thick line is the median, the box its confidence interval (or the range, if there are too few samples for an
-    interval), and the thin lines are percentiles: those of which at least one sample is expected beyond, so that the
-    99th needs a hundred samples. Samples far above the highest percentile are outside the figure, and a text at its
-    right end says how many.
+    interval), and the thin lines are percentiles. A percentile is drawn if at least one sample is expected beyond it:
+    the 99th needs a hundred samples. Samples far above the highest percentile are outside the figure, and a text at
+    its right end says how many.
 
     Args:
         result: A report or a comparison.
@@ -132,7 +132,7 @@ def _set_range(axis: Any, ends: Sequence[float]) -> None:
 
 
 def _draw_samples(axis: Any, value: Measurement, factor: float, percentiles: Sequence[float], colour: str) -> None:
-    """Draw the samples of a model from top to bottom, and lines of what they come to; ``factor`` is one unit."""
+    """Draw the samples of a model from top to bottom, and lines of their statistics; ``factor`` is one unit."""
     count = len(value.samples)
     samples = [sample / factor for sample in value.samples]
     heights = [index / max(count - 1, 1) for index in range(count)]

@@ -41,7 +41,7 @@ class _Panel:
         return sum(values) if values else None
 
     def describe(self) -> str:
-        """Return what the bars are, as part of a sentence: ``forward and backward time``."""
+        """Return the meaning of the bars, as part of a sentence: ``forward and backward time``."""
         words = Column.of(self.columns[0]).in_a_sentence
         return words if len(self.columns) == 1 else words.replace("forward", "forward and backward")
 
@@ -55,8 +55,8 @@ def layer_bars(
 ) -> Any:
     """Return a figure with bars of the layers that have the largest values of a column of `Report.layerwise`.
 
-    Of two models each layer has a bar for each of them, aligned as `Comparison.layers` does; where they share fewer
-    than half of their layers, each has the largest of its own.
+    For two models each layer has two bars, aligned like in `Comparison.layers`; if they share fewer than half of their
+    layers, each model has bars of its own largest layers.
 
     Args:
         result: The report of one model, or a comparison of two.
@@ -64,7 +64,7 @@ def layer_bars(
             The first one ranks the layers. Each column has its own bars; a ``backward`` column that directly follows
             its ``forward`` column is stacked on it.
         top: The number of layers that are drawn.
-        depth: Only layers at this depth; None means the innermost layers, or all of them by what they do themselves.
+        depth: Only layers at this depth; None means the innermost layers, or all layers for an ``own_`` column.
         types: Draw types of layers instead of layers, each with the sum over its layers.
 
     Raises:

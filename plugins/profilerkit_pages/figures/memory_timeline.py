@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["memory_timeline"]
 
-#: Weights of a larger part of the peak press what goes up and down above them together: the axis is broken there.
+#: Weights of a larger part of the peak leave too little room for the curve above them: the axis is broken there.
 _MOST_WEIGHTS = 2 / 3
 #: The heights of the axes above and below the break; both have one scale.
 _ABOVE, _BELOW = 6, 1
@@ -108,7 +108,7 @@ def _mark_peak(axis: Any, report: Report, memory: MemoryTimeline, peak: int, fac
     if index is not None and report.operators is not None and index < len(report.operators):
         row = report.operators[index]
         what = f"{row['operator']} in {label_layer({'path': row['layer']})}"
-    at = 0.5 if index is None else index + 1.5  # the middle of its step: the first one is that of the inputs
+    at = 0.5 if index is None else index + 1.5  # the middle of its step: the first step has the inputs alone
     share_of_width = at / len(memory.live_bytes)
     alignment = "center"
     if share_of_width < 1 / 4:

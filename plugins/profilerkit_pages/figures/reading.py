@@ -1,4 +1,4 @@
-"""What figures read from reports: the reports, layers and columns that they need, and why a value misses something."""
+"""Reading reports for figures: the reports, layers and columns that they need, and why a value is incomplete."""
 
 from __future__ import annotations
 
@@ -95,13 +95,13 @@ def why_missing(report: Report, key: str) -> str:
 
 
 def explain_metric(reports: Sequence[Report], key: str) -> Iterator[str]:
-    """Yield for each report what is missing in its value of a metric, as the notes of a report say it."""
+    """Yield for each report the missing parts of its value of a metric, in the words of the report's notes."""
     for report in reports:
         yield from _explain(report, [key], len(reports) > 1)
 
 
 def explain_column(reports: Sequence[Report], name: str) -> Iterator[str]:
-    """Yield for each report what is missing in a column of its layers: what the metric of that column misses."""
+    """Yield for each report the missing parts of a column of its layers: the missing parts of the column's metric."""
     whole_name = name.removeprefix("own_")
     for report in reports:
         keys = [

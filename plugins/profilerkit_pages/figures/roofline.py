@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 __all__ = ["roofline"]
 
-#: Where a number stands, in points from its dot: dots that lie close together have theirs on different sides.
+#: The place of a number, in points from its dot: dots that lie close together have numbers on different sides.
 _PLACES_OF_NUMBERS = ((5, 4), (-12, -11), (5, -11), (-12, 4))
-#: The area of a dot, in square points: of a layer that takes no time, and what is added for one that takes all of it.
+#: The area of a dot, in square points: for a layer without time, and the area added for a layer with all of the time.
 _LEAST_AREA, _AREA_OF_ALL = 20, 500
 #: The area of a diamond.
 _DIAMOND_AREA = 26
@@ -61,9 +61,9 @@ class _Layers(NamedTuple):
     """The layers of a report that can be drawn, the slowest first.
 
     Attributes:
-        measured: At their measured times; empty if nothing was measured.
-        predicted: Those that have a predicted time, at that time.
-        prediction_label: What kind of times the predicted ones are: "predicted, at most".
+        measured: The layers at their measured times; empty if nothing was measured.
+        predicted: The layers with a predicted time, at this time.
+        prediction_label: The kind of the predicted times: "predicted, at most".
         left_out: The number of layers that cannot be drawn: they have no FLOPs, bytes or time of their own.
         whole: The seconds of all layers, also of those that cannot be drawn; predicted if nothing was measured.
     """
@@ -76,12 +76,12 @@ class _Layers(NamedTuple):
 
     @property
     def points(self) -> list[Point]:
-        """Those that are numbered and compared with the ceilings."""
+        """The points that are numbered and compared with the ceilings."""
         return self.measured or self.predicted
 
 
 class _Prediction(NamedTuple):
-    """The predicted seconds of layers by their paths, none without a prediction, and what kind of times they are."""
+    """The predicted seconds of layers by their paths, none without a prediction, and the kind of these times."""
 
     seconds: dict[str, float]
     label: str
@@ -90,17 +90,17 @@ class _Prediction(NamedTuple):
 def roofline(report: Report, ceilings: Ceilings | None = None, top: int = 5) -> Any:
     """Return a figure with a dot for each layer: FLOPs per second of its own forward time against FLOPs per byte.
 
-    Layers with a predicted time (`profilerkit.profile` with ``on=``) have a hollow diamond where that puts them. A
-    report without measured times has these alone, and the figure says that nothing was measured.
+    Layers with a predicted time (`profilerkit.profile` with ``on=``) have a hollow diamond at this time. A report
+    without measured times has diamonds alone, and the figure says that nothing was measured.
 
-    The bytes are those that its operators read and write in the trace. Data that stays in a cache counts too, so a
+    The bytes are read and written by the layer's operators in the trace. Data that stays in a cache counts too, so a
     layer may be above the line of the memory. The area of a dot grows with the time of the layer.
 
     Args:
         report: The report of one model, with operators and ``layer_times`` or ``predicted_layers``.
         ceilings: The ceilings of the machine that it ran on, such as ``Ceilings.measure(report)`` for this CPU.
             Without them no ceiling is drawn.
-        top: The number of layers that are numbered and named: those that take the most time.
+        top: The number of layers that are numbered and named: the layers with the most time.
 
     Raises:
         ValueError: the report has no operators or no times of layers, or no layer has FLOPs, bytes and a time.
