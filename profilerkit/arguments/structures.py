@@ -63,10 +63,12 @@ def _map_fields(value: Any, function: Callable[[Any], Any]) -> Any:
 def _copy_mapping(mapping: Mapping[Any, Any], items: dict[Any, Any]) -> Any:
     """Return a copy of a mapping with other items. It has the user's own type, which the model may rely on.
 
-    A mapping whose items cannot be changed becomes a plain dictionary.
+    A mapping whose items cannot be changed, or that cannot be copied, becomes a plain dictionary.
     """
+    if not hasattr(type(mapping), "__setitem__"):
+        return items
     try:
-        result: Any = copy.copy(mapping)
+        result = _copy_storage(mapping)
         for key, item in items.items():
             result[key] = item
     except MemoryError:
@@ -74,6 +76,18 @@ def _copy_mapping(mapping: Mapping[Any, Any], items: dict[Any, Any]) -> Any:
     except Exception:  # whatever a type of the user's raises
         return items
     return result
+
+
+def _copy_storage(mapping: Mapping[Any, Any]) -> Any:
+    """Return a copy of a mapping that shares its values and nothing in which it holds them."""
+    if isinstance(mapping, dict) or hasattr(type(mapping), "__copy__"):
+        result = copy.copy(mapping)
+        if getattr(mapping, "__dict__", None) is mapping:  # its keys are its attributes: ``self.__dict__ = self``
+            result.__dict__ = result
+        return result
+    # Its items are in an attribute, which `copy.copy` would share with the user's: writing to the one changes the other.
+    values = list(mapping.values())
+    return copy.deepcopy(mapping, {id(value): value for value in values})
 
 
 def require_shallow(name: str, value: Any) -> None:

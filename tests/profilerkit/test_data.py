@@ -1,6 +1,8 @@
 """From a batch to a model call."""
 
-from collections import OrderedDict, UserDict, namedtuple
+import threading
+from collections import ChainMap, OrderedDict, UserDict, namedtuple
+from collections.abc import Iterator, MutableMapping
 from typing import Any
 
 import numpy as np
@@ -67,6 +69,66 @@ def test_a_mapping_of_the_users_own_type_keeps_it() -> None:
     mapped = map_leaves(Encoding(a=1), lambda leaf: leaf + 1)
     assert isinstance(mapped, Encoding)
     assert mapped["a"] == 2
+
+
+class Held(MutableMapping[str, Any]):
+    """A mapping with its items in an attribute, which a shallow copy shares."""
+
+    def __init__(self, **items: Any) -> None:
+        self.items_by_name = dict(items)
+
+    def __getitem__(self, name: str) -> Any:
+        return self.items_by_name[name]
+
+    def __setitem__(self, name: str, item: Any) -> None:
+        self.items_by_name[name] = item
+
+    def __delitem__(self, name: str) -> None:
+        del self.items_by_name[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.items_by_name)
+
+    def __len__(self) -> int:
+        return len(self.items_by_name)
+
+
+class Slotted(Held):
+    __slots__ = ("items_by_name",)
+
+
+class Attributes(dict[str, Any]):
+    """A dictionary whose items are its attributes too."""
+
+    def __init__(self, **items: Any) -> None:
+        super().__init__(items)
+        self.__dict__ = self
+
+
+@pytest.mark.parametrize("kind", [Held, Slotted, Attributes, UserDict, OrderedDict, ChainMap, dict])
+def test_the_users_mapping_is_not_changed(kind: Any) -> None:
+    leaf, inner = object(), object()
+    given = kind()
+    given.update(a=leaf, b=kind())
+    given["b"]["c"] = inner
+    mapped = map_leaves(given, lambda leaf: [leaf])
+    assert type(mapped) is type(given)
+    assert (mapped["a"], mapped["b"]["c"]) == ([leaf], [inner])
+    assert given["a"] is leaf
+    assert given["b"]["c"] is inner
+
+
+def test_items_that_are_attributes_are_replaced_as_both() -> None:
+    given = Attributes(a=1)
+    mapped = map_leaves(given, lambda leaf: leaf + 1)
+    assert (mapped.a, mapped["a"], given.a, given["a"]) == (2, 2, 1, 1)
+
+
+def test_a_mapping_that_cannot_be_copied_becomes_a_dictionary() -> None:
+    given = Held(a=1, lock=threading.Lock())
+    given.guard = threading.Lock()  # type: ignore[attr-defined]
+    assert map_leaves(given, lambda leaf: 2) == {"a": 2, "lock": 2}
+    assert given["a"] == 1
 
 
 @pytest.mark.parametrize("shape", [lambda self: "square", 5, property(lambda self: int("wide"))])
