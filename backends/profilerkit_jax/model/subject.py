@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import gc
-import inspect
-from collections.abc import Callable, Collection, Iterator, Mapping, MappingView, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
-from types import ModuleType
 from typing import Any
 
-import jax
+from profilerkit import WithoutValuesError
 
-from profilerkit import InputError, WithoutValuesError
-
-from .arrays import is_array
 from .scope_names import Marks
+from .visible_outputs import make_visible
 
 __all__ = ["UNMET", "Leaf", "Pass", "Subject"]
 
@@ -63,7 +57,7 @@ class Pass:
 
     def call(self, model: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Return the outputs of the model, or of the function instead, with all arrays where JAX sees them."""
-        return _make_visible(model(*args, **kwargs) if self.function is None else self.function(model, *args, **kwargs))
+        return make_visible(model(*args, **kwargs) if self.function is None else self.function(model, *args, **kwargs))
 
 
 @dataclass
@@ -102,66 +96,3 @@ class Subject:
                 f"weights of {self.name} have no values, {missing[0]!r} first, {len(missing)} of {len(self.leaves)}: "
                 "jax.ShapeDtypeStruct stands in their place. Such a model is counted and not run; give it arrays"
             )
-
-
-# Outputs of a model, in a form whose arrays JAX sees ------------------------------------------------------------------
-
-# JAX finds arrays in tuples, lists, dictionaries and registered classes. Without this form, the work on arrays of other
-# objects would be taken for work that no output needs.
-
-#: The most values that an iterator may yield, and the most objects that are looked into for arrays.
-_MOST_VALUES, _MOST_OBJECTS = 100_000, 10_000
-_PLAIN = (str, bytes, int, float, complex, type, type(None), ModuleType)
-
-
-def _make_visible(outputs: Any) -> Any:
-    """Return outputs in which iterators are lists, and an object that hides traced arrays is the list of them.
-
-    Raises `InputError` for a coroutine, and for an iterator without end.
-    """
-    return jax.tree.map(_make_leaf_visible, outputs, is_leaf=_is_lazy)
-
-
-def _is_lazy(value: Any) -> bool:
-    return isinstance(value, (Iterator, MappingView))
-
-
-def _make_leaf_visible(leaf: Any) -> Any:
-    if is_array(leaf) or isinstance(leaf, _PLAIN):
-        return leaf
-    if inspect.isawaitable(leaf) or inspect.isasyncgen(leaf):
-        if inspect.iscoroutine(leaf):
-            leaf.close()
-        raise InputError(
-            "the model is asynchronous: what it returned waits to be run; give a function that returns its arrays, "
-            "such as lambda x: asyncio.run(model(x))"
-        )
-    if _is_lazy(leaf):
-        values = list(islice(leaf, _MOST_VALUES + 1))
-        if len(values) > _MOST_VALUES:
-            raise InputError(f"the model returned an iterator of more than {_MOST_VALUES} values; let it return a list")
-        return _make_visible(values)
-    return _find_hidden_arrays(leaf) or leaf
-
-
-def _find_hidden_arrays(value: Any) -> list[Any]:
-    """Return the traced arrays that an object leads to, each once and in order."""
-    arrays: list[Any] = []
-    seen: dict[int, Any] = {}  # holds the objects, as their ids would be given to others once they are gone
-    waiting = [value]
-    while waiting and len(seen) < _MOST_OBJECTS:
-        part = waiting.pop()
-        if id(part) in seen or isinstance(part, _PLAIN):
-            continue
-        seen[id(part)] = part
-        if isinstance(part, jax.core.Tracer):
-            arrays.append(part)
-        elif not is_array(part):
-            waiting += reversed(_list_parts(part))  # the first is popped first
-    return arrays
-
-
-def _list_parts(value: Any) -> list[Any]:
-    """Return the objects that an object leads to: attributes, elements, a function's closure; not its module."""
-    around = getattr(value, "__globals__", None)
-    return [part for part in gc.get_referents(value) if part is not around]

@@ -71,6 +71,14 @@ class PrivateSlot:
         return self.__array
 
 
+def as_objects(values: Any) -> Any:
+    """Return values as an array of numpy with a list in each element, so that numpy does not look into them."""
+    array = np.empty(len(values), object)
+    for index, value in enumerate(values):
+        array[index] = [value]
+    return array
+
+
 @dataclass
 class Outputs:
     first: Any
@@ -101,6 +109,9 @@ class Outputs:
         (lambda x: lambda: x @ x, 0),  # which nobody has called
         (lambda x: closing_over(x @ x), 1),
         (lambda x: with_defaults(x @ x, x @ x @ x), 3),
+        (lambda x: as_objects([x @ x, x @ x @ x]), 3),
+        (lambda x: {"a": Slotted(as_objects([[x @ x], [x]]))}, 1),
+        (lambda x: Outputs(x, [*map(float, range(20_000)), *([] for _ in range(20_000)), x @ x]), 1),
         (lambda x: ("text", 3, None, int, x @ x), 1),
         (lambda x: [None, "nothing"], 0),
     ],
@@ -142,6 +153,13 @@ def test_what_waits_to_be_run_is_refused(function: Any) -> None:
 def test_an_iterator_without_end_is_refused() -> None:
     trace = trace_function(lambda x: itertools.repeat(x @ x))
     assert "the model returned an iterator of more than 100000 values; let it return a list" in str(trace.failure)
+
+
+def test_an_object_that_is_not_searched_whole_is_refused() -> None:
+    """A part of its arrays would be a part of the work, called all of it."""
+    trace = trace_function(lambda x: Outputs(x @ x, [[] for _ in range(100_001)]))
+    assert isinstance(trace.failure, InputError)
+    assert "an object (Outputs) that leads to over 100000 objects" in str(trace.failure)
 
 
 def in_a_thread(x: Any) -> Any:
