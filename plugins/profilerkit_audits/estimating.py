@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,15 @@ _NAMED = 200
 
 
 class PlannedCase(msgspec.Struct, frozen=True):
-    """A case that would run, or is in the store; ``seconds`` is the longest that a row of its model has taken."""
+    """A case of a plan.
+
+    Attributes:
+        spec: The text by which its model is loaded.
+        settings: Its point of the matrix.
+        problem: Why it cannot be run; empty if it can. Without a run it is stored as failed.
+        runs: Whether it would run; False if it is in the store or has a problem.
+        seconds: The longest that a row of its model has taken; None without an earlier row.
+    """
 
     spec: str
     settings: dict[str, Any]
@@ -37,9 +45,13 @@ class PlannedCase(msgspec.Struct, frozen=True):
 class Estimate(msgspec.Struct, frozen=True):
     """What an audit would run, and how long that will take.
 
-    ``seconds`` is the estimate of the whole; None if no case that would run has an earlier row. ``based_on`` counts
-    those that have. ``most_seconds`` is what the time limits allow at the most, with each time measured again as often
-    as the plan allows; None if a case has no limit.
+    Attributes:
+        store: The URL of the store.
+        seconds: The estimate of the whole; None if no case that would run has an earlier row.
+        most_seconds: What the time limits allow at the most, with each time measured again as often as the plan allows;
+            None if a case has no limit.
+        based_on: How many of the cases that would run have earlier rows of their models.
+        cases: The cases of the plan.
     """
 
     store: str
@@ -54,25 +66,44 @@ def estimate(audit: Audit) -> Estimate:
 
     Models that are only counted share the cores; timed models run one after the other.
     """
-    pending, longest = _read_store(audit)
+    unstored, longest = _read_store(audit)
+    pending = [case for case in unstored if not case.problem]
     earlier = [longest[case.spec] for case in pending if case.spec in longest]
-    mean = sum(earlier) / len(earlier) if earlier else 0.0
-    tries, workers = 1 + audit.plan.repeats, audit.plan.workers or count_cores()
-    seconds = _sum_runs([(case.is_timed, longest.get(case.spec, mean)) for case in pending], workers)
-    limits = [(case.is_timed, (case.limits.timeout or 0.0) * (tries if case.is_timed else 1)) for case in pending]
-    has_limits = all(case.limits.timeout is not None for case in pending)
-    waiting = {case.key for case in pending}
-    cases = [
-        PlannedCase(case.spec, dict(case.settings), case.problem, case.key in waiting, longest.get(case.spec))
-        for case in audit.cases.values()
-    ]
     return Estimate(
         audit.url,
-        seconds=round(seconds, 1) if earlier else None,
-        most_seconds=round(_sum_runs(limits, workers), 1) if has_limits else None,
+        seconds=_estimate_seconds(audit, pending, longest, sum(earlier) / len(earlier)) if earlier else None,
+        most_seconds=_compute_most_seconds(audit, pending),
         based_on=len(earlier),
-        cases=cases,
+        cases=_list_cases(audit, {case.key for case in pending}, longest),
     )
+
+
+def _estimate_seconds(audit: Audit, pending: Sequence[Case], longest: Mapping[str, float], mean: float) -> float:
+    """Return how long cases will take; the mean stands for a case without an earlier row."""
+    return _sum_runs([(case.is_timed, longest.get(case.spec, mean)) for case in pending], _count_workers(audit))
+
+
+def _compute_most_seconds(audit: Audit, pending: Sequence[Case]) -> float | None:
+    """Return how long cases may take by their limits, where times are measured again; None if one has no limit."""
+    runs = []
+    for case in pending:
+        if case.limits.timeout is None:
+            return None
+        tries = 1 + audit.plan.repeats if case.is_timed else 1
+        runs.append((case.is_timed, case.limits.timeout * tries))
+    return _sum_runs(runs, _count_workers(audit))
+
+
+def _list_cases(audit: Audit, pending: Collection[str], longest: Mapping[str, float]) -> list[PlannedCase]:
+    """Return all cases of a plan; ``pending`` has the keys of those that would run."""
+    return [
+        PlannedCase(case.spec, dict(case.settings), case.problem, case.key in pending, longest.get(case.spec))
+        for case in audit.cases.values()
+    ]
+
+
+def _count_workers(audit: Audit) -> int:
+    return audit.plan.workers or count_cores()
 
 
 def _sum_runs(runs: Sequence[tuple[bool, float]], workers: int) -> float:
@@ -85,11 +116,14 @@ def _sum_runs(runs: Sequence[tuple[bool, float]], workers: int) -> float:
     for is_timed, seconds in runs:
         if not is_timed:
             heapq.heapreplace(busy, busy[0] + seconds)
-    return max(busy) + sum(seconds for is_timed, seconds in runs if is_timed)
+    return round(max(busy) + sum(seconds for is_timed, seconds in runs if is_timed), 1)
 
 
 def _read_store(audit: Audit) -> tuple[list[Case], dict[str, float]]:
-    """Return the cases that would run, and the longest that a row of each of their models has taken, by spec."""
+    """Return the cases without a row that counts, and by spec the longest that a row of a model has taken.
+
+    A row that needed no process, such as that of a library that is not installed, says nothing about the time.
+    """
     url = parse_url(audit.url)
     if url.get_backend_name() == "sqlite" and not Path(str(url.database)).exists():
         return list(audit.cases.values()), {}
@@ -97,38 +131,43 @@ def _read_store(audit: Audit) -> tuple[list[Case], dict[str, float]]:
         pending = audit.split(store)[1]
         longest: dict[str, float] = {}
         for row in store.rows():
-            longest[row.spec] = max(row.seconds, longest.get(row.spec, 0.0))
+            if row.seconds:
+                longest[row.spec] = max(row.seconds, longest.get(row.spec, 0.0))
     return pending, longest
 
 
 def describe(estimated: Estimate) -> str:
     """Return an estimate as text for people."""
     pending = [case for case in estimated.cases if case.runs]
-    count, stored = len(pending), len(estimated.cases) - len(pending)
-    lines = [f"would run   {_describe_case(case)}" for case in pending[:_NAMED]]
-    if count > _NAMED:
-        lines.append(f"and {count - _NAMED} more")
-    lines.append(f"{count} to run, {stored} in the store {shorten_store(estimated.store)} already")
+    refused = [case for case in estimated.cases if case.problem]
+    lines = [*_describe_cases("would run   ", pending), *_describe_cases("cannot run  ", refused)]
+    stored = len(estimated.cases) - len(pending) - len(refused)
+    counts = [f"{len(pending)} to run", *([f"{len(refused)} that cannot run"] if refused else [])]
+    lines.append(f"{', '.join(counts)}, {stored} in the store {shorten_store(estimated.store)} already")
     if stored:
         lines.append(f"({NOT_IN_KEY})")
-    return "\n".join([*lines, *(_describe_times(estimated) if count else [])])
+    return "\n".join([*lines, *(_describe_times(estimated, len(pending)) if pending else [])])
 
 
-def _describe_times(estimated: Estimate) -> Iterator[str]:
-    """Yield how long the cases that would run will take."""
+def _describe_cases(start: str, cases: Sequence[PlannedCase]) -> Iterator[str]:
+    """Yield a line for each case, and how many more there are."""
+    for case in cases[:_NAMED]:
+        settings = " ".join(f"{name}={value}" for name, value in case.settings.items())
+        problem = f"({case.problem})" if case.problem else ""
+        yield start + "  ".join(filter(None, [case.spec, settings, problem]))
+    if len(cases) > _NAMED:
+        yield f"and {len(cases) - _NAMED} more"
+
+
+def _describe_times(estimated: Estimate, pending: int) -> Iterator[str]:
+    """Yield how long the cases that would run will take; ``pending`` is how many they are."""
     if estimated.seconds is None and estimated.most_seconds is None:
         yield "no estimate: there are no earlier rows of these models, and no time limits"
     if estimated.seconds is not None:
-        duration = format_duration(estimated.seconds)
-        yield f"estimate: {duration}, from {format_count(estimated.based_on, 'model')} with earlier rows"
+        known = f"{estimated.based_on} of {format_count(pending, 'case')}"
+        yield f"estimate: {format_duration(estimated.seconds)}, from earlier rows of the models of {known}"
     if estimated.most_seconds is not None:
         yield f"at the most {format_duration(estimated.most_seconds)}, by the time limits"
-
-
-def _describe_case(case: PlannedCase) -> str:
-    settings = " ".join(f"{name}={value}" for name, value in case.settings.items())
-    problem = f"({case.problem})" if case.problem else ""
-    return "  ".join(filter(None, [case.spec, settings, problem]))
 
 
 def format_duration(seconds: float) -> str:

@@ -81,11 +81,11 @@ def _copy_mapping(mapping: Mapping[Any, Any], items: dict[Any, Any]) -> Any:
 def _copy_storage(mapping: Mapping[Any, Any]) -> Any:
     """Return a copy of a mapping that shares its values and nothing in which it holds them."""
     if isinstance(mapping, dict) or hasattr(type(mapping), "__copy__"):
-        result = copy.copy(mapping)
+        result: Any = copy.copy(mapping)
         if getattr(mapping, "__dict__", None) is mapping:  # its keys are its attributes: ``self.__dict__ = self``
             result.__dict__ = result
         return result
-    # Its items are in an attribute, which `copy.copy` would share with the user's: writing to the one changes the other.
+    # Its items are in an attribute that `copy.copy` would share with the user's mapping, which would then change too.
     values = list(mapping.values())
     return copy.deepcopy(mapping, {id(value): value for value in values})
 
