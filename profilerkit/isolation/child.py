@@ -18,7 +18,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ..errors import InputError, ProfilerKitError, ProfilerKitWarning, UnknownStatusError, classify
+from ..errors import InputError, ProfilerKitError, ProfilerKitWarning, classify
 from ..inputs import NoInputs
 from ..job import Job
 from ..piping.function import JointFunction, Need
@@ -26,6 +26,7 @@ from ..piping.outcome import Completeness, Outcome
 from ..piping.status import Metric
 from .channel import Channel
 from .job_file import read_job
+from .messages import FACTS
 from .samples_in_turn import wait_for_turns
 
 if TYPE_CHECKING:
@@ -104,11 +105,11 @@ def serve(channel: Channel, job: Job) -> None:
 
 
 def error_message(error: Exception) -> dict[str, Any]:
-    """Return an error as a message: its type, its text, its code, and the other arguments of its type."""
+    """Return an error as a message: its type, its text, its code, and the facts that its type makes its text of."""
     text = str(error)[:20_000]
     message: dict[str, Any] = {"type": type(error).__name__, "text": text, "failure": classify(error).value}
-    if isinstance(error, UnknownStatusError):
-        message |= {"name": error.name, "names": list(error.names), "owner": error.owner}
+    if type(error) in FACTS:
+        message["facts"] = {name: getattr(error, name) for name in FACTS[type(error)]}
     return message
 
 

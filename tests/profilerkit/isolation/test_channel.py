@@ -12,7 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profilerkit import ArgumentWarning, InputError, ModelFailedError, Report, UnknownStatusError
+from profilerkit import (
+    ArgumentWarning,
+    InputError,
+    ModelFailedError,
+    ProfilerKitError,
+    Report,
+    UnknownStatusError,
+    errors,
+)
+from profilerkit.errors import InvalidTraceError
 from profilerkit.isolation import channel
 from profilerkit.isolation.channel import MESSAGE, REPORT, Channel, ChannelError, FrameReader, frame
 from profilerkit.isolation.child import error_message
@@ -177,6 +186,7 @@ ERRORS: list[Exception] = [
     TypeError("not so"),
     ValueError("nor so"),
     UnknownStatusError("mac", ["macs"], owner="this profiler"),
+    InvalidTraceError("torch", "block.0", "a count below zero"),
 ]
 
 
@@ -186,6 +196,24 @@ def test_an_error_is_raised_as_what_it_was(error: Exception) -> None:
     progress.take(MESSAGE, json.dumps({"error": error_message(error)}).encode())
     assert type(progress.error) is type(error)
     assert str(progress.error) == str(error)
+    assert vars(progress.error) == vars(error)
+
+
+def test_every_error_of_the_library_can_be_raised_again() -> None:
+    """The types whose text is made of facts are in the list above; the others take their text alone."""
+    facts = {type(error).__name__ for error in ERRORS if vars(error)}
+    for name in errors.__all__:
+        kind = getattr(errors, name)
+        if isinstance(kind, type) and issubclass(kind, ProfilerKitError) and name not in facts:
+            progress = Progress()
+            progress.take(MESSAGE, json.dumps({"error": {"type": name, "text": "why"}}).encode())
+            assert type(progress.error) is kind
+            assert progress.error.args == ("why",)
+
+
+def test_an_error_without_its_facts_is_no_message() -> None:
+    with pytest.raises(ChannelError, match="an error of the type InvalidTraceError has the facts"):
+        Progress().take(MESSAGE, b'{"error": {"type": "InvalidTraceError", "text": "", "facts": {"path": ""}}}')
 
 
 def test_an_error_has_its_code() -> None:
