@@ -121,7 +121,7 @@ def test_the_users_mapping_is_not_changed(kind: Any) -> None:
 def test_items_that_are_attributes_are_replaced_as_both() -> None:
     given = Attributes(a=1)
     mapped = map_leaves(given, lambda leaf: leaf + 1)
-    assert (mapped.a, mapped["a"], given.a, given["a"]) == (2, 2, 1, 1)
+    assert (mapped.a, mapped["a"], vars(given)["a"], given["a"]) == (2, 2, 1, 1)
 
 
 def test_a_mapping_that_cannot_be_copied_becomes_a_dictionary() -> None:
