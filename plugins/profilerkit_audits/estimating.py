@@ -164,8 +164,8 @@ def _describe_times(estimated: Estimate, pending: int) -> Iterator[str]:
     if estimated.seconds is None and estimated.most_seconds is None:
         yield "no estimate: there are no earlier rows of these models, and no time limits"
     if estimated.seconds is not None:
-        known = f"{estimated.based_on} of {format_count(pending, 'case')}"
-        yield f"estimate: {format_duration(estimated.seconds)}, from earlier rows of the models of {known}"
+        cases = f"{estimated.based_on} of {format_count(pending, 'case')}"
+        yield f"estimate: {format_duration(estimated.seconds)}, from earlier rows of the models of {cases}"
     if estimated.most_seconds is not None:
         yield f"at the most {format_duration(estimated.most_seconds)}, by the time limits"
 
