@@ -24,6 +24,14 @@ class Stretch(NamedTuple):
     end: Any
 
 
+class _Step(NamedTuple):
+    """A step that runs: the frame of torch's wrapper around it, when it began, and its closures so far."""
+
+    frame: FrameType
+    begin: Any
+    closures: list[Stretch]
+
+
 class OptimizerSteps:
     """The steps of an optimizer, or of all optimizers for None.
 
@@ -33,14 +41,13 @@ class OptimizerSteps:
 
     def __init__(self, optimizer: Any) -> None:
         self.updates: list[Stretch] = []
-        #: The forward and backward passes that optimizers have computed in their steps, by a closure.
+        #: The forward and backward passes that these steps have computed, by a closure.
         self.closures: list[Stretch] = []
         #: The optimizer that stepped last.
         self.last: Any = None
         self._followed = None if optimizer is None else (optimizer, getattr(optimizer, "optimizer", None))
-        self._began: Any = None
-        #: The frame of the step that is timed: a step calls the hooks again if it calls the step of its base class.
-        self._frame: FrameType | None = None
+        #: The step that runs. Torch calls the hooks again where it calls the step of its base class, or a wrapped one.
+        self._step: _Step | None = None
 
     @property
     def are_seen(self) -> bool:
@@ -57,7 +64,7 @@ class OptimizerSteps:
             note_memory: Called with the name of the phase that has ended.
         """
         self._read, self._note_memory = read, note_memory
-        self._frame = None
+        self._step = None
         self.updates.clear()
         self.closures.clear()
         stops: list[Callable[[], None]] = []
@@ -71,19 +78,18 @@ class OptimizerSteps:
         if self._followed is not None and optimizer not in self._followed:
             return None
         caller = sys._getframe(1)
-        if self._frame is not None and _is_inside(caller, self._frame):
+        if self._step is not None and _is_inside(caller, self._step.frame):
             return None
-        self._frame = caller
         self._note_memory("backward")
         self.last = optimizer
-        self._began = self._read()
+        self._step = _Step(caller, self._read(), [])
         if callable(kwargs.get("closure")):
-            return args, {**kwargs, "closure": self._time(kwargs["closure"])}
+            return args, {**kwargs, "closure": self._time(kwargs["closure"], self._step)}
         if len(args) > 1 and callable(args[1]):  # behind the optimizer itself
-            return (args[0], self._time(args[1]), *args[2:]), kwargs
+            return (args[0], self._time(args[1], self._step), *args[2:]), kwargs
         return None
 
-    def _time(self, closure: Callable[[], Any]) -> Callable[[], Any]:
+    def _time(self, closure: Callable[[], Any], step: _Step) -> Callable[[], Any]:
         """Return a closure for an optimizer's step, which computes the loss and its gradients, with its times noted."""
 
         def run() -> Any:
@@ -91,16 +97,18 @@ class OptimizerSteps:
             try:
                 return closure()
             finally:
-                self.closures.append(Stretch(begin, self._read()))
+                step.closures.append(Stretch(begin, self._read()))
                 self._note_memory("backward")
 
         return run
 
     def _end_update(self, optimizer: Any, args: Any, kwargs: Any) -> None:
-        if sys._getframe(1) is not self._frame:
+        step = self._step
+        if step is None or sys._getframe(1) is not step.frame:
             return
-        self._frame = None
-        self.updates.append(Stretch(self._began, self._read()))
+        self._step = None
+        self.updates.append(Stretch(step.begin, self._read()))
+        self.closures += step.closures  # not before: those of a step that raised belong to no update
         self._note_memory("optimizer")
 
 
