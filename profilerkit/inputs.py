@@ -118,7 +118,9 @@ def _shorten(value: Any) -> str:
     try:
         shape = getattr(value, "shape", None)
         sizes = None if shape is None else tuple(shape)
-    except (RuntimeError, TypeError, ValueError):  # a nested tensor has several; another class may mean otherwise by it
+    except MemoryError:
+        raise
+    except Exception:  # a nested tensor has several shapes; a class of the user's may raise anything
         return type(value).__name__
     if sizes is not None:
         return f"{type(value).__name__}{sizes}"

@@ -137,6 +137,12 @@ def test_an_object_whose_shape_is_no_sequence_is_shown_by_its_class(shape: Any) 
     assert repr(ModelInputs(box, [box])) == "ModelInputs(Box, [Box])"
 
 
+def test_a_mapping_whose_attributes_are_its_items_is_shown() -> None:
+    """Such a class often raises `KeyError` for an attribute that it has not, where Python expects `AttributeError`."""
+    kind = type("Items", (dict,), {"__getattr__": dict.__getitem__})
+    assert repr(ModelInputs(kind(x=1))) == "ModelInputs(Items)"
+
+
 def test_inputs_show_shapes_not_values() -> None:
     assert repr(ModelInputs(FakeTensor((2, 3)), mask="x" * 50)) == (
         "ModelInputs(FakeTensor(2, 3), mask='xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...)"
