@@ -1,4 +1,4 @@
-"""The cases of a plan: each model with each point of its matrix, with the key of what will be measured."""
+"""The cases of a plan: each model with each point of its matrix, with the key of the measurement."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ class Case:
         spec: The text for a model loader, relative to ``folder``.
         folder: The folder that the process runs in.
         settings: The point of the matrix, as JSON holds it.
-        entry: The entry of the plan that it comes from.
-        metrics: The metrics to compute, with those of the plan's budgets; None for every metric.
-        problem: Why it cannot be run, such as a library that is not installed; empty if it can.
+        entry: The entry of the plan that has the model.
+        metrics: The metrics to compute, with the metrics of the plan's budgets; None for every metric.
+        problem: Why the case cannot be run, such as a library that is not installed; empty if it can.
         failure: The code of the problem.
         is_timed: Whether the model is run to measure it, so that the machine matters.
         code: The model's own code.
@@ -77,19 +77,19 @@ class Case:
 
     @property
     def device(self) -> str:
-        """The device that the model is timed on; "cpu" where the plan does not say."""
+        """The device that the model is timed on; "cpu" if the plan names none."""
         return str(self.settings.get("device") or "cpu").lower()
 
     @property
     def precision(self) -> str | None:
-        """The lowest dtype that is computed with; None where the plan does not say."""
+        """The lowest dtype of the computation; None if the plan names none."""
         autocast = self.settings.get("autocast")
         if autocast:
             return str(autocast) if autocast is not True else "bfloat16"
         return self.settings.get("dtype")
 
     def compute_key(self, machine: str) -> str:
-        """Return the digest of what is measured; the kind of machine is part of it where times are."""
+        """Return the digest of the measurement; the kind of machine is part of the digest if times are measured."""
         entry = self.entry
         content = {
             "spec": self.spec,
@@ -107,7 +107,7 @@ class Case:
         return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()
 
     def job(self) -> Job:
-        """Return what the process of the model is to do."""
+        """Return the task of the model's process."""
         entry, arguments = self.entry, dict(self.settings)
         shape, dtype = arguments.pop("input_shape", None), arguments.pop("dtype", None)
         return Job(
@@ -179,7 +179,7 @@ def _list_entry(entry: ModelEntry, plan: Plan, budgeted: tuple[str, ...]) -> Ite
 
 
 def _add_code(case: Case) -> Case:
-    """Return a case with the code of its model, its packages, and what may be imported before its process is forked."""
+    """Return a case with the code of its model, its packages, and the modules to import before a fork."""
     code = read_code(case.spec, case.folder)
     versions, warm = _find_packages(code)
     return replace(case, code=code, versions={**case.versions, **versions}, warm=None if case.warm is None else warm)
@@ -195,16 +195,16 @@ def _list_code_texts(entry: ModelEntry) -> Iterator[str]:
 
 @lru_cache(maxsize=1)
 def _find_measuring_packages() -> dict[str, str]:
-    """Return Python and the packages that count and measure: profilerkit, and those of its plugins."""
+    """Return the versions of Python and of the packages that count and measure: profilerkit and its plugins."""
     names = {plugin.package for plugin in list_plugins() if plugin.package}
     return {"python": python_version(), **{name.lower(): version(name) for name in sorted({"profilerkit", *names})}}
 
 
 def _find_packages(code: SourceCode) -> tuple[dict[str, str], tuple[str, ...] | None]:
-    """Return the versions that a row depends on, and what may be imported before a process is forked.
+    """Return the versions that a row depends on, and the modules that may be imported before a process is forked.
 
-    An interpreter that has imported a framework which survives a fork is forked for its models; one that has imported
-    none is forked for every other model, which then imports its own.
+    If a framework survives a fork, an interpreter that has imported it is forked for its models. For every other model
+    an interpreter without a framework is forked, and the model imports its framework.
     """
     used = [info for info in backends() if not code.imports.isdisjoint(info.frameworks)]
     versions = {**_find_measuring_packages(), **dict(find_versions(code.imports))}
@@ -235,7 +235,7 @@ def _require_computed(key: str, metrics: Sequence[str]) -> None:
 def is_run_for(metrics: Sequence[str] | None, leave_out: Sequence[str] = ()) -> bool:
     """Return whether the model is run for one of the metrics, or for one of all that are computed by default.
 
-    A name that no plugin computes for every backend is taken for one that runs it.
+    A name that no plugin computes for every backend counts as a metric that runs the model.
     """
     registry = register_for_any_backend()
     requested = list_default_metrics(registry) if metrics is None else metrics

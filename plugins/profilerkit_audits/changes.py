@@ -1,4 +1,4 @@
-"""Exact changes between two rows of a case: what moved, by how much, and what else changed."""
+"""Exact changes between two rows of a case: the counts that moved, by how much, and the possible causes."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class Change:
         metric: The metric.
         before: The value of the row before.
         after: The value of the row after.
-        verdict: "worse", "better" or "moved", by the metric's own direction; "lost" and "appeared" if there is a value
-            on one side alone.
+        verdict: "worse", "better" or "moved", by the direction of the metric; "lost" and "appeared" if one row alone
+            has a value.
         layers: The layers responsible, each with its difference.
-        causes: What else differs between the two rows.
+        causes: Other differences between the two rows, such as versions.
         old: The row before.
         new: The row after.
     """
@@ -51,7 +51,7 @@ class Change:
 
     @property
     def difference(self) -> float | None:
-        """The value after minus that before; None where one is missing."""
+        """The value after minus the value before; None if one is missing."""
         if self.before.value is None or self.after.value is None:
             return None
         return self.after.value - self.before.value
@@ -88,7 +88,7 @@ class Change:
 
 
 def _write_side(value: Value) -> str:
-    """Return a value as text; without one the reason, and of a table, which has no text, its completeness."""
+    """Return a value as text; if there is no number, its completeness and the reason."""
     reason = f" ({value.reason})" if value.reason else ""
     return value.text if value.value is not None else f"{value.completeness.value}{reason}"
 
@@ -103,7 +103,7 @@ def draw_changes(changes: Iterable[Change], title: str) -> Grid:
 
 
 def write_causes(pairs: Iterable[tuple[str, tuple[str, ...]]]) -> list[str]:
-    """Return a sentence for all cases that have the same causes: what else changed between their rows.
+    """Return a sentence for all cases with the same causes: the other differences between their rows.
 
     >>> write_causes([("a", ("torch 2.8 -> 2.9",)), ("b", ("torch 2.8 -> 2.9",)), ("a", ("torch 2.8 -> 2.9",))])
     ['What else changed for a, b: torch 2.8 -> 2.9']
@@ -159,7 +159,7 @@ def _grade(value: Value) -> int:
 
 
 def judge_move(before: Value, after: Value, report: Report | None, metric: str) -> str:
-    """Return what a move means by the direction of the metric that its report states; see `Change`."""
+    """Return the verdict on a move, by the direction of the metric in the report; see `Change`."""
     if _grade(after) != _grade(before):
         return "lost" if _grade(after) < _grade(before) else "appeared"
     if before.value is None or after.value is None:

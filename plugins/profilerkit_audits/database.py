@@ -111,7 +111,7 @@ def set_up(engine: Engine) -> None:
     def prepare(connection: Any, record: Any) -> None:
         connection.isolation_level = None
         connection.execute(f"PRAGMA busy_timeout = {PATIENCE * 1000}")
-        # More than FULL: the folder is synchronised, too, when the rollback journal is removed, which is what commits.
+        # More than FULL: the folder is synchronised, too, when the rollback journal is removed; the removal commits.
         connection.execute("PRAGMA synchronous = EXTRA")
         connection.execute("PRAGMA foreign_keys = ON")
 
@@ -222,7 +222,7 @@ run_rows: sa.Table = sa.Table(
 
 
 def is_created(connection: sa.Connection) -> bool:
-    """Return whether a database has the tables of a store; `StoreError` for those of something else."""
+    """Return whether a database has the tables of a store; `StoreError` for other tables or another version."""
     present = set(sa.inspect(connection).get_table_names()) & set(metadata.tables)
     if not present:
         return False

@@ -44,13 +44,13 @@ __all__ = [
 
 @dataclass(frozen=True)
 class EngineOptions:
-    """What an engine is made with.
+    """The options of an engine.
 
     Args:
         workers: How many models are counted at the same time; None for one a core.
         repeats: How often a case whose times are noisy is measured again.
-        address: The address of a cluster, for an engine that has one; None for one on this machine.
-        on_start: Is called with each case when its process is started, for progress; None for nobody.
+        address: The address of a cluster, for an engine with a cluster; None for a cluster on this machine.
+        on_start: A function called with each case when its process is started, for progress; None for no progress.
     """
 
     workers: int | None = None
@@ -118,7 +118,7 @@ def _is_engine(loaded: object) -> bool:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a case: its row, without run and attempt; its report, if there is one; the facts of the machine."""
+    """The outcome of a case: its row, without run and attempt; its report, if there is one; and the machine's facts."""
 
     case: Case
     row: Row
@@ -212,11 +212,11 @@ def pick_quietest(outcomes: Sequence[Outcome]) -> Outcome:
 
 
 def _rank(outcome: Outcome) -> tuple[bool, int, float]:
-    """Return what sorts outcomes, the quietest first: those with the most measured values, and then the worst noise."""
+    """Return the key that sorts outcomes, the best first: not failed, most measured values, least worst noise."""
     measured = [value for value in outcome.row.values.values() if value.is_measured]
     return outcome.row.status is RowStatus.FAILED, -len(measured), max(map(_read_noise, measured), default=0.0)
 
 
 def _read_noise(value: Value) -> float:
-    """Return the noise of a measured value; of a single sample, or a median of zero, nothing is known of it."""
+    """Return the noise of a measured value; infinity if it is unknown: a single sample, or a median of zero."""
     return math.inf if value.noise is None or value.samples == 1 else value.noise

@@ -1,4 +1,4 @@
-"""What an audit would run, and how long that will take: from earlier rows of the same models, where there are any."""
+"""The cases that an audit would run, and the estimated time: from earlier rows of the same models, if there are any."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class PlannedCase(msgspec.Struct, frozen=True):
 
 
 class Estimate(msgspec.Struct, frozen=True):
-    """What an audit would run, and how long that will take.
+    """The cases that an audit would run, and the estimated time.
 
     Attributes:
         store: The URL of the store.
@@ -107,7 +107,7 @@ def _count_workers(audit: Audit) -> int:
 
 
 def _sum_runs(runs: Sequence[tuple[bool, float]], workers: int) -> float:
-    """Return how long runs take: whether each is timed, and so alone, and its seconds; a free worker takes the next.
+    """Return the seconds of all runs: a timed run is alone, and a free worker takes the next of the other runs.
 
     >>> _sum_runs([(True, 5), (True, 5)], 2), _sum_runs([(False, 5), (False, 5), (False, 5)], 2)
     (10.0, 10.0)

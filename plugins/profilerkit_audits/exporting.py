@@ -1,8 +1,8 @@
 """Rows of a store in files: Parquet, JSON lines and CSV, each of which is read back unchanged.
 
 A line has the row (`Row` as JSON) and the saved report, and beside them, for other programs, the main fields of the row
-and a column for the number of each metric (``value.macs``). ``number`` and ``of`` count the lines, and ``digest`` is
-that of all that is read back: a file that was changed or cut off is an error when it is read, never a wrong number.
+and a column for the number of each metric (``value.macs``). ``number`` and ``of`` count the lines. ``digest`` covers
+the columns that are read back: a file that was changed or cut off is an error when it is read, never a wrong number.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def _list_readable(content: dict[str, Any]) -> dict[str, Any]:
 
 
 def _require_whole(line: Line, number: int, file: Path) -> _Core:
-    """Return what a line is read back from; raises `ReportFileError` unless it is the line of that number, unchanged.
+    """Return the columns of a line that are read back; raises `ReportFileError` if the line is changed or misplaced.
 
     ``number`` counts the lines of the file from 1.
     """
@@ -206,7 +206,7 @@ def _read_csv(file: Path) -> Iterator[Line]:
     finally:
         csv.field_size_limit(previous)
     for cells in rows:
-        if None in cells or None in cells.values():  # what `csv` makes of too many and of too few cells
+        if None in cells or None in cells.values():  # a key of None: too many cells; a value of None: too few
             raise ReportFileError(f"{file}: a row has another number of columns: was it cut off?")
         yield {column: _parse_cell(column, text) for column, text in cells.items()}
 

@@ -1,4 +1,4 @@
-"""What leaves exports and pages: secrets, names of users and hosts, and absolute paths, unless they are requested."""
+"""Texts left out of exports and pages: secrets, names of users and hosts, absolute paths, unless they are requested."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["hide", "hide_text"]
 
 #: Environment variables whose values are secrets, by words of their names.
 _SECRET_NAMES = re.compile(r"TOKEN|SECRET|PASSW|CREDENTIAL|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|AUTH", re.IGNORECASE)
-#: What is a secret by its form: keys of well-known services, passwords in URLs and assignments.
+#: The forms of secrets: keys of well-known services, passwords in URLs and assignments.
 _SECRETS = (
     (
         re.compile(r"\b(?:gh[pousr]_\w{20,}|github_pat_\w{20,}|hf_[A-Za-z0-9]{20,}|sk-[\w-]{20,}|glpat-[\w-]{15,})"),

@@ -24,9 +24,9 @@ __all__ = ["History", "Point", "history"]
 
 @dataclass(frozen=True)
 class Point:
-    """One measurement: the row, the value, and what else changed since the point before.
+    """One measurement: the row, the value, and other changes since the point before.
 
-    ``moved`` says whether an exact value differs from the last one before it, in its number or in its completeness;
+    ``moved`` says whether an exact value differs from the last value before, in its number or in its completeness;
     None for the first, and for a value that was measured or is missing.
     """
 

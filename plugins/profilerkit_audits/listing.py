@@ -43,11 +43,11 @@ def is_pattern(spec: str) -> bool:
 
 
 class _Choice(NamedTuple):
-    """What a pattern can match.
+    """The texts that a pattern can match.
 
     Attributes:
-        specs: All texts that there are.
-        matching: Those that the pattern matches.
+        specs: All texts.
+        matching: The texts that the pattern matches.
         files: The Python files and modules in which names were looked for; empty for other patterns.
     """
 
@@ -62,7 +62,7 @@ def find_specs(pattern: str, folder: Path) -> Listing:
     Files and the models of a library are sorted by name; functions and classes stay in the order of their file.
 
     Patterns are for files (``nets/*.onnx``), for the public functions and classes of Python files
-    (``nets/*.py:build_*``) and of modules (``package.module:build_*``), and for what a loader lists
+    (``nets/*.py:build_*``) and of modules (``package.module:build_*``), and for the models that a loader lists
     (``torchvision:*``). A text without a wildcard is returned as it is. Raises `PlanError` for a pattern that matches
     nothing.
     """
@@ -88,7 +88,7 @@ def find_specs(pattern: str, folder: Path) -> Listing:
 
 
 def _match_names(files: Mapping[str, Path], pattern: str) -> _Choice:
-    """Return the public functions and classes of Python files, by what the files are called, that a pattern matches."""
+    """Return the public functions and classes that a pattern matches; ``files`` has the Python files by their names."""
     pairs = [(f"{title}:{name}", name) for title, file in files.items() for name in _read_names(file, pattern)]
     # A name may be the pattern (see `_read_names`), and net_[0-9] does not match itself.
     matching = [spec for spec, name in pairs if name == pattern or fnmatchcase(name, pattern)]
@@ -156,7 +156,7 @@ def _list_library(prefix: str) -> Listing:
 
 
 def ask_loader(prefix: str) -> Listing:
-    """Return what a loader lists, or the problem, in this process."""
+    """Return the models that a loader lists, or the problem, in this process."""
     try:
         offer = find_offer(LoaderInfo, prefix)
         return Listing(() if offer is None or offer.item.names is None else tuple(sorted(offer.item.names())))
@@ -166,5 +166,5 @@ def ask_loader(prefix: str) -> Listing:
 
 
 def main() -> None:
-    """Print what the loader lists that the first argument names, as JSON in the last line of standard output."""
+    """Print the models of the loader in the first argument, as JSON in the last line of standard output."""
     sys.stdout.write(f"\n{msgspec.json.encode(ask_loader(sys.argv[1])).decode()}")

@@ -22,20 +22,20 @@ __all__ = ["LocalEngine", "State", "count_cores", "may_go", "may_start"]
 
 
 class State(Enum):
-    """What a model's process does."""
+    """The activity of a model's process."""
 
-    #: What needs no run of the model: loading, counting.
+    #: Work without a run of the model: loading, counting.
     COUNTING = "counting"
-    #: It is stopped until it may have the machine.
+    #: The process is stopped until it may have the machine.
     WAITING = "waiting"
     TIMING = "timing"
 
 
 def may_start(states: Sequence[tuple[State, str]], workers: int) -> bool:
-    """Return whether a further model may be started, from the states and devices of those that run.
+    """Return whether a further model may be started, from the states and devices of the models that run.
 
-    Not while a CPU's times are measured, and not while as many models wait to be measured as there are workers: each
-    waiting model holds its memory.
+    No model may start while a CPU's times are measured, or while as many models wait to be measured as there are
+    workers: each waiting model holds its memory.
 
     >>> may_start([(State.COUNTING, "cpu")], 2), may_start([(State.WAITING, "cpu"), (State.WAITING, "cpu")], 2)
     (True, False)
@@ -81,10 +81,10 @@ class _Session:
         case: The case.
         run: Its process.
         earlier: The outcomes of its runs before.
-        state: What the process does.
-        busyness: How busy the machine is since the process began to do that; it is read anew when times are measured.
-        cpu_before: The processor time that the process had taken until then.
-        beside: The most models that ran at the same time since then.
+        state: The activity of the process.
+        busyness: How busy the machine is since the process began; it is read anew when times are measured.
+        cpu_before: The processor time of the process before ``busyness`` begins.
+        beside: The most models that ran at the same time since ``busyness`` begins.
     """
 
     case: Case
@@ -134,7 +134,7 @@ class LocalEngine(Engine):
         super().__init__(options)
         self.workers: int = options.workers or count_cores()
         self.machine: dict[str, str] = read_machine()
-        #: What could not be imported into an interpreter that is forked: its models get interpreters of their own.
+        #: The modules that a forked interpreter could not import: their models get fresh interpreters.
         self._cold: set[tuple[str, ...]] = set()
         self._sessions: list[_Session] = []
 

@@ -1,4 +1,4 @@
-"""What people name in a store: the store itself, a run, and the rows of a model."""
+"""Finding by name: a store, a run of the store, and the rows of a model."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ __all__ = [
     "read_stated_machine",
 ]
 
-#: What makes a machine one of a kind: neither its name nor the version of its kernel.
+#: The facts that two machines of a kind share: neither the name nor the version of the kernel.
 _KIND = ("system", "architecture", "cpu", "cores", "usable_cores", "memory_bytes")
 
 
@@ -66,7 +66,7 @@ def _read_busy_seconds() -> float | None:
     try:
         numbers = Path("/proc/stat").read_text(encoding="utf-8").splitlines()[0].split()[1:]
         user, nice, system, _idle, _iowait, *others = map(int, numbers)
-        interrupts = sum(others[:2])  # of the hardware and of software; what follows are virtual machines
+        interrupts = sum(others[:2])  # of the hardware and of software; the other numbers are for virtual machines
         return (user + nice + system + interrupts) / float(os.sysconf("SC_CLK_TCK"))
     except (OSError, ValueError, IndexError):
         return None
@@ -74,9 +74,9 @@ def _read_busy_seconds() -> float | None:
 
 @dataclass
 class Busyness:
-    """How busy the machine was between two moments, by others than one model.
+    """How busy other processes than the model made the machine between two moments.
 
-    ``cpu_seconds`` of the model itself is subtracted from what all processes together took.
+    The model's ``cpu_seconds`` are subtracted from the processor time of all processes.
     """
 
     start: float = field(default_factory=time.monotonic)
@@ -86,8 +86,8 @@ class Busyness:
     def conditions(self, cpu_seconds: float | None, beside: int) -> dict[str, Any]:
         """Return the conditions of a row; ``beside`` is how many models of the audit ran at the same time.
 
-        ``busy`` is the share of all cores that others took, from 0 to 1; None where the system does not tell, or where
-        the model's own processor time is not known.
+        ``busy`` is the share of all cores that others took, from 0 to 1; None if the system does not tell, or if the
+        processor time of the model is not known.
         """
         cores = os.cpu_count() or 1
         after = _read_busy_seconds()

@@ -1,4 +1,4 @@
-"""Moments as texts: those of a store, which sort as moments do, and short ones for people."""
+"""Moments as texts: texts of a store, which sort in the order of time, and short texts for people."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["read_clock", "shorten_moment"]
 
 
 def read_clock() -> str:
-    """Return the moment as ISO 8601 in UTC, with microseconds, so that texts sort as moments do."""
+    """Return the moment as ISO 8601 in UTC, with microseconds, so that texts sort in the order of time."""
     return datetime.now(UTC).isoformat(timespec="microseconds")
 
 

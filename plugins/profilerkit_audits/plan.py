@@ -38,14 +38,14 @@ from .plan_values import (
 
 __all__ = ["ModelEntry", "Plan", "errors_at"]
 
-#: The keys of the whole audit alone, and those of a model alone.
+#: The keys of the whole audit alone, and the keys of a model alone.
 _WHOLE = ("models", "budgets", "workers", "warm", "repeats")
 _ONE_MODEL = ("spec", "specs", "exclude")
 
 
 @dataclass(frozen=True)
 class ModelEntry:
-    """One ``[[models]]`` of a plan, with what the top of the plan says filled in.
+    """One ``[[models]]`` of a plan, completed with the values at the top of the plan.
 
     Args:
         specs: Texts for model loaders, each of which may be a pattern: ``torchvision:*``, ``nets/*.onnx``.
@@ -53,14 +53,14 @@ class ModelEntry:
         matrix: The values of each setting; the cases are their product.
         sampling: Arguments for all measurements.
         arguments: Further arguments of functions, by name.
-        metrics: What is computed; None for every metric.
-        leave_out: What is not computed.
+        metrics: The metrics to compute; None for every metric.
+        leave_out: The metrics to leave out.
         data: Data splits by reference: ``data.py:splits`` is a mapping of loaders, or a function that returns one.
         evaluation: A profiler function, or several, by reference: ``data.py:accuracy``.
         backend: The name of a backend; None for the one that the model belongs to.
         trust: Load files that may run code when they are loaded.
         limits: Seconds, bytes and threads of each process.
-        where: What messages call it: the file, its number and its first spec.
+        where: Its name in messages: the file, its number and its first spec.
     """
 
     specs: tuple[str, ...]
@@ -85,12 +85,12 @@ class Plan:
     Args:
         models: The models.
         folder: The folder to which paths of models are relative; models run in it.
-        name: The name of the plan: that of its file without the suffix.
+        name: The name of the plan: the name of its file without the suffix.
         budgets: Limits on what each model may cost, as in a budget file; empty for none.
         workers: How many models are counted at the same time; None for one a core.
         warm: Start the processes of models from an interpreter that has imported their framework, where that is safe.
         repeats: How often a case whose times are noisy is measured again.
-        where: What messages call it.
+        where: Its name in messages.
     """
 
     models: tuple[ModelEntry, ...]
@@ -104,7 +104,7 @@ class Plan:
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Plan:
-        """Read a TOML file; raises `PlanError`, which names the model and the key, for what is no plan."""
+        """Read a TOML file; raises `PlanError`, which names the model and the key, if the file is no plan."""
         file = Path(PATH("path", path))
         content = read_toml(file, f"the plan {file}", PlanError)
         return cls.of(content, file.absolute().parent, file.stem, str(file))

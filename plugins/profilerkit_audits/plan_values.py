@@ -1,4 +1,4 @@
-"""The values in a plan: which keys there are, what each may be, and the forms of shapes."""
+"""The values in a plan: the keys, the valid values of each, and the forms of shapes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ __all__ = [
     "require_known",
 ]
 
-#: What the arguments of functions may be.
+#: The checks of the arguments of functions.
 _CHECKS = {name: check for function in INTRINSIC for name, check in function.CHECKS.items()}
 #: The settings of a model: each takes a value or a list of values.
 _SETTINGS = ("batch_size", "input_shape", "dtype", "device", "mode", "compile", "autocast", "training", "num_threads")
@@ -42,9 +42,9 @@ _SETTINGS = ("batch_size", "input_shape", "dtype", "device", "mode", "compile", 
 _SHAPES = "input_shapes"
 #: How often and how long is measured: one value for all models, or for a model.
 SAMPLING = ("max_seconds", "num_iters", "warmup", "min_samples", "relative_precision", "confidence")
-#: What each process may take.
+#: The limits of each process.
 LIMITS = ("timeout", "memory", "max_threads")
-#: What is measured of a model, and how it is loaded.
+#: The measurements of a model, and how it is loaded.
 SELECTION = ("metrics", "leave_out", "data", "evaluation", "backend", "trust", "arguments")
 TEXT = text("a text that is not empty")
 #: Arguments of ``audit``, which are options of the command and not keys of a plan.
@@ -54,7 +54,7 @@ _NAMED = 8
 
 
 def list_settings() -> tuple[str, ...]:
-    """Return the settings, with the arguments by which plugins say what is profiled in place of a model: a mesh."""
+    """Return the settings, with the arguments by which plugins replace the profiled model, such as a mesh."""
     return *_SETTINGS, *list_placing_arguments()
 
 
@@ -78,7 +78,7 @@ def read_matrix(content: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
 
 
 def _read_values(key: str, entry: Any) -> tuple[Any, ...]:
-    """Return the values of a setting: one, or those of a list; one shape is a list itself."""
+    """Return the values of a setting: a single value, or the items of a list; the list of one shape is one value."""
     is_list = isinstance(entry, (list, tuple)) and key != "input_shape"
     values = tuple(entry) if is_list else (entry,)
     if not values:
@@ -136,7 +136,7 @@ def _suggest_keys(key: str, keys: tuple[str, ...], what: str) -> str:
 
 
 def check_shape(name: str, value: Any) -> Any:
-    """Return a shape in the stored form; raise `ArgumentError` for what is none."""
+    """Return a shape in the stored form; raise `ArgumentError` for an invalid shape."""
     stored = _parse_texts(value)
     parse_input_shape(read_shape(stored))
     return stored
@@ -185,7 +185,7 @@ def _is_size(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-#: What the settings may be: as arguments, but for these.
+#: The checks of settings: the checks of arguments, with these exceptions.
 _SETTING_CHECKS: dict[str, Callable[[str, Any], Any]] = {
     **_CHECKS,
     "batch_size": ONE_BATCH_SIZE,

@@ -27,11 +27,11 @@ _NONZERO = ("macs", "flops", "total_params", "memory_footprint")
 
 
 def find_flags(report: Report, device: str | None = None, dtype: str | None = None) -> tuple[str, ...]:
-    """Return why values of a report are not plausible, a sentence each; none of a report that is fine.
+    """Return why values of a report are not plausible, a sentence each; no sentence if all values are plausible.
 
-    They are a zero count, a time of zero, a time that means more FLOPs in a second than the machine can do, and a
-    throughput without a batch size. ``device`` and ``dtype`` are those that it was timed with, as far as they were
-    stated: where the report leaves open what was used, the higher ceiling counts.
+    A zero count, a time of zero, a time that means more FLOPs in a second than the machine can do, and a throughput
+    without a batch size are not plausible. ``device`` and ``dtype`` were stated for the timed run, or are None: if the
+    report does not show the device or the dtype either, the higher ceiling counts.
     """
     flags = [*_flag_zeros(report), *_flag_speed(report, device, dtype)]
     if report.get("throughput") is not None and report.batch_size is None:
@@ -65,13 +65,13 @@ def _flag_speed(report: Report, device: str | None, dtype: str | None) -> Iterat
 
 
 def _read_certain(report: Report, key: str) -> float | None:
-    """Return the lower end of a count: of an upper bound the model may have done less. None where it is not known."""
+    """Return the lower end of a count, because the model may do less than an upper bound; None if it is not known."""
     record = report.statuses.get(key)
     return None if record is None or record.ends is None else record.ends.low
 
 
 def _find_ceiling(report: Report, device: str | None, dtype: str | None) -> tuple[str, float]:
-    """Return what computes, and the FLOPs in a second that it cannot exceed."""
+    """Return the name of the processor, and the FLOPs in a second that it cannot exceed."""
     if not _runs_on_cpu(report, device):
         return "any accelerator", ACCELERATOR_FLOPS
     cores = report.environment.get("cores", "")
@@ -89,7 +89,7 @@ def _runs_on_cpu(report: Report, device: str | None) -> bool:
 
 
 def _is_wide(report: Report, dtype: str | None) -> bool:
-    """Return whether all is computed in float32 or float64: the dtype that was stated, or those of the weights."""
+    """Return whether all is computed in float32 or float64, by the stated dtype or else the dtypes of the weights."""
     root: Mapping[str, Any] = next(iter(report.layers or ()), {})
     dtypes = [dtype] if dtype else root.get("params_by_dtype") or ()
     return "autocast" not in report.arguments and all(name in ("float32", "float64") for name in dtypes)

@@ -28,22 +28,22 @@ __all__ = ["Connection"]
 #: Parts of Ray are not annotated.
 ray: Any = import_module("ray")
 
-#: The longest folder in which Ray can make its sockets: their paths have at most 107 characters, and about 65 of those
-#: are Ray's own.
+#: The longest folder in which Ray can make its sockets: their paths have at most 107 characters, and Ray adds about 65
+#: to the folder.
 _LONGEST = 40
-#: Seconds that a cluster may take to answer, and the processes of an own one to end.
+#: Seconds that a cluster may take to answer, and the processes of a cluster started here to end.
 _PATIENCE = 10.0
 
 
 class Connection:
     """A connection to the cluster at ``address``, or to a new one of this machine with ``workers`` CPUs.
 
-    Without an address, that in the variable ``RAY_ADDRESS`` is used. A connection that the caller has made already is
+    Without an address, the variable ``RAY_ADDRESS`` is used. A connection that the caller has made already is
     used and left open. Raises `NotOfferedError` if there is no cluster at the address.
     """
 
     def __init__(self, address: str | None, workers: int | None) -> None:
-        #: What `close` does, the last entry first.
+        #: The actions of `close`, the last entry first.
         self._undo = ExitStack()
         if ray.is_initialized():
             return
@@ -81,7 +81,7 @@ def _require_answer(address: str) -> None:
 
 
 def _restore_process(undo: ExitStack) -> None:
-    """Note what Ray changes in this process, and restore it at the end: variables, signal handlers, the error hook."""
+    """Save the state that Ray changes here, and restore it at the end: variables, signal handlers, the error hook."""
     variables, hook, has_tracebacks = dict(os.environ), sys.excepthook, faulthandler.is_enabled()
     handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
 
@@ -101,7 +101,7 @@ def _restore_process(undo: ExitStack) -> None:
 
 
 def _send_messages_to_stderr(undo: ExitStack) -> None:
-    """Have what Ray says about its nodes go to standard error: standard output belongs to the results."""
+    """Send Ray's messages about its nodes to standard error: standard output belongs to the results."""
     worker: Any = import_module("ray._private.worker")
     original = getattr(worker, "print_to_stdstream", None)
     if original is None:  # another version of Ray

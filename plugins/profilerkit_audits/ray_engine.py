@@ -1,8 +1,8 @@
 """The engine of a cluster: each case is a task of Ray's, which runs it in a process of our own, with our own limits.
 
-Ray's ``memory=`` only decides where a task may start, and a task that Ray ends for lack of memory it would start again;
-so the limits are those of `profilerkit.isolation`, on the node, and a task never fails for what a model does. Only a
-task whose node was lost is tried again, a few times, by this module and not by Ray.
+Ray's ``memory=`` only decides where a task may start, and Ray would restart a task that it ended for lack of memory.
+So `profilerkit.isolation` sets the limits, on the node, and a failing model never fails a task. Only a task whose node
+was lost is tried again, a few times, by this module and not by Ray.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ class _Task:
 
 
 class RayEngine(Engine):
-    """Runs the cases on a cluster of Ray's: that at ``address``, or one on this machine that ends with the audit.
+    """Runs the cases on a cluster of Ray's, at ``address`` or on this machine; the latter ends with the audit.
 
-    A case that only counts takes one CPU of a node. One that measures times takes all CPUs of a node, so that nothing
-    else of the audit runs there meanwhile. The rows have the machine that they were measured on.
+    A case that only counts takes one CPU of a node. A case that measures times takes all CPUs of a node, so that no
+    other case runs there meanwhile. The rows have the machine that they were measured on.
     """
 
     def __init__(self, options: EngineOptions) -> None:
@@ -114,9 +114,10 @@ class RayEngine(Engine):
         tasks[run.remote(case, self.options.repeats)] = task
 
     def _follow_nodes(self, tasks: dict[Any, _Task]) -> Iterator[Outcome]:
-        """See to the tasks that no node can run any more, since one was lost: Ray would let them wait for ever.
+        """Handle the tasks that no node can run any more, because a node was lost: in Ray they would wait for ever.
 
-        What waits for more CPUs than any node has is handed over again; what waits for a GPU, and there is none, fails.
+        A task that waits for more CPUs than any node has is submitted again; a task that waits for a GPU fails if no
+        node has a GPU.
         """
         if not tasks:
             return
@@ -135,7 +136,7 @@ class RayEngine(Engine):
                 self._submit(task.case, tasks, task.lost_nodes)
 
     def _collect(self, reference: Any, tasks: dict[Any, _Task]) -> Outcome | None:
-        """Return what came of a task; None if it is started again, since its node was lost."""
+        """Return the outcome of a task; None if the task is started again, because its node was lost."""
         task = tasks.pop(reference)
         case = task.case
         try:
@@ -158,23 +159,23 @@ class RayEngine(Engine):
 
 def _fail(case: Case, code: FailureCode, reason: str, error: Exception) -> Outcome:
     """Return the outcome of a task that brought none; it is not tried again."""
-    text = error_line(error)  # Ray says at the end what it could not do, and at the beginning what ended a process
+    text = error_line(error)  # Ray's text ends with the failed action; it begins with the reason why a process ended
     detail = text[-300:] if code is FailureCode.ENGINE else text[:300]
     return without_run(case, read_machine(), code, f"{reason}: {detail}")
 
 
 def _count_cpus(case: Case) -> float:
-    """Return how many CPUs a case claims: all of a node if it is timed on a CPU, and of the largest if they differ."""
+    """Return how many CPUs a case claims: all CPUs of the largest node if the case is timed on a CPU, else one."""
     return max([1.0, *_list_amounts("CPU")]) if case.is_timed and case.device == "cpu" else 1
 
 
 def _list_amounts(resource: str) -> list[float]:
-    """Return how many CPUs or GPUs each node has that is there."""
+    """Return the number of CPUs or GPUs of each node that is alive."""
     return [float(node["Resources"].get(resource, 0)) for node in ray.nodes() if node["Alive"]]
 
 
 def _find_problem(case: Case) -> str:
-    """Return why a case cannot run on this cluster, which would wait for a GPU for ever; empty if it can."""
+    """Return why a case, which would wait for a GPU for ever, cannot run on this cluster; empty if it can."""
     if case.device == "cpu" or any(_list_amounts("GPU")):
         return ""
     return f"device={case.device!r}: no node of the cluster has a GPU; add one, or leave the device out of the plan"
@@ -193,10 +194,10 @@ def _run_on_node(case: Case, repeats: int) -> Outcome:
 
 @contextmanager
 def _without_threads_of_ray() -> Iterator[None]:
-    """Take away the number of threads that Ray sets for a task; one that the node was started with stays.
+    """Remove the number of threads that Ray sets for a task; a number that the node was started with stays.
 
-    A framework reads it once, when it is imported: that of the first task would hold for all later ones of a warm
-    interpreter. Without it, models run on as many threads as without Ray.
+    A framework reads the number once, when it is imported: the number of the first task would hold for all later tasks
+    of a warm interpreter. Without the number, models run on as many threads as without Ray.
     """
     name = "OMP_NUM_THREADS"
     try:

@@ -22,14 +22,14 @@ __all__ = ["Regressions", "regressions"]
 
 @dataclass(frozen=True)
 class Regressions:
-    """What moved in a store.
+    """The changes in a store.
 
     Args:
         changes: Exact changes of counts, the oldest first.
         steps: Steps in the times of single models.
         machines: Steps that all models of a machine have in common.
         series: How many series of times were searched.
-        notes: What was not searched, and why.
+        notes: The times that were not searched, and why.
     """
 
     changes: tuple[Change, ...] = ()
@@ -58,7 +58,7 @@ def regressions(
     window: int = 60,
     since: str | None = None,
 ) -> Regressions:
-    """Return what moved in a store: counts exactly, times by change points (see `step_search`).
+    """Return the changes in a store: counts exactly, times by change points (see `step_search`).
 
     Args:
         store: A store, or its URL or path.
@@ -95,9 +95,9 @@ def regressions(
 
 
 def _find_changes(rows: list[Row], store: Store, begin: str) -> Iterator[Change]:
-    """Yield the exact changes of a case, each value beside the last one before it; a value is lost once.
+    """Yield the exact changes of a case: each value against the last value before; a value is lost once.
 
-    Rows from before ``begin`` are only compared with.
+    Rows from before ``begin`` are only earlier values.
     """
     earlier: dict[str, Row] = {}
     lost: set[str] = set()
@@ -111,7 +111,7 @@ def _find_changes(rows: list[Row], store: Store, begin: str) -> Iterator[Change]
 
 
 def _describe(step: Step, store: Store) -> Step:
-    """Return a step with its verdict, and what else changed at that night."""
+    """Return a step with its verdict, and with the other changes of that night."""
     unit = step.new.values[step.metric].unit
     verdict = judge_move(Value(1.0, unit), Value(1.0 + step.change, unit), store.report(step.new), step.metric)
     return replace(step, verdict=verdict, causes=find_causes(step.old, step.new))

@@ -26,7 +26,7 @@ _NAMED = 4
 
 
 class _Move(NamedTuple):
-    """What equal layers have in common: their type, the difference of each, and whether they are new."""
+    """The common values of layers that moved alike: their type, the difference of each, and the kind of change."""
 
     kind: str
     difference: float
@@ -49,7 +49,7 @@ class _Group(NamedTuple):
 
 
 class OperatorSum(NamedTuple):
-    """How often an operator is called in a layer, and what that adds up to."""
+    """The calls of an operator in a layer, and the sum of their counts."""
 
     calls: int
     total: float
@@ -62,8 +62,8 @@ Operators = Mapping[tuple[str, str], OperatorSum]
 def find_layers(before: Report, after: Report, metric: str) -> tuple[str, ...]:
     """Return the layers in which a metric moved, the largest differences first, equal ones of a type in one text.
 
-    A layer whose operators changed has them behind its difference: those of the first of equal layers. Layers that have
-    only another name are left out. For the peak of memory it is the layer at which the peak stands, in either report.
+    The changed operators stand behind the difference of a layer; for equal layers, the operators of the first. Layers
+    that have only another name are left out. For the peak of memory it is the layer at the peak, in either report.
     """
     if metric == "memory_footprint":
         return tuple(_find_peaks(before, after))
@@ -92,7 +92,7 @@ def _group_moves(before: Report, after: Report, column: str) -> list[_Group]:
 
 
 def leave_out_renamed(counts: Counter[_Move]) -> Counter[_Move]:
-    """Return counts without layers that came for equal ones of their type that went: they have another name now."""
+    """Return counts without renamed layers: added layers that equal removed layers of the same type."""
     left = Counter(counts)
     for move in counts:
         if move.change == "added":
@@ -106,7 +106,7 @@ def leave_out_renamed(counts: Counter[_Move]) -> Counter[_Move]:
 def _find_moves(before: Report, after: Report, column: str) -> Iterator[tuple[_Move, _Paths]]:
     """Yield each layer that moved, with its path in both reports; none whose number a report does not know."""
     for row in align(before, after, columns=(column,)):
-        if not column.startswith("own_") and not row["is_leaf"]:  # what is around a layer moved by the same
+        if not column.startswith("own_") and not row["is_leaf"]:  # a layer around another moved by the same number
             continue
         difference = find_difference(row, column)
         if difference:
@@ -129,7 +129,7 @@ def _describe_group(group: _Group, unit: str, before: Operators, after: Operator
 
 
 def _find_peaks(before: Report, after: Report) -> Iterator[str]:
-    """Yield for each report that tells it where the peak of memory stands."""
+    """Yield the place of the peak of memory, for each report that has the place."""
     for name, report in (("before", before), ("after", after)):
         memory, operators = report.memory, report.operators
         if memory is None or operators is None or memory.peak_index is None:

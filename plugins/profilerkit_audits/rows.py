@@ -24,7 +24,7 @@ __all__ = ["Row", "RowStatus", "Value", "decode", "encode", "judge", "read_repor
 
 
 class RowStatus(StrEnum):
-    """How much of what was requested of a model there is."""
+    """How complete the requested metrics of a model are."""
 
     #: Every metric that applies to the model has a complete value.
     COMPLETE = "complete"
@@ -38,18 +38,18 @@ class Value(msgspec.Struct, frozen=True):
     """One metric of a row.
 
     Args:
-        value: The number in base units, exact for counts; of a measurement its median. None if there is none, and for a
-            metric that is no number, such as a table, which the report of the row has.
+        value: The number in base units, exact for counts; the median of a measurement. None if there is no value, and
+            for a metric that is no number, such as a table, which the report of the row has.
         unit: The base unit: "MACs", "B", "s"; empty for a plain count.
         completeness: Whether all of it was counted.
-        reason: What is missing, or why there is no value; empty for a complete one.
-        low: The lower end: of a partial count what is certain, of a measurement its confidence interval.
+        reason: The missing parts, or why there is no value; empty for a complete value.
+        low: The lower end: the certain part of a partial count, the lower end of a measurement's confidence interval.
         high: The upper end; None if it is not known.
-        samples: How many samples a measurement has; 0 for what was counted.
-        noise: Half the width of the interval over the median; None for what was counted.
+        samples: How many samples a measurement has; 0 for a count.
+        noise: Half the width of the interval over the median; None for a count.
         shown: The value as text for people, with its unit.
-        brief: ``shown`` without the interval of a measurement; empty where there is none.
-        is_applicable: Whether the metric has a meaning for the model; without one its absence is no gap.
+        brief: ``shown`` without the interval of a measurement; empty if there is no interval.
+        is_applicable: Whether the metric has a meaning for the model; if it has none, its absence is no gap.
     """
 
     value: int | float | None
@@ -117,7 +117,7 @@ class Value(msgspec.Struct, frozen=True):
 
 
 def _make_plain(number: Any) -> Any:
-    """Return a number as JSON holds it, with every digit; None for what is not finite."""
+    """Return a number as JSON holds it, with every digit; None if it is not finite."""
     if number is None or not math.isfinite(number):
         return None
     return float(number) if isinstance(number, float) else int(number)
@@ -128,18 +128,18 @@ class Row(msgspec.Struct, frozen=True):
 
     Args:
         spec: The text by which the model was loaded: ``net.py:build``, ``hf:bert``.
-        key: What was measured, as a digest: equal for the same spec, code, package versions, settings and environment.
-        status: How much of what was requested there is.
+        key: The measurement as a digest: equal for the same spec, code, package versions, settings and environment.
+        status: How complete the requested metrics are.
         failure: Why it failed, as a code that programs can read; None if it did not. ``reason`` says it in words.
         reason: Why the status is not complete, in words; empty if it is.
-        settings: The point of the matrix: ``input_shape``, ``batch_size``, ``dtype``, ``device``, run options; what the
-            plan does not say is absent.
+        settings: The point of the matrix: ``input_shape``, ``batch_size``, ``dtype``, ``device``, run options; settings
+            that the plan does not name are absent.
         values: The metrics, by name.
         name: The name of the model in its report.
         backend: The backend; "unknown" if the model was not built.
         model_type: The class of the model.
-        fingerprint: That of the report: equal for models of the same layers.
-        flags: What is not plausible in the values, each with its reason; a row with a flag is not to be trusted.
+        fingerprint: The fingerprint of the report: equal for models of the same layers.
+        flags: The values that are not plausible, each with its reason; do not trust a row with a flag.
         conditions: How busy the machine was: ``load_before``, ``load_after``, ``cores``, ``busy`` (0 to 1, of all
             cores, by others than this model), ``beside`` (how many models of the audit ran at the same time while this
             one was counted) and ``signs`` in words.
@@ -156,8 +156,8 @@ class Row(msgspec.Struct, frozen=True):
         attempt: 1 for the first measurement of this key, counted up with each ``--rerun``.
         run: The run that measured it.
         created: When it ended: ISO 8601, UTC.
-        checksum: That of the report in the store; empty if there is none.
-        id: The number of the row in its store; None before it is there.
+        checksum: The checksum of the report in the store; empty if there is no report.
+        id: The number of the row in its store; None before it is stored.
     """
 
     spec: str
@@ -209,7 +209,7 @@ def encode(struct: msgspec.Struct) -> str:
 
 
 def decode(text: str | bytes) -> Row:
-    r"""Return the row of its JSON; raises `msgspec.DecodeError` for what is none.
+    r"""Return the row of its JSON; raises `msgspec.DecodeError` for other text.
 
     >>> row = Row("net.py:build", "ab", RowStatus.COMPLETE, reason="\x00", values={"macs": Value(2**70 + 1, "MACs")})
     >>> decode(encode(row)) == row
@@ -219,7 +219,7 @@ def decode(text: str | bytes) -> Row:
 
 
 def read_report(report: Report, **about: Any) -> Row:
-    """Return the row of a report, with further fields; ``failure`` is that of its values, the most telling one."""
+    """Return the row of a report, with further fields; ``failure`` is the most telling failure of its values."""
     values = {name: Value.of(record) for name, record in report.statuses.items()}
     status, reason = judge(values)
     codes = [code for code in (record.failure for record in report.statuses.values()) if code is not None]
@@ -232,8 +232,8 @@ def read_report(report: Report, **about: Any) -> Row:
 def judge(values: Mapping[str, Value]) -> tuple[RowStatus, str]:
     """Return the status of a row and its reason, from its values: the worst completeness among them.
 
-    The reason names the values with it, and has the reason of the first of them. What does not apply to the model is no
-    gap, unless nothing does.
+    The reason names the values with this completeness, and has the reason of the first. A value that does not apply to
+    the model is no gap, unless no value applies.
     """
     values = {name: value for name, value in values.items() if value.is_applicable} or values
     for completeness in (Completeness.FAILED, Completeness.UNAVAILABLE, Completeness.PARTIAL):

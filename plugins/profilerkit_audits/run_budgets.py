@@ -32,8 +32,8 @@ class RunCheck:
 
     Args:
         run: The identifier of the run.
-        findings: The findings of each case; one for each limit at the least, but that of a limit for layers which the
-            model does not have.
+        findings: The findings of each case: at least one for each limit, except for a limit of layers which the model
+            does not have.
     """
 
     run: str
@@ -76,7 +76,7 @@ def check_run(store: Store | str | PathLike[str], run: str, budget: Budget | Non
 
 
 def find_exceeded(store: Store | str | PathLike[str], run: str, budgets: Mapping[str, Any]) -> list[str]:
-    """Return a line for each limit of a plan's budgets that a row of a run does not keep, or that is for no layer."""
+    """Return a line for each limit of a plan's budgets that a row of a run does not keep, or that matches no layer."""
     if not budgets:
         return []
     budget = Budget.of(budgets)
@@ -87,7 +87,7 @@ def find_exceeded(store: Store | str | PathLike[str], run: str, budgets: Mapping
 
 
 def _list_failed(checked: Mapping[CaseName, Sequence[Finding]]) -> Iterator[str]:
-    """Yield a line for each limit that cases do not keep; one of all cases of a model is said once, of the model."""
+    """Yield a line for each limit that cases do not keep; one line for the model if all of its cases fail alike."""
     cases = Counter(case.spec for case in checked)
     failed: dict[tuple[str, str], dict[CaseName, None]] = {}
     for case, findings in checked.items():
@@ -100,13 +100,13 @@ def _list_failed(checked: Mapping[CaseName, Sequence[Finding]]) -> Iterator[str]
 
 
 def _list_unmatched(findings: Mapping[CaseName, Sequence[Finding]], budget: Budget) -> list[str]:
-    """Return the limits that nothing was checked against; none if there was nothing to check."""
+    """Return the limits without a finding; none if no case was checked."""
     checked = {finding.limit for several in findings.values() for finding in several}
     return [str(limit) for limit in budget.limits if limit not in checked] if findings else []
 
 
 def _check_rows(store: Store, run: str, budget: Budget) -> dict[CaseName, tuple[Finding, ...]]:
-    """Return the findings of each case; one that several entries of a plan measure is checked by all of its rows."""
+    """Return the findings of each case; a case that several entries of a plan measure is checked by all of its rows."""
     return {
         case: tuple(_check_case([(row, store.report(row)) for row in rows], budget))
         for case, rows in group_by_case(store.rows(run=run)).items()
@@ -114,10 +114,10 @@ def _check_rows(store: Store, run: str, budget: Budget) -> dict[CaseName, tuple[
 
 
 def _check_case(measured: Sequence[tuple[Row, Report | None]], budget: Budget) -> Iterator[Finding]:
-    """Yield what each limit says of the rows of a case, alike ones once.
+    """Yield the findings of each limit for the rows of a case, without repetitions.
 
-    A value that one row lacks and another one has is not missing. A limit for layers that the model does not have says
-    nothing of it.
+    A value that one row lacks and another row has is not missing. A limit for layers that the model does not have gives
+    no finding.
     """
     for limit in budget.limits:
         findings: list[Finding] = []
@@ -158,7 +158,7 @@ def _draw_text(checked: RunCheck) -> str:
 
 
 def _draw_markdown(checked: RunCheck) -> str:
-    """Return a table of what is not kept; what is kept is counted in the last line."""
+    """Return a table of the findings that are not passed; the last line counts all findings."""
     rows = tuple(
         (str(case), finding.verdict.value, str(finding.limit), finding.detail, "; ".join(finding.responsible))
         for case, findings in checked.findings.items()

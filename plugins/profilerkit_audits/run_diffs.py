@@ -73,11 +73,11 @@ class RunDiff:
 
 
 def diff_runs(store: Store | str | PathLike[str], old: str, new: str) -> RunDiff:
-    """Return what moved between two runs: every exact value that both have, and values that appeared or were lost.
+    """Return the changes between two runs: every exact value that moved, and values that appeared or were lost.
 
     Args:
         store: A store, or its URL or path.
-        old: The run before: its identifier, the beginning of it, or ``last~1``.
+        old: The run before: its identifier, the beginning of its identifier, or ``last~1``.
         new: The run after.
 
     Raises `ArgumentError` for a run that the store has not.

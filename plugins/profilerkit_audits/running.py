@@ -28,7 +28,7 @@ from .summary import summarize
 
 __all__ = ["RERUN", "Audit", "AuditResult", "Watch", "audit"]
 
-#: What is run again although it is in the store.
+#: The rows that are run again although they are in the store.
 RERUN = ("failed", "all")
 #: Failures that say nothing about a model: its process could not be run or watched. Such a case is always run again.
 NOT_OF_THE_MODEL = (FailureCode.ENGINE, FailureCode.LOST)
@@ -37,7 +37,7 @@ NOT_OF_THE_MODEL = (FailureCode.ENGINE, FailureCode.LOST)
 class Watch:
     """Receives the progress of an audit; a subclass shows it.
 
-    ``begin`` gets the number of all cases and of those that are in the store already.
+    ``begin`` gets the number of all cases, and the number of cases that are in the store already.
     """
 
     def begin(self, cases: int, reused: int) -> None:
@@ -55,8 +55,8 @@ class AuditResult:
     """An audit that has come to its end.
 
     ``counts`` are the rows of the run by status, ``measured`` and ``reused`` how many were run now and how many were in
-    the store before. ``metrics`` are those that the plan names, in its order. ``print`` shows which model costs what,
-    and what failed.
+    the store before. ``metrics`` are the metrics that the plan names, in its order. ``print`` shows the costs of the
+    models, and the failures.
     """
 
     run: str
@@ -83,7 +83,7 @@ class Audit:
         plan: The plan.
         store: The URL or path of the store; by default a file beside the plan, ``NAME.db``.
         engine: The name of an engine.
-        rerun: What is run again although it is in the store: "failed" or "all"; None for nothing.
+        rerun: The rows that are run again although they are in the store: "failed" or "all"; None for no rows.
         address: The address of a cluster, for an engine that has one.
         watch: Receives the progress: see `Watch`.
 
@@ -116,9 +116,9 @@ class Audit:
         return read_machine()
 
     def run(self) -> AuditResult:
-        """Run what is missing, and store each row when it is there.
+        """Run the cases without a row, and store each row when it is ready.
 
-        If this is interrupted or killed, the rows so far are in the store; the next run goes on from there.
+        If the run is interrupted or killed, the rows so far are in the store; the next run goes on from there.
         """
         number = len(self.cases)  # read first: a plan that is wrong leaves no store behind
         with Store.open(self.url) as store, store.exclusive():
@@ -172,12 +172,12 @@ def audit(
         plan: A `Plan`, a mapping with the keys of a plan, or the path of a TOML file.
         store: The URL or path of the store; by default a file beside the plan.
         engine: The name of an engine: "local" or "ray", or one of a plugin.
-        rerun: What is run again although it is in the store: "failed" or "all".
+        rerun: The rows that are run again although they are in the store: "failed" or "all".
         address: The address of a cluster, for an engine that has one.
         watch: Receives the progress.
 
-    Returns what there is at the end: ``audit("zoo.toml").rows()`` yields the rows. Raises the errors of `Audit`; a
-    model that crashes, hangs or cannot be loaded raises nothing, its row has the reason.
+    Returns the result: ``audit("zoo.toml").rows()`` yields the rows. Raises the errors of `Audit`; a model that
+    crashes, hangs or cannot be loaded raises no error: its row has the reason.
     """
     if isinstance(plan, (str, PathLike)):
         plan = Plan.load(plan)

@@ -28,7 +28,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class CaseName:
-    """What stays the same from run to run: the text of a model, and a setting (as JSON, with sorted keys)."""
+    """The name of a case, equal in each run: the text of a model, and a setting (as JSON, with sorted keys)."""
 
     spec: str
     settings: str = "{}"
@@ -55,9 +55,9 @@ def group_by_case(rows: Iterable[Row]) -> dict[CaseName, list[Row]]:
 def join_rows(rows: Sequence[Row]) -> Row:
     """Return rows of one case as one: several entries of a plan may measure the same case, each with other metrics.
 
-    The values are those of all rows; of a metric that several rows name, that of the last one that has a value. The
-    status is the worst, with the failure and the reason of the row that has it. All else is that of the last row with a
-    report.
+    The result has the values of all rows; if several rows name a metric, the last value counts. The status is the
+    worst, with the failure and the reason of its row. The flags are from all rows; other fields are from the last row
+    with a report.
 
     >>> counted = Row("net.py:build", "k", RowStatus.COMPLETE, values={"macs": Value(56, "MACs")})
     >>> crashed = Row("net.py:build", "l", RowStatus.FAILED, reason="the process ended")
@@ -78,9 +78,9 @@ def join_rows(rows: Sequence[Row]) -> Row:
 
 
 def find_sources(rows: Iterable[Row], earlier: Mapping[str, Row] | None = None) -> dict[str, Row]:
-    """Return by metric the last of the rows that has a value of it; the last that names it while none has one.
+    """Return by metric the last row with a value of the metric; if there is none, the last row that names the metric.
 
-    ``earlier`` is what this returned for the rows before.
+    ``earlier`` is the result for the rows before.
     """
     sources = dict(earlier or {})
     for row in rows:
@@ -93,7 +93,7 @@ def find_sources(rows: Iterable[Row], earlier: Mapping[str, Row] | None = None) 
 def is_exact(metric: str, value: Value) -> bool:
     """Return whether a value is a count, which is equal whenever and wherever it is counted.
 
-    What was measured, and each metric that runs the model, differs from run to run.
+    Measurements, and all metrics that run the model, differ from run to run.
     """
     return not value.is_measured and not _is_run_for(metric)
 
@@ -114,7 +114,7 @@ def _is_run_for(metric: str) -> bool:
 
 
 def find_causes(before: Row, after: Row) -> tuple[str, ...]:
-    """Return what else differs between two rows of a case: versions of packages, code, commit, kind of machine."""
+    """Return the other differences between two rows of a case: versions of packages, code, commit, kind of machine."""
     versions = sorted({*before.versions, *after.versions})
     changed = [
         f"{name} {before.versions.get(name, 'absent')} -> {after.versions.get(name, 'absent')}"

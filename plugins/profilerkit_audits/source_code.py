@@ -1,12 +1,12 @@
-"""The code of a model: its own source files, and the packages that they import, found without running any of it.
+"""The code of a model: its own source files, and the packages that they import, found without running any code.
 
 A key of a row has a digest of the files and the versions of the packages, so that a changed model is measured again and
-an unchanged one is not. Imports are read from the syntax: a module that code imports by a function, such as
-``importlib.import_module``, is not seen, nor what a compiled module imports, and no file that code reads.
+an unchanged one is not. Imports are read from the syntax. Modules imported by a function, such as
+``importlib.import_module``, imports of a compiled module, and files that code reads are not found.
 
-A package that is installed has a version, which tells its code. The code of a module is its own where no version tells
-it: the module lies in the user's folder, on ``PYTHONPATH``, or in a package that is installed in editable form, whose
-code changes under one version.
+An installed package has a version, which identifies its code. A module's code is the model's own code if no version
+identifies it: the module lies in the user's folder, on ``PYTHONPATH``, or in a package that is installed in editable
+form, whose code changes under one version.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ class SourceCode:
 
 
 def read_code(spec: str, folder: Path) -> SourceCode:
-    """Return the code of what a text leads to; its paths are relative to a folder.
+    """Return the code of the model that a text names; paths in the text are relative to a folder.
 
-    - Of a Python file, ``nets/net.py:build``, or a module, ``nets.net:build``: the file and those modules it imports
-      that have no version.
-    - Of a saved model, ``net.onnx``, or a folder, ``hf:FOLDER``: the bytes of the files; those beside it whose names
-      begin with ``net.`` are read too, as they may hold its weights: ``net.onnx.data``, or ``net.bin``.
-    - Of a model of a library: the names of its packages alone.
+    - For a Python file, ``nets/net.py:build``, or a module, ``nets.net:build``: the file, and the modules without a
+      version that it imports.
+    - For a saved model, ``net.onnx``, or a folder, ``hf:FOLDER``: the bytes of the files. Files beside the model with
+      names from ``net.`` are read too, because they may hold its weights: ``net.onnx.data``, or ``net.bin``.
+    - For a model of a library: the names of its packages alone.
     """
     loaders = [offer.item for offer in list_accepting(spec)]
     preload = next((loader.preload for loader in loaders if loader.preload), ())
@@ -127,7 +127,7 @@ def _find_imports(content: bytes, file: Path, folder: Path) -> tuple[str, ...]:
 
 
 def _read_imports(tree: ast.AST, file: Path, folder: Path) -> Iterator[str]:
-    """Yield the names of modules that a file imports anywhere; what is imported from one may be a module too."""
+    """Yield the names of modules that a file imports anywhere; a name imported from a module may be a module too."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -146,7 +146,7 @@ def _read_imports(tree: ast.AST, file: Path, folder: Path) -> Iterator[str]:
 
 
 class _File(NamedTuple):
-    """A file by its name in a folder, and its content, or the digest of that where files may be large."""
+    """A file by its name in a folder, and its content, or a digest of the content if files may be large."""
 
     name: Path
     content: bytes
@@ -162,7 +162,7 @@ def _digest(files: Iterable[_File]) -> str:
 
 
 def _digest_saved(path: Path) -> str:
-    """Return the digest of all files in a folder, or of a file and those beside it whose names begin as its own."""
+    """Return the digest of all files in a folder, or of a file and the files beside it with the same stem."""
     folder = path if path.is_dir() else path.parent
     paths = path.rglob("*") if path.is_dir() else {path, *folder.glob(f"{glob.escape(path.stem)}.*")}
     return _digest(_File(file.relative_to(folder), _digest_file(file)) for file in paths if file.is_file())

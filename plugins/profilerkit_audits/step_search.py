@@ -28,13 +28,13 @@ __all__ = ["Step", "draw_steps", "search_steps"]
 
 #: How many of the newest nights tell how alike consecutive nights are. Steps are searched in the window alone.
 _REMEMBERED = 400
-#: The number of models from which what all have in common is taken for the machine's.
+#: The least number of models in a night for which a common change counts as a change of the machine.
 MIN_MODELS = 5
 
 
 @dataclass(frozen=True)
 class Step:
-    """A step in the times of a model; ``case`` is None for one that all models have in common.
+    """A step in the times of a model; ``case`` is None for a step that all models have in common.
 
     Args:
         case: The model and its setting.
@@ -44,9 +44,9 @@ class Step:
         p: The p-value of this step alone.
         q: The rate of false discoveries at which it counts.
         verdict: "worse", "better" or "moved", by the metric's own direction.
-        old: The last row before the step; of a step of the machine that of any of its models.
-        new: The first row after it.
-        causes: What else differs between the two rows.
+        old: The last row before the step; for a step of the machine, a row of any model.
+        new: The first row after the step.
+        causes: Other differences between the two rows.
     """
 
     case: CaseName | None
@@ -84,7 +84,7 @@ class Searched(NamedTuple):
     Attributes:
         steps: The candidates, whose verdicts and rates are not known yet.
         series: How many series were searched.
-        notes: What was not searched, and why.
+        notes: The times that were not searched, and why.
     """
 
     steps: tuple[Step, ...]
@@ -105,7 +105,7 @@ def search_steps(series: Mapping[CaseName, Sequence[Row]], window: int) -> Searc
 
 @dataclass
 class _Search:
-    """The rows of one metric on one kind of machine: of each case those of its nights, by the night's run."""
+    """The rows of one metric on one kind of machine: for each case the rows of its nights, by the night's run."""
 
     metric: str
     machine: str
@@ -121,9 +121,9 @@ class _Search:
         return dict(sorted(rows.items(), key=lambda item: item[1].created))
 
     def find_common(self) -> dict[str, float]:
-        """Return by night what all models have in common; empty if too few nights have enough models.
+        """Return by night the common change of all models; empty if too few nights have enough models.
 
-        A model counts once, however many settings it was measured with: by the median of their distances.
+        A model counts once for all of its settings: by the median of their distances.
         """
         distances: dict[str, dict[str, list[float]]] = {}  # by night and model, in logarithms
         for case in self.nights:
@@ -168,7 +168,7 @@ def _make_searches(series: Mapping[CaseName, Sequence[Row]]) -> tuple[list[_Sear
 
 
 def _explain_left_out(search: _Search, common: Mapping[str, float]) -> Iterator[str]:
-    """Yield that nights have too few models; ``common`` is what all models of the others have in common."""
+    """Yield notes on nights with too few models; ``common`` has the common changes of the other nights."""
     title = f"{search.metric} on machine {search.machine[:8] or '-'}"
     reason = "so that a step of the machine cannot be told apart from one of a model"
     lacking = len(search.order_nights()) - len(common)
@@ -179,10 +179,10 @@ def _explain_left_out(search: _Search, common: Mapping[str, float]) -> Iterator[
 
 
 def _find_steps(search: _Search, common: Mapping[str, float], window: int) -> Iterator[Step]:
-    """Yield the candidates of all series of a search, and of what they have in common.
+    """Yield the candidates of all series of a search, and of the series of common changes.
 
-    Searched are the logarithms of the times, each without what all models have in common in its night. A night of which
-    that is not known is left out if it is known of others: the speed of the machine would be a step of the model.
+    The logarithms of the times are searched, each without the common change of its night. If the common change is known
+    for some nights, the others are left out: in them the speed of the machine would look like a step of the model.
     """
     if common:
         nights = search.order_nights()

@@ -1,10 +1,10 @@
 """Steps in a series of times: where the level changed, and how likely a series without a step looks like that.
 
-Change points are found by binary segmentation with the least-squares cost (Scott and Knott 1974). The p-value of each
-is that of the largest gain over all split points, so that having searched for the best one is accounted for. Where
-nights are independent of each other, it is that of a permutation test. Where consecutive nights are alike (the machine
-drifts), it is that of simulated noise with the same correlation, a first-order autoregression. What is left of false
-alarms is measured by ``benchmarks/regressions.py``.
+Change points are found by binary segmentation with the least-squares cost (Scott and Knott 1974). Each p-value is for
+the largest gain over all split points, so that the search for the best split is accounted for. If nights are
+independent of each other, the p-value is from a permutation test. If consecutive nights are alike (the machine drifts),
+it is from simulated noise with the same correlation, a first-order autoregression. ``benchmarks/regressions.py``
+measures the remaining false alarms.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ MIN_NIGHTS = 8
 _LEVEL = 0.05
 #: Permutations end after so many that gain as much as the series itself, or so many in all (Besag and Clifford 1991).
 _EXCEEDING, _PERMUTATIONS = 10, 50_000
-#: How many are drawn at once: few at first, since most series need no more.
+#: How many permutations are drawn at once: few at first, because most series need no more.
 _FIRST, _AT_ONCE = 50, 500
-#: What a permutation may lack to gain as much as the series itself: sums of other orders are rounded otherwise.
+#: The relative tolerance for a permutation with the gain of the series: sums in another order are rounded differently.
 _ROUNDING = 1e-9
 #: Single nights are clipped at so many deviations (1.4826 times the median absolute deviation) from the median.
 _CLIPPED = 6.0
@@ -59,9 +59,9 @@ def find_splits(
 ) -> list[Split]:
     """Return the candidates for steps in a series, in order; the best one is always among them.
 
-    The p-value of a further step inside of a part is at least that of the step that made the part. A series of fewer
-    than `MIN_NIGHTS` values, or of equal ones, has none. ``history`` is the series with the nights before it, by which
-    the correlation of consecutive nights is estimated.
+    The p-value of a further step inside of a part is at least the p-value of the step that made the part. A series of
+    fewer than `MIN_NIGHTS` values, or of equal values, has no candidates. ``history`` is the series with the nights
+    before it, by which the correlation of consecutive nights is estimated.
     """
     series = _clip(np.asarray(values, float))
     if len(series) < MIN_NIGHTS or not np.ptp(series):
@@ -157,9 +157,9 @@ def _find_best(part: Floats) -> int:
 
 
 def _compute_gains(centered: Floats) -> Floats:
-    """Return what each split takes away from the least-squares cost of a row whose mean is zero.
+    """Return the gain of each split: the decrease of the least-squares cost of a row whose mean is zero.
 
-    For parts of k and n - k values, with the sum S of the first part, that is S squared * n / (k (n - k)).
+    For parts of k and n - k values, with the sum S of the first part, the gain is S squared * n / (k (n - k)).
     """
     count = centered.shape[-1]
     sums = np.cumsum(centered, axis=-1)[..., MIN_SIZE - 1 : count - MIN_SIZE]
@@ -210,12 +210,12 @@ _LEAST_CHANGE = float(np.finfo(float).tiny) ** 0.5
 
 
 def find_share(deviations: Floats) -> Floats:
-    """Return what the models of each night have in common: the weighted median; nan for a night without any.
+    """Return the common change of the models in each night: the weighted median; nan for a night without models.
 
-    ``deviations`` has a row for each model: how far each night is from the model's own level, nan where it was not
-    measured. Steady models weigh most: a plain median brings the noise of unsteady models into the series of steady
-    ones. Each model weighs as the inverse of its usual change from night to night, and the three steadiest weigh the
-    same, so that no single model is the machine.
+    ``deviations`` has a row for each model: the distance of each night from the model's own level, nan if the model was
+    not measured. Steady models weigh most, because a plain median brings the noise of unsteady models into the series
+    of steady models. The weight of a model is the inverse of its usual change from night to night, and the three
+    steadiest weigh the same, so that no single model stands for the machine.
 
     >>> find_share(np.array([[0.0, 1.0, 0.0], [0.0, 1.0, 0.0], [0.0, 1.0, 0.0], [9.0, -9.0, 9.0]])).tolist()
     [0.0, 1.0, 0.0]
@@ -237,7 +237,7 @@ def _weigh(deviations: Floats) -> Floats:
     finite = np.sort(changes[np.isfinite(changes)])
     if not len(finite):
         return np.ones(len(changes))
-    of_steadiest = float(finite[min(EQUALS, len(finite)) - 1])  # the last of those that weigh the same
+    of_steadiest = float(finite[min(EQUALS, len(finite)) - 1])  # of the last model with the same weight
     least = max(of_steadiest, _LEAST_CHANGE)
     weights: Floats = 1.0 / np.maximum(changes, least)
     return weights

@@ -1,7 +1,7 @@
 """The store of audits: rows, reports and runs in SQLite or PostgreSQL; append-only, one transaction a row.
 
 A row, its report and its place in its run are written together and are on the disk before `Store.add` returns: a
-process that is killed at any moment leaves whole rows, and what was being measured is measured again.
+process that is killed at any moment leaves whole rows, and an interrupted measurement is repeated.
 """
 
 from __future__ import annotations
@@ -293,7 +293,7 @@ def _read_row(line: Any) -> Row:
 
 
 def _explain(error: DBAPIError) -> str:
-    """Return the database's error in one line, and what to do if the disk is full."""
+    """Return the database's error in one line, with advice if the disk is full."""
     message = error_line(error.orig or error)
     codes = (getattr(error.orig, "sqlite_errorcode", None), getattr(error.orig, "sqlstate", None))
     if sqlite3.SQLITE_FULL in codes or "53100" in codes:

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 __all__ = ["NOT_IN_KEY", "find_differing_settings", "shorten", "shorten_store", "summarize"]
 
 _Item = TypeVar("_Item")
-#: What is said beside rows that are reused.
+#: The note on rows that are reused.
 NOT_IN_KEY = "files and environment variables that a model's code reads are not compared: after a change, --rerun all"
-#: The metrics that are shown of a plan that names none.
+#: The metrics that are shown for a plan without metrics.
 _USUAL = ("total_params", "macs", "memory_footprint", "execution_time")
 #: How many rows are shown, and of more than that how many of the largest, and of the smallest.
 _MOST, _ENDS = 20, 9
@@ -97,13 +97,13 @@ def _list_problems(rows: Sequence[Row], most: int) -> Iterator[str]:
 
 
 def _cut_list(ranked: Sequence[_Item], most: int) -> tuple[Sequence[_Item], Sequence[_Item]]:
-    """Return the first of a list, and the others: none or several, since one more is named in place of a line on it."""
+    """Return the first items of a list, and the others: none or several, because a single other item is named, too."""
     end = most + 1 if len(ranked) == most + 1 else most
     return ranked[:end], ranked[end:]
 
 
 def _explain_row(row: Row) -> Iterator[str]:
-    """Yield why a row is not complete, and what is not plausible in it."""
+    """Yield why a row is not complete, and its values that are not plausible."""
     if row.reason:
         code = f" ({row.failure.value})" if row.failure else ""
         yield f"{row.status.value}{code}: {row.reason}"
@@ -131,7 +131,7 @@ class _Cell(NamedTuple):
 
 
 def _draw_costs(named: Sequence[str], rows: Sequence[Row]) -> Grid | None:
-    """Return the table of what has numbers, the largest first; of many rows the two ends. None if nothing has any.
+    """Return the table of rows with numbers, the largest first, or only the two ends; None if no row has numbers.
 
     A line is a model with one setting on one kind of machine. A narrow terminal leaves out the settings, if the models
     are told apart without them, and then the last metrics. ``named`` are the metrics of the plan.
@@ -164,7 +164,7 @@ def _draw_costs(named: Sequence[str], rows: Sequence[Row]) -> Grid | None:
 
 
 def _rank_rows(rows: Sequence[Row], metric: str) -> list[Row]:
-    """Return a row for each case on each kind of machine, the largest by a metric first; those without it last."""
+    """Return a row for each case on each kind of machine, the largest by a metric first, rows without it last."""
     cases: dict[tuple[CaseName, str], list[Row]] = defaultdict(list)
     for row in rows:
         cases[CaseName.of(row), row.machine].append(row)
@@ -177,7 +177,7 @@ def _rank_rows(rows: Sequence[Row], metric: str) -> list[Row]:
 
 
 def _choose_metrics(named: Sequence[str], rows: Sequence[Row]) -> list[str]:
-    """Return the metrics to show, of those with numbers: those that the plan names, or the usual; then its scores."""
+    """Return the metrics with numbers to show: the metrics that the plan names, or the usual metrics; then scores."""
     numbers = dict.fromkeys(name for row in rows for name, value in row.values.items() if value.value is not None)
     offered = {offer.item.NAME for offer in list_status_keys()}
     scores = [name for name in numbers if name not in offered and name not in named]
@@ -191,7 +191,7 @@ def find_differing_settings(rows: Sequence[Row]) -> list[str]:
 
 
 def _write_cells(row: Row, settings: Sequence[str], metrics: Sequence[str]) -> list[_Cell]:
-    """Return the cells of a row; one that is not plausible has an exclamation mark too."""
+    """Return the cells of a row; a row that is not plausible has an exclamation mark too."""
     spec = row.spec
     if len(spec) > _LONGEST_SPEC:
         dots = "..."

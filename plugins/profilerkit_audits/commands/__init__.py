@@ -1,1 +1,1 @@
-"""The commands of audits: one module each, and what they share."""
+"""The commands of audits: a module for each group of commands."""

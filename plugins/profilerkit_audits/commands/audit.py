@@ -198,7 +198,7 @@ def _end(audit: Audit, finished: AuditResult, strict: bool) -> None:
 
 
 def _show_diff(store: str, runs: tuple[str, str], form: str, quiet: bool, strict: bool) -> None:
-    """Print what moved between two runs; with ``strict`` leave with 1 if something became worse."""
+    """Print the changes between two runs; with ``strict`` exit with code 1 if a value became worse."""
     with report_errors("--diff"):
         from ..changes import draw_changes, write_causes
         from ..run_diffs import diff_runs

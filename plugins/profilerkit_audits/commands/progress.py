@@ -39,7 +39,7 @@ class ShownProgress(Watch):
         self.failed: int = 0
         self.running: set[str] = set()
         self.began_at: float = 0.0
-        #: What draws the line of a terminal, and its bar there; None in a pipe.
+        #: The progress line of a terminal, and its bar; None in a pipe.
         self.display: Progress | None = None
         self.bar: Any = None
 

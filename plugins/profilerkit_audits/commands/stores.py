@@ -1,4 +1,4 @@
-"""The commands that read a store, what all commands of audits share, and where ``profile --store`` puts a report."""
+"""The commands that read a store, the parts that all commands of audits share, and the option ``profile --store``."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ report_option: click.Option = click.Option(
 
 
 def put_report(store: str, report: Report, spec: str) -> None:
-    """Put a report into a store; it was printed before, so that nothing is lost if that fails."""
+    """Put a report into a store; the report was printed before, so that nothing is lost if the store fails."""
     with report_errors("--store"):
         from ..store import add_report
 
@@ -54,9 +54,9 @@ def put_report(store: str, report: Report, spec: str) -> None:
 
 @contextmanager
 def report_errors(argument: str) -> Iterator[None]:
-    """Say what is wrong with an argument, a plan, a budget, a file or the installation, and leave with its exit code.
+    """Report an error of an argument, a plan, a budget, a file or the installation, and exit with its code.
 
-    ``argument`` is what a message about a wrong value names. An error of a store is said by the command line itself.
+    A message about a wrong value names ``argument``. The command line itself reports errors of a store.
     """
     try:
         yield
@@ -160,7 +160,7 @@ def regressions(strict: bool, form: str, **options: Any) -> None:
 
 
 def _write_regressions(result: Regressions, form: str) -> str:
-    """Return the tables of what moved, and below them why, what was searched, and notes."""
+    """Return the tables of changes and steps, and below them the causes, the number of searched series, and notes."""
     from ..changes import draw_changes, write_causes
     from ..step_search import draw_steps
 

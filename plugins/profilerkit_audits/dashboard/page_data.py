@@ -1,4 +1,4 @@
-"""What the page of a store shows, as plain values that JSON holds: columns of rows, metrics and histories.
+"""The data of the page of a store, as plain values that JSON holds: columns of rows, metrics and histories.
 
 Columns of texts are packed, and a metric that never moved is one number in a history, so that thousands of models stay
 a small file. Texts go through `profilerkit_audits.hiding` unless the page is private.
@@ -63,7 +63,7 @@ def make_page_data(
 
 
 def _list_columns(rows: Sequence[Row], context: _Context) -> dict[str, Any]:
-    """Return what the table shows beside the metrics, column by column."""
+    """Return the columns of the table beside the metrics."""
     by_spec: dict[str, list[Row]] = {}
     for row in rows:
         by_spec.setdefault(row.spec, []).append(row)
@@ -72,7 +72,7 @@ def _list_columns(rows: Sequence[Row], context: _Context) -> dict[str, Any]:
     return {
         **{name: pack([read(row) for row in rows]) for name, read in context.readers().items()},
         "differing": pack([context.text(_describe_settings(row.settings, of_all)) for row in rows]),
-        # Those that tell the rows of one model apart.
+        # The settings that differ between the rows of one model.
         "apart": pack([context.text(_describe_settings(row.settings, of_model[row.spec])) for row in rows]),
         "seconds": [row.seconds for row in rows],
         "peak_bytes": [row.peak_bytes for row in rows],
@@ -81,7 +81,7 @@ def _list_columns(rows: Sequence[Row], context: _Context) -> dict[str, Any]:
 
 
 class _Context:
-    """What rows refer to: machines and versions, each once on the page; and how their texts are shown."""
+    """The machines and versions of rows, each once on the page; and how texts are shown."""
 
     def __init__(self, machines: Mapping[str, Mapping[str, str]], private: bool) -> None:
         def show(text: str) -> str:
@@ -164,10 +164,10 @@ def _write_fact(name: str, value: str) -> str:
 def _find_records(
     names: Iterable[str], subjects: Iterable[Subject], find_report: Callable[[Row], Report | None]
 ) -> dict[str, StatusRecord]:
-    """Return a report's record of each metric, by name: it knows how the metric is scaled and compared.
+    """Return a report's record of each metric, by name: the record says how the metric is scaled and compared.
 
-    Reports are read until there is a record of each metric; one that is damaged is passed over. They are those of the
-    rows as measured: a row that is joined of several names the report of one of them, which lacks metrics of others.
+    Reports are read until there is a record of each metric; a damaged report is skipped. The reports are from the
+    measured rows: a row joined from several rows names one report, which lacks metrics of the other rows.
     """
     missing, records = set(names), dict[str, StatusRecord]()
     for row in (row for subject in subjects for row in reversed(subject.measured)):
@@ -183,9 +183,9 @@ def _find_records(
 
 
 def _describe_metric(name: str, rows: Sequence[Row], record: StatusRecord | None, text: Text) -> dict[str, Any]:
-    """Return a metric with its value in each row, and what is said of values that are not complete.
+    """Return a metric with its value in each row, and the notes on values that are not complete.
 
-    ``record`` is one of the metric in any report; None if there is none.
+    ``record`` is a record of the metric from any report; None if there is none.
     """
     values = [row.values.get(name) for row in rows]
     present = {number: value for number, value in enumerate(values) if value is not None}
@@ -216,7 +216,7 @@ def _explain_gap(value: Value, text: Text) -> list[str]:
 
 
 def _number_alike(values: Sequence[str]) -> list[int]:
-    """Return a number for each text, equal for equal ones: the page says whether they differ, and not what they are."""
+    """Return a number for each text, equal for equal texts: the page shows whether they differ, not the texts."""
     numbers: dict[str, int] = {}
     return [numbers.setdefault(value, len(numbers)) for value in values]
 

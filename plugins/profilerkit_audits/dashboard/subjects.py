@@ -15,12 +15,12 @@ __all__ = ["Subject", "group_rows"]
 
 @dataclass(frozen=True)
 class Subject:
-    """One model with one setting; of times on one kind of machine, since others are not compared.
+    """One model with one setting; if it was timed, on one kind of machine, because others are not compared.
 
     Args:
         id: A digest by which links to the page name it: it stays when versions or the model's code change.
         rows: Its rows, the oldest first: one for each run.
-        measured: The rows of the store that these are joined of, the oldest first. Each has a report of its own, with
+        measured: The rows of the store from which ``rows`` are joined, the oldest first. Each may have a report, with
             the metrics that it measured.
     """
 
@@ -39,12 +39,12 @@ def group_rows(
 ) -> list[Subject]:
     """Return the subjects of rows, in the order in which each was first measured.
 
-    Rows of a subject that one run measured are one row. The newest one has also what that run reused.
+    Rows of a subject that one run measured are one row. The newest row also has the values that its run reused.
 
     Args:
         rows: Rows of a store.
         list_members: Returns the ids of the rows that a run consists of, measured or reused; by default none.
-        run: Only the subjects of this run, without what was measured after it; "" for all.
+        run: Only the subjects of this run, without later rows; "" for all.
     """
     members_by_run = lru_cache(maxsize=None)(list_members)
     subjects = []
@@ -52,11 +52,11 @@ def group_rows(
         for machine, measured in _split_by_machine(series).items():
             members = members_by_run(run or measured[-1].run)
             current = [row for row in measured if row.id in members]
-            if run:  # without what was measured later; without anything if the run has no row of the subject
+            if run:  # without later rows; without any row if the run has no row of the subject
                 measured = measured[: measured.index(current[-1]) + 1] if current else []
             points = _join_runs(measured)
             if current:
-                points[-1] = join_rows(current)  # the last point, with what its run reused
+                points[-1] = join_rows(current)  # the last point, with the rows that its run reused
             if points:
                 digest = hashlib.sha256(f"{case.spec}{case.settings}{machine}".encode()).hexdigest()[:12]
                 subjects.append(Subject(digest, tuple(points), tuple(measured)))
@@ -64,7 +64,7 @@ def group_rows(
 
 
 def _split_by_machine(rows: Sequence[Row]) -> dict[str, list[Row]]:
-    """Return the rows of a case by their machine. Without times all are equal wherever they ran, and are under ""."""
+    """Return the rows of a case by their machine; without times all rows are under "", equal on every machine."""
     if not any(value.is_measured for row in rows for value in row.values.values()):
         return {"": list(rows)}
     by_machine: dict[str, list[Row]] = {}
@@ -74,7 +74,7 @@ def _split_by_machine(rows: Sequence[Row]) -> dict[str, list[Row]]:
 
 
 def _join_runs(rows: Iterable[Row]) -> list[Row]:
-    """Return a row for each run, made of those that measure different metrics; a further attempt has its own."""
+    """Return a row for each run, joined from rows that measure different metrics; a further attempt is another row."""
     groups: list[list[Row]] = []
     for row in rows:
         group = groups[-1] if groups else []

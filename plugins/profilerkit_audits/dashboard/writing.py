@@ -29,8 +29,8 @@ from .subjects import Subject, group_rows
 
 __all__ = ["Output", "render", "write"]
 
-#: Scripts of the report's page that this one is made with, and those of its own, in the order in which they build on
-#: each other.
+#: Scripts that this page shares with the report's page, and scripts of this page alone, in the order in which they
+#: build on each other.
 _SHARED = ("format", "frame", "address", "rows", "filter", "axes", "points", "widths", "table")
 _SCRIPTS = ("models", "scatter", "history", "model", "app")
 #: A share of all cores that others may take before the page says that the machine was busy.
@@ -39,7 +39,7 @@ _QUIET = 0.05
 
 @dataclass(frozen=True)
 class Output:
-    """What was written: the rows of the page, and the pages of single models."""
+    """The numbers of written rows of the page, and of written pages of single models."""
 
     rows: int
     pages: int
@@ -63,8 +63,8 @@ def write(
 def _write_model(store: Store, row: Row, output: Path, private: bool) -> str:
     """Write the page of a row's report, for ``audit.html`` into the folder ``audit-models``; returns its address.
 
-    A file is named by what is in it (the report's checksum and the page's own style and script), so that a page which
-    is there already is not written again. The address is empty for a row without a report.
+    A file is named by a digest of its content (the report's checksum, the page's style and script), so that an existing
+    page is not written again. The address is empty for a row without a report.
     """
     if not row.checksum:
         return ""
@@ -85,7 +85,7 @@ def render(store: Store, run: str | None = None, private: bool = False) -> str:
 
 
 def _find_subjects(store: Store, run: str | None) -> list[Subject]:
-    """Return the subjects of a store; of a run those that it has, with their history up to it."""
+    """Return the subjects of a store, or the subjects of a run, with their history up to the run."""
     chosen = "" if run is None else find_run(store, run).run
     return group_rows(store.rows(all_attempts=True), store.list_members, chosen)
 
