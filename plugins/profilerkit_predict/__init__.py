@@ -1,1 +1,1 @@
-"""What a model will cost where it is not yet: times on a device, language models, and profiles from elsewhere."""
+"""The cost of a model on other machines: times on a device, language models, and profiles from elsewhere."""

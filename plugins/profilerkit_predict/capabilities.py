@@ -1,4 +1,4 @@
-"""What predictions ask of backends: a protocol for each capability, as in `profilerkit.protocols`."""
+"""The capabilities that predictions ask of backends: a protocol for each, like in `profilerkit.protocols`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["CAPABILITIES", "Calibrates", "FollowsLanguageModels", "JoinsProfiles
 
 @runtime_checkable
 class Calibrates(Protocol):
-    """Provides what is measured of a device, so that times on it can be predicted."""
+    """Provides the measurements of a device from which times on the device are predicted."""
 
     @abstractmethod
     def calibration_cases(self, device: DeviceLike, dtype: str) -> Iterable[CalibrationCase]:
@@ -42,9 +42,9 @@ class Calibrates(Protocol):
 
     @abstractmethod
     def host_seconds(self, device: DeviceLike, compiled: bool, seconds: float) -> HostSeconds:
-        """Return what the host takes besides operators: calls of layers, views, gradients; with ``compiled`` graphs.
+        """Return the seconds of the host besides operators: layer calls, views, gradients; ``compiled`` adds graphs.
 
-        ``seconds`` is about how long it may take; compiling takes longer.
+        ``seconds`` is the approximate limit of the measurement; compiling takes longer.
         """
 
 
@@ -87,10 +87,10 @@ class FollowsLanguageModels(Protocol):
 
     @abstractmethod
     def language_model(self, model: Any, prompt: int, dtype: str | None = None, name: str | None = None) -> ModelFacts:
-        """Return what one pass over a prompt and one token after it show, on shapes alone.
+        """Return the facts of a model, from one pass over a prompt and one token after it, on shapes alone.
 
-        ``dtype`` is that of activations and cache; the model's own by default. Raises `InputError` for a model that
-        generates no tokens, or returns no cache.
+        ``dtype`` is the dtype of activations and cache; the model's dtype by default. Raises `InputError` for a model
+        that generates no tokens, or returns no cache.
         """
 
     @abstractmethod
@@ -107,7 +107,7 @@ class FollowsLanguageModels(Protocol):
     def language_model_cache(
         self, model: Any, context: int, batch: int, dtype: str | None = None
     ) -> tuple[CacheContents, CacheContents]:
-        """Return what the model's own cache holds after so many tokens of so many sequences, and one token later."""
+        """Return the contents of the model's cache after ``context`` tokens of each sequence, and one token later."""
 
     @abstractmethod
     def generate(self, model: Any, prompt: int, new: int, batch: int, repetitions: int) -> GeneratedTokens:

@@ -10,7 +10,7 @@ from profilerkit.errors import ArgumentError, by_likeness
 
 
 class WeightKind(StrEnum):
-    """What weights are for."""
+    """The purpose of weights."""
 
     #: Products with each token.
     MATRIX = "matrix"
@@ -24,7 +24,7 @@ class WeightKind(StrEnum):
     OTHER = "other"
 
 
-#: The kinds of weights that most methods convert, and those of the methods that convert tables and the head too.
+#: The kinds of weights that most methods convert, and the kinds for methods that convert tables and the head too.
 MULTIPLIED = (WeightKind.MATRIX, WeightKind.EXPERTS)
 MULTIPLIED_OR_LOOKED_UP = (*MULTIPLIED, WeightKind.EMBEDDING, WeightKind.HEAD)
 
@@ -58,14 +58,14 @@ class WeightFormat:
 class GgmlType:
     """A type of tensors in GGUF files, by ggml-common.h."""
 
-    #: Its name: "Q4_K"; of plain numbers that of their dtype: "bfloat16".
+    #: Its name: "Q4_K"; for plain numbers the name of their dtype: "bfloat16".
     name: str
     elements: int
     #: Bytes of a block, with its scales.
     bytes: int
 
 
-#: The types by their numbers. Of those that are missing, files were never or are no longer written.
+#: The types by their numbers. No program writes files of the missing types any more, or none ever did.
 GGML_TYPES: dict[int, GgmlType] = {
     0: GgmlType("float32", 1, 4),
     1: GgmlType("float16", 1, 2),

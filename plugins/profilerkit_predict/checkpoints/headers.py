@@ -25,7 +25,7 @@ class StoredTensor:
     shape: tuple[int, ...]
     #: The name of its dtype or of the type of its blocks: "bfloat16", "Q4_K".
     dtype: str
-    #: Where its bytes begin, from where those of all tensors begin.
+    #: The offset of its bytes from the first byte of all tensors.
     start: int
     bytes: int
 
@@ -85,9 +85,9 @@ def read_safetensors(path: Path) -> tuple[StoredTensor, ...]:
 
 
 def read_safetensors_folder(folder: Path) -> tuple[StoredTensor, ...]:
-    """Return the tensors of a checkpoint: of its only file, or of those that its index names; () where there are none.
+    """Return the tensors of a checkpoint: of its only file, or of the files that its index names; () without files.
 
-    A whole file comes first, as transformers reads it: an index beside it may be of a checkpoint that was there before.
+    A whole file comes first, like in transformers: an index beside it may belong to an earlier checkpoint.
     """
     names = _list_files(folder)
     missing = [name for name in names if not (folder / name).is_file()]
@@ -182,7 +182,7 @@ class GgufFile:
 
 
 def read_gguf(path: Path) -> GgufFile:
-    """Return what a file says, with all parts of a model that was split.
+    """Return the metadata and tensors of a file, with all parts of a split model.
 
     Raises `InputError` for a file that is damaged or cut off, and for parts that are missing.
     """

@@ -12,7 +12,7 @@ from .headers import StoredTensor
 
 __all__ = ["PackedLayer", "Placement", "place_tensors"]
 
-#: The dtypes of what is not packed: weights, which an engine converts to the dtype of its activations, and counters.
+#: The dtypes of unpacked tensors: weights, which an engine converts to the dtype of its activations, and counters.
 _PLAIN = frozenset({"float64", "float32", "float16", "bfloat16", "int64", "bool"})
 
 
@@ -33,10 +33,10 @@ class Placement(NamedTuple):
 
 
 def place_tensors(tensors: Iterable[StoredTensor], layers: Mapping[str, bool]) -> Placement:
-    """Return where tensors belong; ``layers`` are the paths of layers with weights, and whether they join experts.
+    """Return the layers of tensors; ``layers`` are the paths of layers with weights, and whether they join experts.
 
     A tensor belongs to the nearest layer around it. A library may join experts that a checkpoint has one by one, also
-    under another name: a tensor of an expert belongs to the layer that joins those of the same block.
+    under another name: a tensor of an expert belongs to the layer that joins the experts of the same block.
     """
     joined = {_find_block(path): path for path, joins_experts in layers.items() if joins_experts}
     placed: dict[str, list[StoredTensor]] = {}

@@ -82,7 +82,7 @@ def _make_refusal(method: str, error: Exception) -> InputError:
     )
 
 
-#: What configurations call the layers whose weights are not converted.
+#: The names in configurations for the list of layers whose weights are not converted.
 _NAMES_OF_KEPT = (
     *("modules_to_not_convert", "ignored_layers", "ignore", "exclude", "exclude_modules", "skip_modules"),
     "llm_int8_skip_modules",
@@ -334,12 +334,12 @@ def _read_groups(config: _Config, name: str, group: int, scale_bits: int) -> Wei
 
 
 def _read_once(read: Callable[[_Config], WeightFormat]) -> Callable[[_Config], list[_Rule]]:
-    """Return what yields one rule for all layers, of the format that is read."""
+    """Return a function that lists one rule for all layers, with the format that ``read`` returns."""
     return lambda config: [_Rule(None, read(config))]
 
 
 def _always(form: WeightFormat) -> Callable[[_Config], list[_Rule]]:
-    """Return what yields one format for all layers."""
+    """Return a function that lists one rule for all layers, with this format."""
     return lambda config: [_Rule(None, form)]
 
 

@@ -91,7 +91,7 @@ def _describe_device(measured: DeviceInfo) -> Iterator[str]:
 
 
 def _describe_networks(calibration: Calibration) -> Iterator[str]:
-    """Yield what the networks show of predictions with this calibration, for each phase."""
+    """Yield the error of predictions with this calibration by its networks, for each phase."""
     for phase in dict.fromkeys(network.phase for network in calibration.networks):
         middle, low, high = calibration.correction(phase)
         if not calibration.is_corrected(phase):

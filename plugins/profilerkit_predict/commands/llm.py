@@ -40,13 +40,13 @@ _several = partial(click.option, multiple=True, callback=_read_several)
 
 @click.command("llm")
 @click.argument("models", nargs=-1, required=True, metavar="MODEL...")
-# What is served.
+# The served requests.
 @_count("--prompt", help="Tokens of each prompt.  [default: 2048, or what the model takes]")
 @_count("--new", help="Tokens to generate for each.  [default: 256, or what the model takes]")
 @click.option(
     "--batch", default="1", show_default=True, callback=parse_batch_sizes, help="Sequences at once; several: 1,8,32."
 )
-# On what, and in which formats.
+# Devices and formats.
 @_several("--device", help="A device of 'profilerkit devices', or several: h100,a100-80.")
 @_several("--dtype", help="The dtype of activations and cache: bf16, fp16, fp32; or several.")
 @_several("--weights", help="The format of the matrices: bf16, fp8, mxfp8, int8, int4, mxfp4, nf4, nvfp4; or several.")
@@ -55,7 +55,7 @@ _several = partial(click.option, multiple=True, callback=_read_several)
 @_count("--draft-tokens", help="Tokens that are drafted for each step, with --acceptance.")
 @click.option("--acceptance", type=click.FloatRange(0, 1), help="Share of drafted tokens that is accepted.")
 @click.option("--draft", help="What drafts: a model, mtp for own layers, or a number of parameters.")
-# What prompts have besides text, and when they come.
+# Inputs besides text, and arrivals.
 @_count("--images", help="Images that each prompt has besides text.")
 @click.option("--image-size", help="Their width and height: 1024x768.  [default: that of the configuration]")
 @_count("--audio", help="Clips of sound that each prompt has besides text.")
@@ -63,7 +63,7 @@ _several = partial(click.option, multiple=True, callback=_read_several)
 # Several devices.
 @_count("--devices", default=1, help="Devices that share the model, by default as tp.")
 @click.option("--parallel", help="How devices share the model: tp8, or 'tp4,pp2', or 'dp8,ep8'.")
-# What is resident besides the weights.
+# Residents besides the weights.
 @_count("--shared-prefix", help="Tokens at the start of all prompts that are the same.")
 @_count("--lora-rank", help="The rank of adapters (LoRA) beside the weights.")
 @_count("--lora-adapters", help="How many different adapters are resident.  [default: 1]")

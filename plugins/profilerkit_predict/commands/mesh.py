@@ -1,4 +1,4 @@
-"""``profilerkit mesh``: the smallest mesh that fits a device, and files of what its ranks do; ``profile`` options."""
+"""``profilerkit mesh``: the smallest mesh that fits a device, and files of the steps of ranks; ``profile`` options."""
 
 from __future__ import annotations
 

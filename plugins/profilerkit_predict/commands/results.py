@@ -1,4 +1,4 @@
-"""What commands do with a result: they write it to a file and print it."""
+"""Writing the result of a command to a file, and printing it."""
 
 from __future__ import annotations
 

@@ -55,11 +55,11 @@ def join(
         input_shape: Shapes of one sample instead.
         batch_size: Samples in one pass.
         training: Whether the passes are training steps. Default: read from the profile.
-        device: The device that it was profiled on: a `DeviceInfo`, a name, or the path of a TOML file. If it is not
-            given it is what the profile names, if that is described.
-        dtype: The dtype that the products ran in, if that is not the one in the model: "bf16", "tf32".
-        skip: How many passes to leave out at the start, as those that warm up.
-        name: What the model is called.
+        device: The profiled device: a `DeviceInfo`, a name, or the path of a TOML file. Default: the device that the
+            profile names, if it is described.
+        dtype: The dtype of the products while they ran, if the model has another dtype: "bf16", "tf32".
+        skip: How many passes to leave out at the start, because they warm up.
+        name: The name of the model.
         backend: A backend or its name. Default: the backend of the model's framework.
 
     Raises:
@@ -98,7 +98,7 @@ def join(
 
 
 def _trace(profiler: Profiler, is_training: bool, arguments: Mapping[str, Any]) -> ModelTrace:
-    """Return the trace of a pass, or of a training step; raises what the model raised in it."""
+    """Return the trace of a pass, or of a training step; raises the error that the model raised in it."""
     trace: ModelTrace = profiler.compute_status("training_trace" if is_training else "trace", **arguments)
     if trace.failure is not None:
         raise trace.failure
@@ -126,7 +126,7 @@ def _read_sizes(file: ProfileFile) -> tuple[Any, int | None]:
 
 
 def _is_training(file: ProfileFile) -> bool:
-    """Return whether the passes have gradients: what the script says, or whether nodes of a gradient's graph ran."""
+    """Return whether the passes have gradients: the script says so, or nodes of a gradient's graph ran."""
     if "training" in file.metadata:
         return bool(file.metadata["training"])
     return any(event["name"].startswith(("autograd::engine::", "torch::autograd::")) for event in file.list_timed())

@@ -16,7 +16,7 @@ from profilerkit.errors import ArgumentError, ProfileFileError
 
 __all__ = ["METADATA", "ProfileFile", "read_profile", "require_passes"]
 
-#: Under which key the script of ``profilerkit trace-script`` writes what it ran.
+#: The key under which the script of ``profilerkit trace-script`` describes its passes.
 METADATA = "profilerkit"
 
 Event = dict[str, Any]
@@ -36,9 +36,9 @@ class ProfileFile:
 
     Attributes:
         path: The file.
-        kind: Whose it is: "torch", "onnxruntime" or "xla".
-        events: Its events, as the JSON has them; times are in microseconds.
-        header: What stands beside the events.
+        kind: The framework of its profiler: "torch", "onnxruntime" or "xla".
+        events: Its events, unchanged from the JSON; times are in microseconds.
+        header: The other fields of the JSON.
     """
 
     path: Path
@@ -53,7 +53,7 @@ class ProfileFile:
 
     @property
     def metadata(self) -> Mapping[str, Any]:
-        """What the script of ``profilerkit trace-script`` says that it ran; empty for other profiles."""
+        """The description of the passes by the script of ``trace-script``; empty for other profiles."""
         value = self.header.get(METADATA, {})
         return value if isinstance(value, Mapping) else {}
 
@@ -142,7 +142,7 @@ def _parse(file: Path) -> Any:
 
 
 def _find_kind(events: tuple[Event, ...], header: Mapping[str, Any]) -> str | None:
-    """Return whose profile events are, by their categories and what stands beside them; None for nobody's."""
+    """Return the kind of a profile by the categories of its events and its header; None if it is no profile."""
     categories = {str(event.get("cat")) for event in events}
     if categories & (_TORCH_CATEGORIES | _OLD_TORCH_CATEGORIES) or {"schemaVersion", "deviceProperties"} <= set(header):
         return "torch"

@@ -1,4 +1,4 @@
-"""What a backend reads from a profile that was made elsewhere: kernels, each with the layer that it worked for."""
+"""The kernels that a backend reads from a profile of another machine, each with the layer that it worked for."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class KernelTimes:
         self._calls: Counter[_Kernel] = Counter()
 
     def add(self, seconds: float, name: str, layer: str | None, phase: str = "forward", around: str = "") -> None:
-        """Add one run of a kernel; `RecordedKernel` says what describes it."""
+        """Add one run of a kernel; see `RecordedKernel` for the arguments."""
         kernel = _Kernel(name, layer, phase, around)
         self._seconds[kernel] += seconds
         self._calls[kernel] += 1
@@ -89,7 +89,7 @@ class KernelTimes:
 
 
 def compute_layer_share(kernels: Sequence[RecordedKernel]) -> float:
-    """Return the share of the time of kernels that those have whose layer is known."""
+    """Return the share of the kernels with a known layer in the time of all kernels."""
     in_layers = sum(kernel.seconds for kernel in kernels if kernel.layer is not None)
     return in_layers / (sum(kernel.seconds for kernel in kernels) or 1.0)
 

@@ -71,11 +71,11 @@ class JoinedProfile:
 
     @cached_property
     def layers(self) -> LayerTable:
-        """One row for each layer: its time, its counts, and what it reaches of the device.
+        """One row for each layer: its time, its counts, and its shares of the device's peaks.
 
         ``seconds``, ``macs``, ``flops``, ``bytes``, ``mfu`` and ``roofline`` include the layers inside; ``own_seconds``
-        and the like do not. ``roofline`` is the share of the measured time that the device needs at least: 0.5 for a
-        layer at half of its roofline. It is None where nothing was timed, or no device is given.
+        and the like do not. ``roofline`` is the least time that the device needs, as a share of the measured time: 0.5
+        for a layer at half of its roofline. It is None without a measured time, or without a device.
         """
         return list_layers(self.trace, self.recording, self.device, self.dtype)
 
@@ -113,14 +113,14 @@ class JoinedProfile:
 
     @property
     def above_one(self) -> tuple[str, ...]:
-        """The paths of the layers that are faster than the device can be, and so not what they seem."""
+        """The paths of the layers that seem faster than the device can be, so that their rates are not real."""
         if self.device is None:
             return ()
         return tuple(row["path"] for row in self.layers if _is_above(row["mfu"]) or _is_above(row["roofline"]))
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader must know besides."""
+        """The notes that a reader must know besides the numbers."""
         notes = [*self.recording.notes, *self.further]
         notes += _note_slow_pass(self.recording.passes)
         if self.unattributed_share > 0.5:

@@ -26,9 +26,9 @@ _COUNTS = ("macs", "flops", "bytes")
 
 
 def list_layers(trace: ModelTrace, recording: Recording, device: DeviceInfo | None, dtype: str | None) -> LayerTable:
-    """Return a row for each layer of the trace; sums of ``own_macs`` and the like are those of the trace, exactly.
+    """Return a row for each layer of the trace; ``own_macs`` and the like add up to the trace's counts exactly.
 
-    ``peak_seconds`` are the seconds of the products at the device's peaks, ``bound_seconds`` those of
+    ``peak_seconds`` are the seconds of the products at the device's peaks, ``bound_seconds`` the seconds of
     `profilerkit.predict` by a data sheet: the greater of products and compulsory bytes, of each layer as if it ran by
     itself. Both are missing without a device. ``mfu`` and ``roofline`` are their shares of the measured seconds.
 
@@ -92,7 +92,7 @@ def _add_times(own_values: Mapping[str, dict[str, Any]], kernels: Iterable[Recor
 
 
 def _add_inside(own_values: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Return the sums of each layer with those inside it."""
+    """Return the sums of each layer with the layers inside it."""
     around = nearest_around(own_values)
     sums = {path: dict(values) for path, values in own_values.items()}
     for path in sorted(own_values, key=count_depth, reverse=True):
@@ -129,7 +129,7 @@ def _compute_shares(values: Mapping[str, Any], total: float, has_rates: bool) ->
 
 
 def list_unattributed(kernels: Iterable[RecordedKernel]) -> Table:
-    """Return the kernels whose layer is not known, by name and by what they ran in, the longest first."""
+    """Return the kernels whose layer is not known, by name and by the name around them, the longest first."""
     rows: dict[tuple[str, str], dict[str, Any]] = {}
     for kernel in kernels:
         if kernel.layer is None:

@@ -38,7 +38,7 @@ def write_joined(joined: JoinedProfile, depth: int | None, top: int | None) -> s
 
 
 def _draw_layers(joined: JoinedProfile, depth: int | None, top: int | None) -> Grid:
-    """Return the table of layers as a tree, or of those that take longest with their whole paths."""
+    """Return the table of layers as a tree, or the table of the slowest layers with their whole paths."""
     rows = list(joined.layers)
     is_tree = top is None
     if top is not None:

@@ -1,4 +1,4 @@
-"""Adapters of low rank (LoRA) that are resident beside the weights: their bytes, and what they add to a step."""
+"""Adapters of low rank (LoRA) that are resident beside the weights: their bytes, and their share of a step."""
 
 from __future__ import annotations
 
@@ -62,12 +62,12 @@ class Adapters:
         return math.ceil(self.count * elements * self.element_bytes * layout.compute_stage_share(layers))
 
     def count_read_bytes(self, sequences: int, batch: int, replicas: int) -> float:
-        """Return the bytes that a step reads in one of so many replicas: an adapter once, however many use it.
+        """Return the bytes that a step reads in one replica: an adapter once, however many sequences use it.
 
         Args:
-            sequences: Those of the replica, which its dense matrices multiply.
-            batch: Those of all replicas: experts are spread over all of them, and so are the adapters beside experts.
-            replicas: How many there are.
+            sequences: The sequences of the replica, which its dense matrices multiply.
+            batch: The sequences of all replicas: experts and the adapters beside experts are spread over all replicas.
+            replicas: The number of replicas.
         """
         read = 0.0
         for matrix in self.matrices:

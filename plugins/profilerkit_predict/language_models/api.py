@@ -1,4 +1,4 @@
-"""``llm``: what a language model needs to be served, and the bytes of its cache."""
+"""``llm``: the memory and time to serve a language model, and the bytes of its cache."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def llm(
 
 
 class _Options(NamedTuple):
-    """What is the same for all models: the arguments of `llm`, read and checked."""
+    """The arguments of `llm` that are the same for all models, read and checked."""
 
     prompt: int | None
     new: int | None
@@ -213,7 +213,7 @@ def _report_model(
 
 
 def _choose_prompt(source: FactsSource, options: _Options) -> tuple[Lengths, tuple[EncodedInputs, ...]]:
-    """Return the requested or usual lengths, and what prompts have besides text: images and sound lengthen them."""
+    """Return the requested or usual lengths, and the images and sound of prompts, which lengthen the prompts."""
     text = source.choose_lengths(options.prompt, options.new)
     inputs = tuple(
         EncodedInputs(source.find_encoder(kind, options.image_size), _COUNT(kind, count))

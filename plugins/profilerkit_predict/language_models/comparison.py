@@ -26,7 +26,7 @@ class LanguageModelComparison:
     reports: tuple[LanguageModelReport, ...]
 
     def to_text(self) -> str:
-        """Return one row for each report and batch size, the notes that all have, and those of each model."""
+        """Return one row for each report and batch size, the notes of all reports, and the notes of each model."""
         models_by_note: dict[str, dict[str, None]] = {}
         for report in self.reports:
             for note in report.facts.notes:
@@ -64,7 +64,7 @@ _DETAILS = {"device": "{}", "weights, cache": "{}", "batch": "batch {}"}
 
 
 class _Entry(NamedTuple):
-    """What a row is about: a report at one of its batch sizes; without a device nothing fits."""
+    """The subject of a row: a report at one of its batch sizes; ``fit`` is None without a known memory."""
 
     report: LanguageModelReport
     serving: Serving

@@ -31,7 +31,7 @@ class EngineCache:
     """The cache of a model in an engine."""
 
     facts: ModelFacts
-    #: What the engine keeps of windows, and how it stores latents.
+    #: The engine's rules for windows, and for the storage of latents.
     engine: EngineRule = ANY_ENGINE
     #: Tokens in a block.
     block_size: int = 16
@@ -91,7 +91,7 @@ class EngineCache:
         )
 
     def _store(self, entry: int) -> int:
-        """Return the bytes of an entry in the format of the cache, from those in the dtype of the activations."""
+        """Return the bytes of an entry in the format of the cache, given its bytes in the dtype of the activations."""
         if self.cache_format is None:
             return entry
         return self.cache_format.count_bytes(entry // dtype_bytes(self.facts.dtype))
@@ -141,17 +141,17 @@ class EngineCache:
         return entries if part.window is None else math.ceil(pool.share * entries)
 
     def count_shared_entries(self, part: CacheLayer) -> int:
-        """Return how many entries of a part are those of the prefix: none where only the last tokens are kept."""
+        """Return how many entries of a part belong to the prefix: none if the part keeps only the last tokens."""
         return 0 if part.window is not None or part.waits else part.entries(self.shared_prefix)
 
     def count_tokens(self, context: int) -> int:
-        """Return how many tokens the growing part has: those of an encoder's prompt are in its states."""
+        """Return how many tokens the growing part has: without an encoder's prompt, which is in the states."""
         source = self.facts.encoder_prompt
         return context if source is None else max(context - source + 1, 0)
 
 
 class CacheTraffic(NamedTuple):
-    """Bytes of a cache that a step reads, and those that it writes."""
+    """Bytes of a cache that a step reads, and bytes that it writes."""
 
     read: float
     written: float
@@ -162,9 +162,9 @@ def count_cache_traffic(
 ) -> CacheTraffic:
     """Return the bytes that a step reads and writes on one of ``tensor_parallel`` devices, which share the heads.
 
-    A prefix that sequences share is read once by each of ``replicas`` that share the sequences. What has a constant
-    size is written by the first step of a sequence and read by each later one, which also writes it if it is a state:
-    keys and values of cross attention, or of no token, are none.
+    Each of the ``replicas`` that share the sequences reads a shared prefix once. The first step of a sequence writes
+    the parts of constant size. Each later step reads them, and writes the states among them: keys and values of cross
+    attention, or of no token, are no states.
     """
     has_encoder = cache.facts.is_encoder_decoder
     readers = min(replicas, sum(piece.sequences for piece in pieces))

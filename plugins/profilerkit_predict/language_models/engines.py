@@ -15,11 +15,11 @@ __all__ = ["ANY_ENGINE", "ENGINES", "EngineRule", "LatentLayout", "WindowPool", 
 
 @dataclass(frozen=True, slots=True)
 class WindowPool:
-    """How an engine divides its memory between layers with a window and those without one, before requests come."""
+    """How an engine divides its memory between layers with a window and layers without, before requests come."""
 
-    #: The tokens that a layer with a window has, of those of a layer without one.
+    #: The tokens of a layer with a window, as a share of the tokens of a layer without a window.
     share: float
-    #: The models that have such pools. Of others all tokens are kept in each layer.
+    #: The models that have these pools. Each layer of other models keeps all tokens.
     architectures: frozenset[str]
 
 
@@ -73,7 +73,7 @@ class EngineRule:
     sparse_latents: LatentLayout | None = None
 
 
-#: The engine that is taken where none is named: what any has to keep.
+#: The engine if no engine is named: it keeps the least that any engine has to keep.
 ANY_ENGINE = EngineRule(None, 16, 0.1)
 
 #: 656 bytes of latents of 512 and 64 elements; 132 of an indexer's keys of 128.
@@ -123,7 +123,7 @@ ENGINES: Mapping[str, EngineRule] = {
         EngineRule(
             "tensorrt-llm",
             32,
-            0.1,  # free_gpu_memory_fraction = 0.9, of what weights leave: a tenth of all is more than it leaves free
+            0.1,  # free_gpu_memory_fraction = 0.9 of memory without weights: less than 0.1 of all memory stays free
             (
                 "https://nvidia.github.io/TensorRT-LLM/llm-api/reference/KvCacheConfig.html",
                 "https://github.com/NVIDIA/TensorRT-LLM/blob/main/docs/source/features/kvcache.md",

@@ -39,7 +39,7 @@ class Estimate:
         return ", ".join(texts) or "not known"
 
 
-#: What stands for no estimate.
+#: The value for an unknown estimate.
 _UNKNOWN = Estimate(None, None, None, "")
 
 
@@ -62,7 +62,7 @@ class Estimator:
         return next(self._list_reasons(), "")
 
     def _list_reasons(self) -> Iterator[str]:
-        """Yield what speaks against estimates: more than one device, or products that no calibration has."""
+        """Yield the reasons against estimates: more than one device, or products that no calibration has."""
         cost, facts = self.cost, self.cost.facts
         if cost.devices > 1:
             yield "estimates are for one device: the time of communication is not in a calibration"
@@ -110,7 +110,7 @@ class Estimator:
 
     @property
     def _shapes(self) -> StepShapes:
-        """What a step runs; nothing where `reason` says that it is not known."""
+        """The shapes of a step; empty if `reason` says that they are not known."""
         traced = self.cost.facts.traced
         shapes = None if traced is None else traced.shapes
         return StepShapes() if shapes is None else shapes

@@ -1,7 +1,8 @@
-"""Where the facts of a language model come from: from its code, run on shapes alone, or from the header of a GGUF file.
+"""The sources of the facts of a language model: its code, run on shapes alone, or the header of a GGUF file.
 
-A backend that "follows" a model runs its own code on shapes, without values: over a prompt, and over one token after
-it. What that shows (passes, cache, weights) are its facts. A GGUF file holds no code; its header gives the same facts.
+A backend that "follows" a model runs the model's code on shapes, without values: over a prompt, and over one token
+after it. Its facts are the passes, the cache and the weights. A GGUF file holds no code; its header gives the same
+facts.
 """
 
 from __future__ import annotations
@@ -39,9 +40,9 @@ _MODULES_OF_FRAMEWORK = 300
 def open_facts_source(
     model: Any, dtype: str | None, backend: Backend | str | None, name: str | None = None, trust: bool = False
 ) -> FactsSource:
-    """Return where the facts of a model come from, with the ``dtype`` of its activations and its cache.
+    """Return the source of the facts of a model, with the ``dtype`` of its activations and its cache.
 
-    The arguments are those of `llm`; a GGUF file needs no backend.
+    See `llm` for the arguments; a GGUF file needs no backend.
     """
     if isinstance(model, (str, Path)) and str(model).endswith(".gguf"):
         if dtype is not None and dtype not in _CACHE_DTYPES:
@@ -90,11 +91,11 @@ class ModelSource:
 
     @property
     def _title(self) -> str:
-        """What messages call the model."""
+        """The name of the model in messages."""
         return self.name or type(self.model).__name__
 
     def choose_lengths(self, prompt: int | None, new: int | None) -> Lengths:
-        """Return the tokens of a prompt and of a generation; for None what is usual and the model takes.
+        """Return the tokens of a prompt and of a generation; for None the usual length that the model takes.
 
         Raises `InputError` if the model takes fewer tokens than were requested.
         """
@@ -149,10 +150,10 @@ def _open_model(
 
 
 def _load_by_text(text: str, trust: bool) -> Any:
-    """Load what a text names; a folder with a configuration is one of transformers.
+    """Load the model that a text names; a folder with a configuration is a model of transformers.
 
     Loading may import a framework, with a million objects that stay. They are aged, so that the garbage collector does
-    not go through all of them again and again.
+    not visit all of them repeatedly.
     """
     modules_before = len(sys.modules)
     has_configuration = (Path(text) / "config.json").is_file()

@@ -45,7 +45,7 @@ def draw_language_models(reports: Sequence[LanguageModelReport], kind: str) -> A
 def cache_memory(reports: Sequence[LanguageModelReport]) -> Any:
     """Return a figure of the fullest device's weights and cache against the context, for the largest batch of a report.
 
-    Adapters and what drafts are in it. A line across shows the memory of the device, less the reserve.
+    The memory includes adapters and the drafter. A line across shows the memory of the device, less the reserve.
     """
     figure = new_figure(7.5, 4.5)
     axis = figure.subplots()
@@ -68,8 +68,8 @@ def cache_memory(reports: Sequence[LanguageModelReport]) -> Any:
 def tokens_per_second(reports: Sequence[LanguageModelReport]) -> Any:
     """Return a figure of the tokens per second of decoding against the batch, below the roofs of each device.
 
-    The roofs are those of the products alone and of the bytes alone; both are upper bounds. Batches whose cache does
-    not fit are drawn dotted. Raises `ValueError` if a report has no device, or one without a peak or a bandwidth.
+    One roof is for the products alone, one for the bytes alone; both are upper bounds. Batches whose cache does not fit
+    are dotted. Raises `ValueError` if a report has no device, or a device without a peak or a bandwidth.
     """
     figure = new_figure(7.5, 4.5)
     axis = figure.subplots()
@@ -103,10 +103,10 @@ def _plot_speeds(
 
 
 def step_terms(reports: Sequence[LanguageModelReport]) -> Any:
-    """Return a figure of what a prefill and the last step take: a bar for each resource, stacked of its terms.
+    """Return a figure of the seconds of a prefill and of the last step: a bar for each resource, stacked of its terms.
 
-    It is of the first report and its largest batch. The longest bar of a step binds it. Raises `ValueError` for a
-    report without a device, or with one that lacks a figure.
+    The steps are from the first report and its largest batch. The longest bar of a step binds it. Raises `ValueError`
+    for a report without a device, or with a device that lacks a figure.
     """
     report, row = reports[0], reports[0].serving[-1]
     steps = {name.capitalize(): step for name, step in list_steps(report).items()}

@@ -1,4 +1,4 @@
-"""What fits on a device: the longest context, the largest batch, and the number of devices, with each part apart."""
+"""The limits of a device's memory: the longest context, the largest batch, and the number of devices, by part."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ class Memory:
     weights: int
     #: Its share of the paged cache.
     cache: int
-    #: Of one pass over at most ``prefill_tokens`` tokens; each device has all of them. None if they are not known: then
-    #: what is needed is more.
+    #: The activations of a pass over at most ``prefill_tokens`` tokens; each device has all of them. None if they are
+    #: not known: then the device needs more than ``total``.
     activations: int | None
-    #: What is left free, for the framework, kernels and fragments.
+    #: The bytes left free, for the framework, kernels and fragments.
     reserve: int
-    #: What the device has; None if that is not known.
+    #: The memory of the device; None if it is not known.
     capacity: int | None
     #: Its share of adapters.
     adapters: int = 0
-    #: Its share of the weights and the cache of what drafts tokens.
+    #: Its share of the weights and the cache of the drafter.
     drafter: int = 0
 
     @property
@@ -55,7 +55,7 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """What fits on the devices.
+    """The sizes that fit on the devices.
 
     Attributes:
         memory: The bytes of one device at the requested batch and context.
@@ -65,8 +65,8 @@ class Fit:
         longest_context: The most tokens of each sequence of the batch; 0 if not even one fits.
         is_models_maximum: Whether that is the model's own maximum.
         largest_batch: The most sequences of the context; 0 if not even one fits.
-        needed_devices: The least number of devices for batch and context, where the layout has more replicas, else more
-            stages, else cuts over more of them; None if no number is enough.
+        needed_devices: The least number of devices for batch and context, if the layout has more replicas, else more
+            stages, else cuts over more devices; None if no number is enough.
     """
 
     memory: Memory
@@ -90,8 +90,8 @@ def count_memory(
 ) -> Memory:
     """Return the bytes of one device of a layout: its share of weights and cache, and all activations of a pass.
 
-    A pass has at most ``prefill_tokens``, and ``reserve`` is the share of the memory that is left free. What drafts
-    tokens is on the same devices.
+    A pass has at most ``prefill_tokens``, and ``reserve`` is the share of the memory that is left free. The drafter is
+    on the same devices.
     """
     facts = cost.facts
     capacity = None if cost.device is None or cost.device.memory is None else int(cost.device.memory)
@@ -120,7 +120,7 @@ def fit(
     reserve: float,
     speculation: Speculation | None = None,
 ) -> Fit:
-    """Return what fits on the devices of a step cost, as `count_memory` counts it."""
+    """Return the sizes that fit on the devices of a step cost, by the bytes of `count_memory`."""
 
     def count(sequences: int, tokens: int, layout: Layout = cost.layout) -> Memory:
         return count_memory(cost, sequences, tokens, prefill_tokens, reserve, layout, speculation)

@@ -1,6 +1,6 @@
 """Formulas over plain numbers: the multiply-accumulates of a step as written and in an engine, experts, bytes.
 
-What an engine does otherwise than the model's own code is a table in ``docs/language-models.rst``.
+A table in ``docs/language-models.rst`` has the differences between an engine and the model's code.
 """
 
 from __future__ import annotations
@@ -79,15 +79,15 @@ def count_attended_entries(new_tokens: int, cached: int, stride: int, most: int 
 
 def _sum_entries(tokens: int, stride: int, most: int | None) -> int:
     """Return the sum of ``min(most, t // stride)`` over all ``t`` from 0 to a number of tokens."""
-    last = tokens // stride if most is None else min(most, tokens // stride)  # what the last token adds
+    last = tokens // stride if most is None else min(most, tokens // stride)  # the term of the last token
     before = stride * (last * (last - 1) // 2)  # 0, 1, ... last - 1, each ``stride`` times
     return before + last * (tokens - stride * last + 1)
 
 
 def count_written_pairs(new_tokens: int, cached: int, window: int | None = None) -> int:
-    """Return how many pairs are computed as written: the whole square, of which a mask takes some away.
+    """Return how many pairs the model's code computes: the whole square, also the pairs that a mask hides.
 
-    A window limits what the cache hands out, one less than the window, and not the square of new tokens.
+    A window limits the tokens from the cache, to one less than the window, and not the square of new tokens.
     """
     from_cache = cached if window is None else min(cached, window - 1)
     return new_tokens * (new_tokens + from_cache)
@@ -142,13 +142,13 @@ def count_stored_bytes(part: WeightPart, weights: WeightFormat | None) -> int:
 
 
 def engine_terms(work: Work) -> tuple[Term, ...]:
-    """Return the terms of a model without its latent attention, which `engine_macs` counts by its own sizes.
+    """Return the terms of a model without its latent attention, which `engine_macs` counts by the latent sizes.
 
-    The expansion of latents is a term for each cached token where the cache holds latents, and a part of that for each
-    new token where the library expands them before they are cached. What an indexer does for each pair stays. Experts
-    that a token is not sent to are left out, also where the library runs all of them.
+    The expansion of latents is a term for each cached token if the cache holds latents, and a part of the term for each
+    new token if the library expands them before they are cached. The work of an indexer for each pair stays. Experts
+    that a token is not sent to are left out, also if the library runs all of them.
 
-    A law may have several terms: what is left out is taken once, of the first one that is as large.
+    A law may have several terms: the left-out work is subtracted once, from the first term that is as large.
     """
     left_out = {Law.TOKEN: work.unrouted_macs, Law.KEY: 0, Law.PAIR: 0}
     latent = work.latent

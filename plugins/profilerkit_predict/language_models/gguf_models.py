@@ -21,16 +21,16 @@ from .weights import sum_parts
 
 __all__ = ["find_gguf_facts"]
 
-#: Tensors of a layer that are read whole and multiply each token, by the names of llama.cpp: those of attention, also
-#: latent attention (``attn_q_a``, ``attn_kv_a_mqa``, ...), of feed-forward layers and shared experts (``_shexp``), and
-#: the projection with which a layer that predicts further tokens begins (``nextn``).
+#: Tensors of a layer that are read whole and multiply each token, by the names of llama.cpp: in attention, also latent
+#: attention (``attn_q_a``, ``attn_kv_a_mqa``, ...), in feed-forward layers and shared experts (``_shexp``), and the
+#: projection at the start of a layer that predicts further tokens (``nextn``).
 _MATRICES = (
     r"attn_(q|k|v|qkv|output|gate|q_a|q_b|kv_a_mqa|kv_b|k_b|v_b)|ffn_(gate|up|down|gate_inp)(_shexp)?|"
     r"ffn_gate_up(_shexp)?|nextn\.eh_proj"
 )
-#: Those that are of experts.
+#: The tensors of experts.
 _EXPERTS = r"ffn_(gate|up|down|gate_up)_exps"
-#: Those that are added or scale: norms, sinks, biases of a router, tables of rotary embeddings, a scale of a layer.
+#: Tensors that are added or scale: norms, sinks, biases of a router, tables of rotary embeddings, a scale of a layer.
 _OTHERS = (
     r"(\w+_)?norm(_2)?|nextn\.(enorm|hnorm|shared_head_norm)|attn_sinks|exp_probs_b|rope_(freqs|factors_long|"
     r"factors_short)|layer_output_scale"
@@ -42,9 +42,9 @@ _ACTIVATIONS_NOTE = "a file does not tell the memory of activations: what fits l
 
 
 def find_gguf_facts(path: Path, dtype: str | None, name: str | None) -> ModelFacts:
-    """Return what the header of a GGUF file tells about its model; ``dtype`` is that of the cache.
+    """Return the facts of a model from the header of its GGUF file; ``dtype`` is the dtype of the cache.
 
-    Raises `InputError` for a model whose tensors or sizes are not those of attention and feed-forward layers.
+    Raises `InputError` for a model with tensors or sizes of layers other than attention and feed-forward layers.
     """
     sizes = GgufSizes(read_gguf(path))
     tensors = sizes.file.tensors
@@ -74,7 +74,7 @@ def find_gguf_facts(path: Path, dtype: str | None, name: str | None) -> ModelFac
 
 
 class _Weight(NamedTuple):
-    """A tensor of a file, its name in a layer ("attn_q"), and what it is: a part without sizes."""
+    """A tensor of a file, its name in a layer ("attn_q"), and its kind: a part without sizes."""
 
     tensor: StoredTensor
     name: str
@@ -86,9 +86,9 @@ class _Weight(NamedTuple):
 
 
 def _describe_weights(sizes: GgufSizes, tensors: Iterable[StoredTensor]) -> list[_Weight]:
-    """Return what tensors are; raises `InputError` for one of a layer that is not known.
+    """Return the weights of tensors with their kinds; raises `InputError` for a tensor of an unknown layer.
 
-    Latents are expanded by one matrix (``attn_kv_b``), or absorbed by its two halves. Where a file has all three, the
+    Latents are expanded by one matrix (``attn_kv_b``), or absorbed by its two halves. If a file has all three, the
     halves are multiplied, and no pass reads the whole.
     """
     names = {tensor.name for tensor in sizes.file.tensors}
@@ -106,7 +106,7 @@ def _describe_weights(sizes: GgufSizes, tensors: Iterable[StoredTensor]) -> list
     return weights
 
 
-#: The kinds of tensors by their names, those of layers without the number; of an expert's matrices three dimensions.
+#: The kinds of tensors by their names, without the number of the layer; experts' matrices have three dimensions.
 _KINDS = {
     WeightKind.EMBEDDING: re.compile(r"token_embd\.weight|position_embd\.weight|blk\.nextn\.embed_tokens\.weight"),
     WeightKind.HEAD: re.compile(r"output\.weight|blk\.nextn\.shared_head_head\.weight"),
@@ -130,7 +130,7 @@ def _find_kind(file: GgufFile, tensor: StoredTensor) -> WeightKind:
 
 
 def _list_parts(weights: Iterable[_Weight]) -> tuple[WeightPart, ...]:
-    """Return the weights by what they are and their type."""
+    """Return the weights by their kind and type."""
     return sum_parts(
         (_read_layer(tensor), replace(part, elements=tensor.elements, bytes=tensor.bytes))
         for tensor, _, part in weights
@@ -138,7 +138,7 @@ def _list_parts(weights: Iterable[_Weight]) -> tuple[WeightPart, ...]:
 
 
 def _list_matrices(weights: Iterable[_Weight]) -> Iterator[MatrixShape]:
-    """Yield the matrices of products by their names in a layer, without routers and those that are cut by heads."""
+    """Yield the matrices of products by their names in a layer, without routers and matrices that are cut by heads."""
     counts: Counter[MatrixShape] = Counter()
     for tensor, name, part in weights:
         is_matrix = part.kind is WeightKind.MATRIX and len(tensor.shape) == 2 and name != "ffn_gate_inp"
@@ -151,7 +151,7 @@ def _list_matrices(weights: Iterable[_Weight]) -> Iterator[MatrixShape]:
 def _list_terms(
     weights: Iterable[WeightPart], attention: Iterable[AttentionLayer], latent: LatentAttention | None
 ) -> Iterator[Term]:
-    """Yield what the multiply-accumulates follow: products for each token, the head, and pairs of attention."""
+    """Yield the terms of the multiply-accumulates: products for each token, the head, and pairs of attention."""
     token = last = 0
     for part in weights:
         if part.kind is WeightKind.MATRIX and part.read_in is ReadIn.ALL:
@@ -176,8 +176,8 @@ def _list_terms(
 def _add_mtp_layer(sizes: GgufSizes, facts: ModelFacts) -> ModelFacts:
     """Return a model's facts with the first layer that predicts further tokens, as a model, if the file has any.
 
-    As many count as have tensors like it. Its attention is that of the last layer before it. A table and a head that it
-    does not have are the model's.
+    Further layers count if they have tensors like it. Its attention is like in the last layer before it. If it has no
+    table or no head, it uses the table or the head of the model.
     """
     layers: defaultdict[str, list[StoredTensor]] = defaultdict(list)
     for tensor in filter(sizes.is_left_out, sizes.file.tensors):

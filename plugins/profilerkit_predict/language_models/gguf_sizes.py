@@ -1,6 +1,6 @@
 """The sizes of a language model by the metadata of its GGUF file, read as llama.cpp reads them.
 
-The rules for each architecture are those of ``load_hparams`` in its ``src/llama-model.cpp``.
+The rules for each architecture are from ``load_hparams`` in its ``src/llama-model.cpp``.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ class AttentionLayer:
 class GgufSizes:
     """The sizes that the metadata of a file have, compared with the shapes of its tensors.
 
-    Its methods raise `InputError` where a size is missing or differs, and so does a file of no model that generates
-    text.
+    Its methods raise `InputError` if a size is missing or differs. A file of a model that generates no text raises
+    `InputError` too.
 
     Attributes:
         file: The header of the file.
         architecture: The architecture, by its name in llama.cpp.
-        blocks: How many layers make the next token; those behind them predict further ones.
+        blocks: How many layers make the next token; the layers behind them predict further tokens.
     """
 
     def __init__(self, file: GgufFile) -> None:

@@ -38,9 +38,9 @@ def split_phases(trace: ModelTrace) -> tuple[tuple[int, ...], ...]:
 def find_root_call(
     call: tuple[str, int], calls: Mapping[str, Sequence[LayerCall]], roots: dict[tuple[str, int], int]
 ) -> int:
-    """Return the index of the model's own call that a layer's call was made in; -1 outside all of them.
+    """Return the index of the call of the model that a layer's call was made in; -1 outside all of them.
 
-    A call is the path of its layer and its index among the calls of that. ``roots`` keeps what was found before.
+    A call is the path of its layer and its index among the layer's calls. ``roots`` keeps the results found before.
     """
     path, index = call
     if path == "":
@@ -62,9 +62,9 @@ def _sum_macs(operators: Iterable[OpRecord]) -> Counter[tuple[str, str]]:
 class Passes(NamedTuple):
     """The operators of a prefill and of a step of one token after it, and the laws that their work may follow."""
 
-    #: Those of the pass over the prompts.
+    #: The operators of the pass over the prompts.
     prefill: Sequence[OpRecord]
-    #: Those of the step.
+    #: The operators of the step.
     decode: Sequence[OpRecord]
     batch: int
     prompt: int
@@ -74,7 +74,7 @@ class Passes(NamedTuple):
     strides: tuple[int, ...] = ()
     #: How many entries a layer attends to at most, by its path or one around it, where an indexer chooses them.
     limits: Mapping[str, int | None] = MappingProxyType({})
-    #: Whether windows are those of chunks; see `CacheLayer`.
+    #: Whether windows are chunks; see `CacheLayer`.
     has_chunks: bool = False
 
 

@@ -19,12 +19,12 @@ class Layout:
     """How devices share a model.
 
     Attributes:
-        tensor: Over how many devices each matrix, and the heads of each layer, are cut.
-        pipeline: Into how many stages of layers; the sequences of a step go through them in as many groups.
-        data: How many replicas of attention and dense layers there are, each with sequences of its own. Experts are
-            not replicated: those of all sequences are spread over ``tensor * data`` devices.
+        tensor: The number of devices over which each matrix, and the heads of each layer, are cut.
+        pipeline: The number of stages of layers; the sequences of a step go through the stages in as many groups.
+        data: The number of replicas of attention and dense layers, each with different sequences. Experts are not
+            replicated: all sequences share the experts, which are spread over ``tensor * data`` devices.
         has_whole_experts: Whether an expert is on one device whole, to which its tokens are sent; otherwise each expert
-            is cut over all of them.
+            is cut over all devices.
     """
 
     tensor: int = 1
@@ -98,7 +98,7 @@ class Layout:
             sent["to the next stage"] = (self.pipeline - 1) * activations / self.tensor
         others = self.expert_devices - 1
         if chosen and self.has_whole_experts:
-            # A token goes to the devices of its experts and back, but for those that are here already.
+            # A token goes to the devices of its experts and back, except for the experts on its own device.
             sent_tokens = 2 * chosen * others / self.expert_devices
             sent["all-to-all"] = expert_layers * sent_tokens * activations / self.tensor
         elif expert_layers and self.data > 1 and not self.has_whole_experts:

@@ -31,7 +31,7 @@ class CacheTensor:
 class CacheContents:
     """The tensors of a cache after so many tokens of so many sequences."""
 
-    #: The tokens of each sequence that the model has seen; of an encoder-decoder those of its decoder.
+    #: The tokens of each sequence that the model has seen; in an encoder-decoder the tokens of its decoder.
     context: int
     batch: int
     #: The tensors; single numbers (counters, lengths) are left out.
@@ -68,8 +68,8 @@ class CacheLayer:
     waits: bool = False
     #: How many of its entries a step reads at most, as where an indexer chooses them; None for all.
     most_read: int | None = None
-    #: The heads of keys and values, which devices can share; 1 for latents, which each device has whole. None for what
-    #: any number of devices can share.
+    #: The heads of keys and values, which devices can share; 1 for latents, which each device has whole. None for a
+    #: part that any number of devices can share.
     heads: int | None = None
     #: Whether the windows are chunks, as in Llama 4: a token attends only to tokens of its own chunk.
     is_chunked: bool = False
@@ -78,7 +78,7 @@ class CacheLayer:
 
     @property
     def bytes_per_token(self) -> float:
-        """The bytes that a token adds, on average; 0 for what does not grow."""
+        """The bytes that a token adds, on average; 0 for a part that does not grow."""
         return 0 if self.waits else self.bytes_per_entry / self.stride
 
     def share_out(self, amount: float, devices: int) -> float:
@@ -102,7 +102,7 @@ class CacheLayer:
     def entries_read(self, context: int) -> int:
         """Return how many entries a step after so many tokens reads."""
         if self.is_chunked and self.window is not None:
-            return context % self.window  # those of the next token's own chunk
+            return context % self.window  # the entries of the next token's chunk
         entries = self.entries(context)
         return entries if self.most_read is None else min(entries, self.most_read)
 
@@ -119,11 +119,11 @@ class CacheLayer:
 
 @dataclass(frozen=True, slots=True)
 class CacheGrowth:
-    """What a model keeps of the tokens that it has seen."""
+    """The cache of a model for the tokens that it has seen."""
 
     #: How each part of the cache grows.
     parts: tuple[CacheLayer, ...]
-    #: What the model's own cache held after the prompt, and after the step; empty where no code was followed.
+    #: The contents of the model's cache after the prompt, and after the step; empty if no code was followed.
     contents: Sequence[CacheContents] = ()
     #: How often that cache holds each head of keys and values, as the library repeats them first.
     repeats: int = 1
@@ -195,8 +195,9 @@ def find_growth(
 
     Args:
         before: The contents at some length.
-        after: Those one token later.
-        later: Those at a length that is far away, see `needs_third_length`; None to take what did not grow as constant.
+        after: The contents one token later.
+        later: The contents at a much greater length, see `needs_third_length`; None to treat parts without growth as
+            constant.
         most_read: How many entries of a layer with an indexer a step reads at most.
 
     Raises `InputError` for sizes that no rule explains.
@@ -226,7 +227,7 @@ def find_layer(path: str) -> str:
 
 
 def is_index(path: str) -> bool:
-    """Return whether a layer, or a part of a cache, is an indexer's, which chooses what is attended to."""
+    """Return whether a layer, or a part of a cache, belongs to an indexer, which chooses the entries for attention."""
     return "index" in path or "idx" in path
 
 
@@ -295,6 +296,6 @@ def _is_full_window(tensor: CacheTensor, context: int) -> bool:
 def _count_heads(tensor: CacheTensor, axis: int = 2) -> int:
     """Return the heads that devices can share: of keys and values by head, tokens and size; 1 for latents.
 
-    ``axis`` is that of the tokens.
+    ``axis`` is the axis of the tokens.
     """
     return tensor.shape[1] if len(tensor.shape) == 4 and axis == 2 else 1

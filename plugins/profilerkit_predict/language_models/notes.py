@@ -1,4 +1,4 @@
-"""What a reader of the numbers of language models must know besides: what holds for all, and for one report."""
+"""Notes on the numbers of language models: notes on all numbers, and on the numbers of one report."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ASSUMPTIONS", "general_notes", "report_notes"]
 
-#: What holds for every predicted time, in words.
+#: The assumptions of every predicted time, in words.
 ASSUMPTIONS = (
     "times are lower bounds where they are not called estimates: the greatest of products at the dense peak, "
     "compulsory bytes at the bandwidth, and what devices send each other at the rate of their link; no launch, no host",
@@ -25,19 +25,19 @@ ASSUMPTIONS = (
     "no continuous batching: all prompts of a batch start together and have the same length",
 )
 
-#: What holds for models with experts, in words.
+#: The assumptions for models with experts, in words.
 _ROUTED = (
     "all tokens of a step choose the same experts in a lower bound; with uniform routing each step reads more of them "
     "(the column beside it), and real routers are between the two"
 )
 
-#: What holds for several devices, in words.
+#: The assumptions for several devices, in words.
 _SHARED = (
     "devices that cut layers between them (tp) have one head of keys and values at least, and latents whole, though "
     "the matrices that make them count as cut; of stages (pp) the fullest has whole layers; work is divided evenly"
 )
 
-#: What holds for every estimate, in words.
+#: The assumptions of every estimate, in words.
 _ESTIMATED = (
     "estimates are by the device's calibration: products by their shapes, fused attention, arrivals after fusion; no "
     "time of the host, as of captured graphs; an interval is made to hold nine of ten networks like those of the "
@@ -121,7 +121,7 @@ def _list_option_notes(report: LanguageModelReport) -> Iterable[str]:
 
 
 def _list_engine_notes(report: LanguageModelReport) -> Iterable[str]:
-    """Yield what the named engine does that the numbers follow, and where that was read."""
+    """Yield the rules of the named engine that the numbers follow, and their sources."""
     rule, pool = report.cost.engine, report.cost.engine.window_pool
     if rule.name is None:
         return
@@ -142,7 +142,7 @@ def _list_engine_notes(report: LanguageModelReport) -> Iterable[str]:
 
 
 def _list_missing_links(report: LanguageModelReport) -> Iterable[str]:
-    """Yield why what several devices send each other is not in the times, if it is not."""
+    """Yield the reason if the times lack the communication between several devices."""
     if report.cost.devices == 1:
         return
     sizes = report.facts.sizes
@@ -175,7 +175,7 @@ def _list_missing_peaks(report: LanguageModelReport) -> Iterable[str]:
         return
     names = report.facts.storage_formats if cost.weights is None else (cost.weights.name,)
     missing: dict[str, None] = {}
-    for name in names:  # their dtypes come with the fastest first: those behind one with a peak would change nothing
+    for name in names:  # the fastest dtype comes first: dtypes behind one with a peak change nothing
         missing |= dict.fromkeys(takewhile(lambda dtype: device.peak(dtype) is None, list_product_dtypes(name)))
     if missing:
         yield (

@@ -116,7 +116,7 @@ class _Segment:
 
 @dataclass(frozen=True, slots=True)
 class _Bar:
-    """What a step takes of a resource: its seconds as a text, and the terms that they are made of."""
+    """The time of a step on a resource: its seconds as a text, and their terms."""
 
     resource: Resource
     seconds: str

@@ -1,4 +1,4 @@
-"""What each prompt has: tokens, and images or sound, of which an encoder makes further tokens."""
+"""The contents of each prompt: tokens, and images or sound, which an encoder turns into further tokens."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PROMPT, _NEW = 2048, 256
 
 
 class Lengths(NamedTuple):
-    """The tokens of each prompt, and those that are generated for it."""
+    """The tokens of each prompt, and the tokens that are generated for it."""
 
     prompt: int
     new: int
@@ -44,7 +44,7 @@ def choose_lengths(prompt: int | None, new: int | None, limit: int | None, name:
 
 
 def require_context(limit: int | None, tokens: int, name: str, what: str = "") -> None:
-    """Raise `InputError` if a model does not take so many tokens; ``what`` stands before their number."""
+    """Raise `InputError` if a model does not take so many tokens; the message has ``what`` before their number."""
     if limit is not None and tokens > limit:
         raise InputError(
             f"{what}{tokens:,} tokens were requested, and {name} takes {limit:,} (max_position_embeddings of its "
@@ -53,7 +53,7 @@ def require_context(limit: int | None, tokens: int, name: str, what: str = "") -
 
 
 class InputKind(StrEnum):
-    """What a prompt has besides text."""
+    """The kind of an input besides text."""
 
     IMAGES = "images"
     AUDIO = "audio"
@@ -65,15 +65,15 @@ class InputEncoder:
 
     #: Which of both.
     kind: InputKind
-    #: What it was followed with: "336 by 336 pixels".
+    #: The size of its input: "336 by 336 pixels".
     size: str
     #: How many tokens of the prompt that becomes.
     tokens: int
     #: Its multiply-accumulates.
     macs: int
-    #: The weights that it reads; they are among those of the model.
+    #: The weights that it reads; the model's weights include them.
     weights: tuple[WeightPart, ...]
-    #: What a reader of these numbers must know.
+    #: Notes that a reader of these numbers must know.
     notes: tuple[str, ...] = ()
 
 
@@ -109,7 +109,7 @@ def read_image_size(image_size: Any, images: int | None) -> ImageSize | None:
     >>> read_image_size("1024x768", images=1)
     ImageSize(width=1024, height=768)
 
-    Raises `ArgumentError` for what is no size, and for one without images.
+    Raises `ArgumentError` for a text that is no size, and for a size without images.
     """
     if image_size is None:
         return None

@@ -35,7 +35,7 @@ class Burst:
 
 
 class _Pass(NamedTuple):
-    """What one pass runs, alike pieces as one, and how many prompts of a replica end in it."""
+    """The pieces of one pass, equal pieces joined, and how many prompts of a replica end in it."""
 
     pieces: list[Piece]
     prompts_ended: int
@@ -80,7 +80,7 @@ def _list_passes(prompts: int, prompt: int, shared: int, most_tokens: int, repli
 
 
 def _cut_pieces(start: int, end: int, length: int, shared: int, replicas: int) -> list[Piece]:
-    """Return what lies between two tokens: the rest of a prompt, whole prompts, the start of another."""
+    """Return the pieces between two tokens: the rest of a prompt, whole prompts, the start of the next prompt."""
     pieces = []
     done = start % length
     if done:

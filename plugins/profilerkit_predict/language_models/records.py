@@ -1,4 +1,4 @@
-"""What a backend finds out about a language model, as plain numbers: its passes, its cache and its weights."""
+"""The facts that a backend finds about a language model, as plain numbers: its passes, cache and weights."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ class Term:
     stride: int = 1
     #: How many keys or entries a query attends to at most in an engine, where an indexer chooses them; None for all.
     most_attended: int | None = None
-    #: Of `Law.ENTRY`: whether the model's own code too computes no more than what a query sees.
+    #: Of `Law.ENTRY`: whether the model's code too computes only the entries that a query sees.
     is_causal: bool = False
-    #: Whether an engine attends to those of a token's own chunk of so many alone; see `CacheLayer`.
+    #: Whether an engine attends only to tokens in the chunk of a token, of ``window`` tokens; see `CacheLayer`.
     is_chunked: bool = False
 
 
@@ -64,7 +64,7 @@ class ReadIn(StrEnum):
 
     #: Every pass.
     ALL = "all"
-    #: That of a prompt, as an encoder.
+    #: The pass over a prompt, like for an encoder.
     FIRST = "first"
     #: No pass over text, as layers for images.
     NONE = "none"
@@ -80,7 +80,7 @@ class Routing:
 
 @dataclass(frozen=True, slots=True)
 class MatrixShape:
-    """Matrices of products that are alike, of all layers: those beside which adapters stand."""
+    """Matrices of products that are alike, of all layers; adapters stand beside them."""
 
     #: Their name in a layer: "q_proj".
     name: str
@@ -90,7 +90,7 @@ class MatrixShape:
     columns: int
     #: How many there are; of experts, in how many layers.
     count: int
-    #: How tokens are sent to them; None for those that all tokens go through.
+    #: How tokens are sent to them; None for matrices that all tokens go through.
     routing: Routing | None = None
 
     @property
@@ -100,7 +100,7 @@ class MatrixShape:
 
     @property
     def experts_per_token(self) -> int:
-        """How many of those each token goes through."""
+        """How many experts each token goes through."""
         return 1 if self.routing is None else self.routing.experts_per_token
 
 
@@ -108,7 +108,7 @@ class MatrixShape:
 class WeightPart:
     """Weights of one kind."""
 
-    #: What they are for.
+    #: Their purpose.
     kind: WeightKind
     elements: int
     #: All of its bytes, as the checkpoint stores them.
@@ -179,7 +179,7 @@ class LatentAttention:
     value: int
     #: How many keys a query attends to at most, where an indexer chooses them; None for all.
     most_attended: int | None = None
-    #: The bytes that a token has in the cache beside the latents, in all layers: those of an indexer.
+    #: The bytes of a token in the cache besides the latents, in all layers: the bytes of an indexer.
     index_bytes: int = 0
 
 
@@ -233,13 +233,13 @@ class ModelSizes:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What the multiply-accumulates of a pass follow."""
+    """The laws of the multiply-accumulates of a pass."""
 
     #: Their parts, as the model's own code runs them.
     terms: tuple[Term, ...]
     #: The sizes of latent attention; None for a model without it.
     latent: LatentAttention | None = None
-    #: Those of a token for experts that it is not sent to, where a library runs all.
+    #: The multiply-accumulates of a token for experts that it is not sent to, if a library runs all experts.
     unrouted_macs: int = 0
 
 
@@ -277,9 +277,9 @@ class ModelFacts:
     #: The dtype of activations and cache: "bfloat16".
     dtype: str
     sizes: ModelSizes
-    #: What its multiply-accumulates follow.
+    #: The laws of its multiply-accumulates.
     work: Work
-    #: What it keeps of the tokens that it has seen.
+    #: Its cache for the tokens that it has seen.
     cache: CacheGrowth
     #: Its class in transformers, or the architecture that a GGUF file names.
     architecture: str
@@ -295,9 +295,9 @@ class ModelFacts:
     mtp_layer_count: int = 0
     #: Why the bytes of the weights as the checkpoint stores them are not known; None if they are.
     unknown_storage: str | None = None
-    #: What else a reader of the numbers must know.
+    #: Further notes that a reader of the numbers must know.
     notes: tuple[str, ...] = ()
-    #: What a reader must know where all of a prompt is text.
+    #: Notes that a reader must know if all of a prompt is text.
     notes_on_text: tuple[str, ...] = ()
 
     @property
@@ -312,7 +312,7 @@ class ModelFacts:
 
     @property
     def storage_formats(self) -> tuple[str, ...]:
-        """The formats that matrices and experts are stored in, those with the most bytes first."""
+        """The formats that matrices and experts are stored in, the format with the most bytes first."""
         sizes: Counter[str] = Counter()
         for part in self.weights:
             if part.kind in MULTIPLIED:
