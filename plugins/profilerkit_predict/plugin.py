@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @hookimpl
 def profilerkit_profiler_functions(backend: Backend) -> list[ProfilerFunction]:
-    """Return the functions that predict times; they compute only what is requested by name.
+    """Return the functions that predict times; they compute only the metrics that are requested by name.
 
     A rank of a mesh trains: it has no time of a forward pass alone.
     """
@@ -47,7 +47,7 @@ def profilerkit_placements() -> list[PlacementInfo]:
 
 @hookimpl
 def profilerkit_options() -> list[OptionInfo]:
-    """Return these arguments, and those of the links between devices, as options of ``profile``."""
+    """Return these arguments, and the arguments of the links between devices, as options of ``profile``."""
     options = "profilerkit_predict.commands.mesh"
     return [
         OptionInfo(f"--{name.replace('_', '-')}", import_later(f"{options}:{name}_option"), argument=name)
@@ -57,13 +57,13 @@ def profilerkit_options() -> list[OptionInfo]:
 
 @hookimpl
 def profilerkit_protocols() -> Sequence[Capability]:
-    """Return what predictions ask of backends."""
+    """Return the capabilities that predictions ask of backends."""
     from .capabilities import CAPABILITIES
 
     return CAPABILITIES
 
 
-#: The commands: what each does, and an example of its arguments.
+#: The commands: the purpose of each, and an example of its arguments.
 _COMMANDS = {
     "llm": (
         "Predict the memory and time that serving a language model needs.",

@@ -122,7 +122,7 @@ class ComputePredictedTrainingTime(PredictingFunction):
         on: DeviceInfoLike | None = None,
         dtype: str | None = None,
     ) -> Any:
-        """Return the seconds; the arguments are those of `ComputePredictedTime`."""
+        """Return the seconds; see `ComputePredictedTime` for the arguments."""
         predicted = _predict(model, backend, training_trace, run_options, on, dtype)
         return predicted if isinstance(predicted, Unavailable) else _make_value(predicted)
 
@@ -141,7 +141,7 @@ def _predict(
 
 
 def _make_value(predicted: Prediction) -> Any:
-    """Return a prediction as a value between two ends, with what it is made by."""
+    """Return a prediction as a value between two ends, with its source: the device, the tier and the notes."""
     is_bound = predicted.estimate is None
     missing = "what the device does not reach of its peaks" if is_bound else "predicted, not measured"
     least = "" if is_bound else f", at least {scale_value(predicted.bound.seconds, 's', Scale.TIME)}"

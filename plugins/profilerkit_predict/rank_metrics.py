@@ -1,6 +1,6 @@
-"""The metrics of one rank of a mesh: what it holds, computes and exchanges in a training step, and how long it takes.
+"""The metrics of one rank of a mesh: its memory, work, communication and time in a training step.
 
-They stand apart from the functions that compute them, as every profiler knows all metrics by name.
+The functions that compute the metrics are in other modules, because every profiler knows all metrics by name.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _PREDICTED = "profilerkit's own definition"
 
 
 class RankParameterBytes(Bytes):
-    """Bytes of the parameters that one rank of a mesh keeps between steps: its shards, and what is not sharded."""
+    """Bytes of the parameters that one rank of a mesh keeps between steps: its shards, and unsharded parameters."""
 
     NAME: str = "rank_parameter_bytes"
     FORMULA: str = "sum of the elements of each parameter's share on this rank * bytes of its dtype"
@@ -75,7 +75,7 @@ class RankPeakMemory(Bytes):
 
 
 class RankPeakParts(Metric):
-    """What the bytes at a rank's peak are for: weights, gathered weights, activations, gradients, and others."""
+    """The bytes at a rank's peak by purpose: weights, gathered weights, activations, gradients, and others."""
 
     NAME: str = "rank_peak_parts"
     FORMULA: str = "rank_peak_memory, divided by what the bytes are for"
@@ -90,9 +90,9 @@ class RankPeakParts(Metric):
 class RankPeakLayers(LayerRows):
     """The bytes at a rank's peak by layer, as a `LayerTable`.
 
-    The columns: ``peak_bytes`` of a layer with those inside it, and what they are for: ``weights_bytes``,
+    The columns: ``peak_bytes`` of a layer with the layers inside it, and the same by purpose: ``weights_bytes``,
     ``activations_bytes``, ``gradients_bytes``, ``optimizer_bytes``, ... Columns with ``own_`` have the layer alone.
-    What is gathered or reduced for several layers together counts for the one around them.
+    Tensors that are gathered or reduced for several layers together count for the layer around them.
     """
 
     NAME: str = "rank_peak_layers"
@@ -133,7 +133,7 @@ class Collectives(Metric):
 
 
 class RankStep(StatusKey):
-    """The `RankTrace` of a training step of one rank: for what is written of it, by name."""
+    """The `RankTrace` of a training step of one rank, for functions that write files of the step."""
 
     NAME: str = "rank_step"
 
@@ -168,8 +168,8 @@ class CollectiveTime(Seconds):
 class ExposedTime(Seconds):
     """Seconds of a rank's step in which it waits for collectives, where all else runs at the device's predicted rate.
 
-    What the next operator needs is waited for. What gathers weights and reduces gradients runs beside the work, and is
-    waited for where it takes longer.
+    The rank waits for each collective that the next operator needs. Collectives that gather weights and reduce
+    gradients run beside the work; the rank waits for them if they take longer.
     """
 
     NAME: str = "exposed_time"

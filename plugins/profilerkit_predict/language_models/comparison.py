@@ -21,7 +21,7 @@ __all__ = ["LanguageModelComparison"]
 
 @dataclass(frozen=True)
 class LanguageModelComparison:
-    """Reports of several models, on several devices, or in several formats; the order is that of the request."""
+    """Reports of several models, on several devices, or in several formats, in the order of the request."""
 
     reports: tuple[LanguageModelReport, ...]
 

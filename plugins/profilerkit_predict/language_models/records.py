@@ -55,7 +55,7 @@ class Term:
     most_attended: int | None = None
     #: Of `Law.ENTRY`: whether the model's code too computes only the entries that a query sees.
     is_causal: bool = False
-    #: Whether an engine attends only to tokens in the chunk of a token, of ``window`` tokens; see `CacheLayer`.
+    #: Whether an engine attends only to the tokens of a query's chunk of ``window`` tokens; see `CacheLayer`.
     is_chunked: bool = False
 
 
@@ -100,7 +100,7 @@ class MatrixShape:
 
     @property
     def experts_per_token(self) -> int:
-        """How many experts each token goes through."""
+        """How many of a layer's matrices each token goes through."""
         return 1 if self.routing is None else self.routing.experts_per_token
 
 

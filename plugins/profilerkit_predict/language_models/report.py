@@ -95,8 +95,8 @@ class LanguageModelReport:
     def as_written(self) -> tuple[Prediction, Prediction] | None:
         """Return the predicted times of both traced passes as the model's own code runs them, on the device.
 
-        They are of one sequence, of the traced prompt and of the step after it, dispatched operator by operator: what
-        ``measure=True`` runs. No serving prediction follows from them. None without a device or its figures.
+        The passes have one sequence, the traced prompt and the step after it, operator by operator: ``measure=True``
+        runs the same. No serving prediction follows from them. None without a device or its figures.
         """
         from profilerkit.devices.products import UnknownPeakError
 
@@ -167,7 +167,7 @@ def save(result: LanguageModelReport | LanguageModelComparison, path: str | Path
 
 
 class Request(NamedTuple):
-    """What is asked of a model: tokens, the most of a pass, the memory that stays free, and requests in a second."""
+    """The request for a model: tokens, the most tokens of a pass, the memory that stays free, requests per second."""
 
     prompt: int
     new: int
@@ -187,7 +187,7 @@ def make_report(
     rows = [predict_serving(cost, batch, prompt, new, speculation) for batch in batches]
     if not cost.facts.is_encoder_decoder:
         rows = [replace(row, burst=predict_burst(cost, row.batch, prompt, most_tokens)) for row in rows]
-    if rate is not None:  # arrivals follow from what fits, whatever the batch: once is enough
+    if rate is not None:  # arrivals depend on the largest batch that fits, not on a row: once is enough
         rows[-1] = replace(rows[-1], arrivals=_predict_arrivals(cost, request, fits[-1:], speculation))
     return LanguageModelReport(
         name=cost.facts.name,
@@ -206,7 +206,7 @@ def make_report(
 def _predict_arrivals(
     cost: StepCost, request: Request, fits: Sequence[Fit], speculation: Speculation | None
 ) -> Arrivals | None:
-    """Return what requests at the rate find with as many sequences as fit; None without a device or a figure of it."""
+    """Return the waits of requests at the rate with as many sequences as fit; None without a device or its figures."""
     shared, replicas = cost.shared_prefix, cost.layout.data
     prefill = cost.run_together([Piece(replicas, request.prompt - shared, shared, has_inputs=True)]).seconds
     largest = fits[0].largest_batch if fits else None
@@ -220,7 +220,7 @@ def _predict_arrivals(
 
 
 def _name_weights(cost: StepCost) -> str:
-    """Return the format of the weights that was requested, or those that the checkpoint has beside the plain dtype."""
+    """Return the requested format of the weights, or the formats of the checkpoint besides the plain dtype."""
     if cost.weights is not None:
         return cost.weights.name
     return " + ".join(name for name in cost.facts.storage_formats if name != cost.facts.dtype) or cost.facts.dtype

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["write_report"]
 
 
-#: What is told of the contents of a cache, of an encoder, and of a step besides its fields.
+#: The properties that are written of the contents of a cache, of an encoder, and of a step besides its fields.
 _OF_CACHES = ("context", "batch", "logical_bytes", "allocated_bytes")
 _OF_ENCODERS = ("kind", "size", "tokens", "macs")
 _OF_STEPS = ("bytes", "compute_seconds", "memory_seconds", "link_seconds", "seconds", "bound_by")
@@ -106,7 +106,7 @@ def _write_speculation(speculation: Speculation) -> dict[str, Any]:
 
 
 def _write_measured(report: LanguageModelReport, tokens: GeneratedTokens) -> dict[str, Any]:
-    """Return what was measured, and the prediction of the same code where it is of the same batch and prompt."""
+    """Return the measured times, and the prediction of the same code if it has the same batch and prompt."""
     first, later = tokens.time_to_first_token, tokens.time_per_output_token
     both = report.as_written() if is_traced_pass(report) else None
     predicted = None

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 #: Shows a number of a report as a short text.
 _Show = Callable[[float | None], str]
 
-#: What memory is for, by the names of `Memory`.
+#: The purposes of memory, by the names of `Memory`.
 _USES = ("weights", "adapters", "drafter", "cache", "activations", "reserve")
 
 
@@ -62,7 +62,7 @@ def list_tables(report: LanguageModelReport) -> Iterator[TextTable]:
 
 
 def _tabulate_serving(report: LanguageModelReport) -> TextTable:
-    """Return the bounds for each batch size, and what binds the first and the last step."""
+    """Return the bounds for each batch size, and the resources that bind the first and the last step."""
     steps = [(serving.prefill, serving.decode) for serving in report.serving]
     bounds = [" / ".join(step.bound_by for step in both if step.bound_by) or "-" for both in steps]
     columns = [
@@ -149,7 +149,7 @@ def _tabulate_fits(report: LanguageModelReport) -> TextTable:
 
 
 def _list_queues(report: LanguageModelReport) -> Iterator[TextTable]:
-    """Yield the table of prompts that arrive at once and take several passes, and that of requests at a rate."""
+    """Yield the table of prompts that arrive at once and take several passes, and the table of requests at a rate."""
     bursts = [row.burst for row in report.serving if row.burst is not None and row.burst.passes > 1]
     if bursts:
         headings = ("batch", "passes", "first", "mean", "last")
@@ -200,7 +200,7 @@ def _list_adapter_rows(adapters: Adapters) -> Iterator[tuple[str, str]]:
 
 
 def _list_cache_rows(parts: Iterable[CacheLayer]) -> Iterator[tuple[str, str]]:
-    """Yield what a cache has whatever its length, and how many of its layers have windows."""
+    """Yield the bytes of a cache that do not depend on its length, and how many of its layers have windows."""
     parts = list(parts)
     constant = sum(part.constant_bytes for part in parts)
     if constant:
@@ -240,7 +240,7 @@ def is_traced_pass(report: LanguageModelReport) -> bool:
 
 
 def _tabulate_measured(report: LanguageModelReport, tokens: GeneratedTokens) -> TextTable:
-    """Return the measured times beside what is predicted of the code as written, and the bounds of the engine."""
+    """Return the measured times beside the prediction for the code as written, and the bounds of the engine."""
     predictions = report.as_written() if is_traced_pass(report) else None
     first, later = (None, None) if predictions is None else predictions
     servings = {serving.batch: serving for serving in report.serving}
@@ -268,7 +268,7 @@ def _write_measured_row(
 
 
 def list_answers(report: LanguageModelReport) -> Iterable[tuple[str, str]]:
-    """Yield whether it fits, for how many users, how fast it is and what limits it; nothing without a device."""
+    """Yield whether the model fits, for how many users, its speed and its limits; nothing without a device."""
     device = report.device
     if device is None:
         return
@@ -311,7 +311,7 @@ def describe_formats(report: LanguageModelReport) -> str:
 
 
 def _name_limit(step: Step) -> str:
-    """Return what binds a step, with the largest of its terms and its share."""
+    """Return the resource that binds a step, with the largest of its terms and the share of the term."""
     terms = [term for term in step.terms if term.resource is step.bound_by and term.seconds]
     if len(terms) < 2:
         return str(step.bound_by)
@@ -321,7 +321,7 @@ def _name_limit(step: Step) -> str:
 
 
 def list_steps(report: LanguageModelReport) -> dict[str, Step]:
-    """Return the steps of the largest batch by what they make: a prefill, the last one, and what drafts for it."""
+    """Return the steps of the largest batch by name: the prefill, the last step, and the drafting for the last step."""
     row, speculation = report.serving[-1], report.speculation
     steps = {"first token": row.prefill, "last token": row.decode}
     if row.draft is not None and speculation is not None:

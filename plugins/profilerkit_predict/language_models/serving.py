@@ -1,4 +1,4 @@
-"""What a device makes of a language model at one batch size: bounds of its times, and of its tokens per second."""
+"""A language model on a device at one batch size: bounds of its times, and of its tokens per second."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ class Serving:
         batch: Sequences.
         prompt: Tokens of each prompt.
         new: Tokens that are generated for each.
-        prefill: The step over the prompts, without what they share.
+        prefill: The step over the prompts, without their shared prefix.
         decode: The last step, with the longest cache; with speculation it checks drafted tokens too.
         time_to_first_token: Seconds of the prefill; None if a figure of the device is not known.
         time_per_output_token: The mean seconds of a later token; None also if there is none.
         decode_tokens_per_second: Tokens of all sequences in a second of decoding.
         tokens_per_second: New tokens of all sequences over the whole time.
         cache_bytes: Bytes of the paged cache at the end.
-        draft: The step that drafts one token for each sequence, with the longest cache; None where that is not counted.
+        draft: The step that drafts one token for each sequence, with the longest cache; None if it is not counted.
         burst: The first tokens of the prompts, run in order in passes of at most so many tokens; None if not known.
-        arrivals: What requests at a rate find; None without one, or if a figure of the device is not known.
+        arrivals: The waits of requests at a rate; None without a rate, or if a figure of the device is not known.
         first_token: Seconds of the prefill between two ends; None if not even the bound is known.
         per_token: The mean seconds of a later token between two ends, over at most `SAMPLED` of them.
         decode_rate: Tokens of all sequences in a second of decoding, between two ends.

@@ -32,7 +32,7 @@ class Speculation:
     Attributes:
         draft_tokens: How many tokens are drafted for a step, one after the other.
         acceptance: The probability that a drafted token is accepted if all drafted tokens before it were.
-        drafter: The cost of a step of the drafter, for one token; None if that is not counted.
+        drafter: The cost of a step of the drafter, for one token; None if it is not counted.
         drafters: The number of drafters, such as layers that take turns: each has its weights and its cache, and reads
             the prompts.
     """
@@ -54,15 +54,15 @@ class Speculation:
         return sum(self.acceptance**count for count in range(self.draft_tokens + 1))
 
     def draft(self, batch: int, cached: int) -> Step | None:
-        """Return the step that drafts one token for each sequence; None where that is not counted."""
+        """Return the step that drafts one token for each sequence; None if drafting is not counted."""
         return None if self.drafter is None else self.drafter(batch, 1, cached)
 
     def draft_prompts(self, batch: int, new_tokens: int, cached: int) -> Step | None:
-        """Return the pass of all that drafts over so many prompts; None where that is not counted."""
+        """Return the pass of all drafters over so many prompts; None if drafting is not counted."""
         return None if self.drafter is None else self.drafter(batch, new_tokens, cached).repeat(self.drafters)
 
     def count_device_bytes(self, context: int, batch: int, layout: Layout) -> int:
-        """Return the bytes that a device has of what drafts: weights and cache."""
+        """Return the bytes of all drafters on a device: weights and cache."""
         if self.drafter is None:
             return 0
         cache = self.drafter.cache.count_bytes(context, batch, layout)
@@ -93,7 +93,7 @@ def read_speculation(draft_tokens: Any, acceptance: Any, draft: Any = None) -> S
 def find_drafter(
     draft: Any, facts: ModelFacts, tokens: int, open_source: Callable[[Any], FactsSource]
 ) -> ModelFacts | None:
-    """Return what drafts, as a model; None where that is not counted."""
+    """Return the drafter as a model; None if it is not counted."""
     if draft is None:
         return None
     parameters = read_parameters(draft)
@@ -125,10 +125,10 @@ def _require_own_layer(facts: ModelFacts) -> ModelFacts:
 
 
 def add_drafter(speculation: Speculation | None, cost: StepCost, drafter: ModelFacts | None) -> Speculation | None:
-    """Return a speculation with the cost of what drafts, on the same devices.
+    """Return a speculation with the cost of the drafter, on the same devices.
 
-    Layers of the model's own have its format. Each drafts one token of a step; of more than are drafted the others are
-    left out, and where there are fewer they take turns.
+    If the model has layers that draft, they have its format, and each drafts one token of a step. Layers beyond the
+    number of drafted tokens are left out; if there are fewer layers than tokens, the layers take turns.
     """
     if speculation is None or drafter is None:
         return speculation

@@ -31,25 +31,25 @@ class StepCost:
     """The cost of a step by batch, new tokens and tokens in the cache: ``cost(batch=8, new_tokens=1, cached=2048)``.
 
     Seconds are lower bounds from the device's data: no launch, no host, no queue, and communication at the same time as
-    the rest. A simulator of serving adds its own, or takes ``cost.estimate(batch, new_tokens, cached)``, which a
-    calibrated device has.
+    the rest. A simulator of serving adds these times, or uses ``cost.estimate(batch, new_tokens, cached)`` on a
+    calibrated device.
 
     Attributes:
         facts: The model.
         device: The device; None for counts alone.
-        weights: The format of the matrices; None for the one that they have.
+        weights: The format of the matrices; None for their stored format.
         layout: How devices share the model.
         block_size: Tokens in a block of the paged cache.
         cache_format: The format of the keys and values in the cache; None for the dtype of the activations. States of
             constant size keep that dtype.
-        has_uniform_routing: Whether tokens choose experts at random, so that a step reads as many as are expected (see
-            `count_expected_experts`). Otherwise all tokens of a step choose the same ones, of which a step reads the
-            fewest: a bound, as real routers are between the two.
+        has_uniform_routing: Whether tokens choose experts at random, so that a step reads the expected number of
+            experts (see `count_expected_experts`). Otherwise all tokens of a step choose the same experts, so that a
+            step reads the fewest: a lower bound, because real routers are between the two.
         shared_prefix: Tokens at the start of all prompts that are the same: they are in the cache once for each
             replica, and a step reads them once.
-        engine: What an engine keeps of windows, and how it stores latents.
+        engine: The engine's rules for windows, and for the storage of latents.
         adapters: Adapters beside the weights; None for none.
-        inputs: What each prompt has besides text.
+        inputs: The images and sound of each prompt.
     """
 
     facts: ModelFacts
@@ -93,25 +93,25 @@ class StepCost:
     def cache_bytes(self, context: int, batch: int = 1) -> int:
         """Return the bytes of the engine's paged cache after so many tokens of so many sequences.
 
-        Of an encoder-decoder the tokens are those of the prompt and those that were decoded.
+        For an encoder-decoder, the tokens are the prompt's tokens and the decoded tokens together.
         """
         return self.cache.count_bytes(at_least(0)("context", context), at_least(1)("batch", batch))
 
     def __call__(self, batch: int, new_tokens: int = 1, cached: int = 0, logits: int = 1) -> Step:
-        """Return what a serving engine needs for a step of ``batch`` sequences.
+        """Return the cost of a step of ``batch`` sequences in a serving engine.
 
         Args:
             batch: Sequences.
             new_tokens: New tokens of each: the prompt in prefill, 1 in decode.
             cached: Tokens of each that are in the cache already.
-            logits: Of how many tokens of each the head makes logits: of all of them where drafted ones are checked.
+            logits: For how many tokens of each the head makes logits: for all tokens if drafted tokens are checked.
 
         Raises `InputError` if the model does not take so many tokens, and `ArgumentError` for numbers that no step has.
         """
         return self.run_together([Piece(batch, new_tokens, cached, logits)])
 
     def run_together(self, pieces: Sequence[Piece]) -> Step:
-        """Return what a step takes whose sequences are not all alike; weights are read once.
+        """Return the cost of a step whose sequences are not all alike; weights are read once.
 
         A pass can have the rest of one prompt and the start of another, or decode other sequences at the same time.
 
@@ -135,10 +135,10 @@ class StepCost:
         )
 
     def _list_terms(self, pieces: Sequence[Piece]) -> Iterator[StepTerm]:
-        """Yield what a step takes of the busiest device; in prefill the stages of a pipeline share it evenly.
+        """Yield the terms of a step on the busiest device; in prefill the stages of a pipeline share them evenly.
 
-        In a chunk of a prefill, or after a shared prefix, there are tokens in the cache too; but only of the last new
-        one there are logits.
+        In a chunk of a prefill, or after a shared prefix, there are tokens in the cache too; but only the last new
+        token has logits.
         """
         is_decode = all(piece.is_decode for piece in pieces)
         stages = 1 if is_decode else self.layout.pipeline
@@ -173,8 +173,8 @@ class StepCost:
     def _count_weight_traffic(self, pieces: Sequence[Piece], sequences: int, shares: int) -> dict[str, float]:
         """Return the bytes of weights that a device reads for one of so many shares of a replica's pieces, by name.
 
-        ``sequences`` are those of all replicas. Experts, and adapters beside them, are spread over all replicas: each
-        reads its share of what the tokens of all of them choose.
+        ``sequences`` is the number for all replicas. Experts, and adapters beside them, are spread over all replicas:
+        each replica reads its share of the experts that the tokens of all replicas choose.
         """
         replicas, tokens = self.layout.data, _count_tokens(pieces)
         read: dict[str, float] = {}
@@ -224,7 +224,7 @@ class StepCost:
     def estimate(self, batch: int, new_tokens: int = 1, cached: int = 0) -> Estimate | None:
         """Return the seconds of a step between two ends: an estimate by a calibration, a bound by a data sheet.
 
-        The arguments are those of the call. None if the bound is not known.
+        The arguments are the same as in a call of the cost. None if the bound is not known.
         """
         return self.estimate_step(self(batch, new_tokens, cached), batch, new_tokens, cached)
 
@@ -238,19 +238,19 @@ class StepCost:
 
     @property
     def tier(self) -> str:
-        """What times are predicted by: "data sheet" or "calibrated"."""
+        """The source of predicted times: "data sheet" or "calibrated"."""
         return "data sheet" if self.estimator is None else "calibrated"
 
     @cached_property
     def estimator(self) -> Estimator | None:
-        """What estimates steps by the device's calibration; None without one."""
+        """The estimator of steps by the device's calibration; None without a calibration."""
         from ..prediction.calibration import Calibration
 
         calibration = Calibration.of(self.device) if self.device is not None else None
         return None if calibration is None else Estimator(self, calibration)
 
     def _find_bandwidth(self, moved: int) -> float | None:
-        """Return the bandwidth that bounds so many bytes: of a calibrated device what it reached with as many."""
+        """Return the bandwidth that bounds so many bytes: the measured one for as many bytes if it is calibrated."""
         if self.estimator is not None:
             best = self.estimator.calibration.best_bandwidth(moved)
             if best is not None:

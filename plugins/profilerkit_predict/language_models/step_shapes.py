@@ -1,7 +1,7 @@
-"""The shapes of what a step runs in an engine, by two traced passes: products, attention, and traffic besides.
+"""The shapes of a step's operators in an engine, by two traced passes: products, attention, and traffic besides.
 
-An estimate by a calibration adds up their times (`Estimator`). Products and attention are those of the step that was
-traced, which follow laws of tokens and pairs; traffic is that of the prefill, without what fused attention keeps.
+An estimate by a calibration adds up their times (`Estimator`). Products and attention are from the traced step, and
+follow laws of tokens and pairs; traffic is from the prefill, without the tensors inside fused attention.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["AttentionShape", "ProductShape", "StepShapes", "TrafficShape", "find
 class ProductShape:
     """Products with weights that are alike."""
 
-    #: That of all new tokens, or of the last one of each sequence.
+    #: The law of all new tokens, or of the last token of each sequence.
     law: Law
     #: Rows of the output for one token.
     rows: int
@@ -61,7 +61,7 @@ class TrafficShape:
 
 @dataclass(frozen=True)
 class StepShapes:
-    """What a step of an engine runs, with how many there are of each: products with weights, attention, and traffic."""
+    """The shapes of a step of an engine, each with its number: products with weights, attention, and traffic."""
 
     products: Mapping[ProductShape, int] = field(default_factory=dict)
     attention: Mapping[AttentionShape, int] = field(default_factory=dict)
@@ -71,8 +71,8 @@ class StepShapes:
 def find_shapes(passes: Passes) -> StepShapes | None:
     """Return the shapes of a step from two traced passes; None where work follows no law of tokens and pairs.
 
-    Products are those of the step; all attention of a layer is one operator. Traffic is that of the prefill, fused as
-    `profilerkit_predict.prediction` has it: regions that write a square of the prompt are part of fused attention.
+    Products are from the step; all attention of a layer is one operator. Traffic is from the prefill, fused like in
+    `profilerkit_predict.prediction`: regions that write a square of the prompt are part of fused attention.
     """
     laws: dict[tuple[str, str], Term] = {}
     for key, terms in find_laws(passes).items():
@@ -132,7 +132,7 @@ def _list_traffic(passes: Passes, of_pairs: Container[tuple[str, str]]) -> Itera
 
 
 def _leave_attention_out(operators: Sequence[OpRecord], of_pairs: Container[tuple[str, str]]) -> Iterator[OpRecord]:
-    """Yield the operators but for those between the products of a layer over pairs: work on scores."""
+    """Yield the operators without the work on scores: operators between the products of a layer over pairs."""
     products: dict[str, list[int]] = {}
     for index, operator in enumerate(operators):
         if operator.macs and (operator.layer, operator.operator) in of_pairs:
@@ -146,7 +146,7 @@ def _read_sizes(operator: OpRecord) -> tuple[int, ...]:
 
 
 def _list_step_sizes(passes: Passes) -> dict[tuple[str, str], set[tuple[int, ...]]]:
-    """Return the sizes of what the operators of each layer make in the step; none if they may be those of a window."""
+    """Return the sizes of the outputs of each layer's operators in the step; none if they may be sizes of a window."""
     sizes: dict[tuple[str, str], set[tuple[int, ...]]] = {}
     if passes.prompt not in passes.windows.values():
         for operator in passes.decode:

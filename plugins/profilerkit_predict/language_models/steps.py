@@ -1,4 +1,4 @@
-"""A step of a language model: which sequences run in it, and what it takes of each resource."""
+"""A step of a language model: its sequences, and its use of each resource."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _COUNT, _CACHED = at_least(1), at_least(0)
 
 
 class Resource(StrEnum):
-    """What a step keeps busy. Where two bind a step equally, the first of these is named."""
+    """A resource that a step keeps busy. If two bind a step equally, the first of these is named."""
 
     COMPUTE = "compute"
     MEMORY = "memory"
@@ -27,10 +27,10 @@ class StepTerm:
     """One thing that takes time in a step, on one device.
 
     Attributes:
-        name: What it is: "experts", "cache, read", "products", "all-reduce".
-        resource: What it keeps busy.
+        name: Its name: "experts", "cache, read", "products", "all-reduce".
+        resource: The resource that it keeps busy.
         amount: Multiply-accumulates of compute, otherwise bytes.
-        seconds: At the peak, the bandwidth, or the rate of the link in one direction; None if that is not known.
+        seconds: At the peak, the bandwidth, or the rate of the link in one direction; None if the rate is not known.
     """
 
     name: str
@@ -46,7 +46,7 @@ class StepTerm:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What one step takes: a prefill, a chunk of it, or one token for each sequence.
+    """The cost of one step: a prefill, a chunk of a prefill, or one token for each sequence.
 
     Attributes:
         execution: Whose execution the numbers describe: "engine" for a serving engine.
@@ -55,7 +55,7 @@ class Step:
             are read.
         cache_read_bytes: Bytes of the cache that are read, of all sequences.
         cache_write_bytes: Bytes of the cache that are written.
-        terms: What takes time on the busiest device.
+        terms: The terms that take time on the busiest device.
     """
 
     execution: str
@@ -95,7 +95,7 @@ class Step:
         return self._sum_seconds(Resource.LINK) or 0.0
 
     def _sum_seconds(self, resource: Resource) -> float | None:
-        """Return the seconds that all terms of one resource take together; None if those of a term are not known.
+        """Return the seconds of all terms of one resource together; None if the seconds of a term are not known.
 
         None without any term too: every step computes and reads weights, so its terms were not listed.
         """
@@ -147,8 +147,8 @@ class Piece(NamedTuple):
 
     @property
     def is_decode(self) -> bool:
-        """Whether these sequences generate: all new tokens have logits; of a chunk of a prompt only the last has.
+        """Whether these sequences generate: all new tokens have logits; in a chunk of a prompt only the last has.
 
-        A chunk of one token costs what a generated token does.
+        A chunk of one token costs as much as a generated token.
         """
         return self.cached > 0 and self.new_tokens == self.logits

@@ -12,7 +12,7 @@ from .fitting import MOST_TRIED
 
 #: The headings of a table of names and values.
 PAIRS = ("", "")
-#: The width of notes: what every terminal has.
+#: The width of notes, in columns: every terminal has as many.
 _WIDTH = 80
 
 
@@ -23,7 +23,7 @@ class TextTable(NamedTuple):
     #: The titles of its columns; empty ones for a table of names and values.
     headings: Sequence[str]
     rows: Sequence[tuple[str, ...]]
-    #: What stands behind the title; links to the table leave it out.
+    #: The text behind the title; links to the table leave it out.
     detail: str = ""
 
     @property

@@ -18,7 +18,7 @@ from .records import MatrixShape, ReadIn, Routing, WeightPart
 
 
 class LayerWeight(NamedTuple):
-    """A weight, the layer that holds it, and what it is: a part without sizes."""
+    """A weight, the layer that holds it, and its kind: a part without sizes."""
 
     layer: LayerRecord
     weight: WeightRecord
@@ -28,12 +28,12 @@ class LayerWeight(NamedTuple):
 def list_layer_weights(
     trace: ModelTrace, decode: Iterable[OpRecord], batch: int, head: int | None = None, routing: Routing | None = None
 ) -> tuple[LayerWeight, ...]:
-    """Return the weights of all layers and what each is, tied ones once.
+    """Return the weights of all layers with their kinds, tied weights once.
 
-    A table is a weight that only layers of embeddings hold; one that is tied to the head is the head, and read whole;
-    ``head`` is its identity. Experts are weights of three dimensions of a layer that multiplies a token by a whole
-    number of the first one: the operators of ``decode``, a step of one token for each sequence of the batch, tell how
-    many. Where all of them were run, ``routing`` tells it, which is that of the configuration.
+    A table is a weight that only layers of embeddings hold; a table that is tied to the head is the head, and read
+    whole; ``head`` is its identity. Experts are weights of three dimensions of a layer that multiplies a token by a
+    whole number of the experts in the first dimension: the operators of ``decode``, a step of one token for each
+    sequence of the batch, tell the number. If all experts were run, ``routing`` of the configuration tells it.
     """
     macs = _sum_macs_by_layer(decode)
     tables = _find_tables(trace.layers)
@@ -62,7 +62,7 @@ def weight_parts(
 def _list_stored(
     weights: Iterable[LayerWeight], formats: Formats, packed: Mapping[str, PackedLayer]
 ) -> Iterator[tuple[str, WeightPart]]:
-    """Yield the path of each weight's layer, and what the weight is as the checkpoint stores it."""
+    """Yield the path of each weight's layer, and the weight as the checkpoint stores it."""
     in_files: set[str] = set()  # layers whose bytes in files are counted
     for layer, weight, part in weights:
         form, stored, dtype = formats(layer.path, part.kind), weight.bytes, part.dtype
@@ -197,7 +197,7 @@ def _find_routing(layer: LayerRecord, macs: int, batch: int, routing: Routing | 
 def _describe(
     weight: WeightRecord, layer: LayerRecord, routing: Routing | None, is_table: bool, is_head: bool
 ) -> WeightPart:
-    """Return what a weight is, as a part without sizes."""
+    """Return the kind of a weight, as a part without sizes."""
     part = WeightPart(WeightKind.OTHER, 0, 0, weight.dtype)
     dimensions = len(weight.shape)
     if is_head:

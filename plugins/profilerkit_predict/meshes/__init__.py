@@ -1,1 +1,1 @@
-"""What one rank of a mesh of devices does in a training step, holds and exchanges, before there are any devices."""
+"""The work, memory and communication of one rank of a mesh in a training step, without any devices."""

@@ -1,6 +1,6 @@
 """Steps of ranks as Chakra execution traces, the files that ASTRA-sim and other simulators of clusters read.
 
-The format is that of MLCommons: https://github.com/mlcommons/chakra, ``schema/protobuf/et_def.proto``. A file is a row
+MLCommons defines the format: https://github.com/mlcommons/chakra, ``schema/protobuf/et_def.proto``. A file is a row
 of messages of Protocol Buffers (https://protobuf.dev/programming-guides/encoding/), each after its length: the version,
 and a node for each task.
 """
@@ -43,7 +43,7 @@ class _NodeType(IntEnum):
 
 #: The numbers of collectives in the schema.
 _COLLECTIVES = {"all-reduce": 0, "all-gather": 2, "broadcast": 5, "all-to-all": 6, "reduce-scatter": 7}
-#: The numbers of the fields of a node, and of those that hold a value of an attribute, by its type in the schema.
+#: The numbers of the fields of a node, and of the fields for an attribute's value, by its type in the schema.
 _ID, _NAME, _TYPE, _DATA_DEPENDENCIES, _ATTRIBUTE = 1, 2, 3, 5, 10
 _INT32, _INT64, _UINT64, _BOOL, _STRING = 7, 9, 13, 27, 29
 
@@ -67,14 +67,14 @@ def write_execution_traces(
         inputs: The inputs of each rank.
         mesh: Names and sizes of the dimensions: ``{"dp_shard": 64, "tp": 8}``.
         folder: The folder of the files, which is made.
-        name: What the files are called before the number of the rank.
-        differ: Dimensions along which ranks do different things, besides those along which one rank sends to the next,
-            as the stages of a pipeline do. One rank of each kind is traced; the others do the same in groups of their
-            own.
+        name: The name of the files before the number of the rank.
+        differ: Dimensions along which ranks do different work, besides dimensions along which one rank sends to the
+            next, like the stages of a pipeline. One rank of each kind is traced; the others do the same in their
+            groups.
         arguments: Further arguments of `profilerkit.profile`: ``parallelize``, ``input_shape``.
 
     Raises:
-        ArgumentError: An argument cannot be, or a rank exchanges something in a way that the format does not have.
+        ArgumentError: An argument is invalid, or a rank exchanges data in a way that the format does not have.
     """
     sizes = MESH("mesh", mesh)
     differing = {differ} if isinstance(differ, str) else set(differ)
@@ -118,7 +118,7 @@ class _Groups:
         self.numbers: dict[tuple[int, ...], int] = {}
 
     def find_name(self, group: Sequence[int]) -> str:
-        """Return the name of a group, which has a number from then on; that of all ranks has none, and no name."""
+        """Return the name of a group, which is its number, a new one if needed; empty for the group of all ranks."""
         return "" if len(group) == self._ranks else str(self.numbers.setdefault(tuple(group), len(self.numbers) + 1))
 
 
@@ -158,9 +158,9 @@ def _describe_work(task: Task) -> tuple[_NodeType, list[bytes]]:
 
 
 def _describe_exchange(task: Task, collective: Collective, rank: _Rank) -> tuple[_NodeType, list[bytes]]:
-    """Return the type and the attributes of an exchange, whose size is what one rank gives.
+    """Return the type and the attributes of an exchange, with the bytes that one rank gives as the size.
 
-    Raises `ArgumentError` for one that the format does not have.
+    Raises `ArgumentError` for an exchange that the format does not have.
     """
     size = collective.bytes // collective.ranks if collective.kind == "all-gather" else collective.bytes
     comm_size = _encode_attribute("comm_size", _INT64, size)

@@ -34,7 +34,7 @@ def find_mesh(
 
     Args:
         build: The function that builds the model; see `profilerkit.profile` for this and for the inputs.
-        inputs: What each rank gets.
+        inputs: The inputs of each rank.
         mesh: Names and sizes of the dimensions, one of them None: ``{"dp_shard": None, "tp": 8}`` or "dp_shard=?,tp=8".
         fits: The device, whose memory counts: a name, a `DeviceInfo`, the path of a file; or a number of bytes.
         arguments: Further arguments of `profilerkit.profile`: ``parallelize``, ``optimizer``, ``input_shape``.

@@ -47,20 +47,20 @@ class RankModel:
 
     @property
     def name(self) -> str:
-        """The name of what is built."""
+        """The name of the model, by the function that builds it."""
         if isinstance(self.build, str):
             return self.build.rpartition(":")[2]
         return getattr(self.build, "__name__", type(self.build).__name__)
 
     def describe(self) -> str:
-        """Return what the numbers are of: ``rank 0 of 512 (dp_shard=64, tp=8)``."""
+        """Return the subject of the numbers: ``rank 0 of 512 (dp_shard=64, tp=8)``."""
         sizes = ", ".join(f"{name}={size}" for name, size in self.mesh.items())
         step = f", in a step of {self.passes} passes" if self.passes > 1 else ""
         return f"rank {self.rank} of {self.ranks:,} ({sizes}): its own share of the weights, work and memory{step}"
 
 
 def _read_mesh(value: Any) -> dict[str, int]:
-    """Return the sizes of a mesh; raises `ValueError` for what is none, which `MESH` says in words."""
+    """Return the sizes of a mesh; raises `ValueError` for a value that is no mesh, and `MESH` makes the message."""
     if isinstance(value, str):
         value = {name: int(size) for name, size in _read_pairs(value).items()}
     if not isinstance(value, Mapping) or not value:

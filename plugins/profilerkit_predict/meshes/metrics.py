@@ -1,4 +1,4 @@
-"""What one rank of a mesh holds, computes and exchanges in a training step."""
+"""The memory, work and communication of one rank of a mesh in a training step."""
 
 from __future__ import annotations
 
@@ -131,9 +131,9 @@ def _show_state(state: OptimizerBytes | str, optimizer: Any) -> Any:
 
 
 def find_peak(step: RankTrace, update_bytes: int, states: Mapping[str, int]) -> Counter[Purpose]:
-    """Return what the bytes of a step are for when most are alive, with the optimizer's ``states`` by layer.
+    """Return the bytes at the peak of a step by purpose, with the optimizer's ``states`` by layer.
 
-    The update of the weights takes ``update_bytes`` for a while.
+    The update of the weights needs ``update_bytes`` temporarily.
     """
     update = Counter(step.left) + Counter({Purpose("update", ""): update_bytes})
     most = max(Counter(step.peak), update, key=Counter.total)
@@ -141,7 +141,7 @@ def find_peak(step: RankTrace, update_bytes: int, states: Mapping[str, int]) -> 
 
 
 def list_layer_rows(layers: Sequence[LayerRecord], peak: Mapping[Purpose, int]) -> Iterator[dict[str, Any]]:
-    """Yield a row for each layer: its bytes, and those of each part of memory; also without the layers inside."""
+    """Yield a row for each layer: its bytes, in total and by part of memory; also without the layers inside."""
     parts = Counter[str]()
     own_sizes: dict[str, Counter[str]] = {layer.path: Counter() for layer in layers}
     for purpose, size in peak.items():
@@ -168,6 +168,6 @@ def list_layer_rows(layers: Sequence[LayerRecord], peak: Mapping[Purpose, int]) 
 
 
 def _find_row(path: str, rows: Container[str]) -> str:
-    """Return the innermost layer with a row that has this one, or all of those that a path names: ``norm, head``."""
+    """Return the innermost layer with a row around this layer, or around all that a path names: ``norm, head``."""
     first, *others = [list(walk_outwards(one)) for one in path.split(", ")]
     return next(outer for outer in first if outer in rows and all(outer in around for around in others))

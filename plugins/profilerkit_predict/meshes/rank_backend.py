@@ -40,12 +40,12 @@ class RankBackend(Backend, LimitsMetrics, ReadsOptimizers, Trains):
 
     def __init__(self, inner: Backend) -> None:
         self.inner: Backend = inner
-        #: The model and the inputs that were traced last, and what came of it: a failure would come once more.
+        #: The model and the inputs that were traced last, and the outcome: a second trace would fail like the first.
         self._traced: tuple[RankModel, ModelInputs] | None = None
         self._outcome: RankTrace | ProfilerKitError = NotOfferedError("no step of a rank was traced")
 
     def trace_step(self, model: RankModel, inputs: ModelInputs) -> RankTrace:
-        """Return a training step of the rank, which is traced once; raises what its process does."""
+        """Return a training step of the rank, which is traced once; raises the error of its process."""
         if self._traced is None or self._traced[0] is not model or self._traced[1] is not inputs:
             self._traced = model, inputs
             try:
@@ -101,7 +101,7 @@ class RankBackend(Backend, LimitsMetrics, ReadsOptimizers, Trains):
         return model.name
 
     def model_type(self, model: RankModel) -> str:
-        """Return the class of the model that the rank has a share of, as its step shows it; else what builds it."""
+        """Return the class of the model in the traced step; without a step, the name of the building function."""
         is_traced = self._traced is not None and self._traced[0] is model
         failed = isinstance(self._outcome, ProfilerKitError)
         return self.step.trace.layers[0].type if is_traced and not failed else model.name
@@ -144,11 +144,11 @@ _PROGRAM = f"from {__name__} import main; main()"
 
 
 def _trace_in_process(model: RankModel, inputs: ModelInputs, backend: str) -> RankTrace:
-    """Return a training step of a rank, traced in a process of its own, to which its group of processes belongs.
+    """Return a training step of a rank, traced in a new process, which has the process group of the rank.
 
-    Raises what the step raises there; `ModelFailedError` for an error of the model's code, and for a process that ends
-    without an answer. `InputError` where the model, or the function that spreads it, cannot be sent there, or where
-    that function raises.
+    Raises the error of the step there; `ModelFailedError` for an error of the model's code, and for a process that ends
+    without an answer. `InputError` if the model, or the function that spreads it, cannot be sent there, or if the
+    function raises.
     """
     require_started()
     environment = {**os.environ, **_require_tracer(backend).list_rank_variables(model.ranks)}
@@ -169,7 +169,7 @@ def _trace_in_process(model: RankModel, inputs: ModelInputs, backend: str) -> Ra
 
 
 def main() -> None:
-    """Trace the job that the standard input holds, and write the answer; what the model prints is an error's text."""
+    """Trace the job in the standard input, and write the answer; the model's output goes to the standard error."""
     answers = os.dup(1)
     os.dup2(2, 1)
     answer: tuple[str, Any]
@@ -205,7 +205,7 @@ def _trace(model: RankModel, inputs: ModelInputs, backend: str) -> RankTrace:
 
 
 def _spread(parallelize: Callable[..., Any], model: Any, mesh: Any) -> Any:
-    """Call the user's function; what it raises is of the arguments: it may not fit the mesh."""
+    """Call the user's function; its errors become `InputError`, because it may not fit the mesh."""
     try:
         return parallelize(model, mesh)
     except (MemoryError, ProfilerKitError):

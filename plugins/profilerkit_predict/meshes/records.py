@@ -30,7 +30,7 @@ __all__ = [
 
 
 class Purpose(NamedTuple):
-    """What bytes on a rank are for.
+    """The purpose of bytes on a rank.
 
     Attributes:
         part: "weights", "gathered weights", "inputs", "activations", "gradients", "communication", "other", ...
@@ -60,10 +60,10 @@ class Collective:
         ranks: How many ranks take part.
         phase: "forward", "backward", or "update" of the weights by the optimizer.
         calls: How many there are.
-        bytes: The bytes of the whole tensors: what is gathered, scattered, reduced or exchanged.
+        bytes: The bytes of the whole tensors that are gathered, scattered, reduced or exchanged.
         sent_bytes: The bytes that this rank sends, around a ring.
-        overlaps: Whether they run beside the rank's own work, as what gathers weights and reduces gradients does; the
-            next operator waits for any other.
+        overlaps: Whether they run beside the rank's work, like the gathering of weights and the reduction of gradients;
+            the next operator waits for any other collective.
     """
 
     layer: str
@@ -87,9 +87,9 @@ class Collective:
         return self.kind in ("send", "receive")
 
     def list_partners(self, rank: int, mesh: Mapping[str, int]) -> list[int]:
-        """Return the ranks of a mesh that take part where this rank does: of what is sent, sender and receiver.
+        """Return the ranks of a mesh that take part together with this rank: sender and receiver if one rank sends.
 
-        Outputs go to the next stage, and gradients to the one before, around a ring.
+        Outputs go to the next stage, and gradients to the stage before, around a ring.
         """
         group = list_group(rank, mesh, self.dimensions)
         if not self.is_sent:
@@ -113,8 +113,8 @@ class PlacedCollective:
     """One collective of a step.
 
     Attributes:
-        position: The number of the operator in the step's trace that it is; that behind the last, of the update.
-        collective: What it exchanges; it is one call.
+        position: The number of its operator in the step's trace; in the update, the number behind the last operator.
+        collective: Its data and ranks, for one call.
     """
 
     position: int
@@ -123,11 +123,11 @@ class PlacedCollective:
 
 @dataclass(frozen=True)
 class OptimizerShare:
-    """What the optimizer of a rank updates in place of the weights: partitions of them.
+    """The partitions of the weights that the optimizer of a rank updates in place of the weights.
 
     Attributes:
         weights: The partitions.
-        copy_bytes: The bytes of the partitions where they are copies, which the rank keeps beside the weights.
+        copy_bytes: The bytes of the partitions if they are copies, which the rank keeps beside the weights.
         update_bytes: The bytes of the gradients of partitions, copied while these are updated.
     """
 
@@ -143,12 +143,12 @@ class RankTrace:
     Attributes:
         trace: The step, with the rank's own share of the weights, its own operators, and the bytes alive in it.
         gradient_bytes: The bytes of the gradients that it keeps for the optimizer.
-        peak: What the bytes at the peak are for, weights included.
-        left: What the bytes are for that are there after the passes, when the weights are updated.
-        unknown: Collectives that no size is known of, with the number of their calls.
-        optimizer_share: What the optimizer updates; None: the rank's share of the weights.
+        peak: The bytes at the peak by purpose, weights included.
+        left: The bytes after the passes by purpose, when the weights are updated.
+        unknown: Collectives of unknown size, with the number of their calls.
+        optimizer_share: The partitions that the optimizer updates; None: the rank's share of the weights.
         exchanged: Each collective, in the order of the operators.
-        description: Of which rank and mesh all this is, which is a note of the trace too.
+        description: The rank and its mesh, in words; also a note of the trace.
     """
 
     trace: ModelTrace
@@ -162,7 +162,7 @@ class RankTrace:
 
     @cached_property
     def collectives(self) -> tuple[Collective, ...]:
-        """What it exchanges: equal collectives of a layer as one, in the order in which each first came."""
+        """The collectives of the step: equal collectives of a layer as one, in the order of their first calls."""
         sums: dict[Collective, Collective] = {}
         for placed in self.exchanged:
             kind = replace(placed.collective, calls=0, bytes=0, sent_bytes=0)
@@ -171,7 +171,7 @@ class RankTrace:
 
     @property
     def peak_parts(self) -> dict[str, int]:
-        """What the bytes at the peak are for, all layers together."""
+        """The bytes at the peak by part, all layers together."""
         return sum_parts(self.peak)
 
 

@@ -28,7 +28,7 @@ _UNKNOWN_NETWORK = "the network between nodes, which is not known (give its byte
 
 @dataclass(frozen=True)
 class Links:
-    """What connects the devices of a mesh whose ranks are numbered through the nodes."""
+    """The links between the devices of a mesh whose ranks are numbered through the nodes."""
 
     #: The sizes of the mesh's dimensions by name, the outermost first.
     mesh: Mapping[str, int]
@@ -46,7 +46,7 @@ class Links:
         return len(partners), sum(rank // self.ranks_per_node == node for rank in partners)
 
     def list_unknown(self, collectives: Iterable[Collective]) -> tuple[str, ...]:
-        """Return what of the links is not known and some of the collectives use, in words."""
+        """Return the unknown links that some of the collectives use, in words."""
         in_nodes = all(ranks == in_node for ranks, in_node in map(self.count_partners, collectives))
         return () if in_nodes or self.network is not None else (_UNKNOWN_NETWORK,)
 
@@ -74,7 +74,7 @@ class UnknownLinkError(ArgumentError):
 def find_links(
     step: RankTrace, target: DeviceInfo, mesh: Mapping[str, int], rank: int, network: float | None, ranks_per_node: int
 ) -> Links:
-    """Return what connects the devices of a rank's step; raises `UnknownLinkError` where it uses an unknown link."""
+    """Return the links of the devices of a rank's step; raises `UnknownLinkError` if it uses an unknown link."""
     if step.collectives and target.link is None:
         raise UnknownLinkError(
             f"the bandwidth between devices of {target.name} is not known; add link_bandwidth to its file"

@@ -1,8 +1,8 @@
-"""The predicted step of a rank as a timeline for Perfetto: its work, its collectives, and where it waits for them.
+"""The predicted step of a rank as a timeline for Perfetto: its work, its collectives, and its waits for them.
 
 `write_step_timeline` and the command ``mesh --timeline`` make it in three steps: the rank's step is traced, each task
-gets its seconds, and each begins when those that it waits for have ended (`schedule`). A lane has one task at a time:
-the step may end later than ``rank_step_time`` says, which is a lower bound.
+gets its seconds, and each task begins when the tasks that it waits for have ended (`schedule`). A lane has one task at
+a time: the step may end later than ``rank_step_time`` says, which is a lower bound.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ def write_step_timeline(
     ranks_per_node: int = 8,
     **arguments: Any,
 ) -> float:
-    """Write the predicted step of a rank as a Chrome trace, for https://ui.perfetto.dev; return the seconds of it.
+    """Write the predicted step of a rank as a Chrome trace, for https://ui.perfetto.dev; return its seconds.
 
     Args:
         build: The function that builds the model; see `profilerkit.profile` for this and for the inputs.
-        inputs: What the rank gets.
+        inputs: The inputs of the rank.
         mesh: Names and sizes of the dimensions: ``{"dp_shard": 64, "tp": 8}``.
         on: The device of each rank: a name, a `DeviceInfo`, or the path of a file.
         path: The file.
@@ -62,7 +62,7 @@ def write_step_timeline(
         arguments: Further arguments of `profilerkit.profile`: ``parallelize``, ``input_shape``.
 
     Raises:
-        ArgumentError: An argument cannot be, or the rank exchanges something and the device's link is not known.
+        ArgumentError: An argument is invalid, or the rank exchanges data and the device's link is not known.
     """
     timeline = predict_step_timeline(
         build, inputs, mesh, on, rank=rank, dtype=dtype, network=network, ranks_per_node=ranks_per_node, **arguments
@@ -72,7 +72,7 @@ def write_step_timeline(
 
 
 class Slice(NamedTuple):
-    """A task in time, in seconds from the beginning of the step; in the lane "waiting" what the work waits for."""
+    """A task in time, in seconds from the start of the step; in the lane "waiting" the task that the work waits for."""
 
     lane: str
     task: Task
@@ -116,7 +116,7 @@ def predict_step_timeline(
     ranks_per_node: int = 8,
     **arguments: Any,
 ) -> StepTimeline:
-    """Return the predicted step of a rank; the arguments are those of `write_step_timeline`."""
+    """Return the predicted step of a rank; see `write_step_timeline` for the arguments."""
     sizes, target = MESH("mesh", mesh), device(on)
     number = read_rank(rank, sizes)
     report = profile(build, inputs, mesh=sizes, rank=number, metrics=[RankStep.NAME], strict=True, **arguments)
@@ -132,7 +132,7 @@ def predict_step_timeline(
 
 
 def _find_seconds(tasks: Sequence[Task], work: Prediction, links: Links, dtype: str | None) -> list[float]:
-    """Return the seconds of each task; those of work share what is predicted for all of it, by the bound of each."""
+    """Return the seconds of each task; tasks of work share the seconds of all work, in proportion to their bounds."""
     bounds = [_find_bound(task, work.device, dtype) for task in tasks]
     scale = work.seconds / (sum(bounds) or 1.0)
     return [

@@ -35,7 +35,7 @@ class Task:
     #: "forward", "backward" or "update".
     phase: str
     operators: tuple[OpRecord, ...] = ()
-    #: What is exchanged; None for work.
+    #: The collective of the task; None for work.
     collective: Collective | None = None
     #: The numbers of the tasks that it waits for.
     after: list[int] = field(default_factory=list)
@@ -60,14 +60,14 @@ class Task:
 def list_tasks(step: RankTrace) -> list[Task]:
     """Return the tasks of a step; each waits for tasks with lower numbers.
 
-    Raises `NotOfferedError` for a step of which it is not known when it exchanges what.
+    Raises `NotOfferedError` for a step with exchanges of unknown order or size.
     """
     if step.unknown:
         raise NotOfferedError("it is not known in which order this step exchanges what it does, or how much")
     tasks = list(_list_in_order(step))
     last: list[int] = []  # the last task of the main line; empty before the first
-    before_last: list[int] = []  # the one before that
-    brought: list[int] = []  # what was brought beside the main line, for layers that have not begun
+    before_last: list[int] = []  # the task before the last
+    brought: list[int] = []  # the collectives beside the main line, for layers that have not begun
     for number, task in enumerate(tasks):
         collective = task.collective
         if collective is None:
@@ -90,7 +90,7 @@ def _is_inside(layer: str, outer: str) -> bool:
 
 
 def _list_in_order(step: RankTrace) -> Iterator[Task]:
-    """Yield the tasks in their order, without what they wait for."""
+    """Yield the tasks in their order, without the tasks that they wait for."""
     collectives: defaultdict[int, list[Collective]] = defaultdict(list)
     for placed in step.exchanged:
         collectives[placed.position].append(placed.collective)
@@ -104,7 +104,7 @@ def _list_in_order(step: RankTrace) -> Iterator[Task]:
 
 
 def _list_work(operators: Sequence[OpRecord]) -> Iterator[Task]:
-    """Yield a task for operators that follow each other in one layer; those that do nothing are left out."""
+    """Yield a task for operators that follow each other in one layer; tasks without work are left out."""
     for (layer, phase), group in groupby(operators, lambda operator: (operator.layer, operator.phase)):
         task = Task(layer, phase, tuple(group))
         if task.flops or task.bytes:

@@ -32,7 +32,7 @@ class Bound:
 
     @property
     def binds(self) -> str:
-        """What the greater one is: "products" or "traffic"."""
+        """The name of the greater one: "products" or "traffic"."""
         return "traffic" if (self.traffic or 0.0) > self.products else "products"
 
 
@@ -41,8 +41,8 @@ def compute_bound(
 ) -> Bound:
     """Return the bound of a trace: ``max(sum of 2 * macs / peak by dtype, compulsory bytes / bandwidth)``.
 
-    What is computed again counts. ``bandwidth`` takes the place of the device's. Convolutions of float32 count at the
-    peak of tf32 if that is higher, since libraries use it by default; ``dtype="float32"`` says that they do not. Raises
+    Recomputed products count. ``bandwidth`` replaces the device's bandwidth. Convolutions of float32 count at the peak
+    of tf32 if it is higher, because libraries use tf32 by default; ``dtype="float32"`` says that they do not. Raises
     `UnknownPeakError` if a peak is not known.
     """
     rate = device.bandwidth if bandwidth is None else bandwidth
@@ -111,7 +111,7 @@ def _count_needed(weight: WeightRecord, layer: LayerRecord, by_layer: Mapping[st
     operators = by_layer.get(layer.path, [])
     if operators:
         return _count_read(weight, operators)
-    # The layer around may use the weights itself, as attention does with those of its projection.
+    # The layer around may use the weights itself, like attention uses the weights of its projection.
     around = by_layer.get(layer.path.rpartition(".")[0], []) if layer.path else []
     if any(operator.macs for operator in around):
         return _count_read(weight, around)

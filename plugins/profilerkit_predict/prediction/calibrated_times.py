@@ -18,7 +18,7 @@ from .operators import Region, find_family, find_kind, find_sizes, is_free
 
 __all__ = ["CalibratedTimes", "TimedRegion"]
 
-#: A region that takes no more than so many times what the host takes for any operator is bound by that.
+#: A region is bound by dispatch if it takes at most so many times the seconds of the host for an operator.
 _MOSTLY_DISPATCH = 1.5
 
 
@@ -29,14 +29,14 @@ class TimedRegion(NamedTuple):
     layer: str
     #: The seconds of the device.
     seconds: float
-    #: What decides them: "products", "traffic" or "dispatch".
+    #: The cause of the seconds: "products", "traffic" or "dispatch".
     binds: str
     #: The seconds of the host to hand its operators to a device of its own.
     host_seconds: float
 
 
 class _TableTime(NamedTuple):
-    """What a table says of an operator: its seconds, how many are the start of any call, and those of the host."""
+    """The times of an operator by a table: its seconds, the seconds of the start of any call, and of the host."""
 
     seconds: float
     start: float
@@ -55,9 +55,9 @@ class CalibratedTimes:
     compiled: bool
 
     def time_region(self, region: Region) -> TimedRegion:
-        """Return the seconds of a region: of a fused one, those of the slowest of its operators' families.
+        """Return the seconds of a region; a fused region takes the time of the slowest of its operators' families.
 
-        A kernel that a compiler generated starts in the time that was measured for such, where it was.
+        A kernel that a compiler generated starts in the measured time of generated kernels, if it was measured.
         """
         calibration, head = self.calibration, region.head
         alone = [self._look_up(operator, region.moved_bytes) for operator in region.operators]
@@ -68,7 +68,7 @@ class CalibratedTimes:
         return TimedRegion(head.layer, seconds, self._find_binding(region, seconds), host_seconds)
 
     def _find_binding(self, region: Region, seconds: float) -> str:
-        """Return what decides the seconds of a region: "products", "traffic" or "dispatch"."""
+        """Return the cause of the seconds of a region: "products", "traffic" or "dispatch"."""
         if seconds <= _MOSTLY_DISPATCH * self.calibration.dispatch:
             return "dispatch"
         head = region.head
@@ -78,7 +78,7 @@ class CalibratedTimes:
         return "products" if is_products else "traffic"
 
     def _look_up(self, operator: OpRecord, moved_bytes: float) -> _TableTime:
-        """Return the time of an operator by the table of its kind, or by that of plain products or traffic in float32.
+        """Return the time of an operator by the table of its kind, or of plain products or traffic in float32.
 
         Raises `ArgumentError` if there is neither.
         """
@@ -103,17 +103,17 @@ class CalibratedTimes:
         return _TableTime(seconds, table.least_seconds, table.find_host_seconds(sizes))
 
     def _find_dtype(self, operator: OpRecord) -> str:
-        """Return the dtype whose tables hold for an operator; that of float32 for traffic of integers."""
+        """Return the dtype whose tables hold for an operator; float32 for traffic of integers."""
         if self.dtype is not None and operator.macs:
             return dtype_name(self.dtype)
         name = find_dtype(operator)
         return "float32" if name.startswith(("int", "uint", "bool")) and not operator.macs else name
 
     def find_host_seconds(self, trace: ModelTrace, operators: Sequence[OpRecord], phase: str) -> float:
-        """Return what the host takes besides the operators of a trace.
+        """Return the seconds of the host besides the operators of a trace.
 
-        Eager, that is calls of layers, views of the forward pass, the start of a backward pass, and automatic
-        differentiation for each of its operators, whose views are in that. Compiled, it is the call of a graph.
+        In eager mode the host calls layers, makes views of the forward pass, starts a backward pass, and runs automatic
+        differentiation for each operator of the backward pass, its views included. Compiled, the host calls a graph.
         """
         host = self.calibration.host
         if self.compiled:

@@ -27,7 +27,7 @@ __all__ = ["calibrate"]
 
 #: The shares of the time that the host and the networks have; the operators have the rest.
 _OF_HOST, _OF_NETWORKS = 0.1, 0.35
-#: What of the machine is recorded.
+#: The recorded facts of the machine.
 _FACTS = ("os", "cpu", "usable_cores", "python")
 _SOURCE = "measured by profilerkit calibrate"
 
@@ -47,9 +47,9 @@ def calibrate(
         backend: The backend whose operators are measured; it implements `profilerkit_predict.capabilities.Calibrates`.
         device: The device; the CPU for None.
         dtypes: The dtypes to measure products and traffic in.
-        seconds: About how long it may take.
-        num_threads: How many threads an operator may use; those of the framework's setting for None. A calibration is
-            for that number.
+        seconds: The approximate limit of the time.
+        num_threads: How many threads an operator may use; the framework's setting for None. A calibration is for this
+            number.
         progress: Called with a text at each step.
         compiled: Also run the networks compiled by the framework's compiler, which takes some minutes more.
 
@@ -91,7 +91,7 @@ def calibrate(
 
 
 def _list_left_out(calibration: Calibration, cases: int, failed: Mapping[str, str], networks: int) -> dict[str, str]:
-    """Return the facts of what was not measured of so many cases and networks: for lack of time, or as it failed."""
+    """Return the facts of cases and networks without a measurement: for lack of time, or because of a failure."""
     points = sum(len(table.points) for table in calibration.tables)
     ran = len({network.name for network in calibration.networks})
     facts = {}
@@ -148,7 +148,7 @@ def _find_peaks(calibration: Calibration, *, is_gpu: bool) -> dict[str, float]:
     """Return the best rate of products in each dtype.
 
     On a GPU, convolutions and recurrent layers of float32 may run in TF32, which is the default of their library: if
-    they are faster than any other product of float32, their best rate is that of ``tf32``.
+    they are faster than any other product of float32, their best rate is the rate of ``tf32``.
     """
     peaks: dict[str, float] = {}
     for table in calibration.tables:

@@ -28,12 +28,12 @@ COVERED = 0.9
 _LEAST_NETWORKS, _WITHOUT_NETWORKS = 3, 3.0
 #: The least factor on each side of an interval by too few networks for the share that it is to hold.
 _WITH_FEW_NETWORKS = 2.0
-#: What the phases of compiled networks end with, in files too.
+#: The end of the names of the phases of compiled networks, in files too.
 _COMPILED = ", compiled"
 
 
 def name_phase(phase: str, compiled: bool) -> str:
-    """Return what a calibration calls a phase: "training", and of a compiled network "training, compiled"."""
+    """Return the name of a phase in a calibration: "training", or "training, compiled" for a compiled network."""
     return f"{phase}{_COMPILED}" if compiled else phase
 
 
@@ -65,7 +65,7 @@ class Correction(NamedTuple):
 
 @dataclass(frozen=True)
 class Calibration:
-    """The tables of a device, what its host takes for each operator and layer, and how well that predicts networks.
+    """The tables of a device, the seconds of its host for each operator and layer, and the errors for networks.
 
     Attributes:
         tables: A table for each kind of product or family of traffic and dtype.
@@ -117,7 +117,7 @@ class Calibration:
         return next((tables[name] for name in list_stand_ins(kind) if name in tables), None)
 
     def peak(self, dtype: str) -> float | None:
-        """Return the best rate of any product in a dtype: what efficiencies are shares of."""
+        """Return the best rate of any product in a dtype; efficiencies are shares of this rate."""
         rates = [table.best_rate for table in self.tables if table.dtype == dtype and table.is_of_products]
         return max(rates, default=None)
 
@@ -190,7 +190,7 @@ def _write_point(point: Point) -> list[float]:
 
 
 def _read_table(content: Mapping[str, Any]) -> EfficiencyTable:
-    """Return a table from what `_write_point` makes of its points."""
+    """Return a table from its content in a file, with points as `_write_point` writes them."""
     points = tuple(Point(tuple(row[:-4]), *row[-4:]) for row in content["points"])
     return EfficiencyTable(str(content["kind"]), str(content["dtype"]), points)
 

@@ -1,4 +1,4 @@
-"""What a backend provides for a calibration: single operators, and small networks."""
+"""The cases that a backend provides for a calibration: single operators, and small networks."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ __all__ = ["CalibrationCase", "CalibrationNetwork", "CompiledSeconds", "HostSeco
 
 @dataclass(frozen=True)
 class OperatorCall:
-    """What one operator is measured by."""
+    """The calls that measure one operator."""
 
     #: Runs it once, and returns when the device is done. For a device that works while the host goes on, such as a GPU,
-    #: it is a `Run`, whose ``seconds`` are those of the device alone for one operator.
+    #: it is a `Run`, whose ``seconds`` are the seconds of the device alone for one operator.
     call: Callable[[], object] | Run
     #: A model that does the same and nothing else: the backend's trace of it tells the kind, sizes and work.
     model: Any
-    #: What ``model`` is called with.
+    #: The inputs of ``model``.
     inputs: ModelInputs
     #: Returns the host's seconds to hand one operator to such a device. Called after ``call`` was measured, when they
     #: are known.
@@ -32,10 +32,10 @@ class OperatorCall:
 class CalibrationCase:
     """One operator at one shape."""
 
-    #: What it is, for messages: "attention (8, 12, 197, 64) in float32". Cases with the same first word are alike.
+    #: Its name in messages: "attention (8, 12, 197, 64) in float32". Cases with the same first word are alike.
     name: str
-    #: Makes the operator's tensors, and returns what it is measured by. It is called when the operator's turn comes, so
-    #: that tensors of operators for which there is no time are never made.
+    #: Makes the operator's tensors, and returns the calls that measure it. It runs just before the measurement, so that
+    #: tensors of operators for which there is no time are never made.
     make: Callable[[], OperatorCall]
     #: Whether the call computes the gradients of one operator, which have twice its multiply-accumulates.
     is_gradient: bool = False
@@ -43,7 +43,7 @@ class CalibrationCase:
 
 @dataclass(frozen=True)
 class HostSeconds:
-    """What the host takes besides the operators themselves."""
+    """The seconds of the host besides the operators themselves."""
 
     #: Seconds for the call of one layer.
     layer_call: float
@@ -53,7 +53,7 @@ class HostSeconds:
     gradient_call: float = 0.0
     #: Seconds that it takes to start a backward pass.
     backward_call: float = 0.0
-    #: What it takes for compiled graphs; None if that was not measured.
+    #: The seconds for compiled graphs; None if they were not measured.
     compiled: CompiledSeconds | None = None
     #: Seconds for handing one operator to a device such as a GPU; 0 where the host runs operators.
     operator_call: float = 0.0
@@ -61,7 +61,7 @@ class HostSeconds:
 
 @dataclass(frozen=True)
 class CompiledSeconds:
-    """What the host takes for compiled graphs."""
+    """The seconds of the host for compiled graphs."""
 
     #: Seconds for the call of a graph.
     graph_call: float

@@ -1,6 +1,6 @@
-"""Times operators and networks for a calibration, in about so many seconds; the backend provides what is timed.
+"""Times the operators and networks of a backend for a calibration, in about so many seconds.
 
-Where the time does not suffice for all, what is left out is spread over all kinds and sizes (`in_spread_order`).
+If the time does not suffice for all, the cases left out are spread over all kinds and sizes (`in_spread_order`).
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ T = TypeVar("T")
 
 
 def choose_clock(device: DeviceInfo, threads: int) -> Callable[[], float]:
-    """Return the clock to measure by: on one thread of a CPU the time of the process, which other programs leave alone.
+    """Return the clock to measure by: on one thread of a CPU the time of the process, without other programs.
 
-    It is that of a wall clock if nothing else runs.
+    Both clocks agree if nothing else runs.
     """
     return time.process_time if device.kind == "cpu" and threads == 1 else time.perf_counter
 
 
 class _TablePoint(NamedTuple):
-    """A point, and the table that it belongs to: that of a kind or family in a dtype."""
+    """A point, and the table that it belongs to: the table of a kind or family in a dtype."""
 
     kind: str
     dtype: str
@@ -63,8 +63,8 @@ def measure_tables(
 ) -> tuple[EfficiencyTable, ...]:
     """Measure operators and return their tables; raises `InputError` if a case is not one operator.
 
-    If the time is over before all are measured, those that are left out are spread over all kinds and sizes. An
-    operator that the device refuses, as some are in some dtypes, goes to ``leave_out``; without that it raises.
+    If the time is over before all are measured, the operators left out are spread over all kinds and sizes. An operator
+    that the device refuses, for example in some dtype, goes to ``leave_out``; without it the error is raised.
     """
     listed = in_spread_order(cases, lambda case: case.name.partition(" ")[0])
     points: dict[tuple[str, str], list[Point]] = {}

@@ -1,4 +1,4 @@
-"""What decides the time of operators: kinds of products and their sizes, families of traffic, bytes, and regions."""
+"""The causes of the time of operators: kinds of products and their sizes, families of traffic, bytes, and regions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _KINDS = {
 }
 #: The depths of convolutions of one channel for each output channel: 3 x 3, 5 x 5 and 7 x 7 elements of one kernel.
 _DEPTHWISE_DEPTHS = frozenset({9, 25, 49})
-#: Those of their gradients, by the image and by the kernel, are twice that.
+#: The depths of their gradients, by the image and by the kernel: twice as great.
 _DEPTHWISE_GRADIENT_DEPTHS = frozenset({18, 50, 98})
 
 #: The families of traffic by the patterns of their names; the first that matches counts.
@@ -45,16 +45,16 @@ _FAMILIES = {
     "movement": r"clone|contiguous|copy|cat|stack|pad|reshape|repeat|roll|flip|fill|zeros|ones|full|arange|transpose",
     "element-wise": r"",
 }
-#: Averages of so many elements are reductions: those of whole images.
+#: Averages of so many elements are reductions: the averages of whole images.
 _MANY = 32
 #: The families whose gradients have tables of their own, as "pooling gradient".
 _WITH_GRADIENTS = frozenset(
     ("average pooling", "upsampling", "pooling", "softmax", "batch normalization", "normalization", "activation")
 )
-#: ReLU and what torch calls relu6 are no exponential, though "elu" is in their names; the gradients of sigmoid and tanh
-#: take their results, and no exponential either.
+#: ReLU and relu6 compute no exponential, though "elu" is in their names; the gradients of sigmoid and tanh use the
+#: outputs of sigmoid and tanh, and no exponential either.
 _ELEMENTWISE = re.compile(r"relu|threshold|hardtanh|hardswish|hardsigmoid|clamp|(sigmoid|tanh)_(backward|grad)")
-#: What makes no byte move: views, and tensors without values.
+#: Operators that move no byte: views, and tensors without values.
 _FREE = re.compile(
     r"_unsafe_view|view|empty(_like|_strided)?|new_empty|unsafe_split|split(_with_sizes)?|chunk|detach|alias|expand|t"
     r"|permute|squeeze|unsqueeze|as_strided|select|slice|unbind|identity|lift_fresh|scalar_tensor"
@@ -80,7 +80,7 @@ _STAND_IN: Mapping[str, str] = {
 
 
 def list_stand_ins(kind: str) -> Iterator[str]:
-    """Yield a kind or family, and those that stand in for it where it was not measured, the nearest first.
+    """Yield a kind or family, and its replacements if it was not measured, the nearest first.
 
     >>> list(list_stand_ins("attention"))
     ['attention', 'batched product', 'product']
@@ -136,9 +136,9 @@ def is_free(operator: OpRecord) -> bool:
 class ProductSizes(NamedTuple):
     """The sizes of a product, as far as its first output and its count tell them; none is less than 1."""
 
-    #: How many matrices a batched product or a recurrent layer has; 1 for others. Convolutions have their
-    #: multiply-accumulates for each value that is read or written in its place: of those with the same rows, columns
-    #: and depth, that is greater for larger kernels.
+    #: How many matrices a batched product or a recurrent layer has; 1 for others. For convolutions, the
+    #: multiply-accumulates for each value that is read or written: with the same rows, columns and depth, the number is
+    #: greater for larger kernels.
     batch: int
     #: Rows of the output of each; of recurrent layers, which are taken to have the batch first, the steps.
     rows: int
@@ -172,9 +172,9 @@ def find_sizes(operator: OpRecord) -> ProductSizes:
     return ProductSizes(batch, elements // columns // batch, columns, depth)
 
 
-#: Products of rows with one of several matrices each: those of experts. Which matrices are read depends on values.
+#: Products of each row with one of several matrices, as in experts. Which matrices are read depends on values.
 _GROUPED = re.compile(r"grouped_?mm|grouped_?gemm|ragged_?dot|gather_?mm|mixtureofexperts|\bq?moe\b")
-#: What reads chosen elements of a tensor.
+#: Operators that read chosen elements of a tensor.
 _LOOKS_UP = re.compile(r"embedding|index|gather|take|dynamic_slice")
 
 
@@ -238,12 +238,12 @@ class Region:
 
 
 def find_regions(operators: Iterable[OpRecord], *, fused: bool) -> Iterator[Region]:
-    """Yield the regions of a trace: each operator by itself, or as a compiler fuses them; without those that are free.
+    """Yield the regions of a trace: each operator by itself, or as a compiler fuses them; without free operators.
 
     The rule of fusion: an operator with products is a kernel of a library, by itself. Another operator joins the region
-    before it if that has no products, it runs in the same phase, moves bytes, and its first output has as many elements
-    as that of the operator before. What the region passes on inside is neither written nor read: each join takes the
-    bytes of that output off twice.
+    before it if the region has no products, the operator runs in the same phase, moves bytes, and its first output has
+    as many elements as the first output of the operator before. The tensor between both is neither written nor read:
+    each join subtracts its bytes twice.
     """
     group: list[OpRecord] = []
     moved = 0.0
@@ -275,10 +275,10 @@ def _count_passed_bytes(before: OpRecord, operator: OpRecord) -> float | None:
 
 
 def join_recurrences(trace: ModelTrace) -> Iterator[OpRecord]:
-    """Yield the operators of a trace, those of a recurrent layer as one for each phase: frameworks run one kernel.
+    """Yield the operators of a trace, a recurrent layer as one operator for each phase: frameworks run one kernel.
 
-    A trace may have such a layer step by step. The one operator has their work, moves the weights and the output once,
-    and has as many rows as the output of the layer.
+    A trace may have a recurrent layer step by step. The joined operator has the work of all steps, moves the weights
+    and the output once, and has as many rows as the output of the layer.
     """
     layers = {layer.path: layer for layer in trace.layers if layer.type in _RECURRENT and layer.calls}
     for (path, phase), group in groupby(trace.operators, key=lambda operator: (operator.layer, operator.phase)):

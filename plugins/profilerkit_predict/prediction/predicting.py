@@ -104,7 +104,7 @@ class Prediction:
 
     @property
     def tier(self) -> str:
-        """What it is made by: "data sheet" or "calibrated"; the two are never mixed."""
+        """Its source: "data sheet" or "calibrated"; the two are never mixed."""
         return "data sheet" if self.estimate is None else "calibrated"
 
     @property
@@ -113,7 +113,7 @@ class Prediction:
         return self.bound.seconds if self.estimate is None else self.estimate
 
     def __str__(self) -> str:
-        """Return the time, what binds it, the layers that take most, and the notes, as text."""
+        """Return the time, the resource that binds it, the slowest layers, and the notes, as text."""
         return write_prediction(self)
 
 
@@ -168,7 +168,7 @@ def _estimate(prediction: Prediction, trace: ModelTrace, times: CalibratedTimes)
     if device.kind != "cpu" and not times.compiled:
         host_seconds += sum(region.host_seconds for region in regions)
     together = device_seconds + host_seconds if device.kind == "cpu" else max(device_seconds, host_seconds)
-    total = max(together, bound)  # networks are corrected by what they took, however the tables add up
+    total = max(together, bound)  # `correction` is relative to this total, not to the sum of the tables alone
     middle, low, high = calibration.correction(name_phase(prediction.phase, times.compiled))
     estimate = max(total * middle, bound)
     return replace(
@@ -184,7 +184,7 @@ def _estimate(prediction: Prediction, trace: ModelTrace, times: CalibratedTimes)
 
 
 def _find_binding(regions: Iterable[TimedRegion]) -> str:
-    """Return what binds the regions that take most seconds together: "products", "traffic" or "dispatch"."""
+    """Return the binding of the regions with the most seconds together: "products", "traffic" or "dispatch"."""
     totals: defaultdict[str, float] = defaultdict(float)
     for region in regions:
         totals[region.binds] += region.seconds

@@ -1,9 +1,9 @@
 """Tables of a calibration: how fast products of a kind run by their shape, and traffic of a family by its bytes.
 
-A time is ``start + work / rate``: ``start`` is the shortest time of the table, what a call takes however little it
-does. Between the measured points the logarithm of the rate is interpolated by a local linear regression over the
-logarithms of the sizes, in which a point counts by the share of its time that is not the start; beyond the points sizes
-are taken to be those of the outermost ones.
+A time is ``start + work / rate``: ``start`` is the shortest time of the table, the time of a call with the least work.
+Between the measured points the logarithm of the rate is interpolated by a local linear regression over the logarithms
+of the sizes, in which a point counts by the share of its time that is not the start; sizes beyond the points are
+replaced by the outermost measured sizes.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class EfficiencyTable:
 
     @property
     def is_of_products(self) -> bool:
-        """Whether the points have the sizes of products; those of traffic have one, its bytes."""
+        """Whether the points have the sizes of products; points of traffic have one size, the bytes."""
         return len(self.points[0].sizes) > 1
 
     @cached_property
@@ -83,7 +83,7 @@ class EfficiencyTable:
         return max(self.least_seconds + work / rate, work / peak)
 
     def find_host_seconds(self, sizes: Sequence[float]) -> float:
-        """Return what the host takes to hand over the measured call whose sizes are the nearest, in factors of two."""
+        """Return the host's seconds to launch the measured call with the nearest sizes, in factors of two."""
         import numpy as np
 
         distances = ((self._arrays[0] - np.log2(np.array(sizes, dtype=float))) ** 2).sum(axis=1)
