@@ -109,6 +109,7 @@ class Remembers(keras.layers.Layer):  # type: ignore[misc]
         self.by_name: OrderedDict[str, int] = OrderedDict()
         self.text, self.counts, self.count = bytearray(), [np.zeros(2)], np.zeros(())
         self.signed, self.random = array("i", [1, 2]), [random.Random(3)]
+        self.objects = np.empty(1, object)
 
     def call(self, x: Any) -> Any:
         self.numbers.add(len(self.calls))
@@ -121,6 +122,8 @@ class Remembers(keras.layers.Layer):  # type: ignore[misc]
         self.count += 1
         self.signed.append(3)
         self.random[0].random()
+        if self.objects[0] is not None:
+            self.objects[0].append(x)
         return x
 
 
@@ -132,7 +135,9 @@ def test_what_a_layer_notes_in_containers_is_put_back() -> None:
     layer.counts[0][:] = 5
     layer.count[()] = 6
     layer.signed[:], layer.random[0] = array("i", [1, 2]), random.Random(3)
+    layer.objects[0] = [4]
     profile(model, ones(2, 3), metrics=["macs"], strict=True)
+    assert layer.objects[0] == [4]
     assert (layer.calls, layer.latest, layer.numbers) == ([1.0, 2.0], deque([1.0, 2.0]), {0, 1})
     assert list(layer.by_name.items()) == [("first", 1), ("calls", 2)]
     assert (bytes(layer.text), layer.counts[0].tolist(), layer.count.item()) == (b"abc", [5, 5], 6)

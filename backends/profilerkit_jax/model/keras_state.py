@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import numpy as np
+
 from profilerkit.backend_kit.keras_layers import (
     flat_layers,
     list_own_variables,
@@ -44,7 +46,7 @@ def list_all_variables(model: Any) -> list[Any]:
 
 
 def _list_reached(values: Iterable[Any]) -> list[Any]:
-    """Return values, and the items of containers among them at any depth, each once."""
+    """Return values, and the items of containers and of arrays of objects among them at any depth, each once."""
     reached: dict[int, Any] = {}
     waiting = list(values)
     while waiting:
@@ -54,4 +56,6 @@ def _list_reached(values: Iterable[Any]) -> list[Any]:
         reached[id(value)] = value
         if isinstance(value, (*CONTAINERS, tuple)):  # a tuple cannot change; its items may
             waiting += value.values() if isinstance(value, dict) else value
+        elif isinstance(value, np.ndarray) and value.dtype.hasobject:
+            waiting += value.flat
     return list(reached.values())
