@@ -147,14 +147,14 @@ def _explain_change(metric: str, old: Row, new: Row, read_report: Callable[[Row]
 
 
 def _has_moved(metric: str, before: Value, after: Value) -> bool:
-    """Return whether an exact value is another one, or any value was lost or appeared."""
+    """Return whether an exact value changed, or any value was lost or appeared."""
     if _grade(before) != _grade(after):
         return True
     return has_exact_numbers(metric, before, after) and not is_same(before, after)
 
 
 def _grade(value: Value) -> int:
-    """Return how much of a value there is: 0 for none, 1 for one that is no number, such as a table, 2 for a number."""
+    """Return the grade of a value: 0 for no value, 1 for a value that is no number, such as a table, 2 for a number."""
     return int(value.has_value) + int(value.value is not None)
 
 

@@ -27,7 +27,7 @@ def find_commit(folder: Path) -> str:
 
 
 def _call_git(folder: Path, *arguments: str) -> str | None:
-    """Return what git prints about the repository of a folder; None if it fails."""
+    """Return the output of git for the repository of a folder; None if git fails."""
     # git status writes to the repository unless it is told that it need not.
     command = ["git", "--no-optional-locks", "-C", str(folder), *arguments]
     environment = {name: value for name, value in os.environ.items() if name not in _NAME_A_REPOSITORY}

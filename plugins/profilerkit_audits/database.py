@@ -81,7 +81,7 @@ def hide_password(store: str | PathLike[str]) -> str:
 def find_file(url: URL, create: bool) -> Path | None:
     """Return the file of an SQLite store; None for a database in memory, and for other databases.
 
-    Raises `StoreError` if there is no such file and none is to be made, or no folder for it.
+    Raises `StoreError` if the file does not exist and must not be created, or if its folder does not exist.
     """
     if url.get_backend_name() != "sqlite" or url.database in (None, "", ":memory:"):
         return None
@@ -123,7 +123,7 @@ def set_up(engine: Engine) -> None:
 
 @contextmanager
 def lock(path: Path | None) -> Iterator[None]:
-    """Let one audit at a time write to a file; raises `StoreError` while another one does.
+    """Let one audit at a time write to a file; raises `StoreError` while another audit writes.
 
     The system gives the lock back when the process ends, however it ends. A single report may be added meanwhile.
     """
@@ -247,7 +247,7 @@ def create(connection: sa.Connection) -> None:
 
 
 def insert_new(connection: sa.Connection, table: sa.Table, **values: Any) -> Any:
-    """Insert a line; returns its primary key, or None if there is one like it already."""
+    """Insert a line; returns its primary key, or None if the line conflicts with a stored line."""
     dialect: Any = postgresql if connection.dialect.name == "postgresql" else sqlite
     key = next(iter(table.primary_key.columns))
     return connection.execute(dialect.insert(table).values(**values).on_conflict_do_nothing().returning(key)).scalar()

@@ -48,7 +48,7 @@ class Estimate(msgspec.Struct, frozen=True):
     Attributes:
         store: The URL of the store.
         seconds: The estimate of the whole; None if no case that would run has an earlier row.
-        most_seconds: What the time limits allow at the most, with each time measured again as often as the plan allows;
+        most_seconds: The longest time that the limits allow, with each time measured again as often as the plan allows;
             None if a case has no limit.
         based_on: How many of the cases that would run have earlier rows of their models.
         cases: The cases of the plan.
@@ -84,7 +84,7 @@ def _estimate_seconds(audit: Audit, pending: Sequence[Case], longest: Mapping[st
 
 
 def _compute_most_seconds(audit: Audit, pending: Sequence[Case]) -> float | None:
-    """Return how long cases may take by their limits, where times are measured again; None if one has no limit."""
+    """Return the longest time that the limits of cases allow, with all repeats; None if a case has no limit."""
     runs = []
     for case in pending:
         if case.limits.timeout is None:
@@ -95,7 +95,7 @@ def _compute_most_seconds(audit: Audit, pending: Sequence[Case]) -> float | None
 
 
 def _list_cases(audit: Audit, pending: Collection[str], longest: Mapping[str, float]) -> list[PlannedCase]:
-    """Return all cases of a plan; ``pending`` has the keys of those that would run."""
+    """Return all cases of a plan; ``pending`` has the keys of the cases that would run."""
     return [
         PlannedCase(case.spec, dict(case.settings), case.problem, case.key in pending, longest.get(case.spec))
         for case in audit.cases.values()
@@ -122,7 +122,7 @@ def _sum_runs(runs: Sequence[tuple[bool, float]], workers: int) -> float:
 def _read_store(audit: Audit) -> tuple[list[Case], dict[str, float]]:
     """Return the cases without a row that counts, and by spec the longest that a row of a model has taken.
 
-    A row that needed no process, such as that of a library that is not installed, says nothing about the time.
+    A row without a process, such as a row for a library that is not installed, says nothing about the time.
     """
     url = parse_url(audit.url)
     if url.get_backend_name() == "sqlite" and not Path(str(url.database)).exists():

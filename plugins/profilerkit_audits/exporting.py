@@ -50,7 +50,7 @@ def export(store: Store, path: str | PathLike[str], run: str | None = None, priv
 
 
 def read_export(path: str | PathLike[str]) -> Iterator[tuple[Row, Report | None]]:
-    """Yield the rows of a file of `export` with their reports; raises `ReportFileError` for one that was changed."""
+    """Yield the rows of a file of `export` with their reports; raises `ReportFileError` for a changed file."""
     file, form = Path(path), _require_form(path)
     if not file.stat().st_size:  # an export without rows has a line or a header
         raise ReportFileError(f"{file} is empty: was it cut off?")
@@ -183,7 +183,7 @@ def _read_jsonl(file: Path) -> Iterator[Line]:
 
 #: The longest cell that is read. A report is longer than the usual limit; a C long may have 32 bits.
 _LONGEST_CELL = min(sys.maxsize, 2**31 - 1)
-#: The most digits of a number of 64 bits; Python refuses to read one of many thousands.
+#: The most digits of a number of 64 bits; Python refuses to read a number of many thousands of digits.
 _MOST_DIGITS = 19
 
 
@@ -196,7 +196,7 @@ def _write_csv(file: Path, lines: Sequence[Line]) -> None:
 
 
 def _read_csv(file: Path) -> Iterator[Line]:
-    """Yield the lines of a file, which is read whole: the limit of a cell's length is one for the whole process."""
+    """Yield the lines of a file, which is read whole, because the limit of a cell's length is set for the process."""
     previous = csv.field_size_limit(_LONGEST_CELL)
     try:
         with file.open(encoding="utf-8", newline="") as stream:
@@ -265,7 +265,7 @@ def _read_parquet(file: Path) -> Iterator[Line]:
 
 
 def _import_arrow() -> tuple[Any, Any]:
-    """Return the modules ``pyarrow`` and ``pyarrow.parquet``; raises `ArgumentError` where they are not installed."""
+    """Return the modules ``pyarrow`` and ``pyarrow.parquet``; raises `ArgumentError` if they are not installed."""
     try:
         import pyarrow
         import pyarrow.parquet

@@ -62,7 +62,7 @@ class History:
         titles = ("Measured", "Commit", "Machine", self.metric, "", "Changed since the point before")
         values = [point.value for point in self.points if point.value.value is not None]
         texts = {value.digits: value.text for value in values if is_exact(self.metric, value)}
-        in_full = len(set(texts.values())) < len(texts)  # two that differ have one text
+        in_full = len(set(texts.values())) < len(texts)  # two different values have the same text
         rows = tuple(_list_cells(point, in_full) for point in self.points)
         return Grid(str(self.case), titles, rows, numeric=frozenset({3}))
 
@@ -96,7 +96,7 @@ def history(store: Store | str | PathLike[str], model: str, metric: str) -> list
         model: The text of a model, a pattern of texts, or the name of a model in its report.
         metric: The metric.
 
-    Raises `ArgumentError` for a model or a metric that the store has not, with the nearest ones.
+    Raises `ArgumentError` for a model or a metric that the store has not, with the nearest names.
     """
     with open_store(store) as opened:
         rows = find_rows(opened, model)

@@ -146,7 +146,7 @@ class LocalEngine(Engine):
             while queue or self._sessions or finished:
                 try:
                     yield from self._start(queue)
-                except GeneratorExit:  # the caller takes no more: it failed to store one
+                except GeneratorExit:  # the caller takes no more outcomes: it failed to store one of them
                     raise
                 except BaseException:  # the start of a model was interrupted, or the user's watch failed
                     yield from finished
@@ -179,11 +179,11 @@ class LocalEngine(Engine):
                 reason = f"its process could not be started: {error}"
                 yield without_run(case, self.machine, FailureCode.ENGINE, reason)
             counting = [session for session in self._sessions if session.state is State.COUNTING]
-            for session in counting:  # the new one among them
+            for session in counting:  # with the new session
                 session.beside = max(session.beside, len(counting) - 1)
 
     def _start_process(self, case: Case) -> IsolatedRun:
-        """Start the process of a case, forked from an interpreter that has imported its framework where that works."""
+        """Start the process of a case, forked from an interpreter with its framework if this works."""
         warm = case.warm
         if warm is not None and warm not in self._cold:
             try:

@@ -54,7 +54,7 @@ def digest_machine(facts: Mapping[str, str]) -> str:
 
 
 def _read_load() -> float | None:
-    """Return the load of the machine over the last minute; None where the system does not tell."""
+    """Return the load of the machine over the last minute; None if the system does not tell."""
     try:
         return round(os.getloadavg()[0], 2)
     except (AttributeError, OSError):

@@ -87,8 +87,8 @@ class Plan:
         folder: The folder to which paths of models are relative; models run in it.
         name: The name of the plan: the name of its file without the suffix.
         budgets: Limits on what each model may cost, as in a budget file; empty for none.
-        workers: How many models are counted at the same time; None for one a core.
-        warm: Start the processes of models from an interpreter that has imported their framework, where that is safe.
+        workers: How many models are counted at the same time; None for one model for each core.
+        warm: Start the processes of models from an interpreter that has imported their framework, if this is safe.
         repeats: How often a case whose times are noisy is measured again.
         where: Its name in messages.
     """

@@ -40,7 +40,7 @@ _CHECKS = {name: check for function in INTRINSIC for name, check in function.CHE
 _SETTINGS = ("batch_size", "input_shape", "dtype", "device", "mode", "compile", "autocast", "training", "num_threads")
 #: The key for several shapes.
 _SHAPES = "input_shapes"
-#: How often and how long is measured: one value for all models, or for a model.
+#: How often and how long times are measured: one value for all models, or for a model.
 SAMPLING = ("max_seconds", "num_iters", "warmup", "min_samples", "relative_precision", "confidence")
 #: The limits of each process.
 LIMITS = ("timeout", "memory", "max_threads")
@@ -131,8 +131,8 @@ def _suggest_keys(key: str, keys: tuple[str, ...], what: str) -> str:
 
 # Shapes of inputs -----------------------------------------------------------------------------------------------------
 #
-# A text of the command line, "3,32,32", becomes the list or table of TOML that means the same, so that both are one
-# case. This is the stored form; the form for `profilerkit.profile` is made of it where a case is run.
+# A text of the command line, "3,32,32", becomes the equal list or table of TOML, so that both are the same case. This
+# is the stored form; the form for `profilerkit.profile` is made from the stored form when a case is run.
 
 
 def check_shape(name: str, value: Any) -> Any:
@@ -159,7 +159,7 @@ def _parse_texts(value: Any) -> Any:
 
 
 def _list_sizes(sizes: Iterable[int], dtype: str) -> Any:
-    """Return a shape as TOML has it: a list, or a table with the dtype where that is not the usual one."""
+    """Return a shape as TOML has it: a list, or a table with the dtype if it is not the default."""
     return list(sizes) if dtype == DEFAULT_DTYPE else {"shape": list(sizes), "dtype": dtype}
 
 

@@ -1,4 +1,4 @@
-"""Audits as a plugin: their commands, their engines, and where ``profile`` may store a report."""
+"""Audits as a plugin: their commands, their engines, and the option of ``profile`` that stores a report."""
 
 from __future__ import annotations
 

@@ -66,11 +66,11 @@ class RayEngine(Engine):
     def __init__(self, options: EngineOptions) -> None:
         super().__init__(options)
         self._connection = Connection(options.address, options.workers)
-        self._run = ray.remote(max_retries=0)(_run_on_node)  # once: each one is kept by the cluster
+        self._run = ray.remote(max_retries=0)(_run_on_node)  # once: the cluster keeps every remote function
 
     @classmethod
     def location(cls, machine: str) -> str:
-        """Return "ray": nobody knows beforehand on which machine a case will run."""
+        """Return "ray", because the machine of a case is not known before it runs."""
         return "ray"
 
     def run(self, cases: Iterable[Case]) -> Generator[Outcome, None, None]:

@@ -60,7 +60,7 @@ Operators = Mapping[tuple[str, str], OperatorSum]
 
 
 def find_layers(before: Report, after: Report, metric: str) -> tuple[str, ...]:
-    """Return the layers in which a metric moved, the largest differences first, equal ones of a type in one text.
+    """Return the layers in which a metric moved, the largest differences first, equal layers of a type in one text.
 
     The changed operators stand behind the difference of a layer; for equal layers, the operators of the first. Layers
     that have only another name are left out. For the peak of memory it is the layer at the peak, in either report.

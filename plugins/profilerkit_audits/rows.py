@@ -150,7 +150,7 @@ class Row(msgspec.Struct, frozen=True):
         commit: The commit of the repository that the plan lies in; it ends with "+" if files were changed since, and is
             empty if there is none.
         seconds: How long the process took, waiting not included.
-        peak_bytes: The most memory that its processes held together; None if nobody looked.
+        peak_bytes: The most memory that its processes held together; None if it was not read.
         tries: The medians of measurements that were repeated because the times were noisy, in their order, by metric;
             the quietest of them is in ``values``.
         attempt: 1 for the first measurement of this key, counted up with each ``--rerun``.

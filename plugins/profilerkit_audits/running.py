@@ -84,7 +84,7 @@ class Audit:
         store: The URL or path of the store; by default a file beside the plan, ``NAME.db``.
         engine: The name of an engine.
         rerun: The rows that are run again although they are in the store: "failed" or "all"; None for no rows.
-        address: The address of a cluster, for an engine that has one.
+        address: The address of a cluster, for an engine with a cluster.
         watch: Receives the progress: see `Watch`.
 
     Raises `ArgumentError` for another ``rerun``, `NotOfferedError` for another engine, `PlanError` for a pattern that
@@ -173,7 +173,7 @@ def audit(
         store: The URL or path of the store; by default a file beside the plan.
         engine: The name of an engine: "local" or "ray", or one of a plugin.
         rerun: The rows that are run again although they are in the store: "failed" or "all".
-        address: The address of a cluster, for an engine that has one.
+        address: The address of a cluster, for an engine with a cluster.
         watch: Receives the progress.
 
     Returns the result: ``audit("zoo.toml").rows()`` yields the rows. Raises the errors of `Audit`; a model that

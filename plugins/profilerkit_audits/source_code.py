@@ -76,7 +76,7 @@ def read_code(spec: str, folder: Path) -> SourceCode:
 
 
 def _find_saved(spec: str, folder: Path) -> Path | None:
-    """Return the file or folder that a text names, whole or behind a colon; None where it names none."""
+    """Return the file or folder that a text names, whole or behind a colon; None if it names none."""
     names = [spec, spec.partition(":")[2]]
     return next((folder / name for name in names if name and (folder / name).exists()), None)
 

@@ -36,7 +36,7 @@ _CLIPPED = 6.0
 _FAR = (8, 20)
 #: The largest correlation of consecutive nights that is reckoned with.
 _MOST_CORRELATION = 0.9
-#: A correlation is told from none if it exceeds so many times one by the square root of the number of nights.
+#: A correlation is significant if it exceeds this number, divided by the square root of the number of nights.
 _TOLD = 4.0
 #: A plain step is so many times the usual change from night to night, and a series has at most so many of them.
 _PLAIN, _FEW = 4.0, 3
@@ -93,7 +93,7 @@ def control_rate(p_values: Sequence[float]) -> list[float]:
     >>> control_rate([0.01, 0.02, 0.9])
     [0.03, 0.03, 0.9]
     """
-    if not p_values:  # counts are compared where SciPy is not installed, too
+    if not p_values:  # counts are compared without SciPy, too
         return []
     from scipy.stats import false_discovery_control
 
@@ -101,7 +101,7 @@ def control_rate(p_values: Sequence[float]) -> list[float]:
 
 
 def estimate_correlation(values: Sequence[float] | Floats) -> float:
-    """Return the correlation of consecutive nights; 0.0 where it cannot be told from none, at most 0.9.
+    """Return the correlation of consecutive nights; 0.0 if it is not significant, at most 0.9.
 
     It is estimated by medians of differences between nights, one and about two weeks apart, after the plainest steps
     are taken out, which would pass for correlation in a short series.
@@ -120,8 +120,8 @@ def estimate_correlation(values: Sequence[float] | Floats) -> float:
 def _remove_plain_steps(series: Floats) -> Floats:
     """Return the distances to the level of each part between the plainest steps, which are far beyond the usual change.
 
-    A step is told by three nights on each side, so that an odd night is none. Few are taken out, since a machine whose
-    speed changes again and again has many.
+    A step is found by three nights on each side, so that a single odd night is no step. Few steps are taken out,
+    because a machine whose speed changes again and again has many.
     """
     if len(series) < 2 * MIN_SIZE:
         return series
@@ -231,7 +231,7 @@ def find_share(deviations: Floats) -> Floats:
 
 
 def _weigh(deviations: Floats) -> Floats:
-    """Return the weight of each model; equal ones if none changes from night to night."""
+    """Return the weight of each model; equal weights if no model changes from night to night."""
     rows = [row[~np.isnan(row)] for row in deviations]
     changes = np.array([_find_usual_distance(row, 1) if len(row) > 1 else np.inf for row in rows])
     finite = np.sort(changes[np.isfinite(changes)])

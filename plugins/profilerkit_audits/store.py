@@ -305,8 +305,8 @@ def add_report(store: Store | str | PathLike[str], report: Report, spec: str | N
     """Put a report into a store, as a run of its own, and return its row.
 
     Args:
-        store: A store, or the URL or path of one.
-        report: The report, from wherever it is: the row is of the machine that it states.
+        store: A store, or the URL or path of a store.
+        report: The report, from any machine: the row has the machine that the report states.
         spec: The text by which the model was loaded; the name of the report by default.
     """
     if not isinstance(store, Store):

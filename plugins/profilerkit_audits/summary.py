@@ -43,7 +43,7 @@ _FAILURES, _PROBLEMS, _WARNINGS, _NAMED = 20, 8, 5, 3
 
 
 def summarize(finished: AuditResult, color: bool = False) -> str:
-    """Return the text that ends the command, as wide as the terminal; ``color`` adds the colors of one."""
+    """Return the text that ends the command, as wide as the terminal; ``color`` adds terminal colors."""
     rows = list(finished.rows())
     costs = _draw_costs(finished.metrics, rows)
     failed = [row for row in rows if row.status is RowStatus.FAILED]
@@ -64,13 +64,13 @@ def shorten_store(store: str) -> str:
 
 
 def shorten(text: str, longest: int = 200) -> str:
-    """Return a text in one line, its end left out where it is long; files in the current folder by their names."""
+    """Return a text in one line, without its end if it is long; files in the current folder by their names."""
     line = " ".join(text.replace(f"{Path.cwd()}{os.sep}", "").split())
     return f"{line[:longest]}{'...' if len(line) > longest else ''}"
 
 
 def _list_places(finished: AuditResult) -> Iterator[str]:
-    """Yield how many rows there are, and where they and their page are found."""
+    """Yield the number of rows, and the places of the rows and their page."""
     counts = ", ".join(f"{number} {status}" for status, number in sorted(finished.counts.items()))
     store = shorten_store(finished.store)
     yield counts or "no rows"

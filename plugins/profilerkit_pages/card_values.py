@@ -1,4 +1,4 @@
-"""The value of a metric on a card: its text, its unit and interval, what is missing, and a small histogram."""
+"""The value of a metric on a card: its text, its unit and interval, the missing parts, and a small histogram."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def write_reason(record: StatusRecord) -> str:
 
 
 def _draw_bars(samples: Sequence[float]) -> tuple[float, ...]:
-    """Return the heights of a small histogram of the samples; none where they do not differ."""
+    """Return the heights of a small histogram of the samples; none if they do not differ."""
     finite = [sample for sample in samples if math.isfinite(sample)]
     if len(finite) < _FEWEST_FOR_BARS:
         return ()

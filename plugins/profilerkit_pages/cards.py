@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Card", "Gap", "Summary", "summarize"]
 
-#: The cards that are in view; the others are behind one line, unless they are as few as that line is worth.
+#: The number of cards in view, and the number of further cards that are in view, too, if there are no more of them.
 _IN_VIEW, _MORE = 8, 2
 #: A text with more characters is no value that a card could show.
 _LONGEST = 60
@@ -81,7 +81,7 @@ class _Form(Enum):
 def summarize(result: Report | Comparison, grid: Grid) -> Summary:
     """Return the summary of a report or comparison; ``grid`` has a row for each of its metrics, in their order.
 
-    Metrics of one value and unit, such as all parameters and the trainable ones, share a card.
+    Metrics of one value and unit, such as all parameters and trainable parameters, share a card.
     """
     cards: dict[object, Card] = {}
     gaps, names = [], []
@@ -160,6 +160,6 @@ def _identify(records: Sequence[StatusRecord | None]) -> object:
 
 
 def _is_exact(record: StatusRecord) -> bool:
-    """Return whether a value is complete, measured by nobody, and neither 0 nor empty."""
+    """Return whether a value is complete, no measurement, and neither 0 nor empty."""
     is_complete = record.completeness is Completeness.COMPLETE
     return is_complete and _is_value(record) and not isinstance(record.value, Measurement) and bool(record.value)

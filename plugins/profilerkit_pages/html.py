@@ -70,7 +70,7 @@ def assets() -> tuple[str, str]:
 
 
 def fragment(result: Report | Comparison | Table) -> str:
-    """Return metrics, where they come from and notes, or the first rows of a table, as HTML for a notebook.
+    """Return metrics with their origins and notes, or the first rows of a table, as HTML for a notebook.
 
     It has the colours around it, and of a report the facts that the terminal shows.
     """
@@ -86,7 +86,7 @@ def fragment(result: Report | Comparison | Table) -> str:
 
 
 def _leave_out_completeness(grid: Grid, report: Report) -> Grid:
-    """Return the grid of the metrics without its last column, where that says the same of all: a note says it once."""
+    """Return the grid of the metrics; without its last column if all metrics are complete: a note says it once."""
     if any(record.completeness is not Completeness.COMPLETE for record in report.statuses.values()):
         return grid
     return replace(grid, titles=grid.titles[:-1], rows=tuple(row[:-1] for row in grid.rows))

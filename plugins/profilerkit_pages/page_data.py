@@ -101,7 +101,7 @@ def _describe_report(report: Report) -> ReportData:
 
 
 def _describe_memory(memory: MemoryTimeline) -> MemoryData | None:
-    """Return the bytes that are alive after each operator; None where they are not known."""
+    """Return the bytes that are alive after each operator; None if they are not known."""
     if not memory.live_bytes:
         return None
     return {
@@ -146,7 +146,7 @@ def _describe_measurement(record: StatusRecord, measured: Measurement) -> Measur
 
 
 def _compute_percentiles(measured: Measurement) -> dict[str, Any]:
-    """Return the percentiles by per cent; None for one that so few samples do not tell."""
+    """Return the percentiles by per cent; None for a percentile with too few samples."""
     import numpy as np
 
     percentiles: dict[str, Any] = {}

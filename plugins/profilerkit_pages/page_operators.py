@@ -72,7 +72,7 @@ def describe_roofline(report: Report, layers: Sequence[Row]) -> RooflineData:
 def add_speeds(layers: Sequence[Row], roofline: RooflineData) -> list[dict[str, Any]]:
     """Return the rows of layers with the numbers that the roofline draws, so that a table has them too.
 
-    They are FLOPs per byte (``own_intensity``) and FLOPs per second (``own_speed``), None where not known.
+    The numbers are FLOPs per byte (``own_intensity``) and FLOPs per second (``own_speed``), None if not known.
     """
     rows = [{**row, **dict.fromkeys(SPEEDS)} for row in layers]
     points = zip(roofline["layers"], roofline["flops"], roofline["bytes"], roofline["seconds"], strict=True)

@@ -45,7 +45,7 @@ def source(name: str, package: str = SHARED) -> str:
 
 
 def join_scripts(sources: Sequence[str]) -> str:
-    """Return scripts that build on each other as one, whose names are its own; without comments, which take a fifth."""
+    """Return scripts that build on each other as one script with private names, without comments (a fifth of them)."""
     text = "\n".join(('(() => {\n"use strict";', *sources, "})();"))
     return re.sub(r"^ *(?:(?://.*|/\*\*(?s:.*?)\*/)?\n)*", "", text, flags=re.MULTILINE)
 
@@ -56,7 +56,7 @@ def content_hash(text: str) -> str:
 
 
 def pack(values: Sequence[Any]) -> Any:
-    """Return values as they are, or as the distinct ones and their positions if that is much shorter.
+    """Return values as they are, or as the distinct values and their positions if this form is much shorter.
 
     >>> pack(["torch"] * 7 + ["keras"])
     {'of': ['torch', 'keras'], 'at': [0, 0, 0, 0, 0, 0, 0, 1]}

@@ -2,8 +2,8 @@
 
 Conventions: sizes are bytes, times are seconds. A ``list[int]`` of layers or operators holds their places, counted from
 0, and -1 for none. Numbers that JSON lacks, such as infinity, are texts (`columns.make_plain`). A ``Packed`` list
-is a list, or ``{"of": distinct values, "at": places}`` where that is shorter (`page_parts.pack`). All text is visible
-text, never markup.
+is a list, or ``{"of": distinct values, "at": places}`` if this form is shorter (`page_parts.pack`). All text is
+visible text, never markup.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class PageData(TypedDict):
     """All that a page draws."""
 
     reports: list[ReportData]
-    #: For each model beside the first: both models' layers in one tree; None where a model has no layers.
+    #: For each model beside the first: both models' layers in one tree; None if a model has no layers.
     sides: list[dict[str, Any] | None]
 
 
@@ -44,7 +44,7 @@ class ReportData(TypedDict):
     backend: str
     #: The inputs in words, such as "(x: float32 [1, 3, 224, 224])".
     inputs: str
-    #: The tree of layers, as `layer_tree.describe_layers` makes it; without names where the model was not traced.
+    #: The tree of layers, as `layer_tree.describe_layers` makes it; without names if the model was not traced.
     layers: dict[str, Any]
     operators: OperatorData | None
     #: Further tables, as `page_tables.list_tables` makes them.
@@ -95,7 +95,7 @@ class OperatorData(TypedDict):
     #: "forward" or "backward".
     phases: Packed
     #: The operators whose results it reads, as the steps back to each: 1 is the operator just before. 0 is an input of
-    #: the model. None where this is not known of any operator.
+    #: the model. None if it is not known for any operator.
     reads: Packed | None
     #: The work of an operator. It is here only if the operator's layer has other layers inside: the work of all others
     #: is the own work of their layer, in the table of layers already, and they have 0 here.

@@ -161,7 +161,7 @@ def _print_estimate(audit: Audit, form: str) -> None:
 
 
 def _run(audit: Audit) -> AuditResult:
-    """Run an audit; if it is interrupted, say where its rows are, and leave."""
+    """Run an audit; if it is interrupted, print the place of its rows, and exit."""
     try:
         return audit.run()
     except KeyboardInterrupt:
@@ -184,7 +184,7 @@ def _print_result(finished: AuditResult, form: str) -> None:
 
 
 def _end(audit: Audit, finished: AuditResult, strict: bool) -> None:
-    """Leave with 1 where a budget of the plan is exceeded, or with ``strict`` a row is not complete."""
+    """Exit with code 1 if a budget of the plan is exceeded, or with ``strict`` a row is not complete."""
     from ..run_budgets import find_exceeded
 
     over = find_exceeded(finished.store, finished.run, audit.plan.budgets)

@@ -59,13 +59,13 @@ class ShownProgress(Watch):
         self._draw(self.display)
 
     def start(self, case: Case) -> None:
-        """Draw the line with one more that runs."""
+        """Draw the line with one more running case."""
         self.running.add(case.key)
         if self.display is not None:
             self._draw(self.display)
 
     def end(self, case: Case, row: Row) -> None:
-        """Draw the line with one more that is done; in a pipe write the row's line."""
+        """Draw the line with one more finished case; in a pipe write the row's line."""
         self.running.discard(case.key)
         self.done += 1
         self.failed += row.status is RowStatus.FAILED

@@ -31,7 +31,7 @@ __all__ = ["make_page_data"]
 
 Text = Callable[[str], str]
 
-#: The scales of metrics by their unit, where no report tells them.
+#: The scales of metrics by their unit, if no report states them.
 _SCALES = {"B": Scale.IEC, "s": Scale.TIME, "%": Scale.NONE}
 
 
@@ -113,7 +113,7 @@ class _Context:
         }
 
     def number_versions(self, row: Row) -> int:
-        """Return the number of the versions of a row, equal for equal ones."""
+        """Return the number of the versions of a row, equal for equal versions."""
         return self.versions.setdefault(json.dumps(row.versions, sort_keys=True), len(self.versions))
 
     def describe_history(self, subject: Subject) -> dict[str, Any]:

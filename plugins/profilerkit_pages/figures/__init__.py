@@ -56,13 +56,13 @@ def draw(result: Report | Comparison, kind: str, *, figsize: tuple[float, float]
     ``fig, ax = draw(...)`` gives its axes too.
 
     Args:
-        result: A report, or a comparison for the kinds that take one.
+        result: A report, or a comparison for the kinds that accept it.
         kind: One of `kinds`: "layer_bars", "icicle", "latency", "batch_sweep", "memory_timeline", "roofline", or one of
             a plugin.
         figsize: The width and the height in inches. Default: the size of the content.
         **options: The options of the function that draws it.
 
-    Raises `ArgumentError` for an unknown kind or option, `ValueError` if the report lacks what the figure shows,
+    Raises `ArgumentError` for an unknown kind or option, `ValueError` if the report lacks the values of the figure,
     `ImportError` if matplotlib is missing, and `PluginFailedError` if the figure is of another package and raises.
     """
     offer = find_offer(FigureInfo, text("the name of a kind of figure, such as 'icicle'")("kind", kind))

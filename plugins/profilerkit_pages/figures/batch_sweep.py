@@ -109,7 +109,7 @@ def _measure_bars(measured: Sequence[Any], factor: float) -> list[list[float]]:
 
 
 def _read_interval(time: Any) -> tuple[float, float]:
-    """Return the interval of a time; the time itself where it has no samples."""
+    """Return the interval of a time; the time itself if it has no samples."""
     low, high = getattr(time, "interval", (float(time), float(time)))
     return low, high
 

@@ -62,13 +62,13 @@ def finish(figure: Any, reports: Sequence[Report], what: str, notes: Iterable[st
 
 
 def legend_above(axis: Any) -> None:
-    """Put the legend in one line above the axes, where it covers nothing."""
+    """Put the legend in one line above the axes, so that it covers nothing."""
     position = {"loc": "lower left", "bbox_to_anchor": (0, 1), "borderaxespad": 0.2}
     axis.legend(ncols=8, fontsize="small", frameon=False, **position)
 
 
 def find_end(start: float, highest: float, largest: float) -> float:
-    """Return where an axis ends: at the largest value, or before it where that would leave the others no space.
+    """Return the end of an axis: the largest value, or less if the largest would leave the others no space.
 
     ``highest`` is the highest value that has to be seen; beyond it there is as much space as before it.
 

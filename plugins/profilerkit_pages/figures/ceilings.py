@@ -87,7 +87,7 @@ class Ceilings:
         """Measure the ceilings of this machine's CPU in float32, by the best that a framework reaches.
 
         A backend with `profilerkit.protocols.MeasuresCeilings` runs its best products and convolutions, in each layout
-        that it has (such as channels last and the blocked one of oneDNN), and traffic, in caches and outside them. The
+        that it has (like channels last and oneDNN's blocked layout), and traffic, in caches and outside them. The
         fastest of each counts. Without such a backend, or without a report, numpy's products and copies are run.
 
         Measure when nothing else runs: other programs on the machine make the values smaller.
@@ -131,7 +131,7 @@ def _open_work(backend: Backend | str | None, num_threads: int | None) -> Abstra
 
 
 def _list_numpy_work() -> Iterator[CeilingWork]:
-    """Yield products, of which large ones use every core and small ones are rarely interrupted, and a copy."""
+    """Yield products and a copy: large products use every core, and small products are rarely interrupted."""
     import numpy as np
 
     for side in (512, 1024, 2048):

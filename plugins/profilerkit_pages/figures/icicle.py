@@ -29,7 +29,7 @@ _HEIGHT_OF_TEXTS = 1
 _POINTS_OF_INCH = 72
 #: How wide a character is on average, and how high a line, by the size of the font.
 _CHARACTER, _LINE = 0.62, 1.15
-#: The colours of layers with others inside, and of several thin ones.
+#: The colours of layers with others inside, and of groups of thin layers.
 _CONTAINER, _GROUP = "#E4E4E4", "#C8C8C8"
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Box", "Picture", "arrange"]
 
-#: Levels that are drawn where no depth is given: more would leave no room for names.
+#: Levels that are drawn without a given depth: more would leave no room for names.
 _LEVELS = 8
 #: Boxes of less than this share of the height are drawn together with their neighbours, as one.
 _THINNEST = 0.0025
@@ -68,7 +68,7 @@ class Picture(NamedTuple):
 
 
 def arrange(report: Report, by: str, depth: int | None) -> Picture:
-    """Return the boxes of a report; raises `ValueError` where there is nothing to draw."""
+    """Return the boxes of a report; raises `ValueError` if there is nothing to draw."""
     if by.startswith("own_"):
         raise ValueError(f"icicle draws layers inside each other, and {by!r} leaves out those inside; give {by[4:]!r}")
     layers = require_layers(report)

@@ -1,4 +1,4 @@
-"""Bars of the layers of two models: a row for each layer of both, or where they share few, a panel for each model."""
+"""Bars of the layers of two models: a row for each layer of both, or if they share few, a panel for each model."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class LayerPair(NamedTuple):
     """A layer of two models.
 
     Attributes:
-        label: Its path; behind a slash its name in the other model, where it has another one there.
-        reference: Its value in the reference; None where that lacks the layer or the value.
+        label: Its path; behind a slash its name in the other model, if it is different there.
+        reference: Its value in the reference; None if the reference lacks the layer or the value.
         other: Its value in the other model, likewise.
     """
 
@@ -41,9 +41,9 @@ class LayerPair(NamedTuple):
 
 
 def choose_column(comparison: Comparison, by: str | Sequence[str] | None) -> str:
-    """Return the column that is compared: the requested one, else forward time where both were timed, else MACs.
+    """Return the column to compare: the requested column, else forward time if both were timed, else MACs.
 
-    Raises `ValueError` for several columns, and where one of the reports lacks the column.
+    Raises `ValueError` for several columns, and if one of the reports lacks the column.
     """
     tables = [require_layers(report) for report in comparison.reports]
     if by is None:
@@ -108,7 +108,7 @@ def _require_rows(rows: Sequence[object], comparison: Comparison, depth: int | N
 
 
 def _describe_distance(tables: Sequence[LayerTable], by: str) -> str:
-    """Return the sentence that one axis would show the bars of one model alone; an empty text where it would not."""
+    """Return the note on separate axes if one axis would hide the bars of a model; an empty text if it would not."""
     largest = [max((row[by] or 0.0 for row in table), default=0.0) for table in tables]
     return " They lie far apart: each has an axis of its own." if max(largest) > _FAR * min(largest) else ""
 

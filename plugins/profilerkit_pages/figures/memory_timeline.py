@@ -34,8 +34,8 @@ def memory_timeline(report: Report, include_weights: bool = True, broken: bool |
     Args:
         report: The report of one model.
         include_weights: Whether the weights are drawn, and counted in the peak.
-        broken: Whether the axis leaves out most of the weights, with a mark where it is broken. None means that it
-            does if they are more than two thirds of the peak.
+        broken: Whether the axis leaves out most of the weights, with a mark at the break. None means that it does if
+            the weights are more than two thirds of the peak.
 
     Raises:
         ValueError: the report has no memory timeline: the model was not traced, or raised an error.

@@ -65,7 +65,7 @@ class _Layers(NamedTuple):
         predicted: The layers with a predicted time, at this time.
         prediction_label: The kind of the predicted times: "predicted, at most".
         left_out: The number of layers that cannot be drawn: they have no FLOPs, bytes or time of their own.
-        whole: The seconds of all layers, also of those that cannot be drawn; predicted if nothing was measured.
+        whole: The seconds of all layers, also of layers that cannot be drawn; predicted if nothing was measured.
     """
 
     measured: list[Point]
@@ -98,8 +98,8 @@ def roofline(report: Report, ceilings: Ceilings | None = None, top: int = 5) -> 
 
     Args:
         report: The report of one model, with operators and ``layer_times`` or ``predicted_layers``.
-        ceilings: The ceilings of the machine that it ran on, such as ``Ceilings.measure(report)`` for this CPU.
-            Without them no ceiling is drawn.
+        ceilings: The ceilings of the model's machine, such as ``Ceilings.measure(report)`` for this CPU. None draws no
+            ceilings.
         top: The number of layers that are numbered and named: the layers with the most time.
 
     Raises:
@@ -168,7 +168,7 @@ def _list_points(table: LayerTable, work: Mapping[str, LayerWork], seconds: Mapp
 
 
 def _read_prediction(report: Report) -> _Prediction:
-    """Return the estimated times of the layers, or where no layer has one, the least that they can take."""
+    """Return the estimated times of the layers; if no layer has an estimate, the least times that they can take."""
     rows: Any = report["predicted_layers"] if "predicted_layers" in report else None
     if not isinstance(rows, LayerTable):
         return _Prediction({}, "")

@@ -1,4 +1,4 @@
-"""A figure that notebooks show by themselves. Imported only where matplotlib is."""
+"""A figure that notebooks show by themselves. Imported only if matplotlib is installed."""
 
 from __future__ import annotations
 
