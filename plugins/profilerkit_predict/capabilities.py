@@ -63,7 +63,7 @@ class JoinsProfiles(Protocol):
 
     @abstractmethod
     def profile_script(self) -> str:
-        """Return a script of one file that makes such a profile where nothing but the framework is installed.
+        """Return a script of one file that makes a profile if nothing but the framework is installed.
 
         Raises `NotOfferedError` if there is none.
         """
@@ -75,7 +75,7 @@ class FollowsLanguageModels(Protocol):
 
     @abstractmethod
     def with_language_head(self, model: Any) -> Any:
-        """Return a model that a loader built without values of its own, with the head for language that it lacks."""
+        """Return a model that a loader built without values, with the head for language that the model lacks."""
 
     @abstractmethod
     def longest_context(self, model: Any) -> int | None:
@@ -83,7 +83,7 @@ class FollowsLanguageModels(Protocol):
 
     @abstractmethod
     def find_prompt_length(self, model: Any) -> int | None:
-        """Return the length that all prompts of a model have, as where they are sound; None for other models."""
+        """Return the length that all prompts of a model have, for example prompts of sound; None for other models."""
 
     @abstractmethod
     def language_model(self, model: Any, prompt: int, dtype: str | None = None, name: str | None = None) -> ModelFacts:

@@ -130,7 +130,7 @@ class ComputePredictedTrainingTime(PredictingFunction):
 def _predict(
     model: Any, backend: Backend, trace: ModelTrace, options: RunOptions, on: DeviceInfoLike | None, dtype: str | None
 ) -> Prediction | Unavailable:
-    """Return the prediction of a trace; unavailable where a peak is not known or there is nothing to predict."""
+    """Return the prediction of a trace; unavailable if a peak is not known or there is nothing to predict."""
     from .prediction import NothingToPredictError, predict_trace
 
     target = choose_device(model, backend, options, on)

@@ -114,7 +114,7 @@ class CollectiveBytes(Bytes):
 
 
 class Collectives(Metric):
-    """The collectives of one rank in a training step: a row for equal ones of a layer.
+    """The collectives of one rank in a training step: a row for equal collectives of a layer.
 
     The columns: ``layer``, ``kind``, ``dimension`` of the mesh, ``ranks``, ``phase``, ``calls``, ``bytes`` of the whole
     tensors, ``sent_bytes`` of this rank around a ring, and whether it ``overlaps``: runs beside the rank's own work.
@@ -166,7 +166,7 @@ class CollectiveTime(Seconds):
 
 
 class ExposedTime(Seconds):
-    """Seconds of a rank's step in which it waits for collectives, where all else runs at the device's predicted rate.
+    """Seconds of a rank's step in which it waits for collectives, if all else runs at the device's predicted rate.
 
     The rank waits for each collective that the next operator needs. Collectives that gather weights and reduce
     gradients run beside the work; the rank waits for them if they take longer.

@@ -50,7 +50,7 @@ class WeightFormat:
         >>> WeightFormat("int4", 4, 128).count_bytes(1024)
         528
         """
-        groups = -(-elements // self.group) if self.group else 0  # rounded up, as both numbers of bytes are
+        groups = -(-elements // self.group) if self.group else 0  # rounded up, like both numbers of bytes
         return -(-elements * self.bits // 8) - (-groups * self.scale_bits // 8)
 
 

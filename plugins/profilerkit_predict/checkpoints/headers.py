@@ -21,7 +21,7 @@ class StoredTensor:
     """A tensor in a file; its values are not read."""
 
     name: str
-    #: Its sizes, the one that varies slowest first.
+    #: Its sizes, the slowest dimension first.
     shape: tuple[int, ...]
     #: The name of its dtype or of the type of its blocks: "bfloat16", "Q4_K".
     dtype: str

@@ -140,7 +140,7 @@ def _list_integers(config: _Config) -> Iterator[_Rule]:
 
 
 def _vary(config: _Config, change: _Config) -> WeightFormat | None:
-    """Return the format of layers that differ from the others; None where they have 16 bits."""
+    """Return the format of layers that differ from the others; None if they have 16 bits."""
     changed = {**config, **change}
     return None if int(changed.get("bits", 4)) >= _HALF else _read_integers(changed)
 
@@ -154,7 +154,7 @@ def _read_bitsandbytes(config: _Config) -> WeightFormat:
 
 
 def _list_blocks(config: _Config) -> Iterator[_Rule]:
-    """Yield fp8 with a scale for each block, or for each matrix where no blocks are named; experts may have 4 bits."""
+    """Yield fp8 with a scale for each block, or for each matrix if no blocks are named; experts may have 4 bits."""
     if config.get("expert_dtype") == "fp4":
         yield _Rule(None, replace(_MXFP4, kinds=(WeightKind.EXPERTS,)))
     rows, columns = config.get("weight_block_size") or (0, 0)
@@ -204,7 +204,7 @@ def _list_compressed(config: _Config) -> Iterator[_Rule]:
 
 
 def _make_linear(form: WeightFormat | None) -> _Rule:
-    """Return the rule of all linear layers. A head is one too: configurations name it where it is left out."""
+    """Return the rule of all linear layers. A head is linear too: configurations name it if it is left out."""
     return _Rule(None, None if form is None else replace(form, kinds=(*MULTIPLIED, WeightKind.HEAD)))
 
 

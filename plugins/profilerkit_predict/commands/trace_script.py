@@ -1,4 +1,4 @@
-"""``profilerkit trace-script``: a script that makes a profile where nothing can be installed."""
+"""``profilerkit trace-script``: a script that makes a profile on machines without installation."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class Recording:
         passes: The seconds of each pass, from its begin to its end.
         between: The seconds of one pass in which no kernel ran: the mean over the passes.
         device: The profile's name of the device that ran the kernels, several with commas; empty if it has none.
-        on_device: Whether the kernels ran on a device of its own, such as a GPU.
+        on_device: Whether the kernels ran on a separate device, such as a GPU.
         by: How the layers were recognized, in words.
         remarks: Remarks on the times of single layers, by their paths.
         notes: Notes on the whole profile.
@@ -57,7 +57,7 @@ class Recording:
 
 
 class _Kernel(NamedTuple):
-    """Which kernel ran where: the runs of equal ones are summed up. As `RecordedKernel` has it."""
+    """A kernel and its layer, see `RecordedKernel`: the runs of equal kernels are added up."""
 
     name: str
     layer: str | None

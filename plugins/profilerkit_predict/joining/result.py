@@ -38,7 +38,7 @@ class JoinedProfile:
     """The times of a profile beside the exact counts of a model, layer by layer.
 
     All seconds are for one pass, the mean over the passes of the profile. ``seconds`` of a layer is the sum over its
-    kernels: on a device of its own the kernels there, on a CPU the operators, each without the operators inside it.
+    kernels: on a separate device the kernels there, on a CPU the operators, each without the operators inside it.
 
     Attributes:
         name: The name of the model.

@@ -53,7 +53,7 @@ def _draw_layers(joined: JoinedProfile, depth: int | None, top: int | None) -> G
 
 
 def _write_cells(row: Mapping[str, Any], is_tree: bool) -> Iterator[str]:
-    """Yield the cells of a layer, in the order of the titles; in a tree its path is seen from where it stands."""
+    """Yield the cells of a layer, in the order of the titles; in a tree its path is relative to the layer around it."""
     path = row["path"]
     yield (path.rpartition(".")[2] if is_tree else path) or "(model)"
     yield row["type"]

@@ -41,7 +41,7 @@ class Adapters:
 
     @property
     def macs_of_a_token(self) -> int:
-        """The multiply-accumulates that an adapter adds to a token: every element once, of experts the chosen ones."""
+        """The multiply-accumulates that an adapter adds to a token: every element once, but only chosen experts."""
         return sum(self._count_elements(matrix) * matrix.experts_per_token for matrix in self.matrices)
 
     @property

@@ -80,8 +80,8 @@ def llm(
     Args:
         *models: Models, configurations, texts such as ``"hf:llama"`` that a model loader takes, folders with a
             configuration, or GGUF files, for which no framework is needed.
-        prompt: The tokens of each prompt. Default: 2,048, or less where the model takes fewer.
-        new: The tokens that are generated for each prompt. Default: 256, or less where the model takes fewer.
+        prompt: The tokens of each prompt. Default: 2,048, or less if the model takes fewer.
+        new: The tokens that are generated for each prompt. Default: 256, or less if the model takes fewer.
         batch: The number of sequences at the same time; several numbers give a row each, the smallest first.
         device: A name of `profilerkit.devices`, a `DeviceInfo`, or several; None for counts alone.
         dtype: The dtype of activations and cache, such as "bf16". Default: the dtype of the model.
@@ -185,7 +185,7 @@ class _Options(NamedTuple):
     speculation: Speculation | None
     #: Rank, number and targets of adapters.
     lora: tuple[int | None, int | None, str | Iterable[str] | None]
-    #: Of the measured generation; 0 where nothing is measured.
+    #: Of the measured generation; 0 without a measurement.
     repetitions: int
 
 
@@ -271,6 +271,6 @@ def kv_bytes(
 def kv_bytes_per_token(model: Any, context: int, *, dtype: Any = None, backend: Any = None) -> int:
     """Return the bytes that the next token of one sequence adds to the cache, after so many tokens.
 
-    It is the slope at that length: 0 for a state-space model, and less where windows are full.
+    It is the slope at that length: 0 for a state-space model, and less if windows are full.
     """
     return kv_bytes(model, context, dtype=dtype, backend=backend).bytes_per_token

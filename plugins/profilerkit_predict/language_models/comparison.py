@@ -59,7 +59,7 @@ class LanguageModelComparison:
         return printable(self.to_text())
 
 
-#: The columns that stand behind the title instead where all rows have the same, and how they are written there.
+#: The columns that move behind the title if all rows have the same value, and their form there.
 _DETAILS = {"device": "{}", "weights, cache": "{}", "batch": "batch {}"}
 
 

@@ -42,7 +42,7 @@ class EngineCache:
 
     @cached_property
     def parts(self) -> tuple[CacheLayer, ...]:
-        """How it grows: as the cache of the model does, or as latents where the model has latent attention.
+        """How it grows: as the cache of the model does, or as latents if the model has latent attention.
 
         Layers that grow alike are one part. Heads that the library repeats before it caches them are in it once.
         """
@@ -60,7 +60,7 @@ class EngineCache:
         return sum(part.bytes_per_token for part in self.parts)
 
     def _list_latents(self, latent: LatentAttention) -> tuple[CacheLayer, ...]:
-        """Return the latents, and the keys of an indexer where there is one."""
+        """Return the latents, and the keys of an indexer if there is one."""
         layout = self.engine.sparse_latents if latent.most_attended is not None else None
         element_bytes = dtype_bytes(self.facts.dtype)
         if layout is not None and self.cache_format is not None and self.cache_format.name == "fp8":
@@ -191,7 +191,7 @@ def count_cache_traffic(
 
 
 def _find_number(path: str) -> int | None:
-    """Return the number of a layer of a cache in the model: 3 of "layers.3.keys"; None where its path has none."""
+    """Return the number of a layer of a cache in the model: 3 of "layers.3.keys"; None if the path has no number."""
     return next((int(name) for name in path.split(".") if name.isdigit()), None)
 
 

@@ -118,7 +118,7 @@ ENGINES: Mapping[str, EngineRule] = {
                     }
                 ),
             ),
-            sparse_latents=_DEEPSEEK,  # calculate_mla_kv_cache_dim, but for kernels of TensorRT-LLM and HIP
+            sparse_latents=_DEEPSEEK,  # calculate_mla_kv_cache_dim, except for kernels of TensorRT-LLM and HIP
         ),
         EngineRule(
             "tensorrt-llm",

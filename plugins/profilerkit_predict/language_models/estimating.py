@@ -47,7 +47,7 @@ class Estimator:
     """Estimates the seconds of steps on a calibrated device.
 
     A step is the sum of its products by their shapes, of fused attention over the pairs that are attended to, and of
-    the traffic of its other operators after fusion; the host takes no time, as where an engine replays a captured
+    the traffic of its other operators after fusion; the host takes no time, like an engine that replays a captured
     graph. No part is faster than its bytes at the best bandwidth or its products at the best rate that were measured.
     """
 
@@ -97,7 +97,7 @@ class Estimator:
                 yield f"no estimates: the calibration has no products in {', '.join(missing)}; make it with --dtype"
 
     def estimate(self, step: Step, batch: int, new_tokens: int, cached: int) -> Estimate:
-        """Return the seconds of a step whose counts are known; the bound alone where there is a reason."""
+        """Return the seconds of a step whose counts are known; the bound alone if there is a reason."""
         bound = step.seconds
         if bound is None or self.reason():
             return Estimate(None, bound, None, "calibrated")

@@ -86,7 +86,7 @@ class ModelSource:
     backend: FollowsLanguageModels
     #: The dtype of activations and cache; None for the model's own.
     dtype: str | None
-    #: The name in the report; None for the one that the backend finds.
+    #: The name in the report; None for the name that the backend finds.
     name: str | None
 
     @property
@@ -99,7 +99,7 @@ class ModelSource:
 
         Raises `InputError` if the model takes fewer tokens than were requested.
         """
-        if prompt is None:  # some models take prompts of one length alone, as where prompts are sound
+        if prompt is None:  # some models take prompts of one length alone: prompts of sound
             prompt = self.backend.find_prompt_length(self.model)
         return choose_lengths(prompt, new, self.backend.longest_context(self.model), self._title)
 
@@ -134,7 +134,7 @@ FactsSource: TypeAlias = FileSource | ModelSource
 def _open_model(
     model: Any, dtype: str | None, backend: Backend | str | None, name: str | None, trust: bool
 ) -> ModelSource:
-    """Return a model with its backend; one that is named by a text is loaded first."""
+    """Return a model with its backend; a model that is named by a text is loaded first."""
     is_text = isinstance(model, str)
     if is_text:
         model = _load_by_text(model, trust)

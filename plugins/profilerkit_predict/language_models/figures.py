@@ -94,7 +94,7 @@ def tokens_per_second(reports: Sequence[LanguageModelReport]) -> Any:
 def _plot_speeds(
     axis: Any, report: LanguageModelReport, sizes: Sequence[int], speeds: Sequence[float], colour: str
 ) -> None:
-    """Draw the speeds of a report by the size of the batch: a line where the cache fits, dots from there on."""
+    """Draw the speeds of a report by the size of the batch: a line while the cache fits, then dots."""
     largest = report.fits[0].largest_batch if report.fits else None
     inside = len(sizes) if largest is None else sum(size <= largest for size in sizes)
     axis.plot(sizes[:inside], speeds[:inside], "o-", color=colour, label=plain(report.title))

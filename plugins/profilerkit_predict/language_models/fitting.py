@@ -13,7 +13,7 @@ from .step_cost import StepCost
 
 __all__ = ["MOST_TRIED", "Fit", "Memory", "count_memory", "fit"]
 
-#: The most tokens, sequences or devices that are tried: where so many fit, more may.
+#: The most tokens, sequences or devices that are tried: if so many fit, more may.
 MOST_TRIED = 2**20
 
 
@@ -140,7 +140,7 @@ def fit(
 
 
 def _widen(layout: Layout, count: int) -> Layout:
-    """Return a layout with so many replicas where it has some, else so many stages, else cut over so many devices."""
+    """Return a layout with so many replicas if it has replicas, else so many stages, else cut over so many devices."""
     if layout.data > 1:
         return replace(layout, data=count)
     if layout.pipeline > 1:
@@ -149,5 +149,5 @@ def _widen(layout: Layout, count: int) -> Layout:
 
 
 def _find_largest(most: int, holds: Callable[[int], bool]) -> int:
-    """Return the largest number up to ``most`` that ``holds`` accepts, as it does all smaller ones; 0 for none."""
+    """Return the largest number up to ``most`` that ``holds`` accepts, and all smaller numbers with it; 0 for none."""
     return bisect_left(range(1, most + 1), True, key=lambda number: not holds(number))

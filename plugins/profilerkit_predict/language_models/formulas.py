@@ -67,7 +67,7 @@ def _sum_chunks(tokens: int, chunk: int) -> int:
 
 
 def count_attended_entries(new_tokens: int, cached: int, stride: int, most: int | None = None) -> int:
-    """Return how many pairs of a query and an entry attention needs, where each ``stride`` tokens make one entry.
+    """Return how many pairs of a query and an entry attention needs, if each ``stride`` tokens make one entry.
 
     A query sees the entries that are full by then, itself counted, and ``most`` of them at most.
 
@@ -137,7 +137,7 @@ def _count_entries(term: Term, new_tokens: int, cached: int, attended: bool) -> 
 
 
 def count_stored_bytes(part: WeightPart, weights: WeightFormat | None) -> int:
-    """Return the bytes of weights in a format, where it is for their kind; None for the format that they have."""
+    """Return the bytes of weights in a format, if it is for their kind; None for their stored format."""
     return weights.count_bytes(part.elements) if weights and part.kind in weights.kinds else part.bytes
 
 

@@ -207,7 +207,7 @@ def _add_mtp_layer(sizes: GgufSizes, facts: ModelFacts) -> ModelFacts:
 
 
 def _read_layer(tensor: StoredTensor) -> str:
-    """Return the number of a tensor's layer, as it stands in its name: "3" in "blk.3.attn_q.weight"."""
+    """Return the number of a tensor's layer, by its name: "3" in "blk.3.attn_q.weight"."""
     return tensor.name.split(".")[1]
 
 

@@ -30,7 +30,7 @@ _PERIODS = {
     "gemma3": 6,
     "plamo3": 8,
 }
-#: The window where metadata name none; of Exaone 4 see `GgufSizes._find_window`.
+#: The window if metadata name none; for Exaone 4 see `GgufSizes._find_window`.
 _WINDOWS = {"gemma2": 4096, "exaone4": 4096, "llama4": 8192}
 #: Architectures whose windows are chunks.
 _CHUNKED = ("llama4",)
@@ -96,7 +96,7 @@ class GgufSizes:
     def _count_all_reduces(self) -> int:
         """Return how many all-reduces tensor parallelism needs in a layer.
 
-        One where attention and feed-forward run in parallel: where metadata say so, or no norm stands between them.
+        One if attention and feed-forward run in parallel: metadata say so, or no norm stands between them.
         Otherwise two.
         """
         if self.file.metadata.get(f"{self.architecture}.use_parallel_residual") is True:
@@ -205,7 +205,7 @@ class GgufSizes:
         return value
 
     def _compare(self, name: str, axis: int, size: int) -> None:
-        """Raise `InputError` if a tensor, where there is one of the name, has another size."""
+        """Raise `InputError` if there is a tensor of the name, and it has another size."""
         shape = self._shapes.get(name)
         if shape is not None and (len(shape) != 2 or shape[axis] != size):
             raise self._refuse(f"a tensor {name!r} of {shape}, and by its metadata {size:,} of one size")

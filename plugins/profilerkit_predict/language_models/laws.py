@@ -72,7 +72,7 @@ class Passes(NamedTuple):
     windows: Mapping[str, int | None]
     #: For how many tokens entries stand that are for several, in the cache or as an indexer makes them.
     strides: tuple[int, ...] = ()
-    #: How many entries a layer attends to at most, by its path or one around it, where an indexer chooses them.
+    #: How many entries a layer attends to at most, by its path or a path around it, if an indexer chooses them.
     limits: Mapping[str, int | None] = MappingProxyType({})
     #: Whether windows are chunks; see `CacheLayer`.
     has_chunks: bool = False
@@ -162,7 +162,7 @@ def _find_entries(prefill: int, rate: int, layer: str, passes: Passes) -> tuple[
 
 
 def _count_keys(prompt: int, window: int | None) -> int:
-    """Return how many keys of tokens the step after a prompt sees, its own among them."""
+    """Return how many keys of tokens the step after a prompt sees, with the key of its own token."""
     return prompt + 1 if window is None else min(prompt + 1, window)
 
 

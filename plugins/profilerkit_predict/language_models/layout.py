@@ -89,7 +89,7 @@ class Layout:
             activations: Bytes of the tokens of a replica, all features of each.
             reductions: The all-reduces of tensor parallelism in all layers.
             expert_layers: Layers with experts.
-            chosen: The experts that each token is sent to, at random; 0 where they may all be on its own device.
+            chosen: The experts that each token is sent to, at random; 0 if they may all be on its own device.
         """
         sent: dict[str, float] = {}
         if self.tensor > 1:

@@ -62,18 +62,18 @@ class CacheLayer:
     constant_bytes: int = 0
     #: How many tokens the layer attends to at most; None for all.
     window: int | None = None
-    #: How many tokens one entry is for: more than 1 where a model compresses them.
+    #: How many tokens one entry is for: more than 1 if a model compresses them.
     stride: int = 1
     #: Whether the entries are only the tokens that wait until ``stride`` tokens are there.
     waits: bool = False
-    #: How many of its entries a step reads at most, as where an indexer chooses them; None for all.
+    #: How many of its entries a step reads at most, because an indexer chooses them; None for all.
     most_read: int | None = None
     #: The heads of keys and values, which devices can share; 1 for latents, which each device has whole. None for a
     #: part that any number of devices can share.
     heads: int | None = None
     #: Whether the windows are chunks, as in Llama 4: a token attends only to tokens of its own chunk.
     is_chunked: bool = False
-    #: Of layers that are joined as one part, their numbers in the model; empty where they are not known.
+    #: Of layers that are joined as one part, their numbers in the model; empty if they are not known.
     numbers: tuple[int, ...] = ()
 
     @property
@@ -92,8 +92,8 @@ class CacheLayer:
     def entries(self, context: int) -> int:
         """Return how many entries it has after so many tokens.
 
-        Of a window all tokens but one, since the next token is the last; of chunks as many, since the next token after
-        a whole one needs none of it.
+        A window has all of its tokens but one, because the next token is the last. Chunks have as many, because the
+        next token after a whole chunk needs none of it.
         """
         if self.waits:
             return context % self.stride
@@ -125,7 +125,7 @@ class CacheGrowth:
     parts: tuple[CacheLayer, ...]
     #: The contents of the model's cache after the prompt, and after the step; empty if no code was followed.
     contents: Sequence[CacheContents] = ()
-    #: How often that cache holds each head of keys and values, as the library repeats them first.
+    #: How often that cache holds each head of keys and values, because the library repeats them first.
     repeats: int = 1
 
 
@@ -206,7 +206,7 @@ def find_growth(
     by_length = [{tensor.path: tensor for tensor in content.tensors} for content in contents]
     paths = dict.fromkeys(path for tensors in by_length for path in tensors)
     with_indexer = {find_layer(path) for path in paths if is_index(path)}
-    parts: dict[CacheLayer, CacheLayer] = {}  # sums of tensors that grow alike, as keys and values do
+    parts: dict[CacheLayer, CacheLayer] = {}  # sums of tensors that grow alike, like keys and values
     for path in paths:
         tensor = _find_part(path, [tensors.get(path) for tensors in by_length], [one.context for one in contents])
         is_chosen = find_layer(path) in with_indexer and not is_index(path) and tensor.window is None
@@ -234,7 +234,7 @@ def is_index(path: str) -> bool:
 def _find_part(path: str, tensors: Sequence[CacheTensor | None], contexts: Sequence[int]) -> CacheLayer:
     """Return how one tensor of a cache grows over several lengths, with the bytes of all sequences.
 
-    ``tensors`` has it after each length; None where it is not there, as it would have no entries.
+    ``tensors`` has it after each length; None if it is missing, because it would have no entries.
     """
     present = [tensor for tensor in tensors if tensor is not None]
     last = present[-1]
@@ -254,7 +254,7 @@ def _find_part(path: str, tensors: Sequence[CacheTensor | None], contexts: Seque
         stride = _find_stride(contexts, entries, waits)
         if stride:
             return replace(part, stride=stride, waits=waits)
-    if len(contexts) < 3:  # of one context alone, as kv_bytes asks for: how it grows is of no matter
+    if len(contexts) < 3:  # of one context alone, like for kv_bytes: its growth does not matter
         return CacheLayer(path, 0, last.bytes)
     shown = ", ".join(f"{entry:,} after {context:,}" for entry, context in zip(entries, contexts, strict=True))
     raise InputError(
@@ -289,7 +289,7 @@ def _find_changing_axis(tensors: Iterable[CacheTensor]) -> int | None:
 
 
 def _is_full_window(tensor: CacheTensor, context: int) -> bool:
-    """Return whether a tensor holds a whole window: all of its tokens but one, since the next token is the last."""
+    """Return whether a tensor holds a whole window: all of its tokens but one: the next token is the last."""
     return tensor.window is not None and context >= tensor.window - 1 and tensor.window - 1 in tensor.shape[1:]
 
 

@@ -133,7 +133,7 @@ class _StepBars:
 
 
 def list_step_bars(report: LanguageModelReport) -> list[_StepBars]:
-    """Return the bars of the steps of the largest batch; none where a time is not known."""
+    """Return the bars of the steps of the largest batch; none if a time is not known."""
     steps = list_steps(report)
     if any(not step.seconds for step in steps.values()):
         return []

@@ -24,7 +24,7 @@ class Lengths(NamedTuple):
 
 
 def choose_lengths(prompt: int | None, new: int | None, limit: int | None, name: str) -> Lengths:
-    """Return the tokens of a prompt and the new ones: for None the usual ones, or fewer where a model takes fewer.
+    """Return the tokens of a prompt and the new tokens: for None the usual number, or fewer if a model takes fewer.
 
     >>> choose_lengths(None, None, 4096, "a model")
     Lengths(prompt=2048, new=256)

@@ -26,11 +26,11 @@ class Law(StrEnum):
 
     #: ``rate * n``: products with weights.
     TOKEN = "token"
-    #: ``rate``: products for the last token alone, as of the head.
+    #: ``rate``: products for the last token alone, like the head.
     LAST = "last"
     #: ``rate`` for each pair of a query and a key: attention.
     PAIR = "pair"
-    #: ``rate`` for each pair of a query and an entry of several tokens, as of compressed keys.
+    #: ``rate`` for each pair of a query and an entry of several tokens, like compressed keys.
     ENTRY = "entry"
     #: ``rate * (c + n)``: work that is done anew for each token in the cache.
     KEY = "key"
@@ -51,7 +51,7 @@ class Term:
     prefill_rate: Fraction | None = None
     #: Of how many tokens an entry is, of `Law.ENTRY`; 1 for the others.
     stride: int = 1
-    #: How many keys or entries a query attends to at most in an engine, where an indexer chooses them; None for all.
+    #: How many keys or entries a query attends to at most in an engine, if an indexer chooses them; None for all.
     most_attended: int | None = None
     #: Of `Law.ENTRY`: whether the model's code too computes only the entries that a query sees.
     is_causal: bool = False
@@ -66,7 +66,7 @@ class ReadIn(StrEnum):
     ALL = "all"
     #: The pass over a prompt, like for an encoder.
     FIRST = "first"
-    #: No pass over text, as layers for images.
+    #: No pass over text, like layers for images.
     NONE = "none"
 
 
@@ -133,7 +133,7 @@ class ExecutionModel:
     name: str
     #: The library that the code is from, with its version: "transformers 5.23.0".
     library: str
-    #: Its attention implementation: "sdpa"; None where no code was followed, as of a file.
+    #: Its attention implementation: "sdpa"; None if no code was followed, like for a file.
     attention: str | None = None
     #: Its experts implementation; None for a model without experts.
     experts: str | None = None
@@ -177,7 +177,7 @@ class LatentAttention:
     #: The size of the rest of a key.
     nope: int
     value: int
-    #: How many keys a query attends to at most, where an indexer chooses them; None for all.
+    #: How many keys a query attends to at most, if an indexer chooses them; None for all.
     most_attended: int | None = None
     #: The bytes of a token in the cache besides the latents, in all layers: the bytes of an indexer.
     index_bytes: int = 0
@@ -249,14 +249,14 @@ class TracedPasses:
 
     prefill: PassCounts
     decode: PassCounts
-    #: Returns ``shapes``; None where work follows no law of tokens and pairs.
+    #: Returns ``shapes``; None if work follows no law of tokens and pairs.
     make_shapes: Callable[[], StepShapes | None] | None = field(default=None, compare=False, repr=False)
-    #: Returns ``traces``; None where they were not kept.
+    #: Returns ``traces``; None if they were not kept.
     make_traces: Callable[[], tuple[ModelTrace, ModelTrace]] | None = field(default=None, compare=False, repr=False)
 
     @cached_property
     def shapes(self) -> StepShapes | None:
-        """The shapes of a step's products, attention and traffic; None where they follow no law."""
+        """The shapes of a step's products, attention and traffic; None if they follow no law."""
         return self.make_shapes() if self.make_shapes is not None else None
 
     @cached_property
@@ -284,14 +284,14 @@ class ModelFacts:
     #: Its class in transformers, or the architecture that a GGUF file names.
     architecture: str
     matrices: tuple[MatrixShape, ...] = ()
-    #: The passes that were traced; None where no code was followed, as of a GGUF file.
+    #: The passes that were traced; None if no code was followed, like for a GGUF file.
     traced: TracedPasses | None = None
     #: Of an encoder-decoder the tokens of the prompt that its encoder was traced with; None for a decoder alone.
     encoder_prompt: int | None = None
-    #: A layer of its own that predicts a further token, as a model; None where its configuration has none, and where
+    #: A layer of its own that predicts a further token, as a model; None if its configuration has none, and if
     #: the work of these layers is not known.
     mtp_layer: ModelFacts | None = None
-    #: How many such layers it has, which are taken to be alike.
+    #: How many of these layers it has, all assumed to be alike.
     mtp_layer_count: int = 0
     #: Why the bytes of the weights as the checkpoint stores them are not known; None if they are.
     unknown_storage: str | None = None

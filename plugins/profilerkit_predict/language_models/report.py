@@ -51,7 +51,7 @@ class LanguageModelReport:
         fits: Whether and how it fits the device, for each batch size; empty without a device.
         measured: A real generation; None if none was requested.
         speculation: The tokens that are drafted; None for none.
-        rate: Requests that arrive in a second; None where all prompts of a batch arrive at once.
+        rate: Requests that arrive in a second; None if all prompts of a batch arrive at once.
         cache_after: Returns the bytes of the cache after so many tokens of so many sequences, by a pass of the model.
     """
 

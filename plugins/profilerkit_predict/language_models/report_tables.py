@@ -74,7 +74,7 @@ def _tabulate_serving(report: LanguageModelReport) -> TextTable:
 
 
 def list_serving_columns(servings: Sequence[Serving], has_experts: bool) -> list[Column]:
-    """Return the columns of batch sizes and their bounds; with experts also where tokens choose them at random."""
+    """Return the columns of batch sizes and their bounds; with experts also for tokens that choose them at random."""
     uniform = Column("uniform routing", [show_seconds(serving.uniform_time_per_output_token) for serving in servings])
     return [
         Column("batch", [f"{serving.batch:,}" for serving in servings]),
@@ -289,7 +289,7 @@ def list_answers(report: LanguageModelReport) -> Iterable[tuple[str, str]]:
 
 
 def _list_memory_answers(fit: Fit, device: DeviceInfo, devices: int) -> Iterable[tuple[str, str]]:
-    """Yield whether a batch fits, and for how many users; nothing of both where the size of the memory is not known."""
+    """Yield whether a batch fits, and for how many users; neither if the size of the memory is not known."""
     memory = fit.memory
     taken = f"batch {fit.batch:,} takes {show_bytes(memory.total)}"
     if memory.capacity is None:

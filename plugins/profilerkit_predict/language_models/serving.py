@@ -37,7 +37,7 @@ class Serving:
         per_token: The mean seconds of a later token between two ends, over at most `SAMPLED` of them.
         decode_rate: Tokens of all sequences in a second of decoding, between two ends.
         rate: New tokens of all sequences over the whole time, between two ends.
-        uniform_time_per_output_token: The same as ``time_per_output_token`` where tokens choose experts at random; None
+        uniform_time_per_output_token: The same as ``time_per_output_token`` if tokens choose experts at random; None
             for a model without experts.
     """
 
@@ -122,7 +122,7 @@ def average_later_token(
 
 
 class _Cycle(NamedTuple):
-    """A step after the first token, and the one that drafts a token for it; None where nothing is drafted."""
+    """A step after the first token, and the step that drafts a token for it; None if nothing is drafted."""
 
     check: Step
     draft: Step | None

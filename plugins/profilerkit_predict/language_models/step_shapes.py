@@ -69,7 +69,7 @@ class StepShapes:
 
 
 def find_shapes(passes: Passes) -> StepShapes | None:
-    """Return the shapes of a step from two traced passes; None where work follows no law of tokens and pairs.
+    """Return the shapes of a step from two traced passes; None if work follows no law of tokens and pairs.
 
     Products are from the step; all attention of a layer is one operator. Traffic is from the prefill, fused like in
     `profilerkit_predict.prediction`: regions that write a square of the prompt are part of fused attention.
@@ -113,7 +113,7 @@ def _shape_attention(layer: str, operators: Sequence[OpRecord], laws: Mapping[tu
 
 
 def _list_traffic(passes: Passes, of_pairs: Container[tuple[str, str]]) -> Iterator[TrafficShape]:
-    """Yield the regions without products that have a value for each token; no part of attention, and no small ones.
+    """Yield the regions without products that have a value for each token; no part of attention, and no small regions.
 
     ``of_pairs`` are the layers and operators whose products are of pairs.
     """
@@ -155,7 +155,7 @@ def _list_step_sizes(passes: Passes) -> dict[tuple[str, str], set[tuple[int, ...
 
 
 def _is_square(sizes: tuple[int, ...], prompt: int, in_step: Set[tuple[int, ...]]) -> bool:
-    """Return whether two dimensions are tokens of the prompt, and not one that happens to have as many elements.
+    """Return whether two dimensions are tokens of the prompt, and not a dimension with as many elements by chance.
 
     The step has one token, and in a square, which also has one key more, both dimensions are others than the prompt's.
     """

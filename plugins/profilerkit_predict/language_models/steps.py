@@ -107,7 +107,7 @@ class Step:
     def seconds(self) -> float | None:
         """The least that the step can take; None if the seconds of compute or memory are not known.
 
-        The resources work at the same time, so the step takes at least as long as the one that takes longest.
+        The resources work at the same time, so the step takes at least as long as the slowest resource.
         """
         compute, memory = self.compute_seconds, self.memory_seconds
         return None if compute is None or memory is None else max(compute, memory, self.link_seconds)

@@ -20,7 +20,7 @@ class TextTable(NamedTuple):
     """A table of texts."""
 
     title: str
-    #: The titles of its columns; empty ones for a table of names and values.
+    #: The titles of its columns; empty titles for a table of names and values.
     headings: Sequence[str]
     rows: Sequence[tuple[str, ...]]
     #: The text behind the title; links to the table leave it out.
@@ -68,7 +68,7 @@ def wrap_lines(lines: Iterable[str]) -> str:
 
 
 def show_most(number: int | None) -> str:
-    """Return how many fit: "181", "-" for none, and "≥ 1,048,576" where no more were tried."""
+    """Return how many fit: "181", "-" for none, and "≥ 1,048,576" if no more were tried."""
     return f"{'≥ ' if number == MOST_TRIED else ''}{number:,}" if number else "-"
 
 
@@ -88,7 +88,7 @@ def show_seconds(value: float | None) -> str:
 
 
 def show_rate(value: float | None) -> str:
-    """Return how many there are in a second: "1,316", or "4.57" where there are few; "-" for None."""
+    """Return how many there are in a second: "1,316", or "4.57" if there are few; "-" for None."""
     if value is None:
         return "-"
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

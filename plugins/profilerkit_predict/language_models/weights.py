@@ -149,7 +149,7 @@ def _sum_macs_by_layer(operators: Iterable[OpRecord]) -> Counter[str]:
 
 
 def count_unrouted_macs(trace: ModelTrace, decode: Iterable[OpRecord], batch: int, routing: Routing | None) -> int:
-    """Return the multiply-accumulates of one token for experts that it is not sent to, where a library runs all."""
+    """Return the multiply-accumulates of one token for experts that it is not sent to, if a library runs all."""
     if routing is None:
         return 0
     macs = _sum_macs_by_layer(decode)

@@ -26,7 +26,7 @@ from .tasks import Task, list_tasks
 
 __all__ = ["GROUPS_FILE", "write_execution_traces"]
 
-#: The file with the ranks of each group, as ASTRA-sim reads them.
+#: The file with the ranks of each group, for ASTRA-sim.
 GROUPS_FILE = "comm_groups.json"
 #: The version of the schema.
 _VERSION = "0.0.4"
@@ -185,7 +185,7 @@ def _describe_exchange(task: Task, collective: Collective, rank: _Rank) -> tuple
 
 
 def _encode_attribute(name: str, field: int, value: int | str) -> bytes:
-    """Return an attribute; a value stands there even if it is 0, as one of several fields holds it."""
+    """Return an attribute; the value is written even if it is 0, because one of several fields holds it."""
     content = _encode_text(field, value) if isinstance(value, str) else _encode_field(field, value)
     return _encode_text(1, name) + content
 

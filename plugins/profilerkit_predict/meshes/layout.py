@@ -98,7 +98,7 @@ OPEN_MESH: Check = Check("names and sizes of its dimensions: dp_shard=64,tp=8", 
 
 
 def read_rank(rank: Any, mesh: Mapping[str, int]) -> int:
-    """Return the number of a rank; raises `ArgumentError` for one that the mesh does not have."""
+    """Return the number of a rank; raises `ArgumentError` for a rank that the mesh does not have."""
     number: int = at_least(0)("rank", rank)
     ranks = prod(mesh.values())
     if number >= ranks:
@@ -120,7 +120,7 @@ def list_group(rank: int, mesh: Mapping[str, int], dimensions: Collection[str]) 
 
 
 def find_places(rank: int, mesh: Mapping[str, int]) -> dict[str, int]:
-    """Return where a rank is along each dimension; neighbours in the innermost have neighbouring numbers.
+    """Return the position of a rank along each dimension; neighbours in the innermost have neighbouring numbers.
 
     >>> find_places(5, {"dp": 2, "tp": 4})
     {'dp': 1, 'tp': 1}

@@ -36,7 +36,7 @@ __all__ = ["ComputeRank", "find_peak", "list_layer_rows"]
 
 
 class ComputeRank(ProfilerFunction):
-    """Traces a training step of one rank of a mesh, in a process of its own, without the other ranks."""
+    """Traces a training step of one rank of a mesh, in a separate process, without the other ranks."""
 
     KEYS: ClassVar[Keys] = KEYS
     ONLY_THROUGH_BACKEND: ClassVar[bool] = True
@@ -103,7 +103,7 @@ def _divide_peak(
 
 
 def _divide_state(backend: Backend, model: Any, step: RankTrace, optimizer: Any, whole: int) -> dict[str, int]:
-    """Return the bytes of the optimizer's state by layer; all of them for the model itself where layers do not tell.
+    """Return the bytes of the optimizer's state by layer; all of them for the model itself if layers do not tell.
 
     A weight that several layers have counts for the first.
     """

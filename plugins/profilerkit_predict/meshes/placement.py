@@ -63,7 +63,7 @@ def _find_backend(build: Any) -> str:
 
 
 def _find_file(build: Any) -> Path | None:
-    """Return the Python file of a function, or of the text of one; None where it is in none."""
+    """Return the Python file of a function, or of a text that names it; None if it is in no file."""
     if not isinstance(build, str):
         function = build.func if isinstance(build, partial) else build
         module = sys.modules.get(getattr(function, "__module__", ""))
@@ -75,7 +75,7 @@ def _find_file(build: Any) -> Path | None:
 
 
 def _list_imports(file: Path | None) -> set[str]:
-    """Return the names of the packages that a file imports, in functions too; of one that is no Python, none."""
+    """Return the names of the packages that a file imports, in functions too; none for a file that is no Python."""
     try:
         tree = None if file is None else parse_python(file.read_bytes())
     except OSError:

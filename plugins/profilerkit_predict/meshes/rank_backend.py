@@ -1,4 +1,4 @@
-"""The backend of one rank's share of a model, which is traced in a process of its own; nothing of it is run."""
+"""The backend of one rank's share of a model, which is traced in a separate process, and never run."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 
 class RankBackend(Backend, LimitsMetrics, ReadsOptimizers, Trains):
-    """Counts a `RankModel` by the backend of its framework, in a process of its own."""
+    """Counts a `RankModel` by the backend of its framework, in a separate process."""
 
     name: ClassVar[str] = "mesh"
 
@@ -58,7 +58,7 @@ class RankBackend(Backend, LimitsMetrics, ReadsOptimizers, Trains):
 
     @property
     def step(self) -> RankTrace:
-        """The step that was traced last; raises its error where it failed."""
+        """The step that was traced last; raises its error if it failed."""
         if isinstance(self._outcome, ProfilerKitError):
             raise self._outcome
         return self._outcome
@@ -129,7 +129,7 @@ class RankBackend(Backend, LimitsMetrics, ReadsOptimizers, Trains):
         raise NotOfferedError("one rank of a mesh is traced on shapes alone, and evaluates nothing")
 
     def preserve(self, model: Any) -> AbstractContextManager[None]:
-        """Return a context that does nothing: the model is built in a process of its own."""
+        """Return a context that does nothing: the model is built in a separate process."""
         return nullcontext()
 
     @property

@@ -83,7 +83,7 @@ class Collective:
 
     @property
     def is_sent(self) -> bool:
-        """Whether one rank sends it to another, as between the stages of a pipeline."""
+        """Whether one rank sends it to another, like between the stages of a pipeline."""
         return self.kind in ("send", "receive")
 
     def list_partners(self, rank: int, mesh: Mapping[str, int]) -> list[int]:
@@ -99,7 +99,7 @@ class Collective:
         return [rank, other] if self.kind == "send" else [other, rank]
 
     def add(self, other: Collective) -> Collective:
-        """Return both together; the other is equal but for its calls and bytes."""
+        """Return the sum of both collectives, which are equal except for calls and bytes."""
         return replace(
             self,
             calls=self.calls + other.calls,
@@ -196,7 +196,7 @@ class Message:
 
 
 def count_additions(message: Message, elements: int) -> Cost:
-    """Return the additions of a rank for a whole tensor of so many elements, where data goes around a ring of n ranks.
+    """Return the additions of a rank for a whole tensor of so many elements, if data goes around a ring of n ranks.
 
     To reduce and scatter, a rank adds up n parts of each element of its share, the n-th part of the whole. To
     reduce for all it does the same, ``(n - 1) / n`` additions for each element of the whole, which are rounded up to
@@ -212,7 +212,7 @@ def count_additions(message: Message, elements: int) -> Cost:
 
 
 def make_collective(message: Message, layer: str, phase: str, overlaps: bool, mesh: Mapping[str, int]) -> Collective:
-    """Return one collective of a layer over a mesh; one that ``overlaps`` runs beside the rank's own work."""
+    """Return one collective of a layer over a mesh; a collective that ``overlaps`` runs beside the rank's work."""
     ranks, places = len(message.ranks), [find_places(rank, mesh) for rank in message.ranks]
     # It runs over the dimensions in which the ranks differ.
     dimension = ",".join(name for name in mesh if len({of_rank[name] for of_rank in places}) > 1)

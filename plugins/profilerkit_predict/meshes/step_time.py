@@ -131,7 +131,7 @@ def _give_no_time(reason: str) -> dict[str, Any]:
 
 
 def _predict(work: Prediction, collectives: Iterable[Collective], links: Links) -> dict[str, Any]:
-    """Return the values, as bounds where the device is known by its data sheet.
+    """Return the values, as bounds if the device is known by its data sheet.
 
     Collectives that overlap run beside the work; for all others the work waits.
     """

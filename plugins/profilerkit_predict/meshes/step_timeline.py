@@ -96,7 +96,7 @@ class StepTimeline:
         return max((piece.start + piece.seconds for piece in self.slices), default=0.0)
 
     def to_json(self) -> str:
-        """Return it in Google's Trace Event Format, as of `profilerkit.render.chrome_trace`; notes stand beside."""
+        """Return it in Google's Trace Event Format, like `profilerkit.render.chrome_trace`, with the notes."""
         events = [name_event("process_name", 1, 0, self.title)]
         events += [name_event("thread_name", 1, number, lane) for number, lane in enumerate(LANES, start=1)]
         events += _list_events(self.slices)

@@ -31,7 +31,7 @@ class TimedRegion(NamedTuple):
     seconds: float
     #: The cause of the seconds: "products", "traffic" or "dispatch".
     binds: str
-    #: The seconds of the host to hand its operators to a device of its own.
+    #: The seconds of the host to hand its operators to a separate device.
     host_seconds: float
 
 

@@ -46,7 +46,7 @@ class Network:
     family: str
     #: "forward" or "training", with ", compiled" for a compiled network.
     phase: str
-    #: Measured seconds over predicted ones.
+    #: Measured seconds over predicted seconds.
     ratio: float
 
     @property

@@ -55,7 +55,7 @@ class HostSeconds:
     backward_call: float = 0.0
     #: The seconds for compiled graphs; None if they were not measured.
     compiled: CompiledSeconds | None = None
-    #: Seconds for handing one operator to a device such as a GPU; 0 where the host runs operators.
+    #: Seconds for handing one operator to a device such as a GPU; 0 if the host runs operators.
     operator_call: float = 0.0
 
 

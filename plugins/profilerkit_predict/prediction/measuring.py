@@ -152,7 +152,7 @@ class _CallTime(NamedTuple):
 def _time_call(call: Callable[[], object], seconds: float, clock: Callable[[], float]) -> _CallTime:
     """Time a call in about so many seconds; if they do not suffice for many samples, few are taken.
 
-    The shortest time counts, since other programs make a call longer, never shorter.
+    The shortest time counts, because other programs make a call longer, never shorter.
     """
     run = Run.of(call)
     has_own_clock = run is call  # and takes care of short calls itself
@@ -189,7 +189,7 @@ def measure_networks(
 ) -> tuple[Network, ...]:
     """Predict and run networks, compiled or not, forward and in training steps, and return the ratios of both times.
 
-    The median of the measured times counts, as in the ``execution_time`` that a prediction is of.
+    The median of the measured times counts, like in ``execution_time``, which a prediction predicts.
     """
     listed = list(networks)
     if not listed:

@@ -59,7 +59,7 @@ _FREE = re.compile(
     r"_unsafe_view|view|empty(_like|_strided)?|new_empty|unsafe_split|split(_with_sizes)?|chunk|detach|alias|expand|t"
     r"|permute|squeeze|unsqueeze|as_strided|select|slice|unbind|identity|lift_fresh|scalar_tensor"
 )
-#: The kind or family that stands in for one that was not measured; one stands in for that in turn.
+#: The kind or family that replaces an unmeasured one; a replacement may have a replacement too.
 _STAND_IN: Mapping[str, str] = {
     **dict.fromkeys(("convolution", "recurrent", "batched product"), "product"),
     "attention": "batched product",
@@ -134,7 +134,7 @@ def is_free(operator: OpRecord) -> bool:
 
 
 class ProductSizes(NamedTuple):
-    """The sizes of a product, as far as its first output and its count tell them; none is less than 1."""
+    """The sizes of a product, as far as its first output and its count tell them; all are at least 1."""
 
     #: How many matrices a batched product or a recurrent layer has; 1 for others. For convolutions, the
     #: multiply-accumulates for each value that is read or written: with the same rows, columns and depth, the number is

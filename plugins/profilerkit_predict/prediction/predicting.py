@@ -68,7 +68,7 @@ def predict(
 
 
 class NothingToPredictError(ArgumentError):
-    """The model computes nothing, as one layer that returns its input: there is no time to predict."""
+    """The model computes nothing, like one layer that returns its input: there is no time to predict."""
 
 
 @dataclass(frozen=True)
@@ -175,7 +175,7 @@ def _estimate(prediction: Prediction, trace: ModelTrace, times: CalibratedTimes)
         prediction,
         estimate=estimate,
         low=max(min(total * low, estimate), bound),
-        high=None if trace.uncounted else estimate * high / middle,  # as wide where the bound is above the middle
+        high=None if trace.uncounted else estimate * high / middle,  # as wide if the bound is above the middle
         binds="dispatch" if host_seconds > device_seconds else _find_binding(regions),
         device_seconds=device_seconds,
         host_seconds=host_seconds,

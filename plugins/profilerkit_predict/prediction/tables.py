@@ -34,7 +34,7 @@ _LEAST_PENALTY = 1e-9
 class Point:
     """One measurement: the sizes, the work (FLOPs or bytes), its seconds, and the spread of the repetitions.
 
-    For a device of its own, the seconds are the device's alone, and ``host_seconds`` the host's to hand the work over.
+    For a separate device, the seconds are the device's alone; ``host_seconds`` are the host's to hand the work over.
     """
 
     sizes: tuple[float, ...]
