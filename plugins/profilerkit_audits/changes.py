@@ -18,7 +18,7 @@ from .store import Store
 
 __all__ = ["Change", "compare_rows", "draw_changes", "judge_move", "write_causes"]
 
-#: How many cases a sentence names; of more it says the number.
+#: How many cases a sentence names; if there are more, it has their number.
 _NAMED = 3
 
 
@@ -120,7 +120,7 @@ def write_causes(pairs: Iterable[tuple[str, tuple[str, ...]]]) -> list[str]:
 
 
 def compare_rows(old: Mapping[str, Row], new: Mapping[str, Row], store: Store) -> Iterator[Change]:
-    """Yield the changes of exact values of a case; by metric the rows before and after, of which it has a value.
+    """Yield the changes of exact values of a case; ``old`` and ``new`` have by metric the row with the value.
 
     The reports of the two rows, if the store has them, name the layers responsible.
     """

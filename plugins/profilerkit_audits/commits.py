@@ -1,4 +1,4 @@
-"""The commit that a row was measured at, and how it is written in short."""
+"""The commit at which a row was measured, and its short form."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _call_git(folder: Path, *arguments: str) -> str | None:
 
 
 def shorten_commit(commit: str, length: int = 12) -> str:
-    """Return a commit as it is written in short; a "+" at its end, for files that were changed since, stays.
+    """Return the short form of a commit; a "+" at its end, for files changed since the commit, stays.
 
     >>> shorten_commit("0123456789abcdef+"), shorten_commit("0123+")
     ('0123456789ab+', '0123+')

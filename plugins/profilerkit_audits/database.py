@@ -100,11 +100,11 @@ PATIENCE = 60
 
 
 def set_up(engine: Engine) -> None:
-    """Have every connection of an engine write each row to the disk before it says so, and wait for other writers.
+    """Make every connection of an engine write each row to disk before a commit returns, and wait for other writers.
 
-    Transactions begin by SQLite's own words: one that writes takes the lock at its beginning, so that it never finds
-    half-way that another process was faster. The journal is SQLite's usual one, the rollback journal: the write-ahead
-    log loses pages in many releases (https://www.sqlite.org/wal.html) and does not work on network file systems.
+    Transactions begin with SQLite's own commands: a writing transaction takes the lock at its beginning, so that no
+    other process can write in between. The journal is SQLite's default, the rollback journal: the write-ahead log loses
+    pages in many releases (https://www.sqlite.org/wal.html) and does not work on network file systems.
     """
 
     @event.listens_for(engine, "connect")
@@ -125,7 +125,7 @@ def set_up(engine: Engine) -> None:
 def lock(path: Path | None) -> Iterator[None]:
     """Let one audit at a time write to a file; raises `StoreError` while another audit writes.
 
-    The system gives the lock back when the process ends, however it ends. A single report may be added meanwhile.
+    The system releases the lock when the process ends, even if it is killed. A single report may be added meanwhile.
     """
     if path is None or sys.platform == "win32":
         yield

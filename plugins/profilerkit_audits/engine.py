@@ -62,7 +62,7 @@ class EngineOptions:
 class Engine(ABC):
     """Runs cases and yields their outcomes; an instance serves one audit.
 
-    An engine raises for nothing that a model does: a crash, a time-out and a lost machine are outcomes with a reason.
+    An engine raises no error for a model: a crash, a time-out and a lost machine are outcomes with a reason.
     """
 
     def __init__(self, options: EngineOptions) -> None:
@@ -78,7 +78,7 @@ class Engine(ABC):
 
     @abstractmethod
     def run(self, cases: Iterable[Case]) -> Generator[Outcome, None, None]:
-        """Run each case once in a process of its own, and yield its outcome when it is there, in any order.
+        """Run each case once in a separate process, and yield its outcome when it is ready, in any order.
 
         Closing the iterator ends all processes that still run.
         """
@@ -186,7 +186,7 @@ def _list_measurements(report: Report) -> Iterator[Measurement]:
 def is_noisy(outcome: Outcome) -> bool:
     """Return whether an outcome should be measured again.
 
-    It should if a median is not known as well as was requested, or if the machine was busy with other things.
+    It should if a median is less precise than requested, or if the machine was busy with other work.
     """
     if outcome.report is None or outcome.row.status is RowStatus.FAILED:
         return False
@@ -195,7 +195,7 @@ def is_noisy(outcome: Outcome) -> bool:
 
 
 def pick_quietest(outcomes: Sequence[Outcome]) -> Outcome:
-    """Return the outcome with the least noise among several of one case, with the medians of all in its row.
+    """Return the outcome with the least noise among several outcomes of a case; its row has the medians of all.
 
     An outcome that failed, or that lacks a value which another outcome has, is not chosen.
     """

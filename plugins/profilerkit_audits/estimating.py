@@ -32,7 +32,7 @@ class PlannedCase(msgspec.Struct, frozen=True):
         settings: Its point of the matrix.
         problem: Why it cannot be run; empty if it can. Without a run it is stored as failed.
         runs: Whether it would run; False if it is in the store or has a problem.
-        seconds: The longest that a row of its model has taken; None without an earlier row.
+        seconds: The longest time of a row of its model; None without an earlier row.
     """
 
     spec: str
@@ -120,7 +120,7 @@ def _sum_runs(runs: Sequence[tuple[bool, float]], workers: int) -> float:
 
 
 def _read_store(audit: Audit) -> tuple[list[Case], dict[str, float]]:
-    """Return the cases without a row that counts, and by spec the longest that a row of a model has taken.
+    """Return the cases without a row that counts, and by spec the longest time of a row of the model.
 
     A row without a process, such as a row for a library that is not installed, says nothing about the time.
     """
@@ -160,7 +160,7 @@ def _describe_cases(start: str, cases: Sequence[PlannedCase]) -> Iterator[str]:
 
 
 def _describe_times(estimated: Estimate, pending: int) -> Iterator[str]:
-    """Yield how long the cases that would run will take; ``pending`` is how many they are."""
+    """Yield how long the cases that would run will take; ``pending`` is the number of these cases."""
     if estimated.seconds is None and estimated.most_seconds is None:
         yield "no estimate: there are no earlier rows of these models, and no time limits"
     if estimated.seconds is not None:

@@ -37,7 +37,7 @@ __all__ = ["FORMS", "Form", "Line", "export", "read_export"]
 def export(store: Store, path: str | PathLike[str], run: str | None = None, private: bool = False) -> int:
     """Write the rows of a store, or of one run, to a file, in the form of its suffix; returns their number.
 
-    A run is named by its identifier, by the beginning of it, or by its age: ``last``, ``last~1``. Without ``private``,
+    A run is named by its identifier or the beginning of it, or by its age: ``last``, ``last~1``. Without ``private``,
     secrets, names of users and hosts and absolute paths are left out of rows and reports; a report then has a new
     checksum. Raises `ArgumentError` for another suffix, a missing package or a run that the store has not, `OSError` if
     the file cannot be written.
@@ -168,7 +168,7 @@ def _write_jsonl(file: Path, lines: Sequence[Line]) -> None:
 def _read_jsonl(file: Path) -> Iterator[Line]:
     with file.open("rb") as stream:
         for number, text in enumerate(stream, start=1):
-            if text.isspace():  # all that an export without rows has
+            if text.isspace():  # an export without rows has an empty line alone
                 continue
             try:
                 line = json.loads(text.decode())
@@ -219,7 +219,7 @@ def _parse_cell(column: str, text: str) -> Any:
 
 
 def _escape(value: Any) -> Any:
-    """Return the cell of a value; one that a terminal or a spreadsheet would obey is written behind an apostrophe."""
+    """Return the cell of a value; a text that a terminal or a spreadsheet would execute gets an apostrophe in front."""
     if not isinstance(value, str) or not (is_formula(value) or value.startswith("'") or on_terminal(value) != value):
         return value
     return f"'{value.encode('unicode_escape').decode('ascii')}"

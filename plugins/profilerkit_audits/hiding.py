@@ -39,7 +39,7 @@ _PATH = re.compile(
     """,
     re.VERBOSE,
 )
-#: Names of users that are words as well, which would be hidden all over the place.
+#: Names of users that are words as well, which would be hidden everywhere.
 _COMMON_NAMES = frozenset(
     ["root", "user", "admin", "test", "build", "runner", "default", "data", "model", "local", "python"]
 )
@@ -92,7 +92,7 @@ def _read_secrets() -> tuple[str, ...]:
 
 @lru_cache(maxsize=1)
 def _compile_names() -> re.Pattern[str] | None:
-    """Return a pattern of the names of this user and this host, as whole words; None if there are none to hide."""
+    """Return a pattern of the names of this user and this host, as whole words; None if no name is to be hidden."""
     names = {socket.gethostname(), Path.home().name}
     try:
         names.add(getpass.getuser())

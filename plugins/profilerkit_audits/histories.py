@@ -86,9 +86,9 @@ def _list_cells(point: Point, in_full: bool) -> tuple[str, ...]:
 
 
 def history(store: Store | str | PathLike[str], model: str, metric: str) -> list[History]:
-    """Return the history of a metric of a model: one for each setting that it was measured with.
+    """Return the histories of a metric of a model: a history for each measured setting.
 
-    Each measurement is one point, in the order of time, however many runs consist of it; a row that failed is a point
+    Each measurement is one point, in the order of time, even if several runs reuse it; a row that failed is a point
     without a value. Times of several machines are in one history, and each point names its machine.
 
     Args:
@@ -109,7 +109,7 @@ def history(store: Store | str | PathLike[str], model: str, metric: str) -> list
 
 
 def _make_points(metric: str, rows: Sequence[Row]) -> tuple[Point, ...]:
-    """Return a point for each row; an exact value is compared with the last one, and a row with the one before it."""
+    """Return a point for each row; an exact value is compared with the last value, and a row with the row before."""
     points: list[Point] = []
     last: Value | None = None
     for row in rows:

@@ -126,9 +126,9 @@ def _find_module_file(pattern: str, folder: Path) -> Path | None:
 
 
 def _read_names(file: Path, pattern: str) -> list[str]:
-    """Return the public functions and classes of a Python file, which is not run; none of a compiled module.
+    """Return the public functions and classes of a Python file, which is not run; none for a compiled module.
 
-    Of a file that cannot be read it is the pattern: the audit has a row then, which fails with the reason.
+    For a file that cannot be read, the result is the pattern: the audit then has a row that fails with the reason.
     """
     names = list_definitions(file) if file.suffix == ".py" else []
     return [pattern] if names is None else names

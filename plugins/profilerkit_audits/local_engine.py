@@ -139,7 +139,7 @@ class LocalEngine(Engine):
         self._sessions: list[_Session] = []
 
     def run(self, cases: Iterable[Case]) -> Generator[Outcome, None, None]:
-        """Run the cases, and yield each outcome when it is there."""
+        """Run the cases, and yield each outcome when it is ready."""
         queue = [_Try(case) for case in cases][::-1]  # the next one is the last
         finished: list[Outcome] = []
         try:
@@ -172,7 +172,7 @@ class LocalEngine(Engine):
             if case.failure is not None:
                 yield without_run(case, self.machine, case.failure, case.problem)
                 continue
-            self.tell_start(case)  # an error of the user's watch is none of the process
+            self.tell_start(case)  # an error of the user's watch is no error of the process
             try:
                 self._sessions.append(_Session(case, self._start_process(case), earlier))
             except (ProfilerKitError, OSError) as error:

@@ -21,7 +21,7 @@ _LAST = re.compile(r"last(?:~(\d+))?")
 
 @contextmanager
 def open_store(store: Store | str | PathLike[str]) -> Iterator[Store]:
-    """Open a store to read it; one that is open already stays so."""
+    """Open a store to read it; a store that is open already stays open."""
     if isinstance(store, Store):
         yield store
     else:
@@ -30,9 +30,9 @@ def open_store(store: Store | str | PathLike[str]) -> Iterator[Store]:
 
 
 def find_run(store: Store, name: str) -> Run:
-    """Return a run by its identifier, by the beginning of it, or by its age: ``last``, ``last~1`` the one before.
+    """Return a run by its identifier or the beginning of it, or by its age: ``last``, ``last~1`` for the run before.
 
-    Raises `ArgumentError` if there is none, or if several begin so.
+    Raises `ArgumentError` if there is no such run, or if several identifiers begin so.
     """
     runs = store.runs()
     match = _LAST.fullmatch(name)

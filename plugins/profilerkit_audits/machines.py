@@ -21,7 +21,7 @@ __all__ = [
     "read_stated_machine",
 ]
 
-#: The facts that two machines of a kind share: neither the name nor the version of the kernel.
+#: The facts that two machines of a kind share, without the machine's name and the kernel's version.
 _KIND = ("system", "architecture", "cpu", "cores", "usable_cores", "memory_bytes")
 
 
@@ -45,7 +45,7 @@ def read_stated_machine(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def digest_machine(facts: Mapping[str, str]) -> str:
-    """Return the digest of a kind of machine: equal facts have an equal one.
+    """Return the digest of a kind of machine: equal facts have an equal digest.
 
     >>> digest_machine({"cpu": "A", "cores": "2"}) == digest_machine({"cores": "2", "cpu": "A"})
     True

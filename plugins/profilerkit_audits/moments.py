@@ -13,5 +13,5 @@ def read_clock() -> str:
 
 
 def shorten_moment(moment: str, length: int = 19) -> str:
-    """Return a moment as it is written in short: with 19 characters to the second, with 16 to the minute."""
+    """Return the short form of a moment: with 19 characters to the second, with 16 to the minute."""
     return moment[:length].replace("T", " ")

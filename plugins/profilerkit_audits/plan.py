@@ -57,7 +57,7 @@ class ModelEntry:
         leave_out: The metrics to leave out.
         data: Data splits by reference: ``data.py:splits`` is a mapping of loaders, or a function that returns one.
         evaluation: A profiler function, or several, by reference: ``data.py:accuracy``.
-        backend: The name of a backend; None for the one that the model belongs to.
+        backend: The name of a backend; None for the backend of the model.
         trust: Load files that may run code when they are loaded.
         limits: Seconds, bytes and threads of each process.
         where: Its name in messages: the file, its number and its first spec.
@@ -86,7 +86,7 @@ class Plan:
         models: The models.
         folder: The folder to which paths of models are relative; models run in it.
         name: The name of the plan: the name of its file without the suffix.
-        budgets: Limits on what each model may cost, as in a budget file; empty for none.
+        budgets: Limits on the costs of each model, as in a budget file; empty for no limits.
         workers: How many models are counted at the same time; None for one model for each core.
         warm: Start the processes of models from an interpreter that has imported their framework, if this is safe.
         repeats: How often a case whose times are noisy is measured again.
@@ -123,7 +123,7 @@ class Plan:
         >>> plan.models[0].matrix
         {'batch_size': (1, 8)}
 
-        Raises `PlanError` for an unknown key, which says the nearest one, and for an invalid value.
+        Raises `PlanError` for an unknown key, with the nearest key, and for an invalid value.
         """
         with errors_at(where):
             if not isinstance(content, Mapping):
@@ -164,7 +164,7 @@ def _require_entries(models: Any) -> Sequence[Any]:
 
 
 def _read_entry(entry: Any, common: Mapping[str, Any], where: str, number: int) -> ModelEntry:
-    """Read the model of that number; it has the values of ``common`` that it does not give itself."""
+    """Read a model, ``number`` in the plan; values that it does not have are from ``common``."""
     where = f"{where}, model {number}"
     with errors_at(where):
         if not isinstance(entry, Mapping):

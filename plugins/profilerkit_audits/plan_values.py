@@ -87,7 +87,7 @@ def _read_values(key: str, entry: Any) -> tuple[Any, ...]:
 
 
 def check_argument(name: str, value: Any) -> Any:
-    """Return the argument of a function, by the rule that it has everywhere; one without a rule as it is."""
+    """Return the argument of a function after its check; an argument without a check is returned as it is."""
     return _CHECKS[name](name, value) if name in _CHECKS else value
 
 

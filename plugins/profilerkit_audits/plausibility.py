@@ -1,4 +1,4 @@
-"""Values that cannot be right: they are flagged in their row, and never stored as fine."""
+"""Values that cannot be right: they are flagged in their row, and never stored without a flag."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CORE_FLOPS = 2 * 2 * 16 * 6e9
 LOW_PRECISION = 16
 #: FLOPs that no accelerator of today exceeds in a second at any precision.
 ACCELERATOR_FLOPS = 5e16
-#: A metric is plausible only above zero: a model without any of it is most often a model that was not counted.
+#: Metrics that are plausible only above zero: a model with a zero is most often a model that was not counted.
 _NONZERO = ("macs", "flops", "total_params", "memory_footprint")
 
 
@@ -81,7 +81,7 @@ def _find_ceiling(report: Report, device: str | None, dtype: str | None) -> tupl
 
 
 def _runs_on_cpu(report: Report, device: str | None) -> bool:
-    """Return whether only a CPU can have run the model: the device that was stated, or the only one that there is."""
+    """Return whether only a CPU can have run the model, by the stated device, or else by the devices of the machine."""
     stated = device or report.arguments.get("device")
     lists = [stated] if stated else [report.environment.get(name, "") for name in ("accelerators", "devices")]
     names = [name.strip().lower() for text in lists for name in text.split(",")]

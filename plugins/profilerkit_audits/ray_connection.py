@@ -36,7 +36,7 @@ _PATIENCE = 10.0
 
 
 class Connection:
-    """A connection to the cluster at ``address``, or to a new one of this machine with ``workers`` CPUs.
+    """A connection to the cluster at ``address``, or to a new cluster on this machine with ``workers`` CPUs.
 
     Without an address, the variable ``RAY_ADDRESS`` is used. A connection that the caller has made already is
     used and left open. Raises `NotOfferedError` if there is no cluster at the address.

@@ -41,7 +41,7 @@ ray: Any = import_module("ray")
 LOST_NODES = 3
 #: How many cases wait at Ray's for each worker: enough that none is idle, and few enough that memory stays flat.
 AHEAD = 2
-#: Seconds between two looks at which nodes there are.
+#: Seconds between two looks at the nodes of the cluster.
 LOOKING = 2.0
 #: The errors that say that a node was lost. If a worker alone has died, its node said so and is there.
 _LOST = (NodeDiedError, ObjectLostError, LocalRayletDiedError)
@@ -49,7 +49,7 @@ _LOST = (NodeDiedError, ObjectLostError, LocalRayletDiedError)
 
 @dataclass(frozen=True)
 class _Task:
-    """A case at Ray's, how many CPUs of a node it claims, and the number of nodes that were lost under it."""
+    """A case submitted to Ray, how many CPUs of a node it claims, and the number of its nodes that were lost."""
 
     case: Case
     cpus: float
@@ -158,7 +158,7 @@ class RayEngine(Engine):
 
 
 def _fail(case: Case, code: FailureCode, reason: str, error: Exception) -> Outcome:
-    """Return the outcome of a task that brought none; it is not tried again."""
+    """Return the outcome of a task that ended without an outcome; the task is not tried again."""
     text = error_line(error)  # Ray's text ends with the failed action; it begins with the reason why a process ended
     detail = text[-300:] if code is FailureCode.ENGINE else text[:300]
     return without_run(case, read_machine(), code, f"{reason}: {detail}")

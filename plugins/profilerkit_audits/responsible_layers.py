@@ -13,7 +13,7 @@ from profilerkit.trace.bounds import WORK
 
 __all__ = ["compare_operators", "find_layers", "leave_out_renamed", "sum_operators"]
 
-#: The column of the aligned layers that a metric is the sum of.
+#: By metric, the column of the aligned layers whose sum is the metric.
 _COLUMNS = {
     "macs": "own_macs",
     "flops": "own_flops",
@@ -104,7 +104,7 @@ def leave_out_renamed(counts: Counter[_Move]) -> Counter[_Move]:
 
 
 def _find_moves(before: Report, after: Report, column: str) -> Iterator[tuple[_Move, _Paths]]:
-    """Yield each layer that moved, with its path in both reports; none whose number a report does not know."""
+    """Yield each layer that moved, with its path in both reports; no layer without a number in one of them."""
     for row in align(before, after, columns=(column,)):
         if not column.startswith("own_") and not row["is_leaf"]:  # a layer around another moved by the same number
             continue

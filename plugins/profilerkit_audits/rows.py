@@ -41,7 +41,7 @@ class Value(msgspec.Struct, frozen=True):
         value: The number in base units, exact for counts; the median of a measurement. None if there is no value, and
             for a metric that is no number, such as a table, which the report of the row has.
         unit: The base unit: "MACs", "B", "s"; empty for a plain count.
-        completeness: Whether all of it was counted.
+        completeness: Whether the whole value was counted.
         reason: The missing parts, or why there is no value; empty for a complete value.
         low: The lower end: the certain part of a partial count, the lower end of a measurement's confidence interval.
         high: The upper end; None if it is not known.
@@ -124,13 +124,13 @@ def _make_plain(number: Any) -> Any:
 
 
 class Row(msgspec.Struct, frozen=True):
-    """One model with one setting, as it was measured once.
+    """One measurement of a model with one setting.
 
     Args:
         spec: The text by which the model was loaded: ``net.py:build``, ``hf:bert``.
         key: The measurement as a digest: equal for the same spec, code, package versions, settings and environment.
         status: How complete the requested metrics are.
-        failure: Why it failed, as a code that programs can read; None if it did not. ``reason`` says it in words.
+        failure: Why the row failed, as a code for programs; None if it did not fail. ``reason`` has the words.
         reason: Why the status is not complete, in words; empty if it is.
         settings: The point of the matrix: ``input_shape``, ``batch_size``, ``dtype``, ``device``, run options; settings
             that the plan does not name are absent.

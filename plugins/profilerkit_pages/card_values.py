@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Value", "compare_values", "describe_value", "write_reason"]
 
-#: How many bars the small distribution on a card has, and how high they are in its own units.
+#: The number of bars of the small histogram on a card, and their greatest height in its units.
 _BARS, _BAR_HEIGHT = 32, 20
 #: Fewer samples have no shape to show.
 _FEWEST_FOR_BARS = 12
@@ -80,7 +80,7 @@ def describe_value(report: Report, record: StatusRecord, grid: Grid, row: int) -
 def compare_values(comparison: Comparison, records: Sequence[StatusRecord | None], grid: Grid, row: int) -> list[Value]:
     """Return the values of all models, from a row of the comparison's grid.
 
-    The row has the metric, the value of each model, and of each but the first how far it is better than the first's.
+    The row has the metric, the value of each model, and for each later model how far it is better than the first.
     """
     values = []
     for index, (report, record) in enumerate(zip(comparison.reports, records, strict=True)):

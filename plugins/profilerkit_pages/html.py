@@ -72,7 +72,7 @@ def assets() -> tuple[str, str]:
 def fragment(result: Report | Comparison | Table) -> str:
     """Return metrics with their origins and notes, or the first rows of a table, as HTML for a notebook.
 
-    It has the colours around it, and of a report the facts that the terminal shows.
+    The HTML has the colours of the page around it, and for a report the facts that the terminal shows.
     """
     from profilerkit.results.report import Report
 

@@ -1,1 +1,1 @@
-"""The commands of audits: a module for each group of commands."""
+"""The commands of audits, their progress on a terminal, and the parts that they share."""

@@ -26,7 +26,7 @@ __all__ = ["command"]
 _ROW_FORMS = ("console", "json")
 _DIFF_FORMS = (*_ROW_FORMS, "markdown")
 _CHECK_FORMS = ("console", "markdown", "junit")
-#: The options of running, which --diff and --check do not do.
+#: The options of a run, which --diff and --check refuse.
 _OF_RUNNING = ("dry_run", "rerun", "engine", "address")
 
 
@@ -110,7 +110,7 @@ def command(
 
 
 def _require_plan(plan: str | None, form: str, budget: str | None) -> str:
-    """Return the path of the plan; raises `click.UsageError` without one, and for options that running has not."""
+    """Return the path of the plan; raises `click.UsageError` without a plan, and for options that a run has not."""
     if plan is None:
         raise click.UsageError("Missing argument 'PLAN'.")
     if form not in _ROW_FORMS:
@@ -173,7 +173,7 @@ def _run(audit: Audit) -> AuditResult:
 
 
 def _print_result(finished: AuditResult, form: str) -> None:
-    """Print the summary, or the rows as a list in JSON, one in a line."""
+    """Print the summary, or the rows as a list in JSON, a row in each line."""
     if form == "console":
         from ..summary import summarize
 
@@ -225,7 +225,7 @@ def _check(store: str, run: str, budget: str | None) -> RunCheck:
 
 
 def _show_check(result: RunCheck, form: str, quiet: bool, strict: bool) -> None:
-    """Print which limits a run keeps; leave with 1 if one is broken."""
+    """Print which limits a run keeps; exit with code 1 if a limit is broken."""
     from ..run_budgets import FORMS
 
     if not quiet:

@@ -143,7 +143,7 @@ def _describe_settings(settings: Mapping[str, Any], names: Iterable[str]) -> str
 
 
 def _describe_machine(facts: Mapping[str, str]) -> str:
-    """Return a machine as people write it, without a fact that repeats another, and without whose it is."""
+    """Return a machine as text for people, without repeated facts, and without the host and the user."""
     left_out = {"host", "user"}
     if facts.get("usable_cores") == facts.get("cores"):
         left_out.add("usable_cores")
@@ -209,7 +209,7 @@ def _describe_metric(name: str, rows: Sequence[Row], record: StatusRecord | None
 
 
 def _explain_gap(value: Value, text: Text) -> list[str]:
-    """Return the state of a value that is not complete, and why; nothing of a complete one."""
+    """Return the state of a value that is not complete, and why; nothing for a complete value."""
     if value.completeness is Completeness.COMPLETE:
         return []
     return [value.completeness.value if value.is_applicable else "does not apply", text(value.reason)]

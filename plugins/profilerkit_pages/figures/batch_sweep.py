@@ -24,7 +24,7 @@ def batch_sweep(result: Report | Comparison) -> Any:
     """Return a figure of the throughput and the execution time at each batch size; each model has a line.
 
     The knee is the smallest batch size with at least 90 % of the best throughput. Error bars show the confidence
-    intervals of the median times; one far above all median times leaves the figure, and a text says so.
+    intervals of the median times; an interval far above all median times leaves the figure, and a text says so.
 
     Args:
         result: A report or a comparison, with a value of ``batch_sweep``: profile with several batch sizes.

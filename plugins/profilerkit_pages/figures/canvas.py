@@ -29,7 +29,7 @@ __all__ = [
 
 #: Okabe and Ito's, which people who see few colours can tell apart: https://jfly.uni-koeln.de/color/
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442")
-#: The colour of everything without a colour of its own.
+#: The colour of all parts without another colour.
 GREY = "#999999"
 
 

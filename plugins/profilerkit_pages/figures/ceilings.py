@@ -122,7 +122,7 @@ def _require_cpu(report: Report) -> None:
 
 
 def _open_work(backend: Backend | str | None, num_threads: int | None) -> AbstractContextManager[Iterable[CeilingWork]]:
-    """Return a context that yields the work of a backend; of numpy without one that has some."""
+    """Return a context that yields the work of a backend; the work of numpy if the backend has none."""
     chosen = backend_named(backend) if isinstance(backend, str) else backend
     provider = None if chosen is None else find_capability(chosen, MeasuresCeilings)
     if provider is not None:

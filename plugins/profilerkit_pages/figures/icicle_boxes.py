@@ -1,4 +1,4 @@
-"""Where the boxes of an icicle are: each layer inside the layer around it, as high as its share of the whole."""
+"""The boxes of an icicle: each layer inside the layer around it, as high as its share of the whole."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ def _choose_ranges(values: Sequence[Measurement], percentiles: Sequence[float]) 
 
 
 def _set_range(axis: Any, ends: Sequence[float]) -> None:
-    """Have an axis go from one end to the other, with a margin, and nothing around it but its ticks."""
+    """Set the ends of an axis, with a margin, and remove the lines on its other sides."""
     start, end = ends
     length = end - start or abs(end) or 1.0  # equal samples have no length of their own
     margin = 0.03 * length

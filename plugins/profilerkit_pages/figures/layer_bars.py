@@ -91,14 +91,14 @@ def layer_bars(
 
 
 def _choose_columns(layers: LayerTable) -> Sequence[str]:
-    """Return the time of the layers themselves, which types have without the word "own"; their MACs without times."""
+    """Return the columns of the layers' own times, in types without the word "own"; MACs if there are no times."""
     start = "own_" if "own_forward_seconds" in layers[0] else ""
     times = (f"{start}forward_seconds", f"{start}backward_seconds")
     return [name for name in times if name in layers[0]] or ["macs"]
 
 
 def _rank(rows: LayerTable, by: str, depth: int | None) -> LayerTable:
-    """Return layers or types, the largest first; by an own column without layers that do nothing themselves."""
+    """Return layers or types, the largest first; by an own column without layers that have no own work."""
     ranked = rows.top(len(rows), by, depth)
     return LayerTable(row for row in ranked if row[by] or row["is_leaf"]) if by.startswith("own_") else ranked
 

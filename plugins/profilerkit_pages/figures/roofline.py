@@ -137,7 +137,7 @@ def roofline(report: Report, ceilings: Ceilings | None = None, top: int = 5) -> 
 def _read_layers(report: Report) -> _Layers:
     """Return the layers to draw; raises `ValueError` if none has FLOPs, bytes and a time of its own."""
     table, prediction = require_layers(report), _read_prediction(report)
-    # Where there is neither, measured times are taken to be wanted: the error says how to get them.
+    # If there are neither measured nor predicted times, the error says how to get measured times.
     is_measured = "own_forward_seconds" in table[0] or "predicted_layers" not in report
     seconds: Mapping[str, float] = prediction.seconds
     if is_measured:
