@@ -142,7 +142,7 @@ _PRODUCT_DTYPES: Mapping[str, tuple[str, ...]] = {
     "mxfp4": ("float4", "float8"),
     "mxfp8": ("float8",),
     "nvfp4": ("float4", "float8"),
-    # llama.cpp rounds activations to 8-bit integers; to 4-bit floats for these blocks of such, on NVIDIA Blackwell:
+    # llama.cpp rounds activations to 8-bit integers; on NVIDIA Blackwell, for blocks of 4-bit floats, to 4-bit floats:
     # https://github.com/ggml-org/llama.cpp/blob/master/ggml/src/ggml-cuda/mmq.cu (ggml_cuda_mmq_get_prec_src1)
     **{block.name: ("int8",) for block in _BLOCKS},
     "MXFP4": ("float4", "int8"),

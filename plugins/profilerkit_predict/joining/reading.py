@@ -106,7 +106,7 @@ def read_profile(path: str | PathLike[str]) -> ProfileFile:
 
 
 def require_passes(passes: int, skip: int) -> None:
-    """Raise `ProfileFileError` if a profile has no pass beside the first ones that are left out."""
+    """Raise `ProfileFileError` if a profile has no pass besides the first passes, which are left out."""
     if skip >= passes:
         raise ProfileFileError(f"skip={skip}: the profile has {passes} passes; leave out fewer")
 

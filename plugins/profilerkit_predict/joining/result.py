@@ -164,7 +164,7 @@ class JoinedProfile:
         }
 
     def to_text(self, depth: int | None = None, top: int | None = None) -> str:
-        """Return the tables and notes as text; layers down to a depth, or the ``top`` ones by their own time."""
+        """Return the tables and notes as text; layers down to a depth, or the ``top`` layers by their own time."""
         return write_joined(self, depth, top)
 
     def save(self, path: str | PathLike[str]) -> None:

@@ -24,7 +24,7 @@ class Adapters:
 
     Attributes:
         rank: Their rank.
-        count: How many different ones are resident. Sequences are taken to use as many of them as they can.
+        count: How many different adapters are resident. Sequences are assumed to use as many of them as they can.
         matrices: The matrices that they change.
         element_bytes: The bytes of an element.
     """

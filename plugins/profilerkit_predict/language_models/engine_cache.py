@@ -100,7 +100,7 @@ class EngineCache:
         """Return its bytes in blocks after so many tokens of so many sequences, on the fullest device of a layout.
 
         Tensor parallelism shares the heads: a device has at least one, and latents whole. The stages of a pipeline have
-        the layers in their order, as many each.
+        the layers in their order, the same number each.
         """
         tokens, sequences = self.count_tokens(context), math.ceil(batch / layout.data)
         layers = self.facts.sizes.layers
@@ -131,7 +131,7 @@ class EngineCache:
     def _count_entries_of_pool(self, part: CacheLayer, tokens: int, pool: WindowPool) -> int:
         """Return the entries of one sequence in pools whose ratio is fixed: one is full before the other.
 
-        A sequence takes as much of both as of the pool that has less room for it.
+        A sequence takes as much of both pools as of the pool with less room for it.
         """
         entries = replace(part, window=None).entries(tokens)
         if self.facts.architecture not in pool.architectures:

@@ -53,7 +53,7 @@ def open_facts_source(
 
 @dataclass(frozen=True)
 class FileSource:
-    """A GGUF file, asked as a `ModelSource`. Its header gives all facts, whatever the lengths; nothing can run."""
+    """A GGUF file, with the methods of a `ModelSource`. Its header gives all facts for all lengths; nothing can run."""
 
     header: ModelFacts
 

@@ -98,7 +98,7 @@ def count_memory(
     sequences = math.ceil(batch / layout.data)
     tokens = max(min(sequences * context, prefill_tokens), sequences)
     activations = None
-    if facts.traced is not None:  # as many for each token as in the traced pass
+    if facts.traced is not None:  # the same number for each token as in the traced pass
         traced = facts.traced.prefill
         activations = math.ceil(traced.activation_bytes * tokens / (traced.batch * traced.new_tokens))
     return Memory(

@@ -96,7 +96,7 @@ def count_written_pairs(new_tokens: int, cached: int, window: int | None = None)
 def count_macs(terms: Iterable[Term], batch: int, new_tokens: int, cached: int, attended: bool) -> int:
     """Return the multiply-accumulates of a step by its terms.
 
-    With ``attended``, attention counts the pairs that it needs; otherwise the whole square, as it is written.
+    With ``attended``, attention counts the pairs that it needs; otherwise the whole square, like the model's code.
     """
     total: int | Fraction = 0
     for term in terms:

@@ -145,7 +145,7 @@ class _Decoding(NamedTuple):
             yield _Cycle(self.cost(self.batch, count, cached, count), self.drafted.draft(self.batch, cached))
 
     def _count_checked(self, cached: int) -> int:
-        """Return how many tokens of a sequence a step runs: the last, and drafted ones as far as the model goes."""
+        """Return how many tokens of a sequence a step runs: the last, and drafted tokens up to the longest context."""
         count, limit = self.drafted.draft_tokens, self.cost.facts.sizes.longest_context
         return 1 + (count if limit is None else min(count, limit - cached - 1))
 

@@ -141,7 +141,7 @@ class RankTrace:
     """One training step of one rank.
 
     Attributes:
-        trace: The step, with the rank's own share of the weights, its own operators, and the bytes alive in it.
+        trace: The step, with the rank's share of the weights, its operators, and the bytes alive in it.
         gradient_bytes: The bytes of the gradients that it keeps for the optimizer.
         peak: The bytes at the peak by purpose, weights included.
         left: The bytes after the passes by purpose, when the weights are updated.

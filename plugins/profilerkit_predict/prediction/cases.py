@@ -23,8 +23,8 @@ class OperatorCall:
     model: Any
     #: The inputs of ``model``.
     inputs: ModelInputs
-    #: Returns the host's seconds to hand one operator to such a device. Called after ``call`` was measured, when they
-    #: are known.
+    #: Returns the host's seconds to hand one operator to a device like a GPU. Called after ``call`` was measured, when
+    #: they are known.
     host_seconds: Callable[[], float] = lambda: 0.0
 
 

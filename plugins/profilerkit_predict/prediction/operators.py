@@ -218,7 +218,7 @@ def count_moved_bytes(operator: OpRecord) -> float:
 
 #: The types of layers that run as one kernel.
 _RECURRENT = frozenset({"LSTM", "GRU", "RNN"})
-#: If a phase of such a layer has fewer operators, they are assumed to be the kernel itself and operators around it.
+#: If a phase of a recurrent layer has fewer operators, they are assumed to be the kernel and operators around it.
 _LEAST_OPERATORS = 3
 #: The families of operators that do not join the region before them.
 _ALONE = frozenset(("gather", "pooling", "average pooling", "upsampling", "reduction", "random"))
