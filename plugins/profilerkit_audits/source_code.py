@@ -70,7 +70,7 @@ def read_code(spec: str, folder: Path) -> SourceCode:
         return _read_python(modules, preload)
     packages = next(filter(None, ({*loader.packages, *loader.frameworks} for loader in loaders)), set[str]())
     if is_by_module:
-        packages = {*packages, source.partition(".")[0]}  # whose version tells it
+        packages = {*packages, source.partition(".")[0]}  # whose version identifies the code
     saved = _find_saved(spec, folder)
     return SourceCode("" if saved is None else _digest_saved(saved), frozenset(packages), preload)
 
@@ -100,7 +100,7 @@ def _read_python(first: Sequence[Module], preload: tuple[str, ...]) -> SourceCod
             continue
         seen[file] = _File(file.relative_to(root), content)
         for name in _find_imports(content, file, root) if file.suffix in SOURCE_SUFFIXES else ():
-            # Beside this module, or beside the model's: Python looks there for whatever the model imports.
+            # Beside this module, or beside the model's module: Python looks there for all imports of the model.
             module = find_own_module(name, root) or find_own_module(name, first[0].folder)
             (imports if module is None else own_modules).add(name.partition(".")[0])
             if module is not None:  # else of a package, or no module: a function of one
@@ -185,7 +185,7 @@ _SUFFIXES = (*EXTENSION_SUFFIXES, *SOURCE_SUFFIXES, *BYTECODE_SUFFIXES)
 
 
 def find_module(name: str, folder: Path) -> Path | None:
-    """Return the file of a module in a folder, or of an installed one; None if there is none."""
+    """Return the file of a module in a folder, or of an installed module; None if there is none."""
     local = _find_local(name, folder)
     if local is not None:
         return local
@@ -194,7 +194,7 @@ def find_module(name: str, folder: Path) -> Path | None:
 
 
 def find_own_module(name: str, folder: Path) -> Module | None:
-    """Return a module in a folder, or an installed one whose code no version tells; None for others."""
+    """Return a module in a folder, or an installed module whose code no version identifies; None for others."""
     local = _find_local(name, folder)
     if local is not None:
         return Module(local, folder)
@@ -230,9 +230,9 @@ def _find_root(top: str) -> Path | None:
 
 @lru_cache(maxsize=1000)
 def _has_version(top: str) -> bool:
-    """Return whether the version of a package tells the code of a module: it is installed, and not in editable form.
+    """Return whether a package's version identifies a module's code: the package is installed, not in editable form.
 
-    profilerkit itself counts as told: its version is part of every key.
+    The version of profilerkit counts, too: it is part of every key.
     """
     names = _find_distributions().get(top, [])
     return "profilerkit" in names or (bool(names) and not any(map(_is_editable, names)))
@@ -252,7 +252,7 @@ def _find_distributions() -> dict[str, list[str]]:
 def find_versions(modules: frozenset[str]) -> tuple[tuple[str, str], ...]:
     """Return the installed packages that modules belong to, with their versions; sorted by name.
 
-    A module of no installed package is left out: it is in the standard library, or it is not there.
+    A module of no installed package is left out: it is in the standard library, or it does not exist.
     """
     versions = {}
     for module in modules:

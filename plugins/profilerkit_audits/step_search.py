@@ -26,7 +26,7 @@ from .steps import MIN_NIGHTS, find_share, find_splits
 
 __all__ = ["Step", "draw_steps", "search_steps"]
 
-#: How many of the newest nights tell how alike consecutive nights are. Steps are searched in the window alone.
+#: The number of newest nights for the correlation of consecutive nights. Steps are searched in the window alone.
 _REMEMBERED = 400
 #: The least number of models in a night for which a common change counts as a change of the machine.
 MIN_MODELS = 5
@@ -43,7 +43,7 @@ class Step:
         change: The relative change of the level: 0.05 is 5 % more.
         p: The p-value of this step alone.
         q: The rate of false discoveries at which it counts.
-        verdict: "worse", "better" or "moved", by the metric's own direction.
+        verdict: "worse", "better" or "moved", by the direction of the metric.
         old: The last row before the step; for a step of the machine, a row of any model.
         new: The first row after the step.
         causes: Other differences between the two rows.

@@ -34,7 +34,7 @@ _ROUNDING = 1e-9
 _CLIPPED = 6.0
 #: Nights so far apart, from the least to the most, are taken as independent of each other.
 _FAR = (8, 20)
-#: The largest correlation of consecutive nights that is reckoned with.
+#: The largest correlation of consecutive nights that is used.
 _MOST_CORRELATION = 0.9
 #: A correlation is significant if it exceeds this number, divided by the square root of the number of nights.
 _TOLD = 4.0
@@ -57,7 +57,7 @@ class Split:
 def find_splits(
     values: Sequence[float] | Floats, seed: int = 0, history: Sequence[float] | Floats | None = None
 ) -> list[Split]:
-    """Return the candidates for steps in a series, in order; the best one is always among them.
+    """Return the candidates for steps in a series, in order; the best candidate is always among them.
 
     The p-value of a further step inside of a part is at least the p-value of the step that made the part. A series of
     fewer than `MIN_NIGHTS` values, or of equal values, has no candidates. ``history`` is the series with the nights
@@ -152,7 +152,7 @@ def _clip(series: Floats) -> Floats:
 
 
 def _find_best(part: Floats) -> int:
-    """Return the first night after the split that takes most of the least-squares cost away."""
+    """Return the first night after the split with the largest gain, by the least-squares cost."""
     return MIN_SIZE + int(_compute_gains(part - part.mean()).argmax())
 
 
@@ -169,7 +169,7 @@ def _compute_gains(centered: Floats) -> Floats:
 
 
 def _compute_shares(rows: Floats) -> Floats:
-    """Return for each row the largest share of its least-squares cost that one split takes away."""
+    """Return for each row the largest gain of a split, as a share of the row's least-squares cost."""
     centered = rows - rows.mean(axis=-1, keepdims=True)
     shares: Floats = _compute_gains(centered).max(axis=-1) / (centered**2).sum(axis=-1)
     return shares
@@ -205,7 +205,7 @@ def _estimate_p(part: Floats, generator: np.random.Generator, correlation: float
 
 #: So many of the steadiest models weigh the same.
 EQUALS = 3
-#: A change of nothing would weigh without end.
+#: The least change: a change of zero would have an infinite weight.
 _LEAST_CHANGE = float(np.finfo(float).tiny) ** 0.5
 
 

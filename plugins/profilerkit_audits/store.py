@@ -1,4 +1,4 @@
-"""The store of audits: rows, reports and runs in SQLite or PostgreSQL; append-only, one transaction a row.
+"""The store of audits: rows, reports and runs in SQLite or PostgreSQL; append-only, a transaction for each row.
 
 A row, its report and its place in its run are written together and are on the disk before `Store.add` returns: a
 process that is killed at any moment leaves whole rows, and an interrupted measurement is repeated.
@@ -37,19 +37,19 @@ from .rows import Row, decode, encode, read_report
 
 __all__ = ["Run", "Store", "add_report"]
 
-#: How many rows, or keys, are asked for at once.
+#: How many rows, or keys, are read at once.
 _AT_ONCE = 500
 
 
 class Run(msgspec.Struct, frozen=True):
-    """One audit, or one report that was put in.
+    """One audit, or one report that was added alone.
 
     Args:
         run: Its identifier.
         started: When it began: ISO 8601, UTC.
         plan: The plan, as JSON holds it.
         facts: ``engine``, ``profilerkit`` (the version), ``cases`` (how many there are) and ``command``.
-        machine: The kind of machine of the process that ran it; a row of a cluster has its own.
+        machine: The kind of machine of the process that ran it; a row of a cluster has the machine of its node.
         commit: The commit of the repository of the plan.
         ended: When it ended; empty if it was killed, or runs still.
         outcome: "done" or "interrupted"; empty as ``ended``.
@@ -68,7 +68,7 @@ class Run(msgspec.Struct, frozen=True):
 class Store:
     """A store that is open: `Store.open` opens it, ``with`` or `close` closes it.
 
-    Nothing in it is ever changed or deleted.
+    Nothing in the store is ever changed or deleted.
     """
 
     def __init__(self, engine: Engine, path: Path | None) -> None:
@@ -77,7 +77,7 @@ class Store:
 
     @classmethod
     def open(cls, store: str | PathLike[str], create: bool = True) -> Store:
-        """Open a store by URL or path, and create it if need be.
+        """Open a store by URL or path, and create it if necessary.
 
         Raises `StoreError` if that is not possible, and for a file that does not exist without ``create``.
         """
@@ -154,7 +154,7 @@ class Store:
         return stored
 
     def reuse(self, run: str, ids: Iterable[int]) -> None:
-        """Say that a run consists of rows, too, that were there already."""
+        """Note that a run also consists of rows that were stored before."""
         lines = [{"run": run, "row": number} for number in ids]
         if lines:
             with self._transact(writes=True) as connection:
@@ -214,7 +214,7 @@ class Store:
             last = lines[-1].id
 
     def report(self, row: Row) -> Report | None:
-        """Return the report of a row, with its checksum checked; None if it has none."""
+        """Return the report of a row, with its checksum checked; None if the row has no report."""
         content = self.report_json(row)
         if content is None:
             return None
@@ -224,7 +224,7 @@ class Store:
         return report
 
     def report_json(self, row: Row) -> bytes | None:
-        """Return the report of a row as JSON, which `Report.load` reads from a file; None if it has none."""
+        """Return the report of a row as JSON, which `Report.load` reads from a file; None if the row has no report."""
         if not row.checksum:
             return None
         query = select(database.reports.c.content).where(database.reports.c.checksum == row.checksum)
@@ -274,7 +274,7 @@ def _insert_row(connection: Connection, row: Row) -> Row:
 
     No text of PostgreSQL holds a NUL character: JSON escapes it, and the column of specs has a question mark.
     """
-    while True:  # until no other audit is faster with the same attempt
+    while True:  # until no other audit has stored the same attempt first
         last = select(func.max(database.rows.c.attempt)).where(database.rows.c.key == row.key)
         row = replace(row, attempt=(connection.execute(last).scalar() or 0) + 1)
         text = encode(row)
