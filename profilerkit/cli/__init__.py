@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import sys
 from collections import Counter
 from typing import Any
@@ -17,6 +16,7 @@ from ..hooks.manager import limit_to_own_plugins
 from ..process.clean_output import results_alone
 from ..process.containment import collect_notes, contained, describe_origin
 from .printing import INTERRUPTED, MODEL_FAILED, NOT_KEPT, USAGE, emit, fail, print_warnings_in_a_line, say
+from .quiet_imports import keep_frameworks_quiet
 
 __all__ = ["INTERRUPTED", "MODEL_FAILED", "NOT_KEPT", "USAGE", "cli", "emit", "fail", "main", "say"]
 
@@ -141,7 +141,7 @@ def main(arguments: list[str] | None = None) -> Any:
     try:
         with print_warnings_in_a_line():
             if has_own_process:
-                os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # log lines are no news to who runs a command
+                keep_frameworks_quiet()
             result = cli(args=arguments, standalone_mode=False, obj=_OWN_PROCESS if has_own_process else None)
             sys.exit(result if isinstance(result, int) else 0)
     except click.ClickException as error:

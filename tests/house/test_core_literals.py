@@ -27,6 +27,7 @@ ALLOWED = {
     # Whose tensors become arrays, for the backends that run on arrays.
     "backend_kit/numpy_data.py": {"torch", "tensorflow"},
     # Libraries that write log lines, or do not survive a fork: facts about a process, whatever the backend.
+    "cli/quiet_imports.py": {"tensorflow"},
     "isolation/forkable.py": {"tensorflow", "jax", "torch"},
     # What is loaded before processes are forked.
     "isolation/forkserver.py": {"profilerkit_metrics"},
