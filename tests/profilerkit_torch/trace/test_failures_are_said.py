@@ -84,7 +84,7 @@ def test_a_formula_that_raises_is_not_the_models_fault() -> None:
 def test_a_mistake_of_the_backend_is_not_the_models_fault(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted where operators are recorded, inside the model's call, and where the trace is put together after it."""
     module = importlib.import_module(f"profilerkit_torch.{place}")
-    planted = {"trace.recorder": "signature", "trace.static_pass": "layer_records"}[place]
+    planted = {"trace.recorder": "read_signature", "trace.static_pass": "layer_records"}[place]
     code = compile("def careless(*args, **kwargs): return {}['planted']", "careless.py", "exec")
     exec(code, namespace := {"__name__": module.__name__})
     monkeypatch.setattr(module, planted, namespace["careless"])
