@@ -28,10 +28,10 @@ def list_state_kinds() -> tuple[type, ...]:
 def note_inner_state(value: Any) -> Step | None:
     """Return a function that restores an array, a buffer or the state of a generator; None for other values.
 
-    None too for an array that cannot be written to, and for more than 1 MiB.
+    None too for an array that cannot be written to, for more than 1 MiB, and for a generator without a state.
     """
     if isinstance(value, Random):
-        return partial(value.setstate, value.getstate())
+        return _note_random(value)
     if isinstance(value, _BUFFERS):
         return _note_buffer(value)
     if isinstance(value, _list_arrays()):
@@ -76,9 +76,17 @@ def _note_array(numbers: Any) -> Step | None:
     return restore
 
 
+def _note_random(value: Random) -> Step | None:
+    """Note the state of a generator of Python's; `random.SystemRandom` has none."""
+    try:
+        return partial(value.setstate, value.getstate())
+    except NotImplementedError:
+        return None
+
+
 def _note_generator(value: Any) -> Step:
     """Note the state of a generator of numpy's."""
     if hasattr(value, "get_state"):  # a RandomState
-        return partial(value.set_state, value.get_state())
+        return partial(value.set_state, value.get_state(legacy=False))  # the tuple has no room for other generators
     numbers = getattr(value, "bit_generator", value)
     return partial(setattr, numbers, "state", numbers.state)

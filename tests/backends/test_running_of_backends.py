@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 from frameworks import Framework
 
 from profilerkit import Measurement, compare, profile
@@ -54,3 +55,22 @@ def test_a_sweep_over_batch_sizes(framework: Framework) -> None:
     report = profile(network(framework), X, batch_size=(1, 4), metrics="macs", num_iters=2)
     assert [row["batch_size"] for row in report["batch_sweep"]] == [1, 4]
     assert report["macs"] == MACS
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_numpys_random_numbers_come_back_whatever_their_bits_are(framework: Framework) -> None:
+    def draw_too(x: Any) -> Any:
+        np.random.standard_normal()
+        return x
+
+    generator: Any = np.random  # the types of numpy lack these two functions
+    before = generator.get_bit_generator()
+    generator.set_bit_generator(np.random.PCG64(3))
+    try:
+        expected = np.random.RandomState(np.random.PCG64(3)).standard_normal(4)
+        model, x = framework.function(draw_too), framework.tensor(np.ones((1, 2), np.float32))
+        report = profile(model, x, backend=framework.name, metrics=["macs", "execution_time"], max_seconds=0.05)
+        assert report["macs"] == 0
+        np.testing.assert_array_equal(np.random.standard_normal(4), expected)
+    finally:
+        generator.set_bit_generator(before)

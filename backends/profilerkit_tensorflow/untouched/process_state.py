@@ -49,7 +49,7 @@ class _RecordedProcess(NamedTuple):
 
 def record_process() -> _RecordedProcess:
     """Record the settings and random states of the process."""
-    python_rng, numpy_rng = random.getstate(), np.random.get_state()
+    python_rng, numpy_rng = random.getstate(), np.random.get_state(legacy=False)
     hooks = [ModuleState(module, name, getattr(module, name)) for module, name in _HOOKS]
     states = [*list_module_state(), *hooks]
     change_seed, restore_seed = _record_seed()

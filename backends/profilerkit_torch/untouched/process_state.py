@@ -46,7 +46,7 @@ def _note_numpy() -> Step:
     numpy imports its generators at their first use: that takes a while, and most models need none.
     """
     generators = sys.modules.get("numpy.random")
-    numbers = None if generators is None else generators.get_state()
+    numbers = None if generators is None else generators.get_state(legacy=False)
 
     def restore() -> None:
         if generators is not None:

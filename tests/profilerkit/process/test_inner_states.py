@@ -154,3 +154,18 @@ restore()
 print(text, note_inner_state([]), "numpy" in sys.modules)
 """
     assert run_python(code).stdout.strip() == "bytearray(b'a') None False"
+
+
+def test_a_generator_without_a_state_is_left() -> None:
+    assert note_inner_state(random.SystemRandom()) is None
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("bits", [np.random.MT19937, np.random.PCG64, np.random.Philox])
+def test_the_old_generator_of_numpy_gets_its_state_whatever_its_bits_are(bits: Callable[[int], Any]) -> None:
+    generator = np.random.RandomState(bits(3))
+    generator.standard_normal()  # the second number of a pair is kept
+    restore: Any = note_inner_state(generator)
+    expected = generator.standard_normal(4)
+    restore()
+    np.testing.assert_array_equal(generator.standard_normal(4), expected)
