@@ -81,7 +81,7 @@ _BUFFERS = {
     "QLinearMatMul": (1, 2, 4, 5, 6, 7),
     "QLinearMul": (1, 2, 4, 5, 6, 7),
     "QLinearWhere": (2, 3, 5, 6, 7, 8),
-    "QMoE": (3, 6, 9, 11, 12, 13),
+    "QMoE": (3, 6, 9, *range(11, 14), *range(15, 21)),
     "QuantizeLinear": (1, 2),
     "RNN": (4, 5),
     "Resize": (1, 2, 3),

@@ -43,6 +43,7 @@ class _Factor(NamedTuple):
 
 _SECOND = (_Factor(1),)
 _BOTH = (_Factor(0), _Factor(1))
+_PACKED = ("com.microsoft::MatMulNBits", "com.microsoft::MatMulBnb4", "com.microsoft::QMoE")
 _ATTENTION = ("Attention", "com.microsoft::MultiHeadAttention", "com.microsoft::GroupQueryAttention")
 #: The factors of each operator's products; of an operator that is not named here, all of its inputs. Attention itself
 #: has activations as both factors, and weights that are packed into few bits are not looked at: these have none.
@@ -60,8 +61,9 @@ _FACTORS: dict[str, tuple[_Factor, ...]] = {
     **dict.fromkeys(["LSTM", "GRU", "RNN"], (_Factor(1), _Factor(2))),
     "com.microsoft::DynamicQuantizeLSTM": (_Factor(1, 9, 0), _Factor(2, 11, 0)),
     "com.microsoft::Attention": _SECOND,
+    "com.microsoft::MoE": (_Factor(2), _Factor(4), _Factor(6)),
     "com.microsoft::QAttention": (_Factor(1, 7),),
-    **dict.fromkeys([*_ATTENTION, "com.microsoft::MatMulNBits", "com.microsoft::MatMulBnb4"], ()),
+    **dict.fromkeys([*_ATTENTION, *_PACKED], ()),
 }
 #: Operators that multiply activations with a weight, and then activations with each other.
 _PROJECTING = ("com.microsoft::Attention", "com.microsoft::QAttention")

@@ -258,8 +258,8 @@ def _concatenate(node: RuleNode) -> Types:
 _MICROSOFT, _BLOCKED = "com.microsoft::", "com.microsoft.nchwc::"
 #: Operators whose output is like their first input.
 _LIKE_THE_FIRST = """
-    BiasAdd BiasGelu BiasSoftmax FastGelu Gelu QLinearLeakyRelu QLinearSigmoid QLinearSoftmax QuickGelu
-    RotaryEmbedding GroupNorm
+    BiasAdd BiasGelu BiasSoftmax FastGelu Gelu GroupNorm MoE QLinearLeakyRelu QLinearSigmoid QLinearSoftmax QMoE
+    QuickGelu RotaryEmbedding
 """
 _RULES: dict[str, Rule] = {
     **{_MICROSOFT + name: keep_shape() for name in _LIKE_THE_FIRST.split()},

@@ -174,6 +174,8 @@ def find_sizes(operator: OpRecord) -> ProductSizes:
 
 #: Products of each row with one of several matrices, as in experts. Which matrices are read depends on values.
 _GROUPED = re.compile(r"grouped_?mm|grouped_?gemm|ragged_?dot|gather_?mm|mixtureofexperts|\bq?moe\b")
+#: The bytes of a weight of onnxruntime's QMoE, which has 2 bits or more.
+_QMOE_BYTES = 0.25
 #: Operators that read chosen elements of a tensor.
 _LOOKS_UP = re.compile(r"embedding|index|gather|take|dynamic_slice")
 
@@ -204,7 +206,8 @@ def count_least_read(operator: OpRecord) -> float:
     first, *others = operator.outputs
     if operator.macs:
         rows = math.prod(max(1, size) for size in first.shape[:-1])
-        return min(operator.bytes_read, operator.macs / rows * element_bytes(first.dtype))
+        weight_bytes = _QMOE_BYTES if plain_name(operator.operator) == "qmoe" else element_bytes(first.dtype)
+        return min(operator.bytes_read, operator.macs / rows * weight_bytes)
     beside = sum(math.prod(max(0, size) for size in other.shape) * element_bytes(other.dtype) for other in others)
     return min(operator.bytes_read, max(0.0, operator.bytes_written - beside))
 

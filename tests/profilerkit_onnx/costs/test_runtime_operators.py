@@ -37,6 +37,15 @@ SCALE, ZERO, ZERO_S = np.asarray(0.5, F), np.asarray(1, U8), np.asarray(0, S8)
 X_, Y_ = (SCALE, ZERO), (SCALE, ZERO)
 
 BITS_AND_BYTES = {"K": 64, "N": 16, "block_size": 64, "quant_type": 1}
+#: The weights of 5 experts with 4 bits for each: of 16 units, and of 32 features.
+PACKED = ones(5, 16, 16, dtype=U8), ones(5, 32, 8, dtype=U8)
+SWIGLU = {
+    "activation_type": "swiglu",
+    "swiglu_fusion": 1,
+    "activation_alpha": 1.702,
+    "activation_beta": 1.0,
+    "swiglu_limit": 7.0,
+}
 Case = tuple[str, list[Any], dict[str, Any], tuple[int, ...], int, int]
 #: Operator, inputs (None for one left out), attributes, shape of the first output, multiply-accumulates, further FLOPs.
 CASES: list[Case] = [
@@ -261,6 +270,48 @@ CASES: list[Case] = [
         (2, 3, 32),
         0,
         3 * 2 * 3 * 16,
+    ),
+    # mixtures of experts: 6 tokens of 4 features, each through 2 of 5 experts of 7 units; the softmax of 5 operations
+    # for each token and expert, then 12 networks, whose results are weighted and added up in pairs
+    (
+        "MoE",
+        [X, ones(6, 5), ones(5, 7, 4), None, ones(5, 4, 7)],
+        {"k": 2},
+        (2, 3, 4),
+        12 * 7 * (4 + 4),
+        5 * 30 + 12 * 7 + 12 * 4 + 6 * 4,
+    ),
+    (
+        "MoE",  # gate and unit in one product; weights that add up to 1; swiglu as GPT-OSS has it
+        [X, ones(6, 5), ones(5, 14, 4), ones(5, 14), ones(5, 4, 7), ones(5, 4)],
+        {"k": 2, "normalize_routing_weights": 1, **SWIGLU},
+        (2, 3, 4),
+        12 * 7 * (8 + 4),
+        5 * 30 + (6 + 12) + 12 * (14 + 4) + 8 * 12 * 7 + 12 * 4 + 6 * 4,
+    ),
+    (
+        "MoE",  # the gates have a product of their own
+        [X, ones(6, 5), ones(5, 7, 4), None, ones(5, 4, 7), None, ones(5, 7, 4), ones(5, 7)],
+        {"k": 2, "activation_type": "silu"},
+        (2, 3, 4),
+        12 * 7 * (8 + 4),
+        5 * 30 + 12 * 7 + 3 * 12 * 7 + 12 * 4 + 6 * 4,
+    ),
+    (
+        "QMoE",  # 6 tokens of 32 features, each through one of 5 experts of 16 units; two weights in a byte
+        [ones(6, 32), ones(6, 5), PACKED[0], ones(5, 16), None, PACKED[1], ones(5, 32)],
+        {"k": 1, "activation_type": "identity"},
+        (6, 32),
+        6 * 16 * 64,
+        5 * 30 + 6 * 32,
+    ),
+    (
+        "QMoE",  # the weights of the sum are given: no softmax
+        [ones(6, 32), ones(6, 5), PACKED[0], ones(5, 16), None, PACKED[1], ones(5, 32), *[None] * 7, ones(6, 5)],
+        {"k": 1, "activation_type": "identity"},
+        (6, 32),
+        6 * 16 * 64,
+        6 * 32,
     ),
     # activations
     ("Gelu", [X], {}, (2, 3, 4), 0, 5 * E),

@@ -67,6 +67,13 @@ CASES: dict[str, tuple[Any, dict[str, Any], dict[str, Any], int]] = {
         {"w": with_zeros(10, 1, 12, 2), "r": with_zeros(20, 1, 12, 3)},
         6 * (60 - 30),
     ),
+    # 2 tokens meet 1 of 5 experts each: 5 * 28 of 5 * 56 weights are zero
+    "MoE": (
+        node("MoE", "x p w - v", MS),
+        ROWS,
+        {"p": np.ones((2, 5), F), "w": with_zeros(5 * 28, 5, 7, 4), "v": with_zeros(0, 5, 4, 7)},
+        28 + 28,
+    ),
     "masked": (
         [node("Mul", "w m", outputs="h"), node("MatMul", "x h")],
         ROWS,

@@ -59,6 +59,11 @@ def test_of_experts_one_counts(name: str) -> None:
     assert compulsory_bytes(trace(600, operator(name, 60, 680, (4, 3)))) == 60 + 16 + 48
 
 
+def test_of_packed_experts_one_counts_in_the_fewest_bits() -> None:
+    # One expert of 5 x 3 numbers of 2 bits or more: 3.75 bytes.
+    assert compulsory_bytes(trace(75, operator("com.microsoft::QMoE", 60, 155, (4, 3)))) == 3.75 + 16 + 48
+
+
 def test_of_a_weight_that_is_cut_no_more_than_was_read_counts() -> None:
     # Ten of a thousand rows of 5 floats, by a view that is no operator.
     assert compulsory_bytes(trace(20_000, operator("aten.mm.default", 50, 16 + 200, (1, 10)))) == 216 + 40
