@@ -119,7 +119,7 @@ class ComputeInputs(ProfilerFunction):
         except MemoryError:
             raise
         except Exception as error:
-            return NoInputs(explain_inputs(error, input_source, backend, model))
+            return NoInputs(explain_inputs(error, input_source, backend, model, call))
 
     @staticmethod
     def _read_split(
@@ -187,7 +187,8 @@ class ComputeTrace(ProfilerFunction):
             model_inputs = ModelInputs.of(inputs)
             result = _run_trace(backend, backend.trace, model, model_inputs)
             if result.failure is not None:
-                result = replace(result, failure=explain_inputs(result.failure, input_source, backend, model))
+                failure = explain_inputs(result.failure, input_source, backend, model, model_inputs.function)
+                result = replace(result, failure=failure)
         return without_layers(result, ignore)
 
 

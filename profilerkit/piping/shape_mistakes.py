@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from ..backend import Backend
 from ..errors import ArgumentError, InputError, ModelFailedError
-from ..input_shapes import DEFAULT_DTYPE, InputShapes, dtype_name, write_shapes
+from ..input_shapes import InputShapes, TensorSpec, dtype_name, write_shapes
 from ..inputs import ModelInputs
+from ..protocols import fit_inputs
 from .input_source import InputSource
 
 __all__ = ["explain_inputs"]
 
 
-def explain_inputs(error: Exception, source: InputSource | None, backend: Backend, model: Any) -> Exception:
-    """Return an error of a model, or of its inputs, with how these were given, which is often the mistake."""
+def explain_inputs(
+    error: Exception,
+    source: InputSource | None,
+    backend: Backend,
+    model: Any,
+    call: Callable[..., Any] | None,
+) -> Exception:
+    """Return an error of a model, or of its inputs, with the mistake in how these were given, if one is found.
+
+    ``call`` is the function that is called in place of the model; None for the model itself.
+    """
     kind = next((kind for kind in (InputError, ModelFailedError) if isinstance(error, kind)), None)
     if source is None or kind is None or isinstance(error, ArgumentError):
         return error
     hint = ""
     if source.shapes is not None:
-        hint = _describe_shapes(source.shapes)
+        hint = _find_batch_in_shapes(source.shapes, backend, model, call)
     elif kind is ModelFailedError:
         hint = _describe_example(source.example, backend, model)
     if not hint:
@@ -31,19 +42,27 @@ def explain_inputs(error: Exception, source: InputSource | None, backend: Backen
     return explained
 
 
-def _describe_shapes(shapes: InputShapes) -> str:
-    """Return what a shape means, and the call for a shape that begins with the batch."""
-    hint = f"input_shape={write_shapes(shapes)} is of one sample, and the batch is put in front of it"
-    if len(shapes.positional) != 1 or len(shapes.positional[0].shape) < 2:
-        return hint
-    (spec,) = shapes.positional
-    batch_size, *sample = spec.shape
-    written = write_shapes(InputShapes((replace(spec, shape=tuple(sample)),), {}))
-    option = ",".join(map(str, sample)) + ("" if spec.dtype == DEFAULT_DTYPE else f":{spec.dtype}")
-    return (
-        f"{hint}; if it begins with the batch, give input_shape={written}, batch_size={batch_size} "
-        f"(on the command line --input-shape {option} --batch-size {batch_size})"
-    )
+def _find_batch_in_shapes(shapes: InputShapes, backend: Backend, model: Any, call: Callable[..., Any] | None) -> str:
+    """Return how to give shapes that begin with the batch; empty if they do not, or the model fails with these too."""
+    batch_sizes = {spec.shape[:1] for spec in (*shapes.positional, *shapes.named.values())}
+    if len(batch_sizes) != 1 or batch_sizes == {()}:
+        return ""
+    ((batch_size,),) = batch_sizes
+
+    def cut(spec: TensorSpec) -> TensorSpec:
+        return replace(spec, shape=spec.shape[1:])
+
+    samples = InputShapes(tuple(map(cut, shapes.positional)), {name: cut(spec) for name, spec in shapes.named.items()})
+    try:
+        inputs = fit_inputs(backend, model, InputSource(shapes=samples).build(backend, batch_size, model))
+        takes_samples = backend.trace(model, inputs.given_to(call)).failure is None
+    except MemoryError:
+        raise
+    except Exception:  # the error of the user's own shapes is the one to show
+        return ""
+    given = f"input_shape={write_shapes(shapes)} is of one sample, and the batch is put in front of it"
+    right = f"the model takes input_shape={write_shapes(samples)}, batch_size={batch_size}"
+    return f"{given}; {right}" if takes_samples else ""
 
 
 def _describe_example(example: Any, backend: Backend, model: Any) -> str:

@@ -24,29 +24,42 @@ NUMBERS = "; the inputs are whole numbers; if they are a shape, give input_shape
 
 
 @pytest.mark.parametrize(
-    ("shape", "text"),
+    ("sample", "shape", "text"),
     [
-        (
-            (2, 3, 8, 8),
-            "(2, 3, 8, 8) is of one sample, and the batch is put in front of it; if it begins with the batch, give "
-            "input_shape=(3, 8, 8), batch_size=2 (on the command line --input-shape 3,8,8 --batch-size 2)",
-        ),
-        (
-            ((2, 5), "int64"),
-            "((2, 5), 'int64') is of one sample, and the batch is put in front of it; if it begins with the batch, "
-            "give input_shape=((5,), 'int64'), batch_size=2 (on the command line --input-shape 5:int64 --batch-size 2)",
-        ),
-        ((9,), "(9,) is of one sample, and the batch is put in front of it"),
-        (
-            {"image": (2, 3, 8, 8), "words": ((2, 5), "int64")},
-            "{'image': (2, 3, 8, 8), 'words': ((2, 5), 'int64')} is of one sample, and the batch is put in front of it",
-        ),
+        ({0: (3, 8, 8)}, (2, 3, 8, 8), "(3, 8, 8)"),
+        ({0: (5,)}, ((2, 5), "int64"), "((5,), 'int64')"),
+        ({0: ()}, (2,), "()"),
+        ({0: (3,), 1: (5,)}, [(2, 3), (2, 5)], "[(3,), (5,)]"),
+        ({"image": (3,), "words": (5,)}, {"image": (2, 3), "words": (2, 5)}, "{'image': (3,), 'words': (5,)}"),
     ],
+    ids=["image", "dtype", "numbers", "several", "by name"],
 )
-def test_a_model_that_fails_is_told_to_get_the_batch_in_front_of_the_shape(shape: Any, text: str) -> None:
-    message = explain(FakeModel(LAYERS, **IMAGES), input_shape=shape)
+@pytest.mark.parametrize("call", [None, lambda model, *inputs, **named: model.run(ModelInputs(*inputs, **named))])
+def test_a_shape_that_begins_with_the_batch_is_said(sample: Any, shape: Any, text: str, call: Any) -> None:
+    given = {} if call is None else {"call": call}
+    message = explain(FakeModel(LAYERS, inputs=sample, outputs={0: (10,)}), input_shape=shape, **given)
     assert message.startswith("the model raised ValueError: the inputs have the shapes")
-    assert message.endswith(f"; input_shape={text}")
+    assert message.endswith(
+        f" is of one sample, and the batch is put in front of it; the model takes input_shape={text}, batch_size=2"
+    )
+
+
+@pytest.mark.parametrize(
+    "shape", [(), (9,), (9, 9), (2, 3, 3, 8, 8), [(3, 8, 8), (2, 3, 8, 8)], {"image": (3, 8, 8)}], ids=str
+)
+def test_a_shape_without_which_the_model_fails_too_has_no_hint(shape: Any) -> None:
+    assert "input_shape" not in explain(FakeModel(LAYERS, **IMAGES), input_shape=shape)
+
+
+def test_an_error_that_no_shape_avoids_is_shown_alone() -> None:
+    assert explain(Picky(), input_shape=(2, 3, 8, 8)) == "the model raised TypeError: a number is no tensor"
+
+
+def test_a_failing_call_of_a_right_model_has_no_hint() -> None:
+    def fail(model: Any, inputs: Any) -> Any:
+        raise ValueError("own mistake")
+
+    assert explain(FakeModel(LAYERS, **IMAGES), input_shape=(2, 3, 8, 8), call=fail).endswith("own mistake")
 
 
 @pytest.mark.parametrize("inputs", [(1, 3, 8, 8), [1, 3, 8, 8], ModelInputs(1, 3, 8, 8)], ids=["tuple", "list", "own"])
@@ -70,7 +83,7 @@ def test_numbers_that_a_model_takes_are_inputs() -> None:
 
 def test_the_kind_of_the_error_and_its_cause_stay() -> None:
     with pytest.raises(ModelFailedError, match="; input_shape=") as raised:
-        profile(FakeModel(LAYERS, **IMAGES), input_shape=(9, 9), backend=FakeBackend(), strict=True)
+        profile(FakeModel(LAYERS, **IMAGES), input_shape=(2, 3, 8, 8), backend=FakeBackend(), strict=True)
     assert isinstance(raised.value.__cause__, ModelFailedError), "the error without it"
 
 
