@@ -13,7 +13,7 @@ from typing import Any
 
 from .restoring import Step
 
-__all__ = ["list_state_kinds", "note_inner_state"]
+__all__ = ["list_generators", "list_state_kinds", "note_inner_state"]
 
 _BUFFERS = (bytearray, array)
 #: Larger arrays and buffers are not copied.
@@ -22,7 +22,7 @@ _MOST_BYTES = 1 << 20
 
 def list_state_kinds() -> tuple[type, ...]:
     """Return the classes of arrays, buffers of bytes and generators of random numbers, of numpy as far as imported."""
-    return (*_BUFFERS, Random, *_list_arrays(), *_list_generators())
+    return (*_BUFFERS, Random, *_list_arrays(), *list_generators())
 
 
 def note_inner_state(value: Any) -> Step | None:
@@ -36,7 +36,7 @@ def note_inner_state(value: Any) -> Step | None:
         return _note_buffer(value)
     if isinstance(value, _list_arrays()):
         return _note_array(value)
-    return _note_generator(value) if isinstance(value, _list_generators()) else None
+    return _note_generator(value) if isinstance(value, list_generators()) else None
 
 
 def _list_arrays() -> tuple[type, ...]:
@@ -45,7 +45,7 @@ def _list_arrays() -> tuple[type, ...]:
     return () if numpy is None else (numpy.ndarray,)
 
 
-def _list_generators() -> tuple[type, ...]:
+def list_generators() -> tuple[type, ...]:
     """Return the classes of numpy's generators: numpy imports them at their first use."""
     numpy = sys.modules.get("numpy.random")
     return () if numpy is None else (numpy.Generator, numpy.RandomState, numpy.BitGenerator)

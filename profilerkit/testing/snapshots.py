@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Set
 from types import FunctionType, ModuleType
 from typing import Any, ClassVar
 
+from ..process.inner_states import list_generators
 from ..process.object_facts import list_slots
 
 __all__ = ["collect_facts", "differences", "process_facts"]
@@ -62,10 +63,10 @@ def collect_facts(value: Any) -> dict[str, Any]:
 
 def _read_values(path: str, value: Any) -> Any:
     """Return the values of an array or the state of a random generator; None for any other object."""
-    if isinstance(value, random.Random):
+    if isinstance(value, random.Random) and not isinstance(value, random.SystemRandom):
         return value.getstate()
-    if hasattr(type(value), "bit_generator"):  # a generator of numpy
-        return repr(value.bit_generator.state)
+    if isinstance(value, list_generators()):
+        return _read_generator(value)
     if not (hasattr(value, "shape") and hasattr(value, "dtype")):
         return None
     import numpy as np  # imported here, since a model may have no arrays
@@ -80,6 +81,19 @@ def _read_values(path: str, value: Any) -> Any:
             "returns what must not change"
         ) from error
     return str(array.dtype), array.shape, array.tobytes()
+
+
+def _read_generator(generator: Any) -> Any:
+    """Return the state of a generator of numpy's, or of its module ``random``, with arrays as bytes."""
+    if hasattr(generator, "get_state"):
+        return _freeze(generator.get_state(legacy=False))  # the tuple has no room for other bits than MT19937's
+    return _freeze(getattr(generator, "bit_generator", generator).state)
+
+
+def _freeze(state: Any) -> Any:
+    if isinstance(state, Mapping):
+        return {name: _freeze(part) for name, part in state.items()}
+    return state.tobytes() if hasattr(state, "tobytes") else state
 
 
 def _list_parts(value: Any) -> Iterator[tuple[str, Any]]:
@@ -101,9 +115,8 @@ def _list_parts(value: Any) -> Iterator[tuple[str, Any]]:
 def process_facts() -> dict[str, Any]:
     """Return the states of Python's and numpy's random number generators."""
     facts: dict[str, Any] = {"random.getstate()": random.getstate()}
-    if "numpy" in sys.modules:
-        name, keys, *rest = sys.modules["numpy"].random.get_state()
-        facts["numpy.random.get_state()"] = (name, keys.tobytes(), *rest)
+    if "numpy.random" in sys.modules:
+        facts["numpy.random.get_state()"] = _read_generator(sys.modules["numpy.random"])
     return facts
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -171,13 +172,37 @@ def test_an_array_that_cannot_be_read_requires_a_snapshot() -> None:
         collect_facts([Symbol()])
 
 
+@pytest.fixture
+def _random_states() -> Iterator[None]:
+    python, bits, state = random.getstate(), np.random.get_bit_generator(), np.random.get_state()
+    yield
+    np.random.set_bit_generator(bits)
+    np.random.set_state(state)
+    random.setstate(python)
+
+
+@pytest.mark.usefixtures("_random_states")
 @pytest.mark.parametrize("draw", [random.random, np.random.rand], ids=["python", "numpy"])
-def test_process_facts_have_the_states_of_random_generators(draw: Any) -> None:
-    python, numpy = random.getstate(), np.random.get_state()
+@pytest.mark.parametrize("bits", [np.random.MT19937, np.random.PCG64, np.random.Philox])
+def test_process_facts_have_the_states_of_random_generators(draw: Any, bits: Any) -> None:
+    np.random.set_bit_generator(bits(7))
     before = process_facts()
     assert process_facts() == before
     draw()
     assert process_facts() != before
-    random.setstate(python)
-    np.random.set_state(numpy)
-    assert process_facts() == before
+
+
+@pytest.mark.parametrize("make", [np.random.RandomState, np.random.PCG64, np.random.default_rng, random.Random])
+def test_a_draw_of_a_generator_is_found(make: Any) -> None:
+    generator = make(7)
+    model = [generator]
+    before = collect_facts(model)
+    assert collect_facts(model) == before
+    draw = getattr(generator, "random_raw", None) or generator.random
+    with np.printoptions(threshold=2):
+        draw()
+        assert re.fullmatch(r"model\[0\] \(values\): .*", differences(before, collect_facts(model)))
+
+
+def test_a_generator_of_the_system_has_no_state() -> None:
+    assert "model[0] (values)" not in collect_facts([random.SystemRandom()])
