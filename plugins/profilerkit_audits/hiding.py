@@ -39,6 +39,8 @@ _PATH = re.compile(
     """,
     re.VERBOSE,
 )
+#: The folders of an absolute path in quotes, or at the beginning of a text: their names may have spaces.
+_WHOLE_PATH = re.compile(r"""(^|['"])(\w+:)?(?:/|[A-Za-z]:\\)(?:[^/\\:'"\n]*[^\s/\\:'"][/\\])+""")
 #: Names of users that are words as well, which would be hidden everywhere.
 _COMMON_NAMES = frozenset(
     ["root", "user", "admin", "test", "build", "runner", "default", "data", "model", "local", "python"]
@@ -78,7 +80,7 @@ def hide_text(text: str) -> str:
         text = text.replace(secret, "<secret>")
     for pattern, replacement in _SECRETS:
         text = pattern.sub(replacement, text)
-    text = _PATH.sub("…/", text)
+    text = _PATH.sub("…/", _WHOLE_PATH.sub(r"\1\2…/", text))
     names = _compile_names()
     return names.sub("<name>", text) if names is not None else text
 

@@ -173,6 +173,11 @@ def test_another_suffix(store: Store, tmp_path: Path) -> None:
     ("text", "expected"),
     [
         ("in act (/work/nets/a b/net.py:3)", "in act (…/a b/net.py:3)"),
+        ("in act ('/work/nets/a b/net.py':3)", "in act ('…/net.py':3)"),
+        ("/work/my nets/a b/net.py:build", "…/net.py:build"),
+        ("hf:/work/my nets/bert", "hf:…/bert"),
+        (r'no file "C:\my nets\net.py", or b/c', 'no file "…/net.py", or b/c'),
+        ("/home/a b.py or /home/b c.py: 3 FLOPs/s", "…/a b.py or …/b c.py: 3 FLOPs/s"),
         ("/tmp", "…/tmp"),
         (r"C:\Users\someone\net.py", "…/net.py"),
         ("3 FLOPs/s and/or a/b/c.py", "3 FLOPs/s and/or a/b/c.py"),
