@@ -60,9 +60,12 @@ def _find_batch_in_shapes(shapes: InputShapes, backend: Backend, model: Any, cal
         raise
     except Exception:  # the error of the user's own shapes is the one to show
         return ""
-    given = f"input_shape={write_shapes(shapes)} is of one sample, and the batch is put in front of it"
-    right = f"the model takes input_shape={write_shapes(samples)}, batch_size={batch_size}"
-    return f"{given}; {right}" if takes_samples else ""
+    if not takes_samples:
+        return ""
+    return (
+        f"input_shape={write_shapes(shapes)} is of one sample, and the batch is put in front of it; the model takes "
+        f"input_shape={write_shapes(samples)}, batch_size={batch_size}"
+    )
 
 
 def _describe_example(example: Any, backend: Backend, model: Any) -> str:
