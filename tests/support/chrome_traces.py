@@ -21,11 +21,11 @@ class ChromeTrace:
     events: list[dict[str, Any]] = field(default_factory=list)
     ids: int = 0
 
-    def range(self, name: str, start: float, end: float, **args: Any) -> None:
-        self._add("user_annotation", name, start, end, args)
+    def range(self, name: str, start: float, end: float, thread: int = HOST, **args: Any) -> None:
+        self._add("user_annotation", name, start, end, args, thread)
 
-    def layer(self, path: str, start: float, end: float) -> None:
-        self.range(f"profilerkit layer: {path}", start, end)
+    def layer(self, path: str, start: float, end: float, thread: int = HOST) -> None:
+        self.range(f"profilerkit layer: {path}", start, end, thread)
 
     def module(self, name: str, start: float, end: float) -> None:
         self._add("python_function", f"nn.Module: {name}", start, end, {})

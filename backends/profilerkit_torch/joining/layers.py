@@ -1,14 +1,8 @@
-"""Gives every operator of a profile the layer that it worked for: by ranges, by modules, or by the order of operators.
-
-The work of a node of the gradient's graph belongs to the layer whose operator made the node, which has the number that
-the graph's sequence had when the operator began. A node without a number adds to a gradient, right after the node that
-computed it.
-"""
+"""Gives every operator of a profile the layer that it worked for: by ranges, by modules, or by the order of operators."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from profilerkit import ModelTrace, ProfileFileError
 from profilerkit.count_text import format_count
@@ -16,7 +10,7 @@ from profilerkit.errors import by_likeness
 from profilerkit.trace.records import OpRecord
 
 from ..operator_timing.events import EventKind, Frame
-from ..operator_timing.node_layers import NodeMakers
+from ..operator_timing.node_layers import assign_layers
 from .common_names import common_name, find_common_name
 from .fused import follow_profile
 from .module_calls import assign_layers_by_modules
@@ -24,17 +18,17 @@ from .sequence import assign_layers_by_order
 from .shapes import Match, require_equal_shapes
 from .windows import Window, find_passes, has_steps, split_by_products
 
-__all__ = ["assign_layers"]
+__all__ = ["find_layers"]
 
 
-def assign_layers(frames: Sequence[Frame], trace: ModelTrace) -> tuple[list[Window], str]:
+def find_layers(frames: Sequence[Frame], trace: ModelTrace) -> tuple[list[Window], str]:
     """Give each frame its layer; return the windows of the passes, and the source of the layers in words.
 
     Raises `ProfileFileError` for a profile of another model.
     """
     kinds = {frame.event.kind for frame in frames}
     if EventKind.LAYER in kinds:
-        _assign_by_ranges(frames, trace)
+        _require_known_layers(frames, trace)
         by = "ranges that name the layers"
         windows = _check_layers(frames, trace)
     elif EventKind.MODULE in kinds:
@@ -44,25 +38,19 @@ def assign_layers(frames: Sequence[Frame], trace: ModelTrace) -> tuple[list[Wind
     else:
         by = "the names and order of operators"
         windows = _assign_unnamed(frames, trace)
-    _assign_backward(frames)
     return windows, by
 
 
-def _assign_by_ranges(frames: Sequence[Frame], trace: ModelTrace) -> None:
+def _require_known_layers(frames: Sequence[Frame], trace: ModelTrace) -> None:
+    """Raise `ProfileFileError` if a range names a layer that the model does not have."""
     names = frozenset(layer.path for layer in trace.layers)
-    strangers: dict[str, None] = {}
-    for frame in frames:
-        if frame.event.kind is EventKind.LAYER:
-            if frame.event.name in names:
-                frame.layer = frame.event.name
-            else:
-                strangers[frame.event.name] = None
+    named = dict.fromkeys(frame.event.name for frame in frames if frame.event.kind is EventKind.LAYER)
+    strangers = [name for name in named if name not in names]
     if strangers:
-        first = next(iter(strangers))
-        nearest = ", ".join(map(repr, by_likeness(first, names)[:3]))
+        nearest = ", ".join(map(repr, by_likeness(strangers[0], names)[:3]))
         raise ProfileFileError(
             f"the profile is of another model: it has {format_count(len(strangers), 'layer')} that the model has not, "
-            f"such as {first!r}; the model's nearest are {nearest}"
+            f"such as {strangers[0]!r}; the model's nearest are {nearest}"
         )
 
 
@@ -72,7 +60,7 @@ def _check_layers(frames: Sequence[Frame], trace: ModelTrace) -> list[Window]:
     Raises `ProfileFileError` if the layers have none of the trace's products, or have products with other shapes.
     """
     windows = find_passes(frames)
-    _inherit(frames)
+    assign_layers(frames)
     profiled = follow_profile(trace, frames)
     matches = list(_match_first_products(frames, windows[0], profiled))
     if not matches and any(operator.macs for operator in profiled.operators):
@@ -110,7 +98,7 @@ def _assign_unnamed(frames: Sequence[Frame], trace: ModelTrace) -> list[Window]:
     if not is_marked:  # work before the first operator prepared the model
         windows[0] = _begin_with(matches[0].frame, windows[0])
     require_equal_shapes(matches)
-    _inherit(frames)
+    assign_layers(frames)
     return windows
 
 
@@ -118,30 +106,3 @@ def _begin_with(first: Frame, window: Window) -> Window:
     """Return a window that begins with the outermost operator around a frame, if it begins inside the window."""
     start = min(frame.event.start for frame in first.around if frame.event.kind is EventKind.OPERATOR)
     return window._replace(start=start) if start < window.end else window
-
-
-def _inherit(frames: Sequence[Frame]) -> None:
-    """Give frames the layer of the frame around them, outer frames first; except nodes of the gradient's graph."""
-    for frame in frames:
-        if frame.layer is None and frame.outer is not None and frame.event.kind is not EventKind.NODE:
-            frame.layer = frame.outer.layer
-
-
-# The backward pass ----------------------------------------------------------------------------------------------------
-
-
-def _assign_backward(frames: Sequence[Frame]) -> None:
-    """Give nodes of the gradient's graph, and the frames inside them, the layer of the operator that made the node."""
-    makers = NodeMakers()
-    layers_of_last_nodes: dict[Any, str | None] = {}  # by thread
-    for frame in frames:
-        number = frame.event.number
-        if frame.event.kind is EventKind.NODE:
-            if number >= 0:
-                layers_of_last_nodes[frame.event.thread] = makers.find_layer(number)
-            frame.layer = layers_of_last_nodes.get(frame.event.thread)
-        elif frame.is_backward:
-            if frame.layer is None and frame.outer is not None:
-                frame.layer = frame.outer.layer
-        elif frame.event.kind is EventKind.OPERATOR and number >= 0:
-            makers.add(number, frame.layer)

@@ -16,7 +16,7 @@ from profilerkit_predict.joining.records import KernelTimes, RecordedKernel, Rec
 
 from ..operator_timing.events import EventKind, Frame, make_frames
 from .fused import explain_whole_layers
-from .layers import assign_layers
+from .layers import find_layers
 from .trace_events import DeviceEvent, read_operator_id, split_events
 from .windows import Window
 
@@ -38,7 +38,7 @@ def read_recording(profile: ProfileFile, trace: ModelTrace, skip: int = 0) -> Re
             "is the operators that start kernels which are joined with layers"
         )
     frames = make_frames(host)
-    windows, by = assign_layers(frames, trace)
+    windows, by = find_layers(frames, trace)
     require_passes(len(windows), skip)
     sums = _Sums(windows, skip)
     notes = [*_note_missing_numbers(frames), *explain_whole_layers(frames)]

@@ -53,7 +53,8 @@ class Event(NamedTuple):
     Attributes:
         number: For a node of the graph its sequence number, for an operator the next sequence number when it began; -1
             for none.
-        forward_thread: For a node, the thread in which it was made.
+        number_thread: The thread that counted the number: of an operator its own, of a node the thread that made it; None if
+            the profile does not tell.
         kernels: The kernels that it started itself on a device.
         args: Further facts in the file.
     """
@@ -64,7 +65,7 @@ class Event(NamedTuple):
     start: float
     end: float
     number: int = -1
-    forward_thread: Hashable = 0
+    number_thread: Hashable = None
     kernels: tuple[Kernel, ...] = ()
     args: Mapping[str, Any] = MappingProxyType({})
 
@@ -134,7 +135,8 @@ def make_frames(events: Iterable[Event]) -> list[Frame]:
         stack = stacks.setdefault(event.thread, [])
         while stack and stack[-1].event.end <= event.start + _ROUNDING:
             stack.pop()
-        frame = Frame(event, stack[-1] if stack else None)
+        layer = event.name if event.kind is EventKind.LAYER else None
+        frame = Frame(event, stack[-1] if stack else None, layer=layer)
         frames.append(frame)
         stack.append(frame)
         caller = frame.caller

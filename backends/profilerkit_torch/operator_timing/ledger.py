@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from profilerkit.times.operator_times import CalledOperator, KernelTime, OperatorTime, OperatorTimes, OrderedCall
@@ -56,31 +56,33 @@ class OperatorLedger:
         for earlier_row in self._rows.values():
             earlier_row.forget_calls()
         frames = make_frames(events)
-        # In other threads only the model runs. In this thread, an event outside of all layers is not the model's.
-        assign_layers(frames, outside=lambda thread: None if thread == window.thread else "")
+        assign_layers(frames)
         self._layers = Counter(frame.event.name for frame in frames if frame.event.kind is EventKind.LAYER)
         rows: dict[Frame, Row] = {}
         for frame in frames:
-            row = self._find_row(frame)
+            row = self._find_row(frame, window.thread)
             if row is not None:
                 rows[frame] = row
                 self._charge(frame, row)
         self._note_calls(frames, rows)
         self._whole.append(_measure_backward(events) if self.phase == "backward" else window.end - window.start)
 
-    def _find_row(self, frame: Frame) -> Row | None:
+    def _find_row(self, frame: Frame, thread: Hashable) -> Row | None:
         """Return the row of the outermost operator around a frame, or of a node.
 
-        None outside of the model, and for an operator of the other phase.
+        None for an operator of the other phase, and outside of the model: forward, in the thread of the pass, outside
+        of all layers. In other threads only the model runs.
         """
         if frame.event.kind not in (EventKind.NODE, EventKind.OPERATOR):
             return None
         outermost = frame
         while (operator := _find_operator_around(outermost)) is not None:
             outermost = operator
-        if outermost.layer is None or outermost.is_backward != (self.phase == "backward"):
+        is_backward = outermost.is_backward
+        is_outside = outermost.layer is None and not is_backward and frame.event.thread == thread
+        if is_outside or is_backward != (self.phase == "backward"):
             return None
-        return self._rows.setdefault((outermost.event.name, outermost.layer), Row())
+        return self._rows.setdefault((outermost.event.name, outermost.layer or ""), Row())
 
     def _charge(self, frame: Frame, row: Row) -> None:
         """Add an event's own seconds to its row."""

@@ -9,37 +9,45 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Hashable, Iterable
 
 from .events import EventKind, Frame
 
-__all__ = ["NodeMakers", "assign_layers"]
+__all__ = ["assign_layers"]
 
 
-def assign_layers(frames: Iterable[Frame], outside: Callable[[Hashable], str | None]) -> None:
-    """Give each event the layer that it runs in, and each node the layer of the operator that made it.
+def assign_layers(frames: Iterable[Frame]) -> None:
+    """Give each frame without a layer the layer of the frame around it, and each node that of the operator that made it.
 
-    Args:
-        frames: The events in order of time.
-        outside: Returns the layer of events that run in a thread outside of all layers.
+    The frames are in order of time. The layer of a node is None if no operator before it is known.
     """
-    makers: defaultdict[Hashable, NodeMakers] = defaultdict(NodeMakers)
-    last_nodes: dict[Hashable, str] = {}  # by thread, the layer of the last node
+    makers: defaultdict[Hashable, _NodeMakers] = defaultdict(_NodeMakers)
+    last_nodes: dict[Hashable, str | None] = {}  # by thread, the layer of the last node
     for frame in frames:
-        event, outer = frame.event, frame.outer
-        if event.kind is EventKind.LAYER:
-            frame.layer = event.name
-        elif event.kind is EventKind.NODE and not frame.is_inner_node:
+        event = frame.event
+        if event.kind is EventKind.NODE and not frame.is_inner_node:
             if event.number >= 0:
-                last_nodes[event.thread] = makers[event.forward_thread].find_layer(event.number) or ""
-            frame.layer = last_nodes.setdefault(event.thread, "")
-        else:
-            frame.layer = outside(event.thread) if outer is None else outer.layer
-            if event.kind is EventKind.OPERATOR and event.number >= 0:
-                makers[event.thread].add(event.number, frame.layer)
+                last_nodes[event.thread] = makers[_find_number_thread(frame)].find_layer(event.number)
+            frame.layer = last_nodes.get(event.thread)
+        elif frame.layer is None and frame.outer is not None:
+            frame.layer = frame.outer.layer
+        if event.kind is EventKind.OPERATOR and event.number >= 0:
+            makers[_find_number_thread(frame)].add(event.number, frame.layer)
 
 
-class NodeMakers:
+def _find_number_thread(frame: Frame) -> Hashable:
+    """Return the thread that counted the number of an operator or a node; None for the threads of the forward pass.
+
+    Without the profile's word, work inside a node is numbered by its own thread: the layers that a checkpoint runs
+    again, and their nodes.
+    """
+    if frame.event.number_thread is not None:
+        return frame.event.number_thread
+    is_inside_node = any(outer.event.kind is EventKind.NODE for outer in frame.outer_frames)
+    return frame.event.thread if is_inside_node else None
+
+
+class _NodeMakers:
     """The layers whose operators made the nodes of the gradient's graph, by the numbers of the graph's sequence."""
 
     def __init__(self) -> None:

@@ -124,7 +124,7 @@ def _read_event(event: Any) -> Event:
         event.time_range.start / _MICROSECOND,
         event.time_range.end / _MICROSECOND,
         event.sequence_nr,
-        event.fwd_thread or 0,
+        event.fwd_thread if kind is EventKind.NODE else event.thread,
         tuple(Kernel(kernel.name, kernel.duration / _MICROSECOND) for kernel in event.kernels),
     )
 

@@ -229,6 +229,27 @@ def test_a_gradient_is_of_the_layer_that_made_its_node(tmp_path: Path) -> None:
     assert {row["path"]: row["own_macs"] for row in result.layers} == {"": 0, "0": 192, "1": 0, "2": 144}
 
 
+@pytest.mark.parametrize("thread", [100, 101])
+def test_nodes_inside_a_node_are_numbered_by_its_thread(tmp_path: Path, thread: int) -> None:
+    """A checkpoint runs layer 0 again in a node; another thread counts its numbers from 0, the same one goes on."""
+    again = 20 if thread == 100 else 5  # 5 is also the number of layer 2 in the forward pass
+    trace = ChromeTrace()
+    trace.range("profilerkit pass", 0, 200)
+    trace.layer("", 1, 90)
+    trace.operator("CheckpointFunction", 9, 25, Sequence_number=4)
+    trace.layer("0", 10, 20)
+    trace.operator("aten::addmm", 11, 13)
+    trace.layer("2", 50, 59)
+    trace.operator("aten::addmm", 51, 54, Sequence_number=5)
+    engine = "autograd::engine::evaluate_function: "
+    trace.operator(f"{engine}CheckpointFunctionBackward", 100, 180, thread, Sequence_number=4)
+    trace.layer("0", 110, 120, thread)
+    trace.operator("aten::addmm", 111, 115, thread, Sequence_number=again)
+    trace.operator(f"{engine}AddmmBackward0", 130, 160, thread, Sequence_number=again)
+    result = join_trace(trace, tmp_path)
+    assert seconds(result, "own_backward_seconds") == {"": 80 - 10 - 30, "0": 4 + 30, "1": 0, "2": 0}
+
+
 def test_a_real_profile_has_the_counts_and_the_time(tmp_path: Path) -> None:
     model, x = network(), torch.randn(3, 4)
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True) as profiler:

@@ -13,7 +13,7 @@ def make_range(kind: EventKind, name: str, start: float, end: float, thread: int
 
 def op(name: str, start: float, end: float, number: int = -1, thread: int = 1, **kernels: float) -> Event:
     started = tuple(Kernel(kernel, seconds) for kernel, seconds in kernels.items())
-    return Event(EventKind.OPERATOR, name, thread, start, end, number, 0, started)
+    return Event(EventKind.OPERATOR, name, thread, start, end, number, thread, started)
 
 
 def node(name: str, start: float, end: float, number: int, thread: int = 1) -> Event:
