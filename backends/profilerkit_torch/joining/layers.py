@@ -1,4 +1,4 @@
-"""Gives every operator of a profile the layer that it worked for: by ranges, by modules, or by the order of operators."""
+"""Gives each operator of a profile the layer that it worked for: by ranges, modules, or the order of operators."""
 
 from __future__ import annotations
 

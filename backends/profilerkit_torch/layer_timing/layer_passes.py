@@ -6,13 +6,11 @@ from torch import nn
 
 from profilerkit import InputError, ModelFailedError, ModelInputs
 from profilerkit.backend import DeviceLike, RunOptions
-from profilerkit.errors import FailureCode, classify, error_summary, explain_failed_step
 from profilerkit.process.collector import collector_paused
 from profilerkit.times.layer_times import LayerTime
 
 from ..running.runs import prepare_run
-from ..running.training_steps import NothingTrainedError
-from ..untouched.caller_context import apart
+from ..running.training_steps import NothingTrainedError, explain_missing_steps
 from .timer import TorchLayerTimer
 
 __all__ = ["measure_layer_times"]
@@ -42,21 +40,14 @@ def measure_layer_times(
         return timer.sum_times(forward, without_gradients)
     try:
         steps = _time(model, inputs, passes, RunOptions(training=True, device=device)).runs()
-    except NothingTrainedError:
-        note = "it has no backward pass: none of its outputs needs a gradient"
-    except ModelFailedError as error:
-        cause = error.__cause__ or error
-        if classify(error) is FailureCode.MEMORY:
-            raise explain_failed_step(cause) from cause
-        note = f"its backward pass is not timed: a training step raised {error_summary(cause)}"
-    else:
-        return timer.sum_times(forward, steps)
-    return timer.sum_times(forward, without_gradients, note)
+    except (NothingTrainedError, ModelFailedError) as error:
+        return timer.sum_times(forward, without_gradients, explain_missing_steps(error))
+    return timer.sum_times(forward, steps)
 
 
 def _time(model: nn.Module, inputs: ModelInputs, passes: int, options: RunOptions) -> TorchLayerTimer:
     """Run the model a few times, after a pass that is not timed, and return the timer that followed it."""
-    with apart(), prepare_run(model, inputs, options) as call, collector_paused():
+    with prepare_run(model, inputs, options) as call, collector_paused():
         timer = TorchLayerTimer(model, keep=passes)
         call()
         with timer:

@@ -53,8 +53,8 @@ class Event(NamedTuple):
     Attributes:
         number: For a node of the graph its sequence number, for an operator the next sequence number when it began; -1
             for none.
-        number_thread: The thread that counted the number: of an operator its own, of a node the thread that made it; None if
-            the profile does not tell.
+        number_thread: The thread that counted the number: of an operator its own, of a node the thread that made it;
+            None if the profile does not tell.
         kernels: The kernels that it started itself on a device.
         args: Further facts in the file.
     """

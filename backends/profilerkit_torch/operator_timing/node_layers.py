@@ -17,9 +17,9 @@ __all__ = ["assign_layers"]
 
 
 def assign_layers(frames: Iterable[Frame]) -> None:
-    """Give each frame without a layer the layer of the frame around it, and each node that of the operator that made it.
+    """Give each frame without a layer the layer of the frame around it, and each node the layer of its maker.
 
-    The frames are in order of time. The layer of a node is None if no operator before it is known.
+    The frames are in order of time. The layer of a node stays None if no operator before it is known.
     """
     makers: defaultdict[Hashable, _NodeMakers] = defaultdict(_NodeMakers)
     last_nodes: dict[Hashable, str | None] = {}  # by thread, the layer of the last node

@@ -72,18 +72,23 @@ def choose_activities(devices: set[str]) -> Watched:
 # The layers of operators: ranges around the calls of layers -----------------------------------------------------------
 
 
-def mark_model(call: Callable[[], object]) -> None:
-    """Run a pass whose operators all belong to the model itself."""
-    with record_function(LAYER_RANGE):
-        call()
+@contextmanager
+def mark_model(call: Callable[[], object]) -> Iterator[Callable[[], object]]:
+    """Yield a function that runs a pass whose operators all belong to the model itself."""
+
+    def run() -> None:
+        with record_function(LAYER_RANGE):
+            call()
+
+    yield run
 
 
 @contextmanager
-def mark_layers(layers: LayerStack) -> Iterator[None]:
-    """Mark each call of a layer by a range of the profiler."""
+def mark_layers(call: Callable[[], object], layers: LayerStack) -> Iterator[Callable[[], object]]:
+    """Yield the function that runs a pass; each call of a layer is marked by a range of the profiler."""
     layers.report_to(_LayerMarker())
     with layers.follow():
-        yield
+        yield call
 
 
 class _LayerMarker(LayerListener):

@@ -10,8 +10,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from profilerkit import InputError, ModelInputs
+from profilerkit import InputError, ModelFailedError, ModelInputs
 from profilerkit.backend_kit.call_stack import tensors_in
+from profilerkit.errors import FailureCode, classify, error_summary, explain_failed_step
 from profilerkit.process.containers import refill
 from profilerkit.process.restoring import for_each, restored
 
@@ -23,6 +24,7 @@ from .timed_passes import Autocast
 
 __all__ = [
     "NothingTrainedError",
+    "explain_missing_steps",
     "list_differentiated",
     "make_ones",
     "prepare_training_step",
@@ -33,6 +35,19 @@ __all__ = [
 
 class NothingTrainedError(InputError):
     """A training step has no output that a backward pass can begin from."""
+
+
+def explain_missing_steps(error: NothingTrainedError | ModelFailedError) -> str:
+    """Return why the times of a model are of forward passes alone, from the error of its training step.
+
+    Raises `ModelFailedError` for a step that had not enough memory: the user may give it more.
+    """
+    if isinstance(error, NothingTrainedError):
+        return "it has no backward pass: none of its outputs needs a gradient"
+    cause = error.__cause__ or error
+    if classify(error) is FailureCode.MEMORY:
+        raise explain_failed_step(cause) from cause
+    return f"its backward pass is not timed: a training step raised {error_summary(cause)}"
 
 
 def set_training_flags(modules: Iterable[nn.Module]) -> None:
