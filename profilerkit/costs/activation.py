@@ -39,8 +39,8 @@ def clamp(bounds: int = 2) -> int:
 
 @per_element
 def shrink(shifts: bool = True) -> int:
-    """``sign(x) * max(abs(x) - bias, 0)``; without a shift ``x if abs(x) > bound else 0``."""
-    return clamp.operations() + shifts * c.ADD
+    """``x - bias if x > bound else x + bias if x < -bound else 0``; without a shift ``x if abs(x) > bound else 0``."""
+    return c.SUBTRACT + c.ADD if shifts else c.ABSOLUTE
 
 
 @per_element
@@ -57,8 +57,14 @@ def silu() -> int:
 
 @per_element
 def softplus() -> int:
-    """``log(1 + exp(x))``; so does ``log_sigmoid(x)``, which is ``-log(1 + exp(-x))``."""
+    """``log(1 + exp(x))``."""
     return c.EXP + c.ADD + c.LOG
+
+
+@per_element
+def log_sigmoid() -> int:
+    """``-log(1 + exp(-x))``."""
+    return c.NEGATE + softplus.operations() + c.NEGATE
 
 
 @per_element

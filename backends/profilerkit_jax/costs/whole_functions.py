@@ -42,7 +42,6 @@ _FUNCTIONS: Mapping[str, _Function] = dict(
         _describe(jax.nn.elu, activation.elu, inputs=2),
         _describe(jax.nn.hard_tanh, activation.clamp, inputs=1),
         _describe(jax.nn.leaky_relu, activation.leaky_relu, inputs=2),
-        _describe(jax.nn.log_sigmoid, activation.softplus, inputs=1),
         _describe(jax.nn.log_softmax, lambda elements: activation.softmax(elements, log=True), inputs=1),
         _describe(jax.nn.mish, activation.mish, inputs=1),
         _describe(jax.nn.selu, activation.elu, inputs=1),

@@ -33,7 +33,7 @@ _BY_OUTPUT: dict[str, Callable[[int], Cost]] = {
 }
 #: The formula for each element of the input: these return more than the output.
 _BY_INPUT: dict[str, Callable[[int], Cost]] = {
-    "log_sigmoid_forward": activation.softplus,
+    "log_sigmoid_forward": activation.log_sigmoid,
     "_fused_dropout": activation.dropout,
     "native_dropout": activation.dropout,
     "softmax": activation.softmax,

@@ -8,6 +8,7 @@ from typing import Any
 import keras
 import pytest
 
+from profilerkit import profile
 from profilerkit.costs import Cost, Shape
 from profilerkit_tensorflow.costs import layer_cost, register_layer_cost, scoped_costs
 
@@ -112,3 +113,10 @@ def test_a_class_of_ones_own_does_not_inherit_a_formula_nor_take_one_by_name() -
         register_layer_cost(LayerNormalization, lambda layer, inputs, outputs, training: Cost(0, 1), override=True)
         assert cost(LayerNormalization()) == (0, 1)
     assert layer_cost(LayerNormalization()) is None
+
+
+@pytest.mark.parametrize(("name", "operations"), [("log_sigmoid", 5), ("soft_shrink", 2), ("hard_shrink", 1)])
+def test_activations_that_are_composed_cost_what_torch_has_one_operator_for(name: str, operations: int) -> None:
+    """The closed forms of torch's ``log_sigmoid_forward``, ``softshrink`` and ``hardshrink``."""
+    model = keras.Sequential([keras.Input((10,)), keras.layers.Activation(name)])
+    assert profile(model, input_shape=(10,), metrics=["flops"])["flops"] == 10 * operations
