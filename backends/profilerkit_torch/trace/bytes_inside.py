@@ -17,8 +17,9 @@ Losses of logits, margins and Huber allocate several tensors of the input's size
 and so do logarithms of sums (``ReduceOps.cpp``). Distances are a product of longer points (``Distance.cpp``). Maximum
 pooling also makes the indices of the largest elements (``Pooling.cpp``).
 
-The workspaces of other kernels differ between devices, and no trace has them. For recurrent layers on CUDA they can be
-larger than everything else, and kernels in Python make tensors like any function: `find_unknown_inside` names these.
+The workspaces of other kernels differ between devices, and no trace has them. `find_unknown_inside` names those that
+may be as large as the input or larger: of decompositions of matrices, of recurrent layers on CUDA, and of kernels in
+Python, which make tensors like any function.
 """
 
 from __future__ import annotations
@@ -38,9 +39,19 @@ from .attention_kernels import count_spelled_out_bytes
 __all__ = ["count_bytes_inside", "count_reduction_bytes", "find_unknown_inside"]
 
 _RECURRENT = ("lstm", "gru", "rnn_tanh", "rnn_relu", "_cudnn_rnn", "_cudnn_rnn_backward")
-#: One takes more powers of a matrix the larger its numbers are.
-#: The other runs whole for nested tensors alone, and makes all scores.
-_BY_VALUES = ("linalg_matrix_exp", "_scaled_dot_product_attention_math")
+#: Operators whose workspace depends on values, or on the library that a device has for matrices.
+_UNSIZED = frozenset(
+    (
+        "linalg_matrix_exp",  # takes more powers of a matrix the larger its numbers are
+        "_scaled_dot_product_attention_math",  # runs whole for nested tensors alone, and makes all scores
+        *("_linalg_det", "_linalg_slogdet", "linalg_inv_ex", "linalg_ldl_factor_ex", "linalg_lu", "linalg_pinv"),
+        *("_linalg_eigh", "_linalg_eigvals", "linalg_eig", "linalg_eigvals", "linalg_eigvalsh"),
+        *("_linalg_svd", "linalg_svdvals", "linalg_qr", "linalg_householder_product", "geqrf", "ormqr"),
+        *("_linalg_solve_ex", "linalg_lstsq", "cholesky_solve"),
+        *("_unique2", "unique_dim", "masked_select", "multinomial"),
+    )
+)
+_NARROW = (torch.bfloat16, torch.float16)
 #: The most threads of a block in a reduction on CUDA, and the threads of a warp.
 _MOST_THREADS, _WARP = 512, 32
 #: The bytes of a partial sum, and of a counter.
@@ -55,13 +66,14 @@ def count_bytes_inside(func: Any, args: Any, kwargs: Any, device: torch.device |
     return 0 if rule is None else rule(device, *args, **kwargs)
 
 
-def find_unknown_inside(func: Any, device: torch.device | None) -> str:
+def find_unknown_inside(func: Any, args: Any, device: torch.device | None) -> str:
     """Return the name of an operator's workspace on a device if it is large and its size is unknown."""
     if func.namespace != "aten":
         has_unseen = has_python_kernel(func, device or torch.device("cpu"))
         return f"the workspace of {read_schema(func).name}" if has_unseen else ""
     name: str = read_schema(func).name.partition("::")[2]
-    is_much = name in _BY_VALUES or (name in _RECURRENT and device is not None and device.type == "cuda")
+    is_copied = name == "_fft_c2r" and (len(args[1]) > 1 or args[0].is_conj())  # once or twice, by its strides
+    is_much = name in _UNSIZED or is_copied or (name in _RECURRENT and _is_cuda(device))
     return f"the workspace of {name}" if is_much else ""
 
 
@@ -128,6 +140,50 @@ def _count_in_distances(device: torch.device | None, a: torch.Tensor, b: torch.T
     return rows * (a.shape[-1] + 2) * a.element_size()
 
 
+def _count_in_bilinear(device: torch.device | None, a: Any, weight: Any, b: Any, *_: Any) -> int:
+    """Return the bytes for one output feature: the first input times the weight, and that times the second input."""
+    return int(a.shape[0] * (b.shape[1] + 1) * a.element_size()) if a.dim() == b.dim() == 2 and a.shape[0] else 0
+
+
+def _count_in_rms_norm(
+    device: torch.device | None, x: torch.Tensor, shape: Sequence[int], weight: Any = None, *_: Any
+) -> int:
+    """Return the bytes of the CPU, which spells it out, beside the output: in float32 for narrow numbers.
+
+    At the most there are the squares with their means twice, or with a weight the product before it is weighted.
+    """
+    if device is None or device.type != "cpu":
+        return 0
+    itemsize = _FLOAT32_BYTES if x.dtype in _NARROW else x.element_size()
+    numbers, rows = x.numel(), x.numel() // max(1, math.prod(shape))
+    if weight is None:
+        there = numbers + 2 * rows
+    else:
+        there = 2 * numbers + rows + (weight.numel() if weight.element_size() < itemsize else 0)
+    if x.dtype in _NARROW:
+        there += numbers
+    return there * itemsize - count_stored_bytes(x)
+
+
+def _count_in_kthvalue(device: torch.device | None, x: torch.Tensor, *_: Any) -> int:
+    """Return the bytes of the numbers that the CPU partially sorts, and of their indices."""
+    return 0 if _is_cuda(device) else count_stored_bytes(x) + x.numel() * torch.int64.itemsize
+
+
+def _count_in_nonzero_count(device: torch.device | None, x: torch.Tensor, dim: Any = None, *_: Any) -> int:
+    """Return the bytes of whether each number differs from zero, as booleans and in int64, to add up dimensions."""
+    return 0 if dim is None else x.numel() * (torch.bool.itemsize + torch.int64.itemsize)
+
+
+def _copy_input(device: torch.device | None, x: torch.Tensor, *_: Any, **__: Any) -> int:
+    return count_stored_bytes(x)  # the differences, the sorted numbers, or the numbers to sort
+
+
+def _count_in_complex_abs(device: torch.device | None, x: torch.Tensor) -> int:
+    """Return the bytes of the CPU's complex result, of which the output is the real part."""
+    return 0 if _is_cuda(device) or not x.is_complex() else count_stored_bytes(x)
+
+
 def _make_pooling_rule(find_largest: Any) -> Callable[..., int]:
     """Return a rule for the indices of the largest elements, which torch makes and frees where nobody asks for them."""
 
@@ -150,8 +206,7 @@ def _count_in_sum(device: torch.device | None, x: torch.Tensor, *dimensions: Any
 
 
 def _count_in_mean(device: torch.device | None, x: torch.Tensor, *_: Any, dtype: Any = None, **__: Any) -> int:
-    is_narrow = x.dtype in (torch.bfloat16, torch.float16)
-    return _count_cast(device, x, dtype or (torch.float32 if is_narrow else None))
+    return _count_cast(device, x, dtype or (torch.float32 if x.dtype in _NARROW else None))
 
 
 def _count_cast(device: torch.device | None, x: torch.Tensor, dtype: torch.dtype | None) -> int:
@@ -176,6 +231,13 @@ _RULES_BY_NAME: dict[str, Callable[..., int]] = {
     "huber_loss.default": _count_in_huber,
     "logsumexp.default": _count_in_log_sum,
     "_euclidean_dist.default": _count_in_distances,
+    "_trilinear.default": _count_in_bilinear,
+    "rms_norm.default": _count_in_rms_norm,
+    "kthvalue.default": _count_in_kthvalue,
+    **dict.fromkeys(("count_nonzero.default", "count_nonzero.dim_IntList"), _count_in_nonzero_count),
+    "abs.default": _count_in_complex_abs,
+    **dict.fromkeys(("argsort.default", "argsort.stable"), _copy_input),
+    **{f"{name}.default": _copy_input for name in ("dist", "median", "nanmedian")},
     "max_pool2d.default": _make_pooling_rule(torch.ops.aten.max_pool2d_with_indices),
     "max_pool3d.default": _make_pooling_rule(torch.ops.aten.max_pool3d_with_indices),
     "sum.dim_IntList": _count_in_sum,

@@ -90,7 +90,7 @@ def make_plan(func: Any, kind: Kind, args: Any, kwargs: Any, result: Any, device
         fresh=not may_return_arguments(func) or func is LIFT,
         has_values=_may_have_values(func, args, in_place),
         bytes_inside=count_bytes_inside(func, args, kwargs, device),
-        unknown_inside=find_unknown_inside(func, device) or _name_unknown(func, outputs),
+        unknown_inside=find_unknown_inside(func, args, device) or _name_unknown(func, outputs),
     )
 
 
