@@ -13,6 +13,9 @@ from profilerkit.errors import by_likeness
 
 __all__ = ["list_image_models", "load_from_timm", "load_from_torchvision", "same_weights_each_time"]
 
+#: The frames of a clip: torchvision publishes the costs of its video models for so many.
+_FRAMES = 16
+
 
 def list_image_models(library: str) -> list[str]:
     """Return the names of all models that a library builds; raises `InputError` if it is not installed."""
@@ -32,7 +35,7 @@ def load_from_timm(spec: str) -> LoadedModel:
 
 
 def load_from_torchvision(spec: str) -> LoadedModel:
-    """Return the model that torchvision builds under a name, without weights, and the shape of image that it takes."""
+    """Return the model that torchvision builds under a name, without weights, and the shape of its images or clips."""
     models = library_for("torchvision", "torchvision").models
     name = spec.partition(":")[2]
     _require_known(spec, name, models.list_models())
@@ -41,7 +44,9 @@ def load_from_torchvision(spec: str) -> LoadedModel:
     except (AttributeError, IndexError, TypeError, ValueError):  # detection models are made for no one size
         size = 224
     with same_weights_each_time():
-        return LoadedModel(models.get_model(name, weights=None), input_shape=(3, size, size), name=name)
+        model = models.get_model(name, weights=None)
+    frames = (_FRAMES,) if type(model).__module__.startswith("torchvision.models.video.") else ()
+    return LoadedModel(model, input_shape=(3, *frames, size, size), name=name)
 
 
 def _require_known(spec: str, name: str, names: list[str]) -> None:

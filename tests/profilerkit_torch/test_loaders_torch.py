@@ -113,14 +113,16 @@ def test_torchvision_models_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     weights = types.SimpleNamespace(
         DEFAULT=types.SimpleNamespace(transforms=lambda: types.SimpleNamespace(crop_size=[299]))
     )
+    clips = type("VideoResNet", (Net,), {"__module__": "torchvision.models.video.resnet"})
     models = types.SimpleNamespace(
-        list_models=lambda: ["inception_v3", "detector"],
-        get_model=lambda name, weights: Net(),
-        get_model_weights=lambda name: weights if name == "inception_v3" else types.SimpleNamespace(),
+        list_models=lambda: ["inception_v3", "detector", "clips"],
+        get_model=lambda name, weights: clips() if name == "clips" else Net(),
+        get_model_weights=lambda name: types.SimpleNamespace() if name == "detector" else weights,
     )
     monkeypatch.setitem(sys.modules, "torchvision", types.SimpleNamespace(models=models))
     assert load_model("torchvision:inception_v3").input_shape == (3, 299, 299)
     assert load_model("torchvision:detector").input_shape == (3, 224, 224)
+    assert load_model("torchvision:clips").input_shape == (3, 16, 299, 299)
 
 
 @pytest.mark.parametrize("library", ["timm", "torchvision"])
