@@ -74,7 +74,8 @@ def find_layers(before: Report, after: Report, metric: str) -> tuple[str, ...]:
     if metric == "model_size" and None not in parameters and parameters[0] == parameters[1]:
         return ("as many parameters as before: buffers or dtypes differ",)
     unit = " parameters" if metric == "model_size" else ""  # the layers' bytes are not aligned
-    operators = [sum_operators(report, metric) if metric in WORK else {} for report in (before, after)]
+    are_known = metric in WORK and before.operators is not None and after.operators is not None
+    operators = [sum_operators(report, metric) if are_known else {} for report in (before, after)]
     groups = _group_moves(before, after, column)
     texts = [_describe_group(group, unit, *operators) for group in groups[:_NAMED]]
     rest = sum(group.number for group in groups[_NAMED:])

@@ -113,3 +113,12 @@ def test_the_operators_of_a_report() -> None:
     sums = sum_operators(report, "macs")
     assert [value for value in sums.values() if value[1]] == [(1, 32)]
     assert {layer for layer, _ in sums} <= {row["path"] for row in report.layers or ()}
+
+
+@pytest.mark.parametrize("lacking", [0, 1])
+def test_a_report_without_operators_does_not_say_that_none_is_called(lacking: int) -> None:
+    """A layer of 4 x 8, then 4 x 9: 4 MACs more. Which operator does them is not known if one report has no table."""
+    reports = [profile(Sequential(dense(4, width)), input_shape=(4,), metrics=["macs"]) for width in (8, 9)]
+    reports[lacking] = replace(reports[lacking], operators=None)
+    (text,) = find_layers(*reports, "macs")
+    assert text.endswith("(Dense): +4")
