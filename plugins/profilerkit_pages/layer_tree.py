@@ -50,18 +50,10 @@ def is_by_layer(value: Any) -> bool:
 
 
 def _mark_own_work(layers: Iterable[Row], operators: Iterable[Row]) -> list[dict[str, Any]]:
-    """Return the layers with their own work: None, not a smaller number, if an operator is not counted.
-
-    The own work of an innermost layer is all of its work, with the same two ends.
-    """
+    """Return the layers with their own work: None, not a smaller number, if an operator is not counted."""
     uncounted = {operator["layer"] for operator in operators if operator.get("missing")}
     unknown = {f"own_{column}": None for column in WORK}
-    ends = [f"{column}_{end}" for column in WORK for end in ("low", "high")]
-    marked = []
-    for layer in layers:
-        of_innermost = {f"own_{end}": layer[end] for end in ends if end in layer} if layer.get("is_leaf") else {}
-        marked.append({**layer, **(unknown if layer["path"] in uncounted else of_innermost)})
-    return marked
+    return [{**layer, **(unknown if layer["path"] in uncounted else {})} for layer in layers]
 
 
 def find_places(rows: Iterable[Row]) -> dict[str, int]:

@@ -51,14 +51,21 @@ def _list_layer_tables(layers: Sequence[Row]) -> Iterator[dict[str, Any]]:
     ]
     working.sort(key=lambda layer: _rank(layer, "own_"))
     if working:
-        rows = [_take_own_work(layer, own_keys) for layer in working]
-        by_layer = _describe_table("By layer", "layer", "layer", rows, root)
-        for column in by_layer["rows"]["columns"]:
-            column["signed"] = find_signs(f"own_{column['key']}", working)
+        by_layer = _describe_own_work("layer", [_take_own_work(layer, own_keys) for layer in working], root)
         yield {**by_layer, "lead": "Each layer without the layers inside it."}
     types = _add_up(layers, "type", own_keys, "layers")
     if len(types) > 1:
-        yield _describe_table("By type", "type", "type", types, root)
+        yield _describe_own_work("type", types, root)
+
+
+def _describe_own_work(thing: str, rows: Sequence[Row], whole: Row) -> dict[str, Any]:
+    """Return the table of layers or of types; the two ends of a count are the sign before it, and no columns."""
+    table = _describe_table(f"By {thing}", thing, thing, rows, whole)
+    columns = [column for column in table["rows"]["columns"] if not column["key"].endswith(("_low", "_high"))]
+    for column in columns:
+        column["signed"] = find_signs(column["key"], rows)
+    table["rows"]["columns"] = columns
+    return table
 
 
 def _take_own_work(layer: Row, own_keys: Mapping[str, str]) -> dict[str, Any]:

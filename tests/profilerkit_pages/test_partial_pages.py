@@ -8,7 +8,8 @@ from page_reports import SMALL, layer_table, small, status, with_bounds
 
 from profilerkit import Comparison, Report, Scale
 from profilerkit.render import render
-from profilerkit.trace.records import LayerTable
+from profilerkit.trace.bounds import Branch, Choice
+from profilerkit.trace.records import LayerCall, LayerRecord, LayerTable, MemoryTimeline, ModelTrace, OpRecord
 from profilerkit.trace.table import Table
 from profilerkit_pages.figures import draw
 from profilerkit_pages.page_data import page_data
@@ -55,15 +56,34 @@ def test_bounds_of_two_models_have_their_signs_and_their_change_is_no_number_tha
     assert not any("signed" in column for key, column in columns.items() if not key.startswith(("macs", "own_macs")))
 
 
-def test_the_own_work_of_an_innermost_layer_has_the_signs_of_all_its_work() -> None:
+def test_own_work_has_the_signs_of_its_bounds() -> None:
     """Of `block.first`, counted as 128, it is 100 to 200; of `block.act` 0 to 7; that of `second` is exact."""
     (report,) = page_data(with_bounds())["reports"]
     (own,) = [column for column in report["layers"]["columns"] if column["key"] == "own_macs"]
     assert own["signed"] == {2: ["~ ", 128], 3: ["≤ ", 7]}
-    rows = report["tables"][0]["rows"]
-    (macs,) = [column for column in rows["columns"] if column["key"] == "macs"]
-    signs = {_unpack(rows["names"])[place]: sign for place, sign in macs["signed"].items()}
-    assert signs == {"block.first": ["~ ", 128], "block.act": ["≤ ", 7]}
+    by_layer, by_type = report["tables"][:2]
+    assert _read_signs(by_layer) == {"block.first": ["~ ", 128], "block.act": ["≤ ", 7]}
+    assert _read_signs(by_type) == {"Linear": ["~ ", 128], "ReLU": ["≤ ", 7]}
+
+
+def test_the_sum_of_a_type_has_the_sign_of_its_ends() -> None:
+    """Two layers of 8 and of 4 MACs; a branch that may not be taken does the first 8: at most 12 together."""
+    layers = [LayerRecord(path, "Linear", 1, calls=(LayerCall((), ()),)) for path in "ab"]
+    operators = [OpRecord("mm", path, 0, macs, 2 * macs, 0, 0, ()) for path, macs in (("a", 8), ("b", 4))]
+    choice = Choice((Branch({"a": (8, 16)}), Branch({})), 0, "a branch")
+    root = LayerRecord("", "Net", 0, calls=(LayerCall((), ()),))
+    trace = ModelTrace((root, *layers), tuple(operators), MemoryTimeline(0, 0, (0, 0)), choices=(choice,))
+    (report,) = page_data(Report("net", "fake", "Net", {}, layers=trace.table))["reports"]
+    (by_type,) = [table for table in report["tables"] if table["title"] == "By type"]
+    assert _read_signs(by_type) == {"Linear": ["≤ ", 12]}
+    assert not [column["key"] for column in by_type["rows"]["columns"] if column["key"].endswith(("_low", "_high"))]
+
+
+def _read_signs(table: dict[str, Any]) -> dict[str, Any]:
+    """Return the signs of the MACs in a table of the page, by the name of the row."""
+    (macs,) = [column for column in table["rows"]["columns"] if column["key"] == "macs"]
+    names = _unpack(table["rows"]["names"])
+    return {names[place]: sign for place, sign in macs["signed"].items()}
 
 
 @pytest.mark.parametrize(("calls", "seconds"), [(1, [0.001, 0.001]), (0, [None, None])])

@@ -143,8 +143,13 @@ def small(name: str = "Teacher", seconds: float = 0.002, layers: Sequence[Layer]
 def with_bounds() -> Report:
     """Return a report whose counts of MACs are bounds of all kinds; only a branch that is not counted runs `act`."""
     ends = {"": (4224, None), "block": (0, 128), "block.first": (100, 200), "block.act": (0, 7), "second": (4096, 4096)}
-    columns = {place: {path: pair[place] for path, pair in ends.items()} for place in (0, 1)}
-    return replace(small(), layers=layer_table(SMALL, macs_low=columns[0], macs_high=columns[1]))
+    own_ends = {path: ends[path] if kind in ("Linear", "ReLU", "Conv2d") else (0, 0) for path, kind, *_ in SMALL}
+    columns = {
+        f"{part}macs_{end}": {path: pair[place] for path, pair in pairs.items()}
+        for part, pairs in (("", ends), ("own_", own_ends))
+        for place, end in enumerate(("low", "high"))
+    }
+    return replace(small(), layers=layer_table(SMALL, **columns))
 
 
 def _add_traffic(table: LayerTable) -> LayerTable:
