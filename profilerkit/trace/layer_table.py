@@ -132,9 +132,9 @@ class LayerTable(Table):
         """Return the types of layers that cost most at each depth, as DeepSpeed's profiler aggregates them.
 
         One row for each depth, column and rank: ``depth``, ``by`` (the column), ``rank``, ``type``, ``layers``,
-        ``value`` (with the layers inside; None if not known) and ``share`` of the counts at this depth; and the ends
-        ``value_low`` and ``value_high`` if the table has ends. Ranked are the columns that the table has both with and
-        without the layers inside, such as ``macs`` and ``own_macs``.
+        ``value`` (with the layers inside; None if not known) and ``share`` of the counts at this depth (None if one of
+        them is not known exactly); and the ends ``value_low`` and ``value_high`` if the table has ends. Ranked are the
+        columns that the table has both with and without the layers inside, such as ``macs`` and ``own_macs``.
 
         Args:
             k: How many types to rank at each depth.
@@ -151,12 +151,13 @@ class LayerTable(Table):
     def _rank_at(self, depth: int, rows: Iterable[_Row], k: int) -> Iterator[_Row]:
         """Yield the rows of `by_depth` for the layers at one depth."""
         types = self._add_by_type(rows)
-        summed = self._list_summed_columns()
-        has_ends = any(name.endswith(_ENDS) for name in summed)
-        for column in summed:
-            whole = sum(row[column] or 0 for row in types)
-            if column.endswith(_ENDS) or not whole:
+        columns = [name for name in self._list_summed_columns() if not name.endswith(_ENDS)]
+        has_ends = any(f"{name}{end}" in self.columns for name in columns for end in _ENDS)
+        for column in columns:
+            if not any(row[column] for row in types):
                 continue
+            is_exact = all(_is_exact(row, column) for row in types)
+            whole = sum(row[column] for row in types) if is_exact else None
             for rank, row in enumerate(_rank(types, column)[:k], start=1):
                 yield {
                     "depth": depth,
@@ -165,7 +166,7 @@ class LayerTable(Table):
                     "type": row["type"],
                     "layers": row["layers"],
                     "value": row[column],
-                    "share": None if row[column] is None else row[column] / whole,
+                    "share": row[column] / whole if whole else None,
                     **({f"value{end}": row.get(f"{column}{end}", row[column]) for end in _ENDS} if has_ends else {}),
                 }
 
@@ -177,6 +178,11 @@ _ENDS = ("_low", "_high")
 def is_innermost(row: _Row, by: str) -> bool:
     """Return whether the value of a layer in a column is all its own: no layer inside it has a value there."""
     return bool(row.get("is_leaf", True) or (row.get(f"own_{by}") and row[f"own_{by}"] == row[by]))
+
+
+def _is_exact(row: _Row, column: str) -> bool:
+    """Return whether the number of a column is known, and is both of its ends."""
+    return row[column] is not None and all(row.get(f"{column}{end}", row[column]) == row[column] for end in _ENDS)
 
 
 def _rank(rows: Iterable[_Row], column: str) -> list[_Row]:

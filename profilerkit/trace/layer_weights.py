@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-from .layer_paths import add_outer
+from .layer_paths import add_outer, parent_path
 
 if TYPE_CHECKING:
     from .records import LayerRecord, ModelTrace, WeightRecord
@@ -68,21 +67,19 @@ class _Weights:
         return sum(weight.bytes for weight in self.saved.values())
 
 
-def sum_weights(trace: ModelTrace, nested: Iterable[tuple[str, str]]) -> dict[str, LayerWeights]:
+def sum_weights(trace: ModelTrace) -> dict[str, LayerWeights]:
     """Return the numbers of the weights of each layer, by its path.
 
     If only the first call makes some weights, the numbers of a layer that may lack one, and of all layers around it,
     are not known.
-
-    Args:
-        trace: The trace with the layers.
-        nested: The paths of the layers inside other layers, the deepest first, each with the path of the layer around.
     """
     weights = {layer.path: _Weights(layer) for layer in trace.layers}
     unmade = {layer.path for layer in trace.layers if _may_lack_weight(layer)} if trace.unmade_weights else set()
     own_params = {path: None if path in unmade else weights[path].count() for path in weights}
-    for path, parent in nested:
-        weights[parent].add_inner(weights[path])
+    for layer in sorted(trace.layers, key=lambda layer: -layer.depth):  # inner layers first, so that sums are complete
+        parent = parent_path(layer.path)
+        if parent is not None:
+            weights[parent].add_inner(weights[layer.path])
     unknown = add_outer(unmade) if unmade else set()
     return {path: _read_numbers(inside, own_params[path], path not in unknown) for path, inside in weights.items()}
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from itertools import zip_longest
 from operator import add, attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
-from .bounds import WORK, list_layer_bounds
+from .bounds import WORK, Sign, list_layer_bounds, read_bounds
 from .layer_paths import order_as_tree, parent_path
 from .layer_weights import sum_weights
 
@@ -28,6 +29,13 @@ TRAFFIC = ("bytes_read", "bytes_written")
 _COUNTS = (*WORK, *TRAFFIC)
 #: The further columns of a training step: the part of each pass.
 _PHASES = ("forward_macs", "forward_flops", "backward_macs", "backward_flops")
+#: A layer by its path, or a call of a layer by the path and the index of the call.
+_Place = TypeVar("_Place", bound=Hashable)
+#: The numbers of all columns of work.
+_Work: TypeAlias = tuple[int, ...]
+
+
+# The columns of work --------------------------------------------------------------------------------------------------
 
 
 class _WorkColumns(NamedTuple):
@@ -39,17 +47,23 @@ class _WorkColumns(NamedTuple):
     """
 
     names: tuple[str, ...]
-    read: Callable[[OpRecord], tuple[int, ...]]
+    read: Callable[[OpRecord], _Work]
 
     @property
-    def zeros(self) -> tuple[int, ...]:
+    def zeros(self) -> _Work:
         """The numbers of a layer or a call that does no work."""
         return (0,) * len(self.names)
 
-    def label(self, numbers: Sequence[int], prefix: str = "", *, is_known: bool = True) -> dict[str, Any]:
-        """Return numbers by the names of their columns; None for each of them if they are not known."""
-        named = zip(self.names, numbers, strict=True)
-        return {f"{prefix}{name}": number if is_known else None for name, number in named}
+    def label(self, work: _Work, prefix: str = "") -> dict[str, int]:
+        """Return numbers by the names of their columns."""
+        return {f"{prefix}{name}": number for name, number in zip(self.names, work, strict=True)}
+
+    def sum_by(self, place: Callable[[OpRecord], _Place], operators: Iterable[OpRecord]) -> dict[_Place, _Work]:
+        """Return the work of the operators of each place."""
+        sums: dict[_Place, _Work] = {}
+        for op in operators:
+            sums[place(op)] = _add(sums.get(place(op), self.zeros), self.read(op))
+        return sums
 
 
 def _choose_columns(trace: ModelTrace) -> _WorkColumns:
@@ -60,49 +74,95 @@ def _choose_columns(trace: ModelTrace) -> _WorkColumns:
 _read_counts = attrgetter(*_COUNTS)
 
 
-def _read_step(op: OpRecord) -> tuple[int, ...]:
+def _read_step(op: OpRecord) -> _Work:
     """Return the counts of an operator of a training step, and its work in the passes of `_PHASES`."""
     passes = (0, 0, op.macs, op.flops) if op.phase == "backward" else (op.macs, op.flops, 0, 0)
     return (*_read_counts(op), *passes)
+
+
+def _add(work: _Work, more: _Work) -> _Work:
+    return tuple(map(add, work, more))
+
+
+def _add_inside(own_work: Mapping[_Place, _Work], around: Mapping[_Place, _Place | None]) -> dict[_Place, _Work]:
+    """Return the work of each place with the work of the places inside; ``around`` has the place around each."""
+    work = dict(own_work)
+    inside_left = Counter(around.values())
+    complete = [place for place in around if place not in inside_left]
+    while complete:
+        place = complete.pop()
+        outer = around[place]
+        if outer is None:
+            continue
+        work[outer] = _add(work[outer], work[place])
+        inside_left[outer] -= 1
+        if not inside_left[outer]:
+            complete.append(outer)
+    return work
+
+
+# The rows of layers ---------------------------------------------------------------------------------------------------
 
 
 def list_layer_rows(trace: ModelTrace) -> Iterator[Mapping[str, Any]]:
     """Yield a row for each layer, with the work and the weights inside it and its own; the layers inside follow it.
 
     Of a model that did not run, or raised while it did, the weights are known, and the calls before the error; its
-    further calls and its work are None.
+    further calls and its work are None. A share is None if the number of the whole model is not known exactly.
     """
-    columns = _choose_columns(trace)
-    nested = _list_inner_first(trace.layers)
-    own_work = _sum_own_work(trace, columns)
-    work = _add_inner_work(own_work, nested)
-    weights = sum_weights(trace, nested)
-    did_run = trace.failure is None
-    bounds = {}
-    if did_run and (trace.choices or trace.uncounted):
-        totals = {path: {**columns.label(work[path]), **columns.label(own_work[path], "own_")} for path in work}
-        bounds = list_layer_bounds(trace, totals)
-    parents = {pair.parent for pair in nested}
-    model = {"params": trace.total_params, "macs": trace.macs, "flops": trace.flops}
-    is_configured = any(layer.configuration for layer in trace.layers)
     layers = {layer.path: layer for layer in trace.layers}
+    weights, work = sum_weights(trace), _list_layer_work(trace)
+    whole = {"params": weights[""].params, **_find_exact_work(work[""])}
+    parents = set(map(parent_path, layers))
+    is_configured = any(layer.configuration for layer in trace.layers)
     for path in order_as_tree(layers):
-        layer, inside = layers[path], weights[path]
-        counts = {"params": inside.params, **columns.label(work[path], is_known=did_run)}
+        layer, held, done = layers[path], weights[path], work[path]
+        counts = {"params": held.params, **done.inside}
         yield {
             **_name_layer(layer, is_leaf=path not in parents),
-            "calls": sum(call.times for call in layer.calls) if did_run or layer.calls else None,
+            "calls": sum(call.times for call in layer.calls) if trace.failure is None or layer.calls else None,
             **counts,
-            "own_params": inside.own_params,
-            **columns.label(own_work[path], "own_", is_known=did_run),
-            **{f"{name}_share": _divide(counts[name], whole) for name, whole in model.items()},
-            "trainable_params": inside.trainable_params,
-            "params_by_dtype": inside.params_by_dtype,
-            "weight_bytes": inside.weight_bytes,
-            **bounds.get(path, {}),
+            "own_params": held.own_params,
+            **done.own,
+            **{f"{name}_share": _divide(counts[name], total) for name, total in whole.items()},
+            "trainable_params": held.trainable_params,
+            "params_by_dtype": held.params_by_dtype,
+            "weight_bytes": held.weight_bytes,
+            **done.ends,
             **_describe_tensors(layer.calls[0] if layer.calls else None),
             **({"configuration": layer.configuration} if is_configured else {}),
         }
+
+
+class _LayerWork(NamedTuple):
+    """The columns of work of a layer, by their names: with the layers inside, without, and the ends of both."""
+
+    inside: Mapping[str, int | None]
+    own: Mapping[str, int | None]
+    ends: Mapping[str, float | None]
+
+
+def _list_layer_work(trace: ModelTrace) -> dict[str, _LayerWork]:
+    """Return the work of each layer; it has ends only if some work of the model is not known exactly."""
+    columns = _choose_columns(trace)
+    paths = [layer.path for layer in trace.layers]
+    if trace.failure is not None:
+        own_names = [f"own_{name}" for name in columns.names]
+        return dict.fromkeys(paths, _LayerWork(dict.fromkeys(columns.names), dict.fromkeys(own_names), {}))
+    own = {**dict.fromkeys(paths, columns.zeros), **columns.sum_by(attrgetter("layer"), trace.operators)}
+    inside = _add_inside(own, {path: parent_path(path) for path in paths})
+    labeled = {path: (columns.label(inside[path]), columns.label(own[path], "own_")) for path in paths}
+    ends: Mapping[str, Mapping[str, float | None]] = {}
+    if trace.choices or trace.uncounted:
+        ends = list_layer_bounds(trace, {path: {**whole, **alone} for path, (whole, alone) in labeled.items()})
+    return {path: _LayerWork(whole, alone, ends.get(path, {})) for path, (whole, alone) in labeled.items()}
+
+
+def _find_exact_work(work: _LayerWork) -> dict[str, int | None]:
+    """Return the MACs and FLOPs of a layer with the layers inside; None for a number between two ends."""
+    row = {**work.inside, **work.ends}
+    signs = {column: read_bounds(row, column).sign(row[column] or 0) for column in WORK}
+    return {column: work.inside[column] if sign is Sign.EXACT else None for column, sign in signs.items()}
 
 
 def _name_layer(layer: LayerRecord, *, is_leaf: bool) -> dict[str, Any]:
@@ -110,90 +170,8 @@ def _name_layer(layer: LayerRecord, *, is_leaf: bool) -> dict[str, Any]:
     return {"path": layer.path, "type": layer.type, "depth": layer.depth, "is_leaf": is_leaf}
 
 
-class _Nested(NamedTuple):
-    """The path of a layer, and the path of the layer around it."""
-
-    path: str
-    parent: str
-
-
-def _list_inner_first(layers: Iterable[LayerRecord]) -> list[_Nested]:
-    """Return the layers inside others, the deepest first: added up in this order, sums are complete."""
-    by_depth = sorted(layers, key=lambda layer: -layer.depth)
-    parents = ((layer.path, parent_path(layer.path)) for layer in by_depth)
-    return [_Nested(path, parent) for path, parent in parents if parent is not None]
-
-
-def _sum_own_work(trace: ModelTrace, columns: _WorkColumns) -> dict[str, tuple[int, ...]]:
-    own_work = {layer.path: columns.zeros for layer in trace.layers}
-    for op in trace.operators:
-        own_work[op.layer] = _add(own_work[op.layer], columns.read(op))
-    return own_work
-
-
-def _add_inner_work(own_work: Mapping[str, tuple[int, ...]], nested: Iterable[_Nested]) -> dict[str, tuple[int, ...]]:
-    work = dict(own_work)
-    for path, parent in nested:
-        work[parent] = _add(work[parent], work[path])
-    return work
-
-
-#: A call of a layer: its path, and the index of the call.
-_Call: TypeAlias = tuple[str, int]
-
-
-def list_call_rows(trace: ModelTrace) -> Iterator[Mapping[str, Any]]:
-    """Yield a row for each call of a layer, in the order of the layers.
-
-    Further rows have the work outside every call of the model, if there is any.
-    """
-    columns = _choose_columns(trace)
-    zeros = columns.zeros
-    own_work: dict[_Call, tuple[int, ...]] = {}
-    for op in trace.operators:
-        key = (op.layer, op.call)
-        own_work[key] = _add(own_work.get(key, zeros), columns.read(op))
-    callers = {(layer.path, index): call.caller for layer in trace.layers for index, call in enumerate(layer.calls)}
-    work = _add_inner_calls(own_work, callers, zeros)
-    parents = set(callers.values())
-    layers = {layer.path: layer for layer in trace.layers}
-    outside = [key for key, done in own_work.items() if key not in callers and any(done)]
-    for key in (*callers, *outside):
-        path, index = key
-        call = layers[path].calls[index] if key in callers else None
-        yield {
-            **_name_layer(layers[path], is_leaf=key not in parents and call is not None),
-            "call": index,
-            **columns.label(work[key]),
-            **columns.label(own_work.get(key, zeros), "own_"),
-            **_describe_tensors(call),
-        }
-
-
-def _add_inner_calls(
-    own_work: Mapping[_Call, tuple[int, ...]], callers: Mapping[_Call, _Call | None], zeros: tuple[int, ...]
-) -> dict[_Call, tuple[int, ...]]:
-    """Return the work of each call with the calls that it made: a call is added up after all calls that it made."""
-    work = {**dict.fromkeys(callers, zeros), **own_work}
-    calls_left = Counter(callers.values())
-    complete = [key for key in callers if key not in calls_left]
-    while complete:
-        key = complete.pop()
-        caller = callers.get(key)
-        if caller is not None:
-            work[caller] = _add(work.get(caller, zeros), work[key])
-            calls_left[caller] -= 1
-            if not calls_left[caller]:
-                complete.append(caller)
-    return work
-
-
 def _divide(count: int | None, total: int | None) -> float | None:
     return None if count is None or not total else count / total
-
-
-def _add(work: tuple[int, ...], more: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(map(add, work, more))
 
 
 def _describe_tensors(call: LayerCall | None) -> dict[str, Any]:
@@ -207,21 +185,55 @@ def _describe_tensors(call: LayerCall | None) -> dict[str, Any]:
     }
 
 
-_COLUMNS = ("operator", "layer", "call", "phase", *WORK, *TRAFFIC)
+# The rows of calls ----------------------------------------------------------------------------------------------------
+
+
+def list_call_rows(trace: ModelTrace) -> Iterator[Mapping[str, Any]]:
+    """Yield a row for each call of a layer, in the order of the layers.
+
+    Further rows have the work outside every call of the model, if there is any.
+    """
+    columns = _choose_columns(trace)
+    layers = {layer.path: layer for layer in trace.layers}
+    calls = {(layer.path, index): call for layer in trace.layers for index, call in enumerate(layer.calls)}
+    callers = {key: call.caller for key, call in calls.items()}
+    making_calls = set(callers.values())
+    done = columns.sum_by(attrgetter("layer", "call"), trace.operators)
+    own = {
+        **dict.fromkeys(calls, columns.zeros),
+        **{key: work for key, work in done.items() if key in calls or any(work)},
+    }
+    inside = _add_inside(own, callers)
+    for key, own_work in own.items():
+        path, index = key
+        yield {
+            **_name_layer(layers[path], is_leaf=key in calls and key not in making_calls),
+            "call": index,
+            **columns.label(inside[key]),
+            **columns.label(own_work, "own_"),
+            **_describe_tensors(calls.get(key)),
+        }
+
+
+# The rows of operators ------------------------------------------------------------------------------------------------
+
+
+_OPERATOR_COLUMNS = ("operator", "layer", "call", "phase", *_COUNTS)
 
 
 def list_operator_rows(operators: Sequence[OpRecord], live: Sequence[int]) -> Iterator[Mapping[str, Any]]:
     """Yield a row for each operator, with the bytes alive after it; rare columns only if the trace fills them."""
     has_nodes, has_reads = any(op.node for op in operators), any(op.reads for op in operators)
     has_gaps = any(op.missing for op in operators)
-    for index, op in enumerate(operators):
-        yield {
-            **{name: getattr(op, name) for name in _COLUMNS},
-            "live_bytes": live[index] if index < len(live) else None,
-            **(dict(zip(("graph", "node"), op.node or ("", ""), strict=True)) if has_nodes else {}),
-            **({"reads": op.reads} if has_reads else {}),
-            **({"missing": op.missing and f"not counted: {op.missing}"} if has_gaps else {}),
-        }
+    for op, live_bytes in zip_longest(operators, live):  # a trace without a timeline has no bytes
+        row = {name: getattr(op, name) for name in _OPERATOR_COLUMNS} | {"live_bytes": live_bytes}
+        if has_nodes:
+            row["graph"], row["node"] = op.node or ("", "")
+        if has_reads:
+            row["reads"] = op.reads
+        if has_gaps:
+            row["missing"] = op.missing and f"not counted: {op.missing}"
+        yield row
 
 
 def read_work(row: Mapping[str, Any], column: str) -> Any:

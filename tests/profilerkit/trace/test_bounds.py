@@ -105,6 +105,17 @@ def test_what_costs_most_at_a_depth_has_its_ends_and_the_sign_of_a_bound() -> No
     assert "≥ 16" in str(made({"op::c": 1}, ()).table.by_type())
 
 
+@pytest.mark.parametrize(
+    ("trace", "is_known"), [(made(), False), (made({"op::c": 1}, ()), False), (made(choices=()), True)]
+)
+def test_a_share_of_a_whole_between_two_ends_is_not_known(trace: ModelTrace, is_known: bool) -> None:
+    """Six of 16 MACs are in "b", if 16 are all."""
+    share = {row["path"]: row["macs_share"] for row in trace.table}["b"]
+    assert share == (6 / 16 if is_known else None)
+    assert {row["share"] for row in trace.table.by_depth()} == ({1.0} if is_known else {None}), "all are of one type"
+    assert ("%" in render(Report("net", "fake", "Net", {}, layers=trace.table), "tree")) == is_known
+
+
 def test_a_model_that_failed_has_no_ends() -> None:
     assert "macs_low" not in replace(made(), failure=RuntimeError("half-way")).table.columns
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -108,6 +109,9 @@ def test_a_row_has_its_shares_of_the_totals(trace: ModelTrace) -> None:
     assert (norm["macs_share"], norm["flops_share"], norm["params_share"]) == (0, 50 / 772, 0)
     empty = ModelTrace((LayerRecord("", "Net", 0),)).table[0]
     assert (empty["macs_share"], empty["flops_share"], empty["params_share"]) == (None, None, None)
+    lazy = replace(trace, unmade_weights="weights of the first call")
+    assert lazy.total_params
+    assert {row["params_share"] for row in lazy.table} == {None}, "of a whole that is not known"
 
 
 def test_a_row_has_the_bytes_that_operators_move_inside_and_themselves(trace: ModelTrace) -> None:
