@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..trace.dtypes import element_bytes
-from .model_parts import Part
+from .model_parts import Part, append_name
 from .values import Column, share_text
 
 if TYPE_CHECKING:
@@ -49,7 +49,41 @@ def _describe_disproportion(model: Part) -> Iterator[str]:
         for path, part in _list_undivided(model, model.label):
             large, small = _compute_share(part, model, much), _compute_share(part, model, little)
             if large is not None and small is not None and large >= _MUCH and small < _LITTLE * large:
-                yield f"{path} has {_write(large, much)} and {_write(small, little)}."
+                yield f"{path} has {_write_share(large, much)} and {_write_share(small, little)}."
+
+
+def _list_undivided(part: Part, path: str) -> Iterator[tuple[str, Part]]:
+    """Yield the layers of a part that are divided no further, with their paths.
+
+    A layer that is never called is left out if the layer around it has work of its own. That work uses the weights of
+    the other (``out_proj`` of attention, the packed weights of a quantized layer), so that their MACs are not missing.
+    """
+    has_own_work = any(inner.kind == "own" for inner in part.inside)
+    for inner in part.inside:
+        inner_path = append_name(path, inner.label)
+        if inner.inside:
+            yield from _list_undivided(inner, inner_path)
+        elif inner.kind in ("layers", "block") and not (has_own_work and _is_never_called(inner)):
+            yield inner_path, inner
+
+
+def _is_never_called(part: Part) -> bool:
+    return all(row.get("calls") == 0 for row in part.rows)
+
+
+def _compute_share(part: Part, model: Part, column: str) -> float | None:
+    """Return a part's share of a column; None if a number is not known, or if the model's is 0 or between bounds.
+
+    The time of a part without any is not known: the layer around it did its work (a fast path of an encoder).
+    """
+    whole, value = model.sum(column), part.sum(column)
+    if not whole or value is None or any(f"{column}_low" in row for row in model.rows):
+        return None
+    return value / whole if value or not column.endswith("_seconds") else None
+
+
+def _write_share(share: float, column: str) -> str:
+    return f"{share_text(share)} of the {Column.of(column).in_a_sentence}"
 
 
 def _describe_own_work(report: Report, model: Part, by: str) -> Iterator[str]:
@@ -57,19 +91,18 @@ def _describe_own_work(report: Report, model: Part, by: str) -> Iterator[str]:
     itself = next((part for part in model.inside if part.kind == "own" and not part.path), None)
     share = None if itself is None else _compute_share(itself, model, by)
     if share is not None and share >= _MUCH:
-        yield f"The model itself, outside of its layers, has {_write(share, by)}{_name_largest_operator(report)}."
+        yield f"The model itself, outside of its layers, has {_write_share(share, by)}{_name_largest_operator(report)}."
 
 
 def _name_largest_operator(report: Report) -> str:
-    """Return which operator outside of all layers has at least half of their MACs; empty if none has."""
+    """Return which operator outside of all layers has at least half of their MACs; empty if none is known to."""
+    outside = [row for row in report.operators or () if not row["layer"]]
     macs = Counter[str]()
-    for row in report.operators or ():
-        if not row["layer"]:
-            macs[row["operator"]] += row["macs"]
-    for operator, most in macs.most_common(1):
-        if most and 2 * most >= macs.total():
-            return f"; its MACs are mostly those of {operator}"
-    return ""
+    for row in outside:
+        macs[row["operator"]] += row["macs"]
+    is_known = macs.total() and not any(row.get("missing") for row in outside)
+    operator = max(macs, key=macs.__getitem__, default="")
+    return f"; its MACs are mostly those of {operator}" if is_known and 2 * macs[operator] >= macs.total() else ""
 
 
 def _describe_wide_weights(report: Report) -> Iterator[str]:
@@ -78,9 +111,10 @@ def _describe_wide_weights(report: Report) -> Iterator[str]:
     If nobody chose that, the model would be smaller and faster in the usual dtype. An innermost layer that has more
     than half of these parameters is named.
     """
-    counts: Mapping[str, int] = report.layerwise[0].get("params_by_dtype") or {}
+    root = report.layerwise[0]
+    counts: Mapping[str, int] = root.get("params_by_dtype") or {}
     usual = max(counts, key=counts.__getitem__, default="")
-    if not _is_float(usual):
+    if root.get("params") is None or not _is_float(usual):
         return
     wider = {dtype: count for dtype, count in counts.items() if _is_wider(dtype, usual)}
     wide = max(wider, key=wider.__getitem__, default="")
@@ -105,37 +139,6 @@ def _name_holder(report: Report, dtype: str) -> str:
 
 def _is_float(dtype: str) -> bool:
     return dtype.startswith(("float", "bfloat"))
-
-
-def _list_undivided(part: Part, path: str) -> Iterator[tuple[str, Part]]:
-    """Yield the layers of a part that are divided no further, with their paths.
-
-    A layer that is never called is left out if the layer around it has work of its own. That work uses the weights of
-    the other (``out_proj`` of attention, the packed weights of a quantized layer), so that their MACs are not missing.
-    """
-    has_own_work = any(inner.kind == "own" for inner in part.inside)
-    for inner in part.inside:
-        inner_path = f"{path}.{inner.label}" if path else inner.label
-        if inner.inside:
-            yield from _list_undivided(inner, inner_path)
-        elif inner.kind in ("layers", "block") and not (has_own_work and _is_never_called(inner)):
-            yield inner_path, inner
-
-
-def _is_never_called(part: Part) -> bool:
-    return all(row.get("calls") == 0 for row in part.rows)
-
-
-def _compute_share(part: Part, model: Part, column: str) -> float | None:
-    """Return a part's share of a column; None if the model's value is 0, or known only by its bounds."""
-    whole = model.sum(column)
-    if not whole or any(f"{column}_low" in row for row in model.rows):
-        return None
-    return (part.sum(column) or 0) / whole
-
-
-def _write(share: float, column: str) -> str:
-    return f"{share_text(share)} of the {Column.of(column).in_a_sentence}"
 
 
 def _describe_peak(memory: MemoryTimeline, report: Report) -> Iterator[str]:

@@ -443,6 +443,19 @@ def test_what_stands_out_is_said_with_its_figures() -> None:
     assert not any(" has " in line for line in lines(render(report(*layers), advice=False)))
 
 
+@pytest.mark.parametrize("seconds", [0.0, None, 0.01])
+def test_a_layer_whose_work_another_does_while_it_is_timed_is_not_called_fast(seconds: float | None) -> None:
+    """An encoder's fast path takes all of the time, and does the work of the layer inside in its place."""
+    layers = (
+        row("", "Net", 1000, forward_seconds=1.0, own_forward_seconds=1.0),
+        row("linear", "Linear", 600, forward_seconds=seconds),
+        row("head", "Linear", 400, forward_seconds=seconds),
+    )
+    drawn = lines(render(report(*layers)))
+    assert ("linear has 60.0 % of the MACs and 1.0 % of the forward time." in drawn) == bool(seconds)
+    assert any("of the MACs and" in line for line in drawn) == bool(seconds)
+
+
 @pytest.mark.parametrize(("calls", "own_macs", "is_said"), [(0, 900, False), (1, 900, True), (0, 0, True)])
 def test_weights_that_the_layer_around_uses_do_not_stand_out(calls: int, own_macs: int, is_said: bool) -> None:
     """Attention multiplies by the weights of the layer inside it, which it does not call; a layer of no use is said."""
@@ -480,8 +493,10 @@ def test_work_of_the_model_outside_of_its_layers(own: int, is_said: bool) -> Non
     said = "The model itself, outside of its layers, has 20.0 % of the MACs; its MACs are mostly those of bmm."
     assert (said in lines(render(report(*layers, operators=operators)))) == is_said
     fewer = Table([{**one, "macs": one["macs"] - (one["operator"] == "bmm")} for one in operators])
-    drawn = lines(render(report(*layers, operators=fewer)))
-    assert ("The model itself, outside of its layers, has 20.0 % of the MACs." in drawn) == is_said
+    uncounted = Table([{**one, "missing": "not counted" if one["operator"] == "add" else ""} for one in operators])
+    for others in (fewer, uncounted):
+        drawn = lines(render(report(*layers, operators=others)))
+        assert ("The model itself, outside of its layers, has 20.0 % of the MACs." in drawn) == is_said
     inside = tuple({**one, "path": f"net.{one['path']}".rstrip(".")} for one in layers)
     assert "outside of its layers" not in render(report(row("", "Wrapper", 1000), *inside))
 
