@@ -120,5 +120,6 @@ def test_a_report_without_operators_does_not_say_that_none_is_called(lacking: in
     """A layer of 4 x 8, then 4 x 9: 4 MACs more. Which operator does them is not known if one report has no table."""
     reports = [profile(Sequential(dense(4, width)), input_shape=(4,), metrics=["macs"]) for width in (8, 9)]
     reports[lacking] = replace(reports[lacking], operators=None)
-    (text,) = find_layers(*reports, "macs")
+    before, after = reports
+    (text,) = find_layers(before, after, "macs")
     assert text.endswith("(Dense): +4")
