@@ -30,7 +30,7 @@ _COUNTS = (*WORK, *TRAFFIC)
 #: The further columns of a training step: the part of each pass.
 _PHASES = ("forward_macs", "forward_flops", "backward_macs", "backward_flops")
 #: A layer by its path, or a call of a layer by the path and the index of the call.
-_Place = TypeVar("_Place", bound=Hashable)
+_Key = TypeVar("_Key", bound=Hashable)
 #: The numbers of all columns of work.
 _Work: TypeAlias = tuple[int, ...]
 
@@ -58,11 +58,12 @@ class _WorkColumns(NamedTuple):
         """Return numbers by the names of their columns."""
         return {f"{prefix}{name}": number for name, number in zip(self.names, work, strict=True)}
 
-    def sum_by(self, place: Callable[[OpRecord], _Place], operators: Iterable[OpRecord]) -> dict[_Place, _Work]:
-        """Return the work of the operators of each place."""
-        sums: dict[_Place, _Work] = {}
+    def sum_by(self, find_key: Callable[[OpRecord], _Key], operators: Iterable[OpRecord]) -> dict[_Key, _Work]:
+        """Return the work of the operators of each layer, or of each call: ``find_key`` returns that of an operator."""
+        sums: dict[_Key, _Work] = {}
         for op in operators:
-            sums[place(op)] = _add(sums.get(place(op), self.zeros), self.read(op))
+            key = find_key(op)
+            sums[key] = _add(sums.get(key, self.zeros), self.read(op))
         return sums
 
 
@@ -84,17 +85,17 @@ def _add(work: _Work, more: _Work) -> _Work:
     return tuple(map(add, work, more))
 
 
-def _add_inside(own_work: Mapping[_Place, _Work], around: Mapping[_Place, _Place | None]) -> dict[_Place, _Work]:
-    """Return the work of each place with the work of the places inside; ``around`` has the place around each."""
+def _add_inside(own_work: Mapping[_Key, _Work], around: Mapping[_Key, _Key | None]) -> dict[_Key, _Work]:
+    """Return the work of each layer or call with the work inside it; ``around`` has the one around each."""
     work = dict(own_work)
     inside_left = Counter(around.values())
-    complete = [place for place in around if place not in inside_left]
+    complete = [key for key in around if key not in inside_left]
     while complete:
-        place = complete.pop()
-        outer = around[place]
+        key = complete.pop()
+        outer = around[key]
         if outer is None:
             continue
-        work[outer] = _add(work[outer], work[place])
+        work[outer] = _add(work[outer], work[key])
         inside_left[outer] -= 1
         if not inside_left[outer]:
             complete.append(outer)
@@ -116,19 +117,19 @@ def list_layer_rows(trace: ModelTrace) -> Iterator[Mapping[str, Any]]:
     parents = set(map(parent_path, layers))
     is_configured = any(layer.configuration for layer in trace.layers)
     for path in order_as_tree(layers):
-        layer, held, done = layers[path], weights[path], work[path]
-        counts = {"params": held.params, **done.inside}
+        layer, layer_weights, layer_work = layers[path], weights[path], work[path]
+        counts = {"params": layer_weights.params, **layer_work.inside}
         yield {
             **_name_layer(layer, is_leaf=path not in parents),
             "calls": sum(call.times for call in layer.calls) if trace.failure is None or layer.calls else None,
             **counts,
-            "own_params": held.own_params,
-            **done.own,
+            "own_params": layer_weights.own_params,
+            **layer_work.own_work,
             **{f"{name}_share": _divide(counts[name], total) for name, total in whole.items()},
-            "trainable_params": held.trainable_params,
-            "params_by_dtype": held.params_by_dtype,
-            "weight_bytes": held.weight_bytes,
-            **done.ends,
+            "trainable_params": layer_weights.trainable_params,
+            "params_by_dtype": layer_weights.params_by_dtype,
+            "weight_bytes": layer_weights.weight_bytes,
+            **layer_work.ends,
             **_describe_tensors(layer.calls[0] if layer.calls else None),
             **({"configuration": layer.configuration} if is_configured else {}),
         }
@@ -138,7 +139,7 @@ class _LayerWork(NamedTuple):
     """The columns of work of a layer, by their names: with the layers inside, without, and the ends of both."""
 
     inside: Mapping[str, int | None]
-    own: Mapping[str, int | None]
+    own_work: Mapping[str, int | None]
     ends: Mapping[str, float | None]
 
 
@@ -149,13 +150,14 @@ def _list_layer_work(trace: ModelTrace) -> dict[str, _LayerWork]:
     if trace.failure is not None:
         own_names = [f"own_{name}" for name in columns.names]
         return dict.fromkeys(paths, _LayerWork(dict.fromkeys(columns.names), dict.fromkeys(own_names), {}))
-    own = {**dict.fromkeys(paths, columns.zeros), **columns.sum_by(attrgetter("layer"), trace.operators)}
-    inside = _add_inside(own, {path: parent_path(path) for path in paths})
-    labeled = {path: (columns.label(inside[path]), columns.label(own[path], "own_")) for path in paths}
+    own_sums = {**dict.fromkeys(paths, columns.zeros), **columns.sum_by(attrgetter("layer"), trace.operators)}
+    sums = _add_inside(own_sums, {path: parent_path(path) for path in paths})
+    inside = {path: columns.label(sums[path]) for path in paths}
+    own_work = {path: columns.label(own_sums[path], "own_") for path in paths}
     ends: Mapping[str, Mapping[str, float | None]] = {}
     if trace.choices or trace.uncounted:
-        ends = list_layer_bounds(trace, {path: {**whole, **alone} for path, (whole, alone) in labeled.items()})
-    return {path: _LayerWork(whole, alone, ends.get(path, {})) for path, (whole, alone) in labeled.items()}
+        ends = list_layer_bounds(trace, {path: {**inside[path], **own_work[path]} for path in paths})
+    return {path: _LayerWork(inside[path], own_work[path], ends.get(path, {})) for path in paths}
 
 
 def _find_exact_work(work: _LayerWork) -> dict[str, int | None]:
@@ -198,18 +200,16 @@ def list_call_rows(trace: ModelTrace) -> Iterator[Mapping[str, Any]]:
     calls = {(layer.path, index): call for layer in trace.layers for index, call in enumerate(layer.calls)}
     callers = {key: call.caller for key, call in calls.items()}
     making_calls = set(callers.values())
-    done = columns.sum_by(attrgetter("layer", "call"), trace.operators)
-    own = {
-        **dict.fromkeys(calls, columns.zeros),
-        **{key: work for key, work in done.items() if key in calls or any(work)},
-    }
-    inside = _add_inside(own, callers)
-    for key, own_work in own.items():
+    own_sums = {**dict.fromkeys(calls, columns.zeros), **columns.sum_by(attrgetter("layer", "call"), trace.operators)}
+    sums = _add_inside(own_sums, callers)
+    for key, own_work in own_sums.items():
+        if key not in calls and not any(own_work):
+            continue
         path, index = key
         yield {
             **_name_layer(layers[path], is_leaf=key in calls and key not in making_calls),
             "call": index,
-            **columns.label(inside[key]),
+            **columns.label(sums[key]),
             **columns.label(own_work, "own_"),
             **_describe_tensors(calls.get(key)),
         }
