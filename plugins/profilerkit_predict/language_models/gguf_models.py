@@ -156,7 +156,7 @@ def _list_terms(
     for part in weights:
         if part.kind is WeightKind.MATRIX and part.read_in is ReadIn.ALL:
             token += part.elements
-        elif part.routing is not None:
+        elif part.kind is WeightKind.EXPERTS and part.routing is not None:
             token += part.elements // part.routing.experts * part.routing.experts_per_token
         elif part.kind is WeightKind.HEAD:
             last += part.elements

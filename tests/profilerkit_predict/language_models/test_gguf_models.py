@@ -100,6 +100,8 @@ def test_experts_of_several_types_are_one_layer(model: Model) -> None:
     experts = 2 * WIDTH * INNER * 9 // 16 + 2 * WIDTH * INNER + 4 * INNER
     rest = ATTENTION * 9 // 16 + 4 * WIDTH * 4 + 3 * 4 * WIDTH + 2 * WIDTH * WORDS + 2 * WIDTH
     assert cost(1, 1, 0).weight_bytes == experts + rest
+    token = ATTENTION + WIDTH * 4 + 3 * WIDTH * INNER  # biases are added, and multiply nothing
+    assert cost(1, 1, 0).macs == token + WIDTH * WORDS + 2 * HEADS * SIZE
 
 
 def test_experts_without_a_number_are_refused(model: Model) -> None:
