@@ -181,13 +181,13 @@ class _Rates(NamedTuple):
 def _compute_rates(report: LanguageModelReport, batch: int) -> _Rates:
     """Return the rates of a step in the middle of the generation."""
     cached = report.prompt + report.new // 2
-    drafted = report.speculation or NOTHING_DRAFTED
-    checked = 1 + drafted.draft_tokens
-    steps = [report.cost(batch, checked, cached, checked)]
-    draft = drafted.draft(batch, cached)
+    speculation = report.speculation or NOTHING_DRAFTED
+    drafted = speculation.count_drafted(cached, report.facts.sizes.longest_context)
+    steps = [report.cost(batch, 1 + drafted, cached, 1 + drafted)]
+    draft = speculation.draft(batch, cached) if drafted else None
     if draft is not None:
-        steps.append(draft.repeat(drafted.draft_tokens))
-    tokens = batch * drafted.tokens_per_step
+        steps.append(draft.repeat(drafted))
+    tokens = batch * speculation.count_tokens(drafted)
     seconds = sum(step.seconds or 0.0 for step in steps)
     products = sum(step.compute_seconds or 0.0 for step in steps)
     moved = sum(step.memory_seconds or 0.0 for step in steps)

@@ -325,7 +325,8 @@ def list_steps(report: LanguageModelReport) -> dict[str, Step]:
     row, speculation = report.serving[-1], report.speculation
     steps = {"first token": row.prefill, "last token": row.decode}
     if row.draft is not None and speculation is not None:
-        steps[f"{speculation.draft_tokens} drafted"] = row.draft.repeat(speculation.draft_tokens)
+        drafted = speculation.count_drafted(report.prompt + report.new - 2, report.facts.sizes.longest_context)
+        steps[f"{drafted} drafted"] = row.draft.repeat(drafted)
     return steps
 
 

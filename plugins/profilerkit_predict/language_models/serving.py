@@ -84,7 +84,7 @@ def predict_serving(
     times = [(first_token, 1), (per_token, new - 1)]
     total = prefill.seconds
     if total is not None and cycles:
-        drafting = decoding.drafted.draft_prompts(batch, prompt - shared, shared)
+        drafting = decoding.speculation.draft_prompts(batch, prompt - shared, shared)
         draft_seconds = None if drafting is None else drafting.seconds
         if draft_seconds is not None:
             times.append((Estimate(None, draft_seconds, None, cost.tier), 1))
@@ -126,6 +126,8 @@ class _Cycle(NamedTuple):
 
     check: Step
     draft: Step | None
+    #: How many tokens are drafted.
+    drafted: int
 
 
 class _Decoding(NamedTuple):
@@ -135,19 +137,15 @@ class _Decoding(NamedTuple):
     batch: int
     prompt: int
     new: int
-    drafted: Speculation
+    speculation: Speculation
 
     def list_cycles(self, indices: Iterable[int] | None = None) -> Iterator[_Cycle]:
         """Yield the steps, or some of them by their indices."""
         for index in range(self.new - 1) if indices is None else indices:
             cached = self.prompt + index
-            count = self._count_checked(cached)
-            yield _Cycle(self.cost(self.batch, count, cached, count), self.drafted.draft(self.batch, cached))
-
-    def _count_checked(self, cached: int) -> int:
-        """Return how many tokens of a sequence a step runs: the last, and drafted tokens up to the longest context."""
-        count, limit = self.drafted.draft_tokens, self.cost.facts.sizes.longest_context
-        return 1 + (count if limit is None else min(count, limit - cached - 1))
+            drafted = self.speculation.count_drafted(cached, self.cost.facts.sizes.longest_context)
+            check = self.cost(self.batch, 1 + drafted, cached, 1 + drafted)
+            yield _Cycle(check, self.speculation.draft(self.batch, cached) if drafted else None, drafted)
 
     def average_seconds(self, cycles: Iterable[_Cycle]) -> float | None:
         """Return the mean seconds of a token; None if one is not known, or for no step.
@@ -155,18 +153,18 @@ class _Decoding(NamedTuple):
         Tokens are drafted one after the other, then all are checked.
         """
         durations = []
-        for cycle in cycles:
-            drafting = 0.0 if cycle.draft is None else cycle.draft.seconds
-            if cycle.check.seconds is None or drafting is None:
+        for check, draft, drafted in cycles:
+            drafting = 0.0 if draft is None else draft.seconds
+            if check.seconds is None or drafting is None:
                 return None
-            durations.append(cycle.check.seconds + drafting * self.drafted.draft_tokens)
-        return sum(durations) / len(durations) / self.drafted.tokens_per_step if durations else None
+            durations.append((check.seconds + drafting * drafted) / self.speculation.count_tokens(drafted))
+        return sum(durations) / len(durations) if durations else None
 
     def estimate(self, bound: float | None) -> Estimate | None:
         """Return the mean seconds of a token between two ends; by a data sheet, or with speculation, the bound."""
         if bound is None:
             return None
-        if self.cost.estimator is None or self.drafted.draft_tokens:
+        if self.cost.estimator is None or self.speculation.draft_tokens:
             return Estimate(None, bound, None, self.cost.tier)
         estimates = [self.cost.estimate(self.batch, 1, self.prompt + index) for index in _spread_indices(self.new - 1)]
         return average(estimate for estimate in estimates if estimate is not None)

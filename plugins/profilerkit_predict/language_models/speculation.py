@@ -51,7 +51,19 @@ class Speculation:
         >>> Speculation(3, 0.5).tokens_per_step
         1.875
         """
-        return sum(self.acceptance**count for count in range(self.draft_tokens + 1))
+        return self.count_tokens(self.draft_tokens)
+
+    def count_tokens(self, drafted: int) -> float:
+        """Return how many tokens a step makes on average for which so many are drafted."""
+        return sum(self.acceptance**count for count in range(drafted + 1))
+
+    def count_drafted(self, cached: int, longest_context: int | None) -> int:
+        """Return how many tokens are drafted after so many: fewer just before the longest context of the model.
+
+        >>> [Speculation(3, 0.5).count_drafted(cached, longest_context=100) for cached in (50, 97, 99)]
+        [3, 2, 0]
+        """
+        return self.draft_tokens if longest_context is None else min(self.draft_tokens, longest_context - cached - 1)
 
     def draft(self, batch: int, cached: int) -> Step | None:
         """Return the step that drafts one token for each sequence; None if drafting is not counted."""
@@ -103,6 +115,8 @@ def find_drafter(
         return _require_own_layer(facts)
     source = open_source(draft)
     drafter = source.find_facts(source.choose_lengths(tokens - 1, 1))
+    if drafter.unknown_storage:
+        raise InputError(f"draft: {drafter.name} is stored in a format whose bytes are not known; give another model")
     if drafter.is_encoder_decoder:
         raise InputError(f"draft: {drafter.name} is an encoder-decoder; give a model that has a decoder alone")
     return drafter

@@ -10,9 +10,11 @@ from toy_language_model import DEVICE, toy_facts
 
 from profilerkit import ArgumentError, InputError
 from profilerkit_predict.language_models import LanguageModelReport, StepCost
+from profilerkit_predict.language_models.figures import _compute_rates
 from profilerkit_predict.language_models.fitting import count_memory
 from profilerkit_predict.language_models.layout import ONE_DEVICE
 from profilerkit_predict.language_models.model_cache import CacheLayer
+from profilerkit_predict.language_models.prompts import Lengths
 from profilerkit_predict.language_models.records import ModelFacts
 from profilerkit_predict.language_models.report_tables import list_term_rows, list_term_titles
 from profilerkit_predict.language_models.serving import predict_serving
@@ -57,6 +59,32 @@ def test_tokens_are_drafted_one_after_the_other_before_they_are_checked() -> Non
     first, later = row.time_to_first_token, row.time_per_output_token
     assert row.tokens_per_second == pytest.approx(2 * 3 / (first + drafter_prefill + 2 * later))
     assert row.rate.high == pytest.approx(row.tokens_per_second)
+
+
+def test_fewer_tokens_are_drafted_where_the_context_ends() -> None:
+    """After 4,093 of 4,096 tokens two of three are drafted, then one, then none; each is accepted."""
+    row: Any = predict_serving(COST, 1, 4093, 4, speculate(SMALL, acceptance=1))
+    steps = [COST(1, 1 + count, 4095 - count, 1 + count).seconds for count in (2, 1, 0)]
+    drafts = [count * DRAFTER(1, 1, 4095 - count).seconds for count in (2, 1, 0)]
+    shares = [(step + draft) / tokens for step, draft, tokens in zip(steps, drafts, (3, 2, 1), strict=True)]
+    assert row.time_per_output_token == pytest.approx(sum(shares) / 3)
+    assert row.draft is None
+    before: Any = predict_serving(COST, 1, 4093, 3, speculate(SMALL))
+    report = LanguageModelReport("Toy", COST.facts, COST, 4093, 3, "bfloat16", (before,), speculation=speculate(SMALL))
+    assert list_term_titles(report)[-2:] == ("1 drafted", "takes")
+    assert _compute_rates(replace(report, new=4), 1).step > 0
+
+
+def test_a_drafter_of_unknown_bytes_is_an_error() -> None:
+    class Source:
+        def choose_lengths(self, prompt: int, new: int) -> Lengths:
+            return Lengths(prompt, new)
+
+        def find_facts(self, lengths: Lengths) -> ModelFacts:
+            return replace(SMALL, unknown_storage="stored by 'aqlm'")
+
+    with pytest.raises(InputError, match="draft: Small is stored in a format whose bytes are not known"):
+        find_drafter("hf:small", COST.facts, 100, lambda draft: Source())  # type: ignore[arg-type, return-value]
 
 
 def test_layers_of_its_own_take_turns() -> None:
