@@ -59,7 +59,7 @@ class Adapters:
             of_all = self._count_elements(matrix) * matrix.experts
             is_dense = matrix.routing is None
             elements += of_all / layout.tensor if is_dense else layout.share_out_experts(of_all, matrix.experts)
-        return math.ceil(self.count * elements * self.element_bytes * layout.compute_stage_share(layers))
+        return math.ceil(self.count * elements * self.element_bytes * max(layout.compute_stage_shares(layers)))
 
     def count_read_bytes(self, sequences: int, batch: int, replicas: int) -> float:
         """Return the bytes that a step reads in one replica: an adapter once, however many sequences use it.

@@ -78,7 +78,7 @@ class EngineCache:
         """Return layers that are like ``one`` as one part, in the format of the cache."""
         count, repeats = len(layers), self.facts.cache.repeats
         constant_bytes = count * one.constant_bytes
-        if self.facts.is_encoder_decoder or one.heads is not None:  # keys and values, and no state
+        if one.heads is not None:  # keys and values, and no state
             constant_bytes = self._store(constant_bytes)
         numbers = [number for number in (_find_number(layer.path) for layer in layers) if number is not None]
         return replace(
@@ -100,7 +100,7 @@ class EngineCache:
         """Return its bytes in blocks after so many tokens of so many sequences, on the fullest device of a layout.
 
         Tensor parallelism shares the heads: a device has at least one, and latents whole. The stages of a pipeline have
-        the layers in their order, the same number each.
+        the layers in their order.
         """
         tokens, sequences = self.count_tokens(context), math.ceil(batch / layout.data)
         layers = self.facts.sizes.layers
@@ -111,8 +111,8 @@ class EngineCache:
             entries = sequences * self._count_entries_in_blocks(part, tokens) - (sequences - 1) * shared
             part_bytes = sequences * part.constant_bytes + entries * part.bytes_per_entry
             of_device = part.share_out(part_bytes, layout.tensor)
-            for stage in range(layout.pipeline):
-                of_stages[stage] += of_device * layout.compute_stage_share(layers, part.numbers, stage)
+            for stage, share in enumerate(layout.compute_stage_shares(layers, part.numbers)):
+                of_stages[stage] += of_device * share
         return math.ceil(max(of_stages))
 
     def _count_entries_in_blocks(self, part: CacheLayer, tokens: int) -> int:
@@ -181,8 +181,7 @@ def count_cache_traffic(
             # The prompt is the encoder's, and begins the decoder with one token; each further step adds one as well.
             entries_written += sequences * _count_added_entries(part, before, 1 if has_encoder else new_tokens)
             states_read += sequences if cached else 0
-            is_state = not has_encoder and part.heads is None
-            states_written += sequences if is_state or not cached else 0
+            states_written += sequences if part.heads is None or not cached else 0
         part_read = part.bytes_per_entry * (entries_read + readers * most_shared) + part.constant_bytes * states_read
         part_written = part.bytes_per_entry * entries_written + part.constant_bytes * states_written
         read += part.share_out(part_read, tensor_parallel)

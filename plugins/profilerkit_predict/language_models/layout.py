@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import re
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 from profilerkit.error_text import shown
@@ -60,21 +62,24 @@ class Layout:
         of_replica = math.ceil(batch / self.data)
         return math.ceil(of_replica / self.pipeline) if is_decode else of_replica
 
-    def compute_stage_share(self, layers: int | None, numbers: Sequence[int] = (), stage: int = 0) -> float:
-        """Return the share of a stage in some of so many layers, by their numbers; a layer is in one stage whole.
+    def compute_stage_shares(self, layers: int | None, numbers: Sequence[int] = ()) -> list[float]:
+        """Return the share of each stage in some of so many layers, by their numbers; without numbers in all layers.
 
-        Without numbers it is the share of the fullest stage in all layers; of a model whose layers are not known, each
-        stage has the same.
+        A layer is in one stage whole. The stages have equally many, and those before the last one more each if some are
+        left, as in vLLM and SGLang (``get_pp_indices``). If the number of layers is not known, all shares are equal.
 
-        >>> Layout(pipeline=4).compute_stage_share(7), Layout(pipeline=4).compute_stage_share(8, [3, 7], stage=1)
-        (0.2857142857142857, 0.5)
+        >>> Layout(pipeline=4).compute_stage_shares(10), Layout(pipeline=2).compute_stage_shares(8, [3, 6, 7])
+        ([0.2, 0.3, 0.3, 0.2], [0.3333333333333333, 0.6666666666666666])
         """
         if not layers:
-            return 1 / self.pipeline
-        if not numbers:
-            return math.ceil(layers / self.pipeline) / layers
-        last = self.pipeline - 1
-        return sum(min(number * self.pipeline // layers, last) == stage for number in numbers) / len(numbers)
+            return [1 / self.pipeline] * self.pipeline
+        counts = [layers // self.pipeline] * self.pipeline
+        for stage in range(layers % self.pipeline):
+            counts[-2 - stage] += 1
+        ends = list(accumulate(counts))
+        chosen = numbers or range(layers)
+        stages = [bisect_right(ends, min(number, layers - 1)) for number in chosen]
+        return [stages.count(stage) / len(chosen) for stage in range(self.pipeline)]
 
     def compute_sent_bytes(
         self, activations: int, reductions: int, expert_layers: int, chosen: int

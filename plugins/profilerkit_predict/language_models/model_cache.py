@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from profilerkit.errors import InputError
 
@@ -203,12 +204,11 @@ def find_growth(
     Raises `InputError` for sizes that no rule explains.
     """
     contents = [before, after] if later is None else [before, after, later]
-    by_length = [{tensor.path: tensor for tensor in content.tensors} for content in contents]
-    paths = dict.fromkeys(path for tensors in by_length for path in tensors)
-    with_indexer = {find_layer(path) for path in paths if is_index(path)}
+    histories = _list_histories(contents)
+    with_indexer = {find_layer(history.path) for history in histories if is_index(history.path)}
     parts: dict[CacheLayer, CacheLayer] = {}  # sums of tensors that grow alike, like keys and values
-    for path in paths:
-        tensor = _find_part(path, [tensors.get(path) for tensors in by_length], [one.context for one in contents])
+    for history in histories:
+        tensor, path = history.find_part(), history.path
         is_chosen = find_layer(path) in with_indexer and not is_index(path) and tensor.window is None
         limit = most_read if is_chosen and tensor.bytes_per_entry else None
         kind = replace(tensor, path=path.rpartition(".")[0], bytes_per_entry=0, constant_bytes=0, most_read=limit)
@@ -231,44 +231,57 @@ def is_index(path: str) -> bool:
     return "index" in path or "idx" in path
 
 
-def _find_part(path: str, tensors: Sequence[CacheTensor | None], contexts: Sequence[int]) -> CacheLayer:
-    """Return how one tensor of a cache grows over several lengths, with the bytes of all sequences.
+class _History(NamedTuple):
+    """One tensor of a cache after several lengths, with the bytes of all sequences."""
 
-    ``tensors`` has it after each length; None if it is missing, because it would have no entries.
-    """
-    present = [tensor for tensor in tensors if tensor is not None]
-    last = present[-1]
-    is_always_there = len(present) == len(tensors)
-    axis = _find_changing_axis(present)
-    if axis is None and is_always_there:
-        return _describe_unchanged(path, last, contexts[0])
-    if axis is None:
-        axis = len(last.shape) - 2
-    part = CacheLayer(path, last.bytes // last.shape[axis], heads=_count_heads(last, axis))
-    entries = [0 if tensor is None else tensor.shape[axis] for tensor in tensors]
-    windowed = replace(part, window=last.window)
-    surplus = {count - windowed.entries(context) for count, context in zip(entries, contexts, strict=True)}
-    if is_always_there and len(surplus) == 1:  # an entry for each token, and always as many that are of none
-        return replace(windowed, constant_bytes=part.bytes_per_entry * surplus.pop())
-    for waits in (False, True):
-        stride = _find_stride(contexts, entries, waits)
-        if stride:
-            return replace(part, stride=stride, waits=waits)
-    if len(contexts) < 3:  # of one context alone, like for kv_bytes: its growth does not matter
-        return CacheLayer(path, 0, last.bytes)
-    shown = ", ".join(f"{entry:,} after {context:,}" for entry, context in zip(entries, contexts, strict=True))
-    raise InputError(
-        f"the cache of this model grows by no rule that is known here: {path} has {shown} tokens; "
-        "kv_bytes(model, context) gives the bytes of one context"
-    )
+    path: str
+    #: The tensor after each length; None where it is missing, because it would have no entries.
+    tensors: Sequence[CacheTensor | None]
+    #: The lengths, in tokens of a sequence.
+    contexts: Sequence[int]
+    #: Whether the cache belongs to an encoder-decoder, which has no states: all tensors are keys and values.
+    has_encoder: bool
+
+    def find_part(self) -> CacheLayer:
+        """Return how the tensor grows."""
+        present = [tensor for tensor in self.tensors if tensor is not None]
+        last, axis = present[-1], _find_changing_axis(present)
+        if axis is not None or None in self.tensors:
+            return self._describe_growing(last, len(last.shape) - 2 if axis is None else axis)
+        if last.window is not None and _is_full_window(last, self.contexts[0]):
+            return CacheLayer(self.path, last.bytes // (last.window - 1), window=last.window, heads=_count_heads(last))
+        return CacheLayer(self.path, 0, last.bytes, heads=_count_heads(last) if self.has_encoder else None)
+
+    def _describe_growing(self, last: CacheTensor, axis: int) -> CacheLayer:
+        """Return how the tensor grows along an axis; ``last`` is the tensor after the greatest length.
+
+        Raises `InputError` for sizes that no rule explains.
+        """
+        part = CacheLayer(self.path, last.bytes // last.shape[axis], heads=_count_heads(last, axis))
+        entries = [0 if tensor is None else tensor.shape[axis] for tensor in self.tensors]
+        windowed = replace(part, window=last.window)
+        surplus = {count - windowed.entries(context) for count, context in zip(entries, self.contexts, strict=True)}
+        if None not in self.tensors and len(surplus) == 1:  # an entry for each token, and others that are of none
+            return replace(windowed, constant_bytes=part.bytes_per_entry * surplus.pop())
+        for waits in (False, True):
+            stride = _find_stride(self.contexts, entries, waits)
+            if stride:
+                return replace(part, stride=stride, waits=waits)
+        if len(self.contexts) < 3:  # of one context alone, like for kv_bytes: its growth does not matter
+            return CacheLayer(self.path, 0, last.bytes)
+        shown = (f"{entry:,} after {context:,}" for entry, context in zip(entries, self.contexts, strict=True))
+        raise InputError(
+            f"the cache of this model grows by no rule that is known here: {self.path} has {', '.join(shown)} tokens; "
+            "kv_bytes(model, context) gives the bytes of one context"
+        )
 
 
-def _describe_unchanged(path: str, tensor: CacheTensor, context: int) -> CacheLayer:
-    """Return how a tensor of one size at all lengths grows: it is a window that is full, or a state."""
-    if tensor.window is None or not _is_full_window(tensor, context):
-        return CacheLayer(path, 0, tensor.bytes)
-    entry_bytes = tensor.bytes // (tensor.window - 1)
-    return CacheLayer(path, entry_bytes, window=tensor.window, heads=_count_heads(tensor))
+def _list_histories(contents: Sequence[CacheContents]) -> list[_History]:
+    """Return each tensor of a cache over the lengths of its contents."""
+    by_length = [{tensor.path: tensor for tensor in one.tensors} for one in contents]
+    contexts, has_encoder = [one.context for one in contents], contents[0].source is not None
+    paths = dict.fromkeys(path for tensors in by_length for path in tensors)
+    return [_History(path, [tensors.get(path) for tensors in by_length], contexts, has_encoder) for path in paths]
 
 
 def _find_stride(contexts: Sequence[int], entries: Sequence[int], waits: bool) -> int:

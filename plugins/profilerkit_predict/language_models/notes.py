@@ -33,8 +33,8 @@ _ROUTED = (
 
 #: The assumptions for several devices, in words.
 _SHARED = (
-    "devices that cut layers between them (tp) have one head of keys and values at least, and latents whole, though "
-    "the matrices that make them count as cut; of stages (pp) the fullest has whole layers; work is divided evenly"
+    "devices that cut layers between them (tp) have one head of keys and values at least, and latents whole, with the "
+    "matrices that make them; of stages (pp) the fullest has whole layers; work is divided evenly"
 )
 
 #: The assumptions of every estimate, in words.

@@ -145,12 +145,17 @@ class StepCost:
         device_pieces = [
             piece._replace(sequences=self.layout.count_sequences(piece.sequences, is_decode)) for piece in pieces
         ]
-        yield from self._list_products(device_pieces, self.layout.tensor * stages)
-        moved = self._count_weight_traffic(device_pieces, _count_sequences(pieces), self.layout.tensor * stages)
+        peak = self.device.peak(self.peak_dtype) if self.device else None
+        for name, macs in self._count_products(device_pieces).items():
+            amount = macs / stages
+            if amount or name == "products":
+                yield StepTerm(name, Resource.COMPUTE, amount, 2 * amount / peak if peak else None)
+        moved = self._count_weight_traffic(device_pieces, _count_sequences(pieces))
         traffic = count_cache_traffic(self.cache, device_pieces, self.layout.tensor)
-        moved |= {"cache, read": traffic.read / stages, "cache, written": traffic.written / stages}
-        bandwidth = self._find_bandwidth(math.ceil(sum(moved.values())))
-        for name, amount in moved.items():
+        moved |= {"cache, read": traffic.read, "cache, written": traffic.written}
+        bandwidth = self._find_bandwidth(math.ceil(sum(moved.values()) / stages))
+        for name, moved_bytes in moved.items():
+            amount = moved_bytes / stages
             if amount:
                 yield StepTerm(name, Resource.MEMORY, amount, amount / bandwidth if bandwidth else None)
         link = self.device.link if self.device else None  # of both directions together
@@ -158,35 +163,35 @@ class StepCost:
             amount = sent_bytes / stages
             yield StepTerm(name, Resource.LINK, amount, amount / (link / 2) if link else None)
 
-    def _list_products(self, pieces: Sequence[Piece], shares: int) -> Iterator[StepTerm]:
-        """Yield the products of so many shares of the pieces of a replica."""
-        peak = self.device.peak(self.peak_dtype) if self.device else None
-        macs = {
-            "products": self._count_macs(pieces),
-            "products of adapters": self._count_adapter_macs(pieces),
-            "products of the encoder": self._count_encoder_macs(pieces),
+    def _count_products(self, pieces: Sequence[Piece]) -> dict[str, float]:
+        """Return the multiply-accumulates of a device for the pieces of a replica, by name, in all stages."""
+        tensor = self.layout.tensor
+        return {
+            "products": self._count_macs(pieces) / tensor
+            + self._count_repeated_elements(tensor) * _count_tokens(pieces),
+            "products of adapters": self._count_adapter_macs(pieces) / tensor,
+            "products of the encoder": self._count_encoder_macs(pieces) / tensor,
         }
-        for name, count in macs.items():
-            if count or name == "products":
-                yield StepTerm(name, Resource.COMPUTE, count / shares, 2 * count / shares / peak if peak else None)
 
-    def _count_weight_traffic(self, pieces: Sequence[Piece], sequences: int, shares: int) -> dict[str, float]:
-        """Return the bytes of weights that a device reads for one of so many shares of a replica's pieces, by name.
+    def _count_weight_traffic(self, pieces: Sequence[Piece], sequences: int) -> dict[str, float]:
+        """Return the bytes of weights that a device reads for the pieces of a replica, by name, in all stages.
 
         ``sequences`` is the number for all replicas. Experts, and adapters beside them, are spread over all replicas:
         each replica reads its share of the experts that the tokens of all replicas choose.
         """
-        replicas, tokens = self.layout.data, _count_tokens(pieces)
+        tensor, replicas, tokens = self.layout.tensor, self.layout.data, _count_tokens(pieces)
         read: dict[str, float] = {}
         for part in self.facts.weights:
             spread = replicas if part.routing is not None else 1
             name = _WEIGHT_TERMS[part.kind]
             part_bytes = self._count_read_bytes(part, tokens * spread, is_first=_has_first(pieces))
-            read[name] = read.get(name, 0) + part_bytes / spread / shares
-        read["encoder"] = self._count_encoder_bytes(pieces) / shares
+            read[name] = read.get(name, 0) + part_bytes / spread / tensor
+        name = _WEIGHT_TERMS[WeightKind.MATRIX]
+        read[name] = read.get(name, 0) + self._count_repeated_bytes(tensor)
+        read["encoder"] = self._count_encoder_bytes(pieces) / tensor
         own_sequences = _count_sequences(pieces)
         in_batch = min(sequences, own_sequences * replicas)
-        read["adapters"] = self._count_adapter_bytes(own_sequences, in_batch, replicas) / shares
+        read["adapters"] = self._count_adapter_bytes(own_sequences, in_batch, replicas) / tensor
         return read
 
     def _count_macs(self, pieces: Iterable[Piece]) -> int:
@@ -294,19 +299,46 @@ class StepCost:
     def device_weight_bytes(self, layout: Layout) -> int:
         """Return the bytes of the weights of the fullest device: a share of a replica, and of all experts.
 
-        It has as many layers as the fullest stage, and no less than the mean of all stages, which have the tables too.
+        Each stage of a pipeline has its layers, the first stage the tables too, and the last stage the head. A table
+        that is the head is in both.
         """
-        total = in_layers = 0.0
+        sizes = dict.fromkeys(WeightKind, 0.0)
         for part in self.facts.weights:
-            if part.is_shared:
-                continue
-            stored = count_stored_bytes(part, self.weights)
-            routing = part.routing
-            share = stored / layout.tensor if routing is None else layout.share_out_experts(stored, routing.experts)
-            total += share
-            in_layers += share if part.kind in (WeightKind.MATRIX, WeightKind.EXPERTS) else 0
-        share_of_layers = layout.compute_stage_share(self.facts.sizes.layers)
-        return math.ceil(max(total / layout.pipeline, in_layers * share_of_layers))
+            if not part.is_shared:
+                stored = count_stored_bytes(part, self.weights)
+                experts = None if part.routing is None else part.routing.experts
+                sizes[part.kind] += layout.share_out_experts(stored, experts) if experts else stored / layout.tensor
+        sizes[WeightKind.MATRIX] += self._count_repeated_bytes(layout.tensor)
+        tables, head = sizes.pop(WeightKind.EMBEDDING), sizes.pop(WeightKind.HEAD)
+        shares = layout.compute_stage_shares(self.facts.sizes.layers)
+        stages = [sum(sizes.values()) * share for share in shares]
+        stages[-1] += head
+        stages[0] += tables or (head if layout.pipeline > 1 else 0)
+        return math.ceil(max(stages))
+
+    def _count_repeated_elements(self, tensor: int) -> float:
+        """Return the elements of the matrices of keys and values that one of ``tensor`` devices has beyond its share.
+
+        These matrices are cut by heads of keys and values: a device has at least one head, and matrices of latents
+        whole. They have a row for each element of a token in the cache, and a column for each feature of a token.
+        """
+        element_bytes, width = dtype_bytes(self.facts.dtype), self.facts.sizes.width or 0
+        rows = 0.0
+        for part in self._plain_cache.parts:
+            if not part.waits:  # waiting tokens become entries, which count
+                rows += (part.share_out(part.bytes_per_entry, tensor) - part.bytes_per_entry / tensor) / element_bytes
+        return rows * width
+
+    @cached_property
+    def _plain_cache(self) -> EngineCache:
+        """The cache in the dtype of the activations."""
+        return EngineCache(self.facts)
+
+    def _count_repeated_bytes(self, tensor: int) -> float:
+        """Return the bytes of these elements, each of as many bytes as an element of any matrix has on average."""
+        matrices = [part for part in self.facts.weights if part.kind is WeightKind.MATRIX]
+        stored = sum(count_stored_bytes(part, self.weights) for part in matrices)
+        return self._count_repeated_elements(tensor) * stored / (sum(part.elements for part in matrices) or 1)
 
     def _require_traced_source(self, new_tokens: int) -> None:
         facts = self.facts

@@ -85,7 +85,7 @@ def test_the_cache_has_a_format_of_its_own(name: str, entry: int) -> None:
 def test_keys_and_values_of_constant_size_have_the_format_of_the_cache() -> None:
     """Those of cross attention, of 50 elements, and those of a layer that keeps three entries of no token."""
     fp8 = find_weight_format("fp8")
-    crossing = toy_facts(parts=(CacheLayer("cross.0", 0, 100),), encoder_prompt=16)
+    crossing = toy_facts(parts=(CacheLayer("cross.0", 0, 100, heads=2),), encoder_prompt=16)
     assert StepCost(crossing, DEVICE, cache_format=fp8).cache_bytes(16, 2) == 2 * 50
     kept = toy_facts(parts=(CacheLayer("layers.0", 8, 3 * 8, heads=2),))
     cost = StepCost(kept, DEVICE, cache_format=fp8)
@@ -163,11 +163,15 @@ def list_amounts(text: str, batch: int, new: int, cached: int, is_uniform: bool 
 
 
 def test_tensor_parallelism_cuts_matrices_and_replicates_heads() -> None:
-    """Four devices share two heads: each has half of the cache. Four all-reduces of 8 tokens of 4 numbers."""
+    """Four devices share two heads: each has half of the cache. Four all-reduces of 8 tokens of 4 numbers.
+
+    A token has 2 elements in each of two layers of the cache, of 4 features each: of these 16 elements of matrices each
+    device has half, and not a fourth.
+    """
     amounts = list_amounts("tp4", 8, 1, 20)
     assert amounts == {
-        "products": 8 * (1000 + 100 + 6 * 21) / 4,
-        "matrices": 500,
+        "products": 8 * ((1000 + 100 + 6 * 21) / 4 + 16 / 4),
+        "matrices": 500 + 16 / 4 * 2,
         "experts": 16000 * 2 / 8 / 4,
         "cache, read": 8 * 20 * 8 / 2,
         "cache, written": 8 * 8 / 2,
@@ -245,7 +249,7 @@ def test_the_dictionary_has_the_notes_of_the_text() -> None:
 
 def test_memory_of_a_layout() -> None:
     cost = StepCost(SHARED, LINKED)
-    for text, weights, cache in (("tp4", 500 + 4000, 8 * 32 * 8 // 2), ("pp2", 9000, 8 * 32 * 8 // 2)):
+    for text, weights, cache in (("tp4", 508 + 4000, 8 * 32 * 8 // 2), ("pp2", 9000, 8 * 32 * 8 // 2)):
         memory = count_memory(cost, 8, 32, 64, 0.0, read_layout(1, text))
         assert (memory.weights, memory.cache) == (weights, cache), text
     # Eight experts: whole ones over four, three or sixteen devices, at least one on each; cut ones over three.
@@ -267,14 +271,17 @@ def test_the_fullest_device_has_whole_heads() -> None:
 
 
 def test_the_fullest_stage_of_a_pipeline_has_whole_layers() -> None:
-    """Three layers in two stages: two of them are in one, with their matrices and two thirds of the cache.
+    """Of three layers in two stages the first has two, with 2,000 / 3 bytes of matrices each and the table of 400.
 
-    In three stages a third is in each, and so is a third of all weights, which is more than the matrices of a layer.
+    Where the table is the head, of 200, the last stage has it too.
     """
     cost = StepCost(toy_facts(layers=3, parts=tuple(CacheLayer(f"layers.{index}", 8) for index in range(3))), DEVICE)
     two, three = (count_memory(cost, 8, 32, 64, 0.0, Layout(pipeline=stages)) for stages in (2, 3))
-    assert (two.weights, two.cache) == (1334, 8 * 32 * 8 * 2)  # 2,000 bytes of matrices
-    assert (three.weights, three.cache) == (2600 / 3 // 1 + 1, 8 * 32 * 8)
+    assert (two.weights, two.cache) == (math.ceil(2 * 2000 / 3 + 400), 8 * 32 * 8 * 2)
+    assert (three.weights, three.cache) == (math.ceil(2000 / 3 + 400), 8 * 32 * 8)
+    tied = StepCost(toy_facts(layers=3, weights=toy_facts().weights[:2]), DEVICE)
+    assert tied.device_weight_bytes(Layout(pipeline=2)) == math.ceil(2 * 2000 / 3 + 200)
+    assert tied.device_weight_bytes(Layout()) == 2200
 
 
 @pytest.mark.parametrize(("stages", "fullest"), [(2, 8 * 32 + 3 * 100), (4, 8 * 32 + 100), (8, 8 * 32)])

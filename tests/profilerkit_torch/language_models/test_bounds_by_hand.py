@@ -299,6 +299,25 @@ def test_devices_share_heads_and_hold_latents_whole() -> None:
     ]
     latent: Any = llm(deepseek_32(), prompt=PROMPT, new=4, dtype="bf16")
     assert latent.cost.cache.count_bytes(PROMPT, 8, Layout(4)) == latent.cost.cache_bytes(PROMPT, 8)
+    # The matrices that make latents of 16 + 4, and keys of 8 of the indexer, in two layers, are whole too.
+    repeated = 2 * 28 * WIDTH * 2 * (1 - 1 / 4)
+    assert latent.cost.device_weight_bytes(Layout(4)) == latent.cost.stored_weight_bytes / 4 + repeated
+
+
+def test_devices_that_have_the_same_head_have_its_matrices() -> None:
+    """Four devices share two heads of 8 of keys and values: a device has half of these matrices, a fourth of others."""
+    config = configuration("LlamaConfig", intermediate_size=64, num_key_value_heads=2, tie_word_embeddings=False)
+    cost: Any = llm(config, prompt=PROMPT, new=4, dtype="bf16").cost  # type: ignore[union-attr]
+    keys_and_values = 2 * 2 * WIDTH * 2 * 8
+    assert cost.device_weight_bytes(Layout(4)) == cost.stored_weight_bytes / 4 + keys_and_values * 2 * (1 / 2 - 1 / 4)
+
+
+def test_devices_share_the_heads_of_cross_attention() -> None:
+    """Four heads on eight devices, one on each: of keys and values of 12 tokens, and of a block of 16 decoded ones."""
+    small = {"vocab_size": WORDS, "d_model": WIDTH, "encoder_layers": 1, "decoder_layers": 1}
+    heads = {"encoder_attention_heads": 4, "decoder_attention_heads": 4, "encoder_ffn_dim": 64, "decoder_ffn_dim": 64}
+    report: Any = llm(transformers.BartConfig(**small, **heads), prompt=PROMPT, new=4, dtype="bf16")
+    assert report.cost.cache.count_bytes(PROMPT, 1, Layout(8)) == 2 * (PROMPT + 16) * WIDTH * 2 / 4
 
 
 def test_a_folder_has_the_dtype_of_its_configuration(tmp_path: Path) -> None:
