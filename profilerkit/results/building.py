@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import reprlib
-from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -47,18 +47,13 @@ def build_report(
     shown = [
         status for key, status in statuses.items() if (isinstance(status, Metric) if names is None else key in names)
     ]
-    records: dict[str, StatusRecord] = {}
-    others: list[StatusKey] = []
-    for status in shown:
-        if isinstance(status, Metric):
-            records[status.NAME] = StatusRecord.of(status)
-        else:
-            others.append(status)
+    records = {status.NAME: StatusRecord.of(status) for status in shown if isinstance(status, Metric)}
+    others = [status for status in shown if not isinstance(status, Metric)]
     origins = _read_origins(shown, statuses)
     inputs, trace = origins.inputs, origins.trace
-    conditions = _list_conditions(backend, origins)
-    batches = _find_batch_sizes(shown, backend, model, None if arguments.get("ignore") else origins.traced)
     ran = trace if trace is not None and trace.failure is None else None
+    conditions = _list_conditions(backend, origins)
+    batches = _find_batch_sizes(shown, backend, model, origins)
     report = Report(
         name=name,
         backend=backend.name,
@@ -68,7 +63,7 @@ def build_report(
         inputs="" if inputs is None else repr(inputs),
         input_dtypes="" if inputs is None else _list_dtypes(inputs),
         layers=trace.table if trace else None,
-        notes=_list_notes(origins, conditions, others, batches, records.values()),
+        notes=tuple(dict.fromkeys(_list_notes(origins, conditions, others, batches, records.values()))),
         conditions=conditions,
         environment=_describe_environment(backend, model, arguments.get("device"), origins.have_run),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -113,21 +108,15 @@ class _Origins(NamedTuple):
 
 def _read_origins(shown: Sequence[StatusKey], statuses: Mapping[str, StatusKey]) -> _Origins:
     origins = list_origins(*shown)
-    inputs = _find_origin(Inputs.NAME, origins, statuses)
-    traced = _find_origin(Trace.NAME, origins, statuses)
-    traces: list[ModelTrace] = []
-    have_run = False
-    for origin in origins if traced is None else [traced, *origins]:
-        value = origin.outcome.value  # for a text, which is drawn when it is first read, its source
-        if isinstance(value, ModelTrace):
-            traces.append(value)
-        have_run = have_run or isinstance(value, Measurement) or bool(origin.outcome.runs)
+    inputs, traced = (_find_origin(key, origins, statuses) for key in (Inputs.NAME, Trace.NAME))
+    trace = None if traced is None else traced.value
+    values = [origin.outcome.value for origin in origins]  # of a text, which is drawn when it is first read, its source
     return _Origins(
         inputs.value if inputs is not None and isinstance(inputs.value, ModelInputs) else None,
         traced,
-        traces[0] if traced is not None and isinstance(traced.value, ModelTrace) else None,
-        traces,
-        have_run,
+        trace if isinstance(trace, ModelTrace) else None,
+        [value for value in (trace, *values) if isinstance(value, ModelTrace)],
+        any(isinstance(value, Measurement) for value in values) or any(origin.outcome.runs for origin in origins),
     )
 
 
@@ -148,17 +137,10 @@ def _list_conditions(backend: Backend, origins: _Origins) -> tuple[str, ...]:
     return tuple(dict.fromkeys(conditions))
 
 
-def _find_batch_sizes(
-    shown: Iterable[StatusKey], backend: Backend, model: Any, traced: StatusKey | None
-) -> dict[str, int]:
-    """Return by status key the batch size of the inputs that its value was computed from, if these tell one.
-
-    Args:
-        shown: The statuses of the report.
-        backend: The backend of the model.
-        model: The model.
-        traced: The status of a trace of all layers; where it was made with the inputs, the backend needs no other one.
-    """
+def _find_batch_sizes(shown: Iterable[StatusKey], backend: Backend, model: Any, origins: _Origins) -> dict[str, int]:
+    """Return by status key the batch size of the inputs that its value was computed from, if these tell one."""
+    trace = None if origins.trace is None or origins.trace.left_out else origins.trace  # a backend needs all layers
+    traced_inputs = () if origins.traced is None else origins.traced.sources
     sizes: dict[int, int | None] = {}  # most values share their inputs, which are asked once
     batches: dict[str, int] = {}
     for status in shown:
@@ -166,8 +148,8 @@ def _find_batch_sizes(
             if not isinstance(origin, Inputs):
                 continue
             if id(origin) not in sizes:
-                trace = traced.outcome.value if traced is not None and origin in traced.sources else None
-                sizes[id(origin)] = find_batch_size(origin.value, backend, model, trace)
+                trace_of_inputs = trace if origin in traced_inputs else None
+                sizes[id(origin)] = find_batch_size(origin.value, backend, model, trace_of_inputs)
             size = sizes[id(origin)]
             if size is not None:
                 batches[status.NAME] = size
@@ -183,32 +165,38 @@ def _list_notes(
     others: Iterable[StatusKey],
     batches: Mapping[str, int],
     records: Collection[StatusRecord],
-) -> tuple[str, ...]:
-    """Return the notes of inputs, of traces and of keys that are no metrics, then further notes of metrics."""
-    notes_of_traces: list[str] = []
-    for trace in origins.traces:
-        notes_of_traces += (*trace.notes, *trace.contradictions)
-    notes = [origins.inputs.note] if origins.inputs is not None and origins.inputs.note else []
-    notes += write_notes(conditions)
-    notes += notes_of_traces
+) -> Iterator[str]:
+    """Yield the notes of inputs, of traces and of keys that are no metrics, then further notes of metrics."""
+    if origins.inputs is not None and origins.inputs.note:
+        yield origins.inputs.note
+    yield from write_notes(conditions)
+    notes_of_traces = [note for trace in origins.traces for note in (*trace.notes, *trace.contradictions)]
+    yield from notes_of_traces
     for status in others:
-        notes += _explain_gaps(status)
+        yield from _explain_gaps(status)
     if len(set(batches.values())) > 1:
         listing = ", ".join(f"{key} of {size}" for key, size in batches.items())
-        notes.append(f"values are for batches of different sizes: {listing}")
-    names: dict[str, list[str]] = {}  # of the metrics that have it, by the note
+        yield f"values are for batches of different sizes: {listing}"
+    yield from _list_metric_notes(records, notes_of_traces)
+
+
+def _list_metric_notes(records: Collection[StatusRecord], already_told: Collection[str]) -> Iterator[str]:
+    """Yield the notes of metrics, then the warnings of measurements, each behind the names of the metrics that have it.
+
+    Notes in ``already_told`` are left out.
+    """
+    names: dict[str, list[str]] = {}
     for record in records:
-        if record.note and record.note not in notes_of_traces:
+        if record.note and record.note not in already_told:
             names.setdefault(record.note, []).append(record.friendly_name)
     for record in records:
-        if isinstance(record.value, Measurement):
-            for warning in dict.fromkeys(record.value.warnings):
-                names.setdefault(warning, []).append(record.friendly_name)
-    notes += [f"{', '.join(metrics)}: {note}" for note, metrics in names.items()]
-    return tuple(dict.fromkeys(notes))
+        for warning in dict.fromkeys(record.value.warnings if isinstance(record.value, Measurement) else ()):
+            names.setdefault(warning, []).append(record.friendly_name)
+    for note, metrics in names.items():
+        yield f"{', '.join(metrics)}: {note}"
 
 
-def _explain_gaps(status: StatusKey) -> list[str]:
+def _explain_gaps(status: StatusKey) -> Sequence[str]:
     """Return the gaps of a value that is no metric; tables of layers, and their text, show their gaps themselves."""
     outcome = status.outcome
     if outcome.completeness is Completeness.COMPLETE or isinstance(outcome.value, (LayerTable, str)):
