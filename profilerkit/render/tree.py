@@ -15,6 +15,7 @@ from .values import Column, share_text, write_achieved, write_row_value
 if TYPE_CHECKING:
     from ..results.comparison import Comparison
     from ..results.report import Report
+    from ..trace.records import LayerTable
 
 __all__ = ["render"]
 
@@ -50,17 +51,24 @@ def render(
         by: The column of `Report.layerwise` for ``top``. Default: the MACs, or the own forward time without MACs.
         configuration: Also show the settings of each layer, ``kernel_size=(3, 3)``, if the backend tells them.
     """
-    trees = ["\n".join(_draw_lines(report, depth, top, by, configuration)) for report in result.reports]
+    trees = []
+    for report in result.reports:
+        rows = _select_layers(report.layerwise, depth, top, by)
+        trees.append("\n".join([visible(f"{report.name}  ({report.backend})"), *_draw_lines(rows, configuration)]))
     return "\n\n".join(trees) + "\n"
 
 
-def _draw_lines(
-    report: Report, depth: int | None, top: int | None, by: str | None, configuration: bool
-) -> Iterator[str]:
-    yield visible(f"{report.name}  ({report.backend})")
-    layers = report.layerwise
-    paths = None if top is None else add_outer(row["path"] for row in layers.top(top, by=by, depth=-1))
-    rows = [row for row in within_depth(layers, depth) if paths is None or row["path"] in paths]
+def _select_layers(layers: LayerTable, depth: int | None, top: int | None, by: str | None) -> list[Row]:
+    """Return the rows of the layers to draw, the model itself first."""
+    rows = within_depth(layers, depth)
+    if top is None:
+        return rows
+    paths = add_outer(row["path"] for row in layers.top(top, by=by, depth=-1))
+    return [row for row in rows if row["path"] in paths]
+
+
+def _draw_lines(rows: Sequence[Row], configuration: bool) -> Iterator[str]:
+    """Yield a line for each layer, and a last one if the work of the model is not known."""
     if not rows:
         yield "no layers: the model was not traced"
         return
@@ -115,26 +123,33 @@ def _write_label(row: Row, configuration: bool) -> str:
 
 
 def _write_values(row: Row) -> str:
+    """Return the shapes of a layer, its values, and whether it was called, as far as they are known."""
     inputs, outputs = _write_shapes(row.get("input_shapes")), _write_shapes(row.get("output_shapes"))
-    parts = [f"{inputs} -> {outputs}" if inputs and outputs else outputs]
-    for column, word in _VALUES.items():
-        sign, value = write_row_value(row, column)
-        if value or sign:  # "≥ 0" is not nothing
-            share = row.get(f"{column}_share")
-            shown = f"{sign}{Column.of(column).show(value or 0)} {word}".rstrip()
-            if share is not None and not sign:  # there is no share of a bound
-                shown = f"{shown} ({share_text(share)})"
-            parts.append(shown)
-    parts.append(write_achieved(row))
-    if _is_uncounted(row):
-        parts.append(f"called {format_times(row['calls'])}, not counted" if row["calls"] else "not counted")
-    elif not row["calls"] and not any(row.get(column) for column in (*WORK, *_TIMES)):
-        parts.append("not called")
-    return ", ".join(filter(None, parts))
+    shapes = f"{inputs} -> {outputs}" if inputs and outputs else outputs
+    values = [_write_value(row, column, word) for column, word in _VALUES.items()]
+    return ", ".join(filter(None, (shapes, *values, write_achieved(row), _describe_calls(row))))
 
 
 def _write_shapes(shapes: Any) -> str:
     return ", ".join(str(list(shape)) for shape in shapes or ())
+
+
+def _write_value(row: Row, column: str, word: str) -> str:
+    """Return a value with its share of the model's; a bound has no share, and nothing is written for no value."""
+    sign, value = write_row_value(row, column)
+    if not value and not sign:  # "≥ 0" is not nothing
+        return ""
+    text = f"{sign}{Column.of(column).show(value or 0)} {word}".rstrip()
+    share = row.get(f"{column}_share")
+    return text if share is None or sign else f"{text} ({share_text(share)})"
+
+
+def _describe_calls(row: Row) -> str:
+    """Return that a layer was not called, or how often it was called without being counted."""
+    if _is_uncounted(row):
+        return f"called {format_times(row['calls'])}, not counted" if row["calls"] else "not counted"
+    was_at_work = row["calls"] or any(row.get(column) for column in (*WORK, *_TIMES))
+    return "" if was_at_work else "not called"
 
 
 def _is_uncounted(row: Row) -> bool:
