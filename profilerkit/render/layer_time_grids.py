@@ -17,7 +17,7 @@ from ..trace.layer_paths import within_depth
 from ..trace.records import LayerTable
 from .grids import Grid
 from .layer_grids import GridColumn, Row, make_grid, write_calls, write_name
-from .table_grids import rank_rows, write_ranked_title
+from .ranks import rank_rows, write_ranked_title
 from .values import Column, share_text
 
 __all__ = ["has_times", "layer_time_grid"]

@@ -16,7 +16,7 @@ from ..times.wording import format_noise
 from ..trace.table import Table
 from .enhancements import differs_by_convention
 from .grids import Notes, list_records
-from .table_grids import SUPERLATIVES, Ranked, rank_rows
+from .ranks import SUPERLATIVES, Ranked, rank_rows
 from .time_notes import describe_origins, describe_ratios
 from .values import KINDS, Column, share_text, write_row_value
 

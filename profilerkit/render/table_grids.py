@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..piping.quantity import Scale, format_number, scale_value
 from ..times.measurement import Measurement
 from ..trace.bounds import WORK
 from ..trace.layer_paths import within_depth
-from ..trace.layer_table import is_innermost
 from ..trace.layer_view import PEAK
 from ..trace.rows import read_work
 from .grids import Grid
+from .ranks import rank_rows, write_ranked_title
 from .values import Column, share_text, write_count, write_row_value
 
 if TYPE_CHECKING:
     from ..trace.table import Table
 
-__all__ = ["ROWS", "SUPERLATIVES", "Ranked", "operator_grid", "rank_rows", "table_grid", "write_ranked_title"]
+__all__ = ["ROWS", "operator_grid", "table_grid"]
 
 _Row: TypeAlias = Mapping[str, Any]
 
@@ -39,16 +39,6 @@ _STATISTICS = frozenset(("median", "mean", "std", "min", "max", "p90", "low", "h
 #: The columns of counts whose two ends, ``macs_low`` and ``macs_high``, are shown as a sign before them.
 _BOUNDED = (*WORK, *(f"own_{name}" for name in WORK), "value")
 _ENDS = frozenset(f"{name}_{end}" for name in _BOUNDED for end in ("low", "high"))
-#: The columns that rank rows, the first that a table has; each with a superlative for the first row.
-SUPERLATIVES = {
-    "own_forward_seconds": "slowest",
-    "seconds": "slowest",
-    "predicted_seconds": "slowest",
-    "own_macs": "one with the most MACs",
-    "macs": "one with the most MACs",
-    "own_peak_bytes": "largest at the peak",
-    "params": "largest",
-}
 
 
 def table_grid(title: str, table: Table, top: int | None = ROWS, depth: int | None = None) -> Grid:
@@ -129,15 +119,22 @@ def _write_cell(row: _Row, name: str, is_tree: bool) -> str:
     value = read_work(row, name)
     if name == "path":
         return (value.rpartition(".")[2] if is_tree else value) or "(model)"
-    if name == "by" or (name == "column" and isinstance(value, str)):  # the name of a column
+    if name in ("by", "column") and isinstance(value, str):  # the name of a column
         return Column.of(value).title
-    if isinstance(value, bool):
-        return "yes" if value else ""
-    if isinstance(value, (int, float)):
-        return _write_number(row, name)
-    if isinstance(value, Measurement):
-        return Column.of(name).show(value.median)
-    return "-" if value is None else _write_content(value)
+    match value:
+        case None:
+            return "-"
+        case bool():
+            return "yes" if value else ""
+        case int() | float():
+            return _write_number(row, name)
+        case Measurement():
+            return Column.of(name).show(value.median)
+        case Mapping():
+            return ", ".join(f"{key} {format_number(content)}" for key, content in value.items())
+        case tuple() | list():  # of shapes, say
+            return ", ".join(str(list(item)) if isinstance(item, (tuple, list)) else str(item) for item in value)
+    return str(value)
 
 
 def _write_number(row: _Row, name: str) -> str:
@@ -155,51 +152,3 @@ def _find_column(row: _Row, name: str) -> Column:
     if name in _STATISTICS and "column" in row:
         return Column.of(str(row["column"]))
     return Column.of(name)._replace(unit="") if name in WORK else Column.of(name)  # the title of MACs is their unit
-
-
-def _write_content(value: Any) -> str:
-    """Return text, a mapping or a sequence, such as shapes, in one line."""
-    if isinstance(value, Mapping):
-        return ", ".join(f"{key} {format_number(content)}" for key, content in value.items())
-    if isinstance(value, (tuple, list)):
-        return ", ".join(str(list(item)) if isinstance(item, (tuple, list)) else str(item) for item in value)
-    return str(value)
-
-
-# Rank -----------------------------------------------------------------------------------------------------------------
-
-
-class Ranked(NamedTuple):
-    """Rows by rank, and the column that they are ranked by; "" if nothing ranks them, so that they stand as before."""
-
-    by: str
-    rows: Sequence[_Row]
-
-
-def rank_rows(rows: Iterable[_Row], by: str = "") -> Ranked:
-    """Return rows by rank, the largest first; in their own order if no column ranks them.
-
-    A layer around others is left out if the column counts the layers inside too: it would only repeat them.
-
-    Args:
-        rows: The rows of a table.
-        by: The column; by default the first column in `SUPERLATIVES` with values in the table.
-    """
-    listed = list(rows)
-    by = by or _find_ranking(listed)
-    if not by or by not in listed[0]:
-        return Ranked("", listed)
-    inner = [row for row in listed if by.startswith("own_") or is_innermost(row, by)]
-    return Ranked(by, sorted(inner, key=lambda row: -(row[by] or 0)))
-
-
-def write_ranked_title(title: str, ranked: Ranked, shown: int, total: int) -> str:
-    """Return a title that says which rows of a table are shown."""
-    if not ranked.by:
-        return f"{title}, the first {shown} of {total}"
-    return f"{title}, the {shown} of {total} with the most {Column.of(ranked.by).in_a_sentence}"
-
-
-def _find_ranking(rows: Sequence[_Row]) -> str:
-    first = rows[0] if rows else {}
-    return next((name for name in SUPERLATIVES if name in first and any(row[name] for row in rows)), "")
