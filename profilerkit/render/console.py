@@ -24,6 +24,7 @@ from ..trace.table import Table as DataTable
 from .content import parts
 from .fitting import BEFORE_NOISE, FittedColumn, fit, indent_cell
 from .grids import FIRM_SPACE, Grid, Notes, Part, join_units
+from .selection import Selection
 from .values import choose_mark, write_in_full, write_interval
 
 if TYPE_CHECKING:
@@ -68,11 +69,11 @@ def render(
     changes: bool = False,
     color: bool = False,
 ) -> str:
-    """Return a report or comparison as text; see `profilerkit.render.content.parts` for the options.
+    """Return a report or comparison as text; see `Selection` for the options.
 
     With ``color`` the escape sequences of a terminal mark values that failed, are partial, noisy, better or worse.
     """
-    return to_text(draw_parts(parts(result, details, depth, top, changes)), color=color)
+    return to_text(draw_parts(parts(result, Selection(details, depth, top, changes))), color=color)
 
 
 def grid_text(grid: Grid) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from .content import parts
 from .grids import Grid, Notes
+from .selection import Selection
 
 if TYPE_CHECKING:
     from ..results.comparison import Comparison
@@ -67,11 +68,11 @@ def render(
 ) -> str:
     r"""Return a report or comparison as tables; the preamble needs ``\usepackage{booktabs,longtable}``.
 
-    See `profilerkit.render.content.parts` for the options. Letters that ASCII lacks, in names, are written by their
+    See `Selection` for the options. Letters that ASCII lacks, in names, are written by their
     code points, so that every TeX engine takes them.
     """
     lines = ["% needs \\usepackage{booktabs,longtable} in the preamble"]
-    for part in parts(result, details, depth, top, changes):
+    for part in parts(result, Selection(details, depth, top, changes)):
         if isinstance(part, Notes):
             lines += [f"\\par\\noindent{{\\footnotesize {escape(line)}}}" for line in part.lines]
         elif part.rows:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from .content import parts
 from .grids import Grid, Notes
+from .selection import Selection
 
 if TYPE_CHECKING:
     from ..results.comparison import Comparison
@@ -22,9 +23,9 @@ def render(
     top: int | None = None,
     changes: bool = False,
 ) -> str:
-    """Return a report or comparison as GitHub's Markdown; see `profilerkit.render.content.parts` for the options."""
+    """Return a report or comparison as GitHub's Markdown; see `Selection` for the options."""
     drawn = []
-    for part in parts(result, details, depth, top, changes):
+    for part in parts(result, Selection(details, depth, top, changes)):
         if isinstance(part, Notes):
             drawn.append("\n".join(f"- {escape(line)}" for line in part.lines))
         else:

@@ -18,11 +18,12 @@ from ..trace.records import LayerTable
 from .advice import list_advice
 from .changed_layers import list_changed_layers
 from .console import Values, draw_parts, to_text
-from .content import Selection, list_parts_below, parts
+from .content import list_parts_below, parts
 from .cost_grids import Costs
 from .cost_parts import choose_column
 from .grids import Grid, Notes, Part, list_records
 from .notes import describe_batch
+from .selection import Selection
 from .values import Column, share_text
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def render(
 ) -> str:
     """Return a report as its values, and the parts of the model that cost most; of a comparison, return its table.
 
-    See `profilerkit.render.content.parts` for the options. ``color`` adds the escape sequences of a terminal,
+    See `Selection` for the options. ``color`` adds the escape sequences of a terminal,
     ``advice`` adds sentences about conspicuous costs.
     """
     return to_text(summarize(result, details, depth, top, changes, advice), color=color)
@@ -65,11 +66,12 @@ def summarize(
     """Return the content of `render` as a renderable of rich."""
     from ..results.comparison import Comparison
 
+    selection = Selection(details, depth, top, changes)
     if isinstance(result, Comparison):
-        table, notes, *rest = parts(result, details, depth, top, changes)
+        table, notes, *rest = parts(result, selection)
         changed = () if _has_layers(rest) else list_changed_layers(result, _CHANGED)
         return draw_parts([table, *changed, notes, *rest])
-    notes, *rest = list_parts_below(result, Selection(details, depth, top, changes))
+    notes, *rest = list_parts_below(result, selection)
     costs = [] if _has_layers(rest) else [*_list_costs(result, advice), *_list_peaks(result)]
     return Group(
         *_draw_heading(result),

@@ -31,6 +31,7 @@ from profilerkit.piping.quantity import Scale
 from profilerkit.render.console import draw_parts, to_text
 from profilerkit.render.content import parts
 from profilerkit.render.layer_grids import layer_grid
+from profilerkit.render.selection import Selection
 from profilerkit.results.report import StatusRecord
 from profilerkit.testing import FakeLayer, FakeModel
 from profilerkit.trace.records import LayerTable
@@ -40,7 +41,7 @@ MakeProfiler = Callable[..., Profiler]
 
 
 def result_table(result: Report | Comparison, details: bool = False) -> RenderableType:
-    return draw_parts(parts(result, details))
+    return draw_parts(parts(result, Selection(details)))
 
 
 def golden(name: str) -> str:
