@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Any
 
@@ -12,7 +12,7 @@ from profilerkit.arguments.shape_text import shapes_of_text
 from profilerkit.error_text import shown
 from profilerkit.errors import ArgumentError, by_likeness, nearest
 from profilerkit.hooks.offers import name_of_metric
-from profilerkit.input_shapes import DEFAULT_DTYPE, parse_input_shape
+from profilerkit.input_shapes import parse_input_shape
 from profilerkit.models.opening import list_placing_arguments
 from profilerkit.piping.intrinsic import INTRINSIC
 
@@ -153,22 +153,26 @@ def _parse_texts(value: Any) -> Any:
     except ArgumentError as error:
         raise ArgumentError(f"input_shape: {error}; or a list, [3, 224, 224]") from None
     if isinstance(shapes, Mapping):
-        return {name: _list_sizes(*shape) for name, shape in shapes.items()}
-    lists = [_list_sizes(*shape) for shape in shapes]
+        return {name: _list_sizes(shape) for name, shape in shapes.items()}
+    lists = [_list_sizes(shape) for shape in shapes]
     return lists if len(lists) > 1 else lists[0]
 
 
-def _list_sizes(sizes: Iterable[int], dtype: str) -> Any:
-    """Return a shape as TOML has it: a list, or a table with the dtype if it is not the default."""
-    return list(sizes) if dtype == DEFAULT_DTYPE else {"shape": list(sizes), "dtype": dtype}
+def _list_sizes(shape: tuple[Any, ...]) -> Any:
+    """Return a shape as TOML has it: a list, or a table if a text names the dtype too."""
+    if len(shape) == 2 and isinstance(shape[1], str):
+        sizes, dtype = shape
+        return {"shape": list(sizes), "dtype": dtype}
+    return list(shape)
 
 
 def read_shape(value: Any) -> Any:
     """Return a shape in the stored form as `profile` takes it: ``{shape = [128], dtype = "int64"}`` has a dtype."""
     if isinstance(value, Mapping):
         is_one = "shape" in value and value.keys() <= {"shape", "dtype"}
-        if is_one and isinstance(value.get("dtype", DEFAULT_DTYPE), str):  # else two inputs have these names
-            return _read_sizes(value["shape"]), value.get("dtype", DEFAULT_DTYPE)
+        if is_one and isinstance(value.get("dtype", ""), str):  # else two inputs have these names
+            sizes = _read_sizes(value["shape"])
+            return (sizes, value["dtype"]) if "dtype" in value else sizes
         return {name: read_shape(shape) for name, shape in value.items()}
     if isinstance(value, (list, tuple)):
         return tuple(value) if all(map(_is_size, value)) else [read_shape(shape) for shape in value]

@@ -20,8 +20,9 @@ def shapes_of_text(texts: Iterable[str]) -> Any:
     """Return the argument ``input_shape`` for texts, one for each input, each of one sample; None without any.
 
     >>> shapes_of_text(["3,32,32"]), shapes_of_text(["ids=128:int64", "mask=128"])
-    ([((3, 32, 32), 'float32')], {'ids': ((128,), 'int64'), 'mask': ((128,), 'float32')})
+    ([(3, 32, 32)], {'ids': ((128,), 'int64'), 'mask': (128,)})
 
+    A text without a dtype is a shape alone, so that a model takes it in its usual dtype.
     Raises `ArgumentError` for a text that is no shape, and if only some of the inputs have names.
     """
     positional: list[Any] = []
@@ -30,11 +31,12 @@ def shapes_of_text(texts: Iterable[str]) -> Any:
         name, _, shape_and_dtype = text.rpartition("=")
         sizes, _, dtype = shape_and_dtype.partition(":")
         try:
-            spec = (_read_sizes(sizes), dtype.strip() or "float32")
+            shape = _read_sizes(sizes)
         except ValueError:
             raise ArgumentError(f"{shown(text)} is no shape; {_suggest_shape(text)}") from None
         if "=" in name:
             raise ArgumentError(f"{shown(text)} has several names; give each input as a text of its own")
+        spec = (shape, dtype.strip()) if dtype.strip() else shape
         name = name.strip()
         if name in named:
             raise ArgumentError(f"the input {name!r} is given twice; give it once")
@@ -61,6 +63,6 @@ def _suggest_shape(text: str) -> str:
         return f"a size is at most {MOST:,}"
     is_shape = _OTHER_SPELLING.fullmatch(text) and "0" not in sizes
     if not is_shape:
-        return "give 3,224,224 (of one sample), with a name and dtype ids=128:int64"
+        return "give 3,224,224 (of one sample), with a name and dtype ids=128:int64, and () for a single number"
     without_batch = f", or {','.join(sizes[1:])} if the first is the batch" if len(sizes) > 3 else ""
     return f"give {','.join(sizes)} (of one sample){without_batch}"

@@ -10,6 +10,7 @@ from types import TracebackType
 
 from ..error_text import list_causes
 from ..errors import BackendFailedError, ProfilerKitError, error_summary, model_failed
+from ..models.loaded_files import in_plain_names
 from .installed import describe_untested
 
 __all__ = [
@@ -108,7 +109,7 @@ def find_raising_line(error: BaseException, package: str) -> str | None:
         return None
     while traceback.tb_next is not None:
         traceback = traceback.tb_next
-    module = str(traceback.tb_frame.f_globals.get("__name__", ""))
+    module = in_plain_names(str(traceback.tb_frame.f_globals.get("__name__", "")))  # a model's file is not ours
     if module.partition(".")[0] not in (package.partition(".")[0], __name__.partition(".")[0]):
         return None
     instruction = _instruction(traceback)

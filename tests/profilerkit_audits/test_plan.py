@@ -301,6 +301,7 @@ def test_what_is_imported_once_for_all_models_of_a_library(tmp_path: Path) -> No
         ('"3,32,32"', [3, 32, 32]),
         ('["3,32,32"]', [3, 32, 32]),
         ('"128:int64"', {"shape": [128], "dtype": "int64"}),
+        ('"8:float32"', {"shape": [8], "dtype": "float32"}),
         ('["8", "4,2"]', [[8], [4, 2]]),
         ('["ids=128:int64", "mask=128"]', {"ids": {"shape": [128], "dtype": "int64"}, "mask": [128]}),
     ],
@@ -308,6 +309,11 @@ def test_what_is_imported_once_for_all_models_of_a_library(tmp_path: Path) -> No
 def test_a_shape_as_text_is_the_same_case_as_a_list(text: str, listed: object, tmp_path: Path) -> None:
     read = Plan.load(written(tmp_path, LEAST.replace("[8]", text)))
     assert read.models[0].matrix == {"input_shape": (listed,)}
+
+
+def test_a_shape_without_a_dtype_is_left_to_the_model() -> None:
+    for alone in ("8,4", [8, 4], {"shape": [8, 4]}):
+        assert read_shape(check_shape("input_shape", alone)) == (8, 4)
 
 
 def test_two_inputs_may_be_called_shape_and_dtype() -> None:

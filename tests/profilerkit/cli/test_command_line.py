@@ -60,6 +60,13 @@ class Words(torch.nn.Module):
 
 ready = build()
 
+def half():
+    return build().half()
+
+class Unpacks(torch.nn.Module):
+    def forward(self, x):
+        batch, channels, width = x.shape
+
 class Broken(torch.nn.Module):
     def __init__(self):
         raise RuntimeError("not today")
@@ -390,6 +397,32 @@ def test_a_sample_can_be_one_number(model_file: str) -> None:
     assert code == 0, output
     assert "Input: ids=Tensor(5,), int64" in output
     assert "[5, 3]" in output
+
+
+@pytest.mark.parametrize("form", [(), ("--isolate",)], ids=["here", "isolated"])
+@pytest.mark.parametrize(("shape", "dtype"), [("4", "float16"), ("4:float16", "float16")])
+def test_a_converted_model_takes_inputs_in_its_own_dtype(
+    model_file: str, shape: str, dtype: str, form: tuple[str, ...]
+) -> None:
+    """Half precision meets float32 only in an error of torch, or in a count on shapes that no run confirms."""
+    arguments = ["--input-shape", shape, "--metric", "macs_by_dtype", "--format", "json", *form]
+    code, output = run("profile", f"{model_file}:half", *arguments)
+    assert code == 0, output
+    assert json.loads(output)["statuses"][0]["value"] == {dtype: 4 * 8 + 8 * 2}
+
+
+def test_a_dtype_that_is_typed_is_kept_for_a_converted_model(model_file: str) -> None:
+    _, output = run("profile", f"{model_file}:half", "--input-shape", "4:float32", "--metric", "macs")
+    assert "Input: Tensor(1, 4), float32" in output
+
+
+def test_an_error_of_python_in_a_models_file_is_the_models(model_file: str) -> None:
+    """The file's module is named below one of ours, and is not ours."""
+    code, output = run("profile", f"{model_file}:Unpacks", "--input-shape", "4", "--metric", "macs")
+    assert code == 3
+    text = " ".join(output.split())
+    assert "the model raised ValueError: not enough values to unpack (expected 3, got 2)" in text
+    assert "fault of the backend" not in text
 
 
 def test_layers(model_file: str) -> None:
