@@ -10,7 +10,7 @@ from types import TracebackType
 
 from ..error_text import list_causes
 from ..errors import BackendFailedError, ProfilerKitError, error_summary, model_failed
-from ..models.loaded_files import in_plain_names
+from ..process.user_lines import is_loaded_file
 from .installed import describe_untested
 
 __all__ = [
@@ -109,8 +109,9 @@ def find_raising_line(error: BaseException, package: str) -> str | None:
         return None
     while traceback.tb_next is not None:
         traceback = traceback.tb_next
-    module = in_plain_names(str(traceback.tb_frame.f_globals.get("__name__", "")))  # a model's file is not ours
-    if module.partition(".")[0] not in (package.partition(".")[0], __name__.partition(".")[0]):
+    module = str(traceback.tb_frame.f_globals.get("__name__", ""))
+    is_ours = module.partition(".")[0] in (package.partition(".")[0], __name__.partition(".")[0])
+    if not is_ours or is_loaded_file(module):
         return None
     instruction = _instruction(traceback)
     if "RAISE" in instruction or "CALL" in instruction:
