@@ -98,6 +98,19 @@ def test_the_states_of_random_generators_count_as_nothing() -> None:
 # How it is called ---------------------------------------------------------------------------------------------------
 
 
+class Notes:
+    """An object of the user with state of several types, which holds itself."""
+
+    def __init__(self) -> None:
+        self.count, self.sums, self.inner = 0, np.zeros(2), [self]
+
+    def add(self) -> None:
+        self.count += 1
+        self.sums += 1
+        self.inner.append(self)
+        self.new = True
+
+
 class Remembers(keras.layers.Layer):  # type: ignore[misc]
     """Notes each call in containers of several types."""
 
@@ -109,7 +122,7 @@ class Remembers(keras.layers.Layer):  # type: ignore[misc]
         self.by_name: OrderedDict[str, int] = OrderedDict()
         self.text, self.counts, self.count = bytearray(), [np.zeros(2)], np.zeros(())
         self.signed, self.random = array("i", [1, 2]), [random.Random(3)]
-        self.objects = np.empty(1, object)
+        self.objects, self.notes = np.empty(1, object), Notes()
 
     def call(self, x: Any) -> Any:
         self.numbers.add(len(self.calls))
@@ -122,6 +135,7 @@ class Remembers(keras.layers.Layer):  # type: ignore[misc]
         self.count += 1
         self.signed.append(3)
         self.random[0].random()
+        self.notes.add()
         if self.objects[0] is not None:
             self.objects[0].append(x)
         return x
@@ -135,9 +149,11 @@ def test_what_a_layer_notes_in_containers_is_put_back() -> None:
     layer.counts[0][:] = 5
     layer.count[()] = 6
     layer.signed[:], layer.random[0] = array("i", [1, 2]), random.Random(3)
-    layer.objects[0] = [4]
+    layer.objects[0], layer.notes = [4], Notes()
     profile(model, ones(2, 3), metrics=["macs"], strict=True)
     assert layer.objects[0] == [4]
+    assert (layer.notes.count, layer.notes.sums.tolist(), layer.notes.inner) == (0, [0, 0], [layer.notes])
+    assert not hasattr(layer.notes, "new")
     assert (layer.calls, layer.latest, layer.numbers) == ([1.0, 2.0], deque([1.0, 2.0]), {0, 1})
     assert list(layer.by_name.items()) == [("first", 1), ("calls", 2)]
     assert (bytes(layer.text), layer.counts[0].tolist(), layer.count.item()) == (b"abc", [5, 5], 6)

@@ -1,10 +1,12 @@
 """The state of a Keras model, to restore it after a call: attributes of layers, containers, values of variables.
 
-Beside Python's containers, arrays, buffers of bytes and generators of random numbers are restored.
+Beside Python's containers, the attributes of the user's objects are restored, and arrays, buffers of bytes and
+generators of random numbers.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -18,7 +20,7 @@ from profilerkit.backend_kit.keras_layers import (
 )
 from profilerkit.process.containers import CONTAINERS, refill
 from profilerkit.process.inner_states import note_inner_state
-from profilerkit.process.object_facts import copy_content
+from profilerkit.process.object_facts import copy_content, is_installed
 from profilerkit.process.restoring import call_each, for_each
 
 __all__ = ["list_all_variables", "save_state"]
@@ -46,7 +48,10 @@ def list_all_variables(model: Any) -> list[Any]:
 
 
 def _list_reached(values: Iterable[Any]) -> list[Any]:
-    """Return values, and the items of containers and of arrays of objects among them at any depth, each once."""
+    """Return values, the items of containers and of arrays of objects among them, and the attributes of the user's.
+
+    They are followed at any depth; each comes once.
+    """
     reached: dict[int, Any] = {}
     waiting = list(values)
     while waiting:
@@ -58,4 +63,11 @@ def _list_reached(values: Iterable[Any]) -> list[Any]:
             waiting += value.values() if isinstance(value, dict) else value
         elif isinstance(value, np.ndarray) and value.dtype.hasobject:
             waiting += value.flat
+        elif hasattr(value, "__dict__") and _is_users_own(type(value)):
+            waiting.append(vars(value))
     return list(reached.values())
+
+
+def _is_users_own(kind: type) -> bool:
+    """Return whether a class is of the user's code: neither of Python nor of an installed package."""
+    return kind.__module__.partition(".")[0] not in sys.stdlib_module_names and not is_installed(kind)
