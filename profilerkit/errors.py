@@ -281,12 +281,17 @@ def error_summary(error: BaseException | None) -> str:
     return f"{type(error).__name__}: {line}" if line else type(error).__name__
 
 
-def explain_failed_step(error: BaseException) -> ModelFailedError:
-    """Return the error for a model whose forward pass runs, and whose training step raised."""
-    return ModelFailedError(
-        f"the model runs, but its training step raised {type(error).__name__}: {error_line(error)}; use backward=False "
-        "to have the forward times alone"
-    )
+def explain_missing_step(error: BaseException) -> str:
+    """Return why the times of a model are of forward passes alone, from the error of its training step.
+
+    Raises `ModelFailedError` for a step that had not enough memory: the user may give it more.
+    """
+    if classify(error) is FailureCode.MEMORY:
+        raise ModelFailedError(
+            f"the model runs, but its training step raised {error_summary(error)}; use backward=False to have the "
+            "forward times alone"
+        ) from error
+    return f"its backward pass is not timed: a training step raised {error_summary(error)}"
 
 
 def by_likeness(name: str, names: Iterable[str]) -> list[str]:

@@ -52,7 +52,7 @@ def test_a_mistake_in_a_run_is_the_backends(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_mistake_while_layers_are_timed_is_the_backends(monkeypatch: pytest.MonkeyPatch) -> None:
-    plant(monkeypatch, "operator_timing.session_passes", "time_passes")
+    plant(monkeypatch, "operator_timing.session_passes", "_time_passes")
     with pytest.raises(BackendFailedError) as raised:
         TFBackend().layer_times(model(), ModelInputs(X), passes=1)
     assert str(raised.value).startswith(SAID.format(place="operator_timing.session_passes"))

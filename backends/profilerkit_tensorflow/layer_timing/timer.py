@@ -15,7 +15,7 @@ from profilerkit.trace.observed_runs import TimedLayers
 
 from ..model.kinds import type_name
 from ..operator_timing.node_owners import NodePlace, count_graph_runs
-from ..operator_timing.session_passes import TimedPasses, time_model
+from ..operator_timing.session_passes import TimedModel, TimedPasses, time_model
 from ..trace.operator_records import BOOKKEEPING
 from ..trace.ownership import Owner
 from ..trace.program import Program
@@ -43,7 +43,8 @@ def layer_times(
     so that all layers together never take more than the wall time. Time between kernels belongs to no layer. Operators
     of no inner layer belong to the root, and so do all operators of a function or a saved model. A kernel that
     TensorFlow has fused from operators of several layers belongs to the layer of its convolution or product;
-    ``missing`` of the other layers says so.
+    ``missing`` of the other layers says so. Where a training step raises, the times are those of forward passes alone,
+    and ``missing`` of the root says why.
 
     Args:
         model: The model; the values of its variables are restored.
@@ -55,24 +56,22 @@ def layer_times(
 
     Raises `WithoutValuesError` for a Keras model that is not built, `ProfilerBusyError` if a session of
     TensorFlow's profiler runs in this process, `InputError` for no passes, and `ModelFailedError` if
-    the model raises.
+    the model raises for inference, or a training step has not enough memory.
     """
     timed = time_model(model, inputs, device, passes, backward, earlier=earlier)
     runs = [] if timed.program is earlier else observe_run(timed.program, "the function that is timed", earlier)
-    return TimedLayers(_list_times(*timed, backward), runs)
+    return TimedLayers(_list_times(timed), runs)
 
 
-def _list_times(
-    program: Program, forward: TimedPasses, gradients: TimedPasses | None, backward: bool
-) -> Iterator[LayerTime]:
-    """Yield the times of each layer; ``gradients`` are None if there are none, or if they were not requested."""
+def _list_times(timed: TimedModel) -> Iterator[LayerTime]:
+    """Yield the times of each layer."""
+    program, forward, gradients, no_gradients = timed
     forward_passes = forward.sum_by_layer(backward=False)
     backward_passes = None if gradients is None else gradients.sum_by_layer(backward=True)
     calls = _count_calls(program, forward)
     unseen = _find_unseen(program, forward, gradients, calls)
-    if backward and gradients is None:
-        reason = "it has no backward pass: none of its outputs is of a floating-point type"
-        unseen.setdefault("", []).append(reason)
+    if no_gradients:
+        unseen.setdefault("", []).append(no_gradients)
     for path, layer in list_shown_layers(program.layers, program.calls.calls):
         is_model = not path
         yield LayerTime(

@@ -39,7 +39,8 @@ def measure_operator_times(
 
     Raises `InputError` for no passes and for a file that cannot be written, `WithoutValuesError` for a Keras model that
     is not built, `ProfilerBusyError` if a session of TensorFlow's profiler runs in this process, `NotOfferedError`
-    if this TensorFlow writes profiles that cannot be read, and `ModelFailedError` if the model raises.
+    if this TensorFlow writes profiles that cannot be read, and `ModelFailedError` if the model raises for inference,
+    or a training step has not enough memory.
     """
     problem = None if export is None else obstacle(export)
     if problem is not None:  # which would only be found after the model has run
@@ -47,8 +48,7 @@ def measure_operator_times(
     timed = time_model(model, inputs, device, passes, backward, export=export)
     phases = {"forward": timed.forward, **({} if timed.gradients is None else {"backward": timed.gradients})}
     notes = [note for phase, of_phase in phases.items() for note in _note_unseen(of_phase, phase)]
-    if backward and timed.gradients is None:
-        notes.append("there is no backward pass: none of the outputs is of a floating-point type")
+    notes += filter(None, [timed.no_gradients])
     times = {phase: _sum_by_operator(of_phase, phase) for phase, of_phase in phases.items()}
     return OperatorTimes(
         operators=tuple(operator for of_phase in times.values() for operator in of_phase.operators),

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from profilerkit import InputError, ModelInputs
+from profilerkit import InputError, ModelFailedError, ModelInputs
 from profilerkit.backend import DeviceLike
-from profilerkit.errors import explain_failed_step
+from profilerkit.errors import error_summary, explain_missing_step
 
 from ..running.devices import copy_tensors, resolve_device
 from ..running.required_values import require_values
@@ -59,11 +59,33 @@ class TimedPasses:
 
 
 class TimedModel(NamedTuple):
-    """The program of a model's forward pass, its passes, and the passes of training steps; None if there are none."""
+    """A model's passes.
+
+    Attributes:
+        program: The program of its forward pass.
+        forward: The passes of that program.
+        gradients: The passes of training steps; None if there are none.
+        no_gradients: Why there are none, although they were requested.
+    """
 
     program: Program
     forward: TimedPasses
-    gradients: TimedPasses | None
+    gradients: TimedPasses | None = None
+    no_gradients: str = ""
+
+
+class _Sessions(NamedTuple):
+    """How passes are timed.
+
+    Attributes:
+        passes: Their number.
+        synchronized: Whether a pass is over only when the device is done, as on a GPU.
+        export: The file for the profile of the last session.
+    """
+
+    passes: int
+    synchronized: bool
+    export: str | os.PathLike[str] | None
 
 
 def time_model(
@@ -78,50 +100,54 @@ def time_model(
 ) -> TimedModel:
     """Time the forward pass of a model in inference mode and, with ``backward``, training steps.
 
+    Where no training step can be made, as with an operator without a gradient, the result says why.
+
     Args:
         model: The model; the values of its variables are restored.
         inputs: The inputs of the call.
         device: The device that runs the model; None for the device of the model.
         passes: The number of forward passes, and of training steps.
-        backward: Whether to time training steps, if a gradient can be taken of any output.
+        backward: Whether to time training steps.
         earlier: An existing program of the model; if it fits, the model is not traced again.
         export: The file for the profile. A profile is one session: the file has the last session.
 
     Raises `WithoutValuesError` for a Keras model that is not built, `ProfilerBusyError` if a session of TensorFlow's
-    profiler runs in this process, `InputError` for no passes, and `ModelFailedError` if the model raises.
+    profiler runs in this process, `InputError` for no passes, and `ModelFailedError` if the model raises for inference,
+    or a training step has not enough memory.
     """
     if passes < 1:
         raise InputError(f"passes={passes}: at least one pass is needed to time anything")
     require_values(model, inputs)
     target = resolve_device(model, device)
+    sessions = _Sessions(passes, not target.startswith("/CPU"), export)
     placed = tf.device(target) if device is not None else nullcontext()
     with preserve(model, variable_values=True), placed:
         fed = copy_tensors(inputs)
-        options: dict[str, Any] = {"passes": passes, "synchronized": not target.startswith("/CPU"), "export": export}
         with explain_failures(lambda error: explain_failed_pass(model, error, inputs)):
             is_traced = device is None and earlier is not None and earlier.fits(model, fed)
             # Kept apart from the training step: its trace would find tensors of this graph in the model's caches.
             program = earlier if is_traced and earlier else trace_program(model, fed, apart=True)
-            forward = time_passes(program, fed, **options)
-        gradients = None
-        if backward and any(tensor.dtype.is_floating for tensor in program.graph.outputs):
-            with explain_failures(explain_failed_step):
-                gradients = time_passes(trace_program(model, fed, training=True), fed, **options)
+            forward = _time_passes(program, fed, sessions)
+        if not backward:
+            return TimedModel(program, forward)
+        if not any(tensor.dtype.is_floating for tensor in program.graph.outputs):
+            reason = "it has no backward pass: none of its outputs is of a floating-point type"
+            return TimedModel(program, forward, no_gradients=reason)
+        try:
+            with explain_failures(lambda error: ModelFailedError(error_summary(error))):
+                gradients = _time_passes(trace_program(model, fed, training=True), fed, sessions)
+        except ModelFailedError as error:
+            return TimedModel(program, forward, no_gradients=explain_missing_step(error.__cause__ or error))
     return TimedModel(program, forward, gradients)
 
 
-def time_passes(
-    program: Program, inputs: ModelInputs, passes: int, synchronized: bool, export: str | os.PathLike[str] | None
-) -> TimedPasses:
-    """Run a program in as many profiler sessions as its passes need.
-
-    ``synchronized`` says whether a pass is over only when the device is done, as on a GPU.
-    """
+def _time_passes(program: Program, inputs: ModelInputs, sessions: _Sessions) -> TimedPasses:
+    """Run a program in as many profiler sessions as its passes need."""
     owners = NodeOwners(program)
-    call = _make_fresh_call(program, inputs, synchronized)
+    call = _make_fresh_call(program, inputs, sessions.synchronized)
     timed: list[PassTimes] = []
-    while len(timed) < passes:
-        timed += op_seconds(call, min(MAX_PASSES, passes - len(timed)), export=export)
+    while len(timed) < sessions.passes:
+        timed += op_seconds(call, min(MAX_PASSES, sessions.passes - len(timed)), export=sessions.export)
     places: dict[str, NodePlace] = {}
     for times in timed:
         places.update(owners.locate(times))

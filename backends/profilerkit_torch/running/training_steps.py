@@ -12,7 +12,7 @@ from torch import nn
 
 from profilerkit import InputError, ModelFailedError, ModelInputs
 from profilerkit.backend_kit.call_stack import tensors_in
-from profilerkit.errors import FailureCode, classify, error_summary, explain_failed_step
+from profilerkit.errors import explain_missing_step
 from profilerkit.process.containers import refill
 from profilerkit.process.restoring import for_each, restored
 
@@ -38,16 +38,10 @@ class NothingTrainedError(InputError):
 
 
 def explain_missing_steps(error: NothingTrainedError | ModelFailedError) -> str:
-    """Return why the times of a model are of forward passes alone, from the error of its training step.
-
-    Raises `ModelFailedError` for a step that had not enough memory: the user may give it more.
-    """
+    """As `profilerkit.errors.explain_missing_step`; of a step with nothing to train it says that."""
     if isinstance(error, NothingTrainedError):
         return "it has no backward pass: none of its outputs needs a gradient"
-    cause = error.__cause__ or error
-    if classify(error) is FailureCode.MEMORY:
-        raise explain_failed_step(cause) from cause
-    return f"its backward pass is not timed: a training step raised {error_summary(cause)}"
+    return explain_missing_step(error.__cause__ or error)
 
 
 def set_training_flags(modules: Iterable[nn.Module]) -> None:

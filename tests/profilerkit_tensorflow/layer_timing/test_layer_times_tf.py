@@ -291,27 +291,41 @@ def test_what_the_model_raises_while_it_runs_is_said() -> None:
     time_layers(two_dense(), tf.ones([2, 512]), backward=False)  # the session is over
 
 
-@pytest.mark.parametrize(
-    ("raised", "error", "words"),
-    [
-        (NotImplementedError, ModelFailedError, "training step raised .*no gradient here; use backward=False"),
-        (MemoryError, MemoryError, "^no gradient here$"),  # which may be anybody's
-    ],
-)
-def test_a_step_without_gradients_is_told_from_a_model_that_fails(
-    raised: type[Exception], error: type[Exception], words: str
-) -> None:
+def forward_only(raised: Exception) -> Any:
+    """Return a model whose gradient raises."""
+
     @tf.custom_gradient  # type: ignore[untyped-decorator,unused-ignore]
-    def forward_only(x: Any) -> Any:
+    def identity(x: Any) -> Any:
         def gradient(upstream: Any) -> Any:
-            raise raised("no gradient here")
+            raise raised
 
         return tf.identity(x), gradient
 
-    model = keras.Sequential([keras.Input((4,)), L.Dense(2), L.Lambda(forward_only)])
+    return keras.Sequential([keras.Input((4,)), L.Dense(2), L.Lambda(identity)])
+
+
+def test_without_a_backward_pass_there_are_the_times_of_forward_passes() -> None:
+    model = forward_only(NotImplementedError("no gradient here"))
+    times = time_layers(model, tf.ones([2, 4]))
+    assert min(times["dense"].own_forward) > 0
+    assert {time.own_backward for time in times.values()} == {None}
+    reason = "its backward pass is not timed: a training step raised NotImplementedError: no gradient here"
+    assert times[""].missing == reason
+    record = profile(model, tf.ones([2, 4]), metrics=["operator_table"], passes=1).status("operator_table")
+    assert reason in record.missing
+    assert {row["phase"] for row in record.value} == {"forward"}
+
+
+@pytest.mark.parametrize(
+    ("raised", "error", "words"),
+    [
+        (RuntimeError("OOM when allocating tensor"), ModelFailedError, "step raised .*tensor; use backward=False"),
+        (MemoryError("too large"), MemoryError, "^too large$"),  # which may be anybody's
+    ],
+)
+def test_a_step_without_enough_memory_is_an_error(raised: Exception, error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
-        time_layers(model, tf.ones([2, 4]))
-    assert min(time_layers(model, tf.ones([2, 4]), backward=False)["dense"].own_forward) > 0
+        time_layers(forward_only(raised), tf.ones([2, 4]))
 
 
 def test_a_busy_profiler_is_said(tmp_path: Path) -> None:

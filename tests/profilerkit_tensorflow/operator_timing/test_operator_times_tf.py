@@ -87,7 +87,7 @@ def test_the_profile_is_kept_where_it_is_asked_for(tmp_path: Path) -> None:
 def test_nothing_to_differentiate_is_said() -> None:
     model = keras.Sequential([keras.Input((4,)), L.Lambda(lambda x: tf.argmax(x, -1))])
     times = measure_operator_times(model, ModelInputs(tf.ones([2, 4])), passes=1)
-    assert times.notes == ("there is no backward pass: none of the outputs is of a floating-point type",)
+    assert times.notes == ("it has no backward pass: none of its outputs is of a floating-point type",)
     assert set(times.whole) == {"forward"}
 
 
