@@ -21,7 +21,7 @@ from ..compat.meshes import find_source
 from ..compat.operators import read_schema
 from ..compat.tensors import storage_address
 from ..costs import Kind, classify
-from ..trace.operator_facts import tensors_in
+from ..trace.operator_facts import OperatorCall, tensors_in
 from ..trace.pass_record import NOTHING, OperatorRecord
 from ..trace.plans import make_plan
 from .collectives import count_elements, is_collective, read_message
@@ -167,7 +167,7 @@ class RankRecorder(OperatorRecord):
         kind = classify(func)
         if kind is Kind.COMPOSITE:  # it has run as one operator here: its parts are not recorded
             kind = Kind.UNKNOWN
-        plan = make_plan(func, kind, args, kwargs, result, device=None)  # the rank's device is not known
+        plan = make_plan(OperatorCall(func, args, kwargs), kind, result, device=None)  # the rank's device is not known
         if plan.operator.missing:
             self.uncounted[plan.operator.missing] += 1
         if plan.unknown_inside:

@@ -16,6 +16,7 @@ from ..untouched.write_guard import may_write
 __all__ = [
     "FROM_SHAPES",
     "LIFT",
+    "OperatorCall",
     "depends_on_values",
     "find_nature",
     "is_error_of_stand_ins",
@@ -130,3 +131,20 @@ def tensors_in(value: Any) -> Iterable[torch.Tensor]:
 def tensors_among(args: Any, kwargs: Any) -> Iterable[torch.Tensor]:
     """Yield the tensors among the arguments of an operator."""
     return tensors_in((args, tuple(kwargs.values())) if kwargs else args)
+
+
+class OperatorCall(NamedTuple):
+    """An operator and its arguments."""
+
+    func: Any
+    args: Any
+    kwargs: Any
+
+    @property
+    def tensors(self) -> Iterable[torch.Tensor]:
+        """The tensors among the arguments."""
+        return tensors_among(self.args, self.kwargs)
+
+    def run(self) -> Any:
+        """Return what the operator makes."""
+        return self.func(*self.args, **self.kwargs)

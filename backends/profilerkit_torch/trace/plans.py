@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -11,16 +11,16 @@ from msgspec import Struct
 
 from profilerkit.backend_kit.call_stack import tensors_in as values_in
 from profilerkit.trace.dtypes import product_dtype
-from profilerkit.trace.records import OpRecord
+from profilerkit.trace.records import OpRecord, TensorInfo
 
 from ..compat.operators import find_tag, read_schema
 from ..compat.tensors import stands_in
-from ..costs import Kind, is_plain, op_cost
+from ..costs import Cost, Kind, is_plain, op_cost
 from ..model.packed_weights import is_package, unpack
 from ..model.tensors import count_stored_bytes, list_parts, storage_key
 from .bytes_inside import count_bytes_inside, find_unknown_inside
 from .masked_attention import count_attended_macs, is_masked
-from .operator_facts import FROM_SHAPES, LIFT, may_return_arguments, tensors_among, tensors_in
+from .operator_facts import FROM_SHAPES, LIFT, OperatorCall, may_return_arguments, tensors_in
 from .records import tensor_info
 
 __all__ = ["Plan", "make_plan"]
@@ -36,9 +36,9 @@ class Plan(Struct, frozen=True):
         operator: The record of each call, without its layer and without the operators whose results it reads.
         rebuild: A function that makes each output, None for an output that is None; None if the operator must run
             again.
-        single: Whether it returns one tensor.
-        in_place: Whether this tensor is its first argument.
-        fresh: Whether its outputs are new tensors, none of its arguments.
+        is_single: Whether it returns one tensor.
+        is_in_place: Whether this tensor is its first argument.
+        is_fresh: Whether its outputs are new tensors, none of its arguments.
         has_values: Whether the values of its outputs may be known although those of its first argument are not.
         bytes_inside: Bytes that are alive only while it runs.
         unknown_inside: The memory that it needs of an unknown size, in words; empty if there is none.
@@ -46,55 +46,60 @@ class Plan(Struct, frozen=True):
 
     operator: OpRecord
     rebuild: tuple[Callable[[], torch.Tensor] | None, ...] | None
-    single: bool
-    in_place: bool
-    fresh: bool
+    is_single: bool
+    is_in_place: bool
+    is_fresh: bool
     has_values: bool
     bytes_inside: int
     unknown_inside: str
 
     def replay(self, args: Any) -> Any:
         """Return the outputs on the meta device without running the operator."""
-        if self.in_place:
+        if self.is_in_place:
             return args[0]
         outputs = [make and make() for make in self.rebuild or ()]
-        return outputs[0] if self.single else tuple(outputs)
+        return outputs[0] if self.is_single else tuple(outputs)
 
 
-def make_plan(func: Any, kind: Kind, args: Any, kwargs: Any, result: Any, device: torch.device | None) -> Plan:
+def make_plan(call: OperatorCall, kind: Kind, result: Any, device: torch.device | None) -> Plan:
     """Return the plan of an operator from its first run; ``device`` is the device whose kernels a run would use."""
-    cost = op_cost(func, kind, args, kwargs, result)
+    func, args, kwargs = call
     outputs = list(tensors_in(result))
     is_single = isinstance(result, torch.Tensor)
-    in_place = is_single and bool(args) and result is args[0]
-    macs, flops = cost or (0, 0)
-    operator = OpRecord(
-        operator=str(func),
-        layer="",
-        call=0,
-        macs=macs,
-        flops=flops,
-        bytes_read=sum(map(count_stored_bytes, tensors_among(args, kwargs))),
-        bytes_written=sum(map(count_stored_bytes, outputs)),
-        outputs=tuple(map(tensor_info, outputs)),
-        attended_macs=count_attended_macs(func, args, kwargs, macs),
-        is_masked=is_masked(func, args, kwargs),
-        product_dtype=_find_product_dtype(func, args, outputs) if macs else None,
-        missing="" if cost is not None else str(read_schema(func).name),
-    )
+    is_in_place = is_single and bool(args) and result is args[0]
     return Plan(
-        operator=operator,
-        rebuild=_describe_outputs(func, tensors_among(args, kwargs), result, in_place),
-        single=is_single,
-        in_place=in_place,
-        fresh=not may_return_arguments(func) or func is LIFT,
-        has_values=_may_have_values(func, args, in_place),
+        operator=_make_record(call, op_cost(func, kind, args, kwargs, result), outputs),
+        rebuild=_describe_outputs(call, result, is_in_place=is_in_place),
+        is_single=is_single,
+        is_in_place=is_in_place,
+        is_fresh=not may_return_arguments(func) or func is LIFT,
+        has_values=_may_have_values(call, is_in_place=is_in_place),
         bytes_inside=count_bytes_inside(func, args, kwargs, device),
         unknown_inside=find_unknown_inside(func, args, device) or _name_unknown(func, outputs),
     )
 
 
-def _name_unknown(func: Any, outputs: Iterable[torch.Tensor]) -> str:
+def _make_record(call: OperatorCall, cost: Cost | None, outputs: Sequence[torch.Tensor]) -> OpRecord:
+    """Return the record of an operator; its cost is None if nobody knows it."""
+    macs, flops = cost or (0, 0)
+    infos = tuple(map(tensor_info, outputs))
+    return OpRecord(
+        operator=str(call.func),
+        layer="",
+        call=0,
+        macs=macs,
+        flops=flops,
+        bytes_read=sum(map(count_stored_bytes, call.tensors)),
+        bytes_written=sum(map(count_stored_bytes, outputs)),
+        outputs=infos,
+        attended_macs=count_attended_macs(call, macs),
+        is_masked=is_masked(call),
+        product_dtype=_find_product_dtype(call, infos[0]) if macs and infos else None,
+        missing="" if cost is not None else str(read_schema(call.func).name),
+    )
+
+
+def _name_unknown(func: Any, outputs: Sequence[torch.Tensor]) -> str:
     """Return the name of an operator that makes sparse tensors without values, whose stored elements are unknown."""
     for tensor in outputs:
         parts = list_parts(tensor) if stands_in(tensor) and not is_plain(tensor) else ()
@@ -104,45 +109,44 @@ def _name_unknown(func: Any, outputs: Iterable[torch.Tensor]) -> str:
 
 
 def _describe_outputs(
-    func: Any, arguments: Iterable[torch.Tensor], result: Any, in_place: bool
+    call: OperatorCall, result: Any, *, is_in_place: bool
 ) -> tuple[Callable[[], torch.Tensor] | None, ...] | None:
-    """Return a function that makes each output; None if the operator must run again.
+    """Return a function that makes each output, None for an output that is None; None if the operator must run again.
 
-    It must run again if an output is in the memory of an argument (``_unsafe_view``, whose schema does not say it), or
-    if an output has more memory than elements.
+    It must run again if an output is no tensor on the meta device, or not a new one with memory of its own.
     """
-    outputs = list(tensors_in(result))
-    if _INPLACE_VIEW in func.tags or not all(tensor.is_meta for tensor in outputs):
+    outputs = result if isinstance(result, tuple) else (result,)
+    if not all(item is None or (isinstance(item, torch.Tensor) and item.is_meta) for item in outputs):
         return None
-    shares_memory = not set(map(storage_key, outputs)).isdisjoint(map(storage_key, arguments))
-    is_shrunk = isinstance(result, torch.Tensor) and count_stored_bytes(result) < result.untyped_storage().nbytes()
-    if not in_place and (may_return_arguments(func) or shares_memory or is_shrunk):
-        return None
-    results = (result,) if isinstance(result, torch.Tensor) else result
-    if not isinstance(results, tuple) or not all(item is None or isinstance(item, torch.Tensor) for item in results):
+    if _INPLACE_VIEW in call.func.tags or not (is_in_place or _are_new(call, list(tensors_in(outputs)))):
         return None
     return tuple(
-        None if item is None else partial(_make, item.shape, item.stride(), dtype=item.dtype) for item in results
+        None if item is None else partial(_make, item.shape, item.stride(), dtype=item.dtype) for item in outputs
     )
 
 
-def _may_have_values(func: Any, args: Any, in_place: bool) -> bool:
-    if not (args and isinstance(args[0], torch.Tensor)):
+def _are_new(call: OperatorCall, outputs: Sequence[torch.Tensor]) -> bool:
+    """Return whether outputs have memory of their own (not so of ``_unsafe_view``), no larger than their elements."""
+    if may_return_arguments(call.func):
+        return False
+    if any(count_stored_bytes(tensor) < tensor.untyped_storage().nbytes() for tensor in outputs):
+        return False
+    return set(map(storage_key, outputs)).isdisjoint(map(storage_key, call.tensors))
+
+
+def _may_have_values(call: OperatorCall, *, is_in_place: bool) -> bool:
+    """Return whether the values of the outputs may be known although those of the first argument are not."""
+    if not (call.args and isinstance(call.args[0], torch.Tensor)):
         return True
-    return read_schema(func).name in FROM_SHAPES or (in_place and not args[0].is_floating_point())
+    return read_schema(call.func).name in FROM_SHAPES or (is_in_place and not call.args[0].is_floating_point())
 
 
-def _find_product_dtype(func: Any, args: Any, outputs: Sequence[torch.Tensor]) -> str | None:
+def _find_product_dtype(call: OperatorCall, output: TensorInfo) -> str | None:
     """Return the dtype of the factors of a product if it differs from the dtype of the result; otherwise None."""
-    if not outputs:
-        return None
-    output = tensor_info(outputs[0]).dtype
-    packed = [weight for package in values_in(args, is_package) for weight in unpack(package)]
+    packed = [weight for package in values_in(call.args, is_package) for weight in unpack(package)]
     if packed:  # layers that torch quantizes multiply integers, unless they keep their weights as floats
         return "int8" if any(weight.is_quantized for weight in packed) else tensor_info(packed[0]).dtype
-    has_addend = read_schema(func).name.partition("::")[2].startswith(("add", "_add", "badd"))
-    factors = args[1:] if has_addend else args
-    operands = [item for item in factors if isinstance(item, torch.Tensor) and item.dim() > 1]
-    if all(item.dtype is outputs[0].dtype for item in operands):  # as in nearly all
-        return None
-    return product_dtype([tensor_info(item).dtype for item in operands], output)
+    has_addend = read_schema(call.func).name.partition("::")[2].startswith(("add", "_add", "badd"))
+    factors = call.args[1:] if has_addend else call.args
+    dtypes = [tensor_info(item).dtype for item in factors if isinstance(item, torch.Tensor) and item.dim() > 1]
+    return None if set(dtypes) <= {output.dtype} else product_dtype(dtypes, output.dtype)

@@ -32,6 +32,7 @@ from .masked_attention import count_macs_under_mask
 from .meta_outputs import without_running
 from .onto_meta import OntoMeta, move_to_start
 from .operator_facts import (
+    OperatorCall,
     depends_on_values,
     is_error_of_stand_ins,
     is_question_of_dtype,
@@ -147,17 +148,22 @@ class Recorder(WatchingMode, PassRecord):
         if not kwargs:
             kwargs = {}
             if id(func) in self._views:
-                return self._run_view(func, args, kwargs)
-        elif self.on_meta and kwargs.get("device") is not None:  # it may leave the meta device: never remembered
-            if func is _TO_COPY and self._stays(args[0], **kwargs):
-                args, _ = self._onto_meta.move(args, {})
-                return move_to_start(self._run_view(_DETACH, args, {}))
-            return move_to_start(self._run(func, args, kwargs, None, are_known=False))
-        call = read_signature(func, args, kwargs, self.live.by_storage)
-        plan = self.plans.find(call.key)
+                return self._run_view(OperatorCall(func, args, kwargs))
+        elif self.on_meta and kwargs.get("device") is not None:
+            return move_to_start(self._run_with_device(OperatorCall(func, args, kwargs)))
+        signature = read_signature(func, args, kwargs, self.live.by_storage)
+        plan = self.plans.find(signature.key)
+        call = OperatorCall(func, args, kwargs)
         if plan is not None and plan.rebuild is not None and self.on_meta:
-            return self._replay(plan, func, args, kwargs, call)
-        return self._run(func, args, kwargs, call.key, call.are_known)
+            return self._replay(plan, call, signature)
+        return self._run(call, signature.key, signature.are_known)
+
+    def _run_with_device(self, call: OperatorCall) -> Any:
+        """Run an operator that may leave the meta device: it is never remembered."""
+        if call.func is _TO_COPY and self._stays(call.args[0], **call.kwargs):
+            args, _ = self._onto_meta.move(call.args, {})
+            return self._run_view(OperatorCall(_DETACH, args, {}))
+        return self._run(call, None, are_known=False)
 
     def _stays(self, tensor: torch.Tensor, device: Any, dtype: Any = None, **_: Any) -> bool:
         """Return whether a tensor is moved to the device where it already is in a run, as hooks of saved tensors do.
@@ -169,96 +175,89 @@ class Recorder(WatchingMode, PassRecord):
         is_there = target == self.device or (target.type == "meta" and tensor.device == self.device)
         return is_there and dtype is tensor.dtype
 
-    def _replay(self, plan: Plan, func: Any, args: Any, kwargs: Any, call: Signature) -> Any:
+    def _replay(self, plan: Plan, call: OperatorCall, signature: Signature) -> Any:
         """Make the outputs of an operator that is remembered, without running it."""
-        if not call.are_known:
-            self.origins.check(func, args, kwargs)
-        result = plan.replay(args)
-        if plan.has_values or (plan.in_place and self._concrete.storages) or self._may_be_known(args[0]):
-            self.values.follow(func, args, kwargs, result)
-        if not call.are_known:
+        if not signature.are_known:
+            self.origins.check(*call)
+        result = plan.replay(call.args)
+        if plan.has_values or (plan.is_in_place and self._concrete.storages) or self._may_be_known(call.args[0]):
+            self.values.follow(*call, result)
+        if not signature.are_known:
             self.origins.renew()
-        self._record_run(plan, result, func, args, kwargs, select_makers(call.makers, len(self.operators)))
+        self._record_run(plan, result, call, select_makers(signature.makers, len(self.operators)))
         return result
 
     def _may_be_known(self, argument: Any) -> bool:
         """Return whether an argument is a tensor without values that has a concrete one, or stands in for one."""
         return id(argument) in self._concrete.by_id or id(argument) in self._originals.by_id
 
-    def _run(self, func: Any, args: Any, kwargs: Any, key: Any, are_known: bool) -> Any:
-        """Run an operator that is not remembered; note an error that is none of the model's, which may catch it."""
+    # Operators that are not remembered --------------------------------------------------------------------------------
+
+    def _run(self, call: OperatorCall, key: Any, are_known: bool) -> Any:
+        """Run an operator by its kind; note an error that is none of the model's, which may catch it."""
         if not are_known:
-            self.origins.check(func, args, kwargs)
-        for tensor in tensors_among(args, kwargs) if self.has_unread else ():
+            self.origins.check(*call)
+        for tensor in call.tensors if self.has_unread else ():
             if not is_plain(tensor):
-                self.unanswered.append(str(func))
+                self.unanswered.append(str(call.func))
                 require_plain(tensor)
         try:
-            return self._run_by_kind(func, args, kwargs, key)
+            return self._run_by_kind(call, key)
         except Exception as error:
-            if self.stands_in and is_error_of_stand_ins(func, error):
-                self.unanswered.append(str(func))
+            if self.stands_in and is_error_of_stand_ins(call.func, error):
+                self.unanswered.append(str(call.func))
             raise
         finally:
             self.origins.renew()
 
-    def _run_by_kind(self, func: Any, args: Any, kwargs: Any, key: Any) -> Any:
-        """Run an operator by its kind: higher-order, composed of other operators, a view, or any other."""
-        if isinstance(func, HigherOrderOperator):
-            return run_higher_order(self, func, args, kwargs)
-        if func is _JAGGED_EXAMPLE or is_question_of_dtype(func):  # neither has values on any device
-            return func(*args, **kwargs)
-        kind = classify(func)
+    def _run_by_kind(self, call: OperatorCall, key: Any) -> Any:
+        """Run an operator: a higher-order one, one composed of others, a view, or one that computes."""
+        if isinstance(call.func, HigherOrderOperator):
+            return run_higher_order(self, *call)
+        if call.func is _JAGGED_EXAMPLE or is_question_of_dtype(call.func):  # neither has values on any device
+            return call.run()
+        kind = classify(call.func)
         if kind is Kind.COMPOSITE:
-            result = self._decompose(func, args, kwargs)
+            result = self._decompose(call)
             if result is not NotImplemented:
                 return result
             kind = Kind.UNKNOWN
-        if kind is Kind.VIEW and self.on_meta and (func in _NEVER_MOVED or len(list(tensors_among(args, kwargs))) < 2):
-            self._views.add(id(func))  # its tensors stay where they are: a real one keeps its values
-            return self._run_view(func, args, kwargs)
-        run_args, run_kwargs = self._onto_meta.move(args, kwargs) if self.on_meta else (args, kwargs)
-        if kind is Kind.VIEW:
-            return self._run_view(func, run_args, run_kwargs)
-        if run_args is args and run_kwargs is kwargs:
-            return self._run_operator(func, kind, (args, kwargs), (args, kwargs), key)
-        moved_key = read_signature(func, run_args, run_kwargs, self.live.by_storage).key
-        result = self._run_operator(func, kind, (run_args, run_kwargs), (args, kwargs), moved_key)
-        self._remember_unmoved(func, args, kwargs, key, self.plans.find(moved_key))
-        return result
+        return self._meet_view(call) if kind is Kind.VIEW else self._compute(call, kind, key)
 
-    def _remember_unmoved(self, func: Any, args: Any, kwargs: Any, key: Any, plan: Plan | None) -> None:
-        """Remember what was run with stand-ins for real tensors by the signature that the model calls it with, too.
-
-        Not what writes to its arguments, or returns them: a real one may be the caller's. Real tensors have values.
-        """
-        if plan is None or not plan.fresh or may_write(func):
-            return
-        if any(tensor.is_meta for tensor in tensors_among(args, kwargs)):
-            self.plans.remember(func, key, replace(plan, has_values=True))
-
-    def _decompose(self, func: Any, args: Any, kwargs: Any) -> Any:
+    def _decompose(self, call: OperatorCall) -> Any:
         """Have torch take a composite operator apart into others, which come here; NotImplemented if it does not."""
+        func, args, kwargs = call
         if has_nested_kernel(func) and any(tensor.is_nested for tensor in tensors_in(args)):
             return NotImplemented
         named = add_size(self.values, func, args, kwargs) if self.stands_in else kwargs
         with self:
             return take_apart(func, args, named)
 
-    def _run_view(self, func: Any, args: Any, kwargs: Any) -> Any:
+    # Views ------------------------------------------------------------------------------------------------------------
+
+    def _meet_view(self, call: OperatorCall) -> Any:
+        """Run an operator that returns a view; on the meta device remember one whose tensors stay where they are."""
+        if not self.on_meta:
+            return self._run_view(call)
+        if call.func in _NEVER_MOVED or len(list(call.tensors)) < 2:  # a real tensor keeps its values
+            self._views.add(id(call.func))
+            return self._run_view(call)
+        return self._run_view(OperatorCall(call.func, *self._onto_meta.move(call.args, call.kwargs)))
+
+    def _run_view(self, call: OperatorCall) -> Any:
         """Run an operator that returns a view, or a copy where it cannot: only the copy is work."""
-        result = func(*args, **kwargs)
-        if args and self._may_be_known(args[0]):
-            self.values.follow(func, args, kwargs, result)
+        result = call.run()
+        if call.args and self._may_be_known(call.args[0]):
+            self.values.follow(*call, result)
         new = [tensor for tensor in tensors_in(result) if self.live.add(tensor)]
         if new:
-            self.origins.meet_views(result, tensors_among(args, kwargs))
-            self.live.mark_as_made(tensors_in(result), tensors_among(args, kwargs))
-            if self._discount_shared(new, args, kwargs) < len(new):
-                self.record(str(func), NOTHING, result, result, sources=(args, tuple(kwargs.values())))
+            self.origins.meet_views(result, call.tensors)
+            self.live.mark_as_made(tensors_in(result), call.tensors)
+            if self._discount_shared(new, call) < len(new):
+                self.record(str(call.func), NOTHING, result, result, sources=(call.args, tuple(call.kwargs.values())))
         return result
 
-    def _discount_shared(self, new: list[torch.Tensor], args: Any, kwargs: Any) -> int:
+    def _discount_shared(self, new: list[torch.Tensor], call: OperatorCall) -> int:
         """Count as nothing which of the storages that were met now are of arguments; return how many these are.
 
         A table outside of the model, of which a pass has a view, is there before and afterwards. A pass on fake tensors
@@ -266,7 +265,7 @@ class Recorder(WatchingMode, PassRecord):
         """
         mode: Any = next((tensor.fake_mode for tensor in new if isinstance(tensor, FakeTensor)), None)
         keys = set()
-        for tensor in tensors_among(args, kwargs):
+        for tensor in call.tensors:
             if mode is not None and not isinstance(tensor, FakeTensor):
                 tensor = mode.from_tensor(tensor)
             keys.add(storage_key(tensor))
@@ -275,85 +274,114 @@ class Recorder(WatchingMode, PassRecord):
             self.live.discount(tensor)
         return len(shared)
 
-    def _run_operator(self, func: Any, kind: Kind, run_call: Any, model_call: Any, key: Any) -> Any:
-        """Run an operator, follow its effect on known values, and remember it by its signature.
+    # Operators that compute -------------------------------------------------------------------------------------------
 
-        A call is a pair of arguments and keyword arguments. ``model_call`` is the call of the model. In ``run_call``,
-        with which the operator runs, real tensors are replaced by stand-ins on the meta device.
+    def _compute(self, call: OperatorCall, kind: Kind, key: Any) -> Any:
+        """Run an operator with stand-ins for its real tensors where others are on the meta device."""
+        if not self.on_meta:
+            return self._run_operator(call, call, kind, key)
+        moved = OperatorCall(call.func, *self._onto_meta.move(call.args, call.kwargs))
+        if moved.args is call.args and moved.kwargs is call.kwargs:
+            return self._run_operator(call, call, kind, key)
+        moved_key = read_signature(*moved, self.live.by_storage).key
+        result = self._run_operator(call, moved, kind, moved_key)
+        self._remember_unmoved(call, key, self.plans.find(moved_key))
+        return result
+
+    def _remember_unmoved(self, call: OperatorCall, key: Any, plan: Plan | None) -> None:
+        """Remember what was run with stand-ins for real tensors by the signature that the model calls it with, too.
+
+        Not what writes to its arguments, or returns them: a real one may be the caller's. Real tensors have values.
         """
-        (args, kwargs), (model_args, model_kwargs) = run_call, model_call
-        runs_on_values = depends_on_values(func) and not self._lacks_values(args, kwargs)
-        result = None
-        if self.stands_in and not runs_on_values:
-            result = self._answer_by_values(func, model_args, model_kwargs)
-        is_answered = result is not None
-        if not is_answered:
-            result = self._run_kernel(func, args, kwargs, model_call)
-        if is_answered or runs_on_values:
+        if plan is None or not plan.is_fresh or may_write(call.func):
+            return
+        if any(tensor.is_meta for tensor in call.tensors):
+            self.plans.remember(call.func, key, replace(plan, has_values=True))
+
+    def _run_operator(self, call: OperatorCall, moved: OperatorCall, kind: Kind, key: Any) -> Any:
+        """Run and record an operator, and remember it by its signature.
+
+        ``moved`` is the call of the model, with stand-ins on the meta device for its real tensors.
+        """
+        result, is_by_values = self._make_result(call, moved)
+        if is_by_values:
             key = None  # other values may lead to another result
         plan = self.plans.find(key)
         if plan is None:
-            plan = make_plan(func, kind, args, kwargs, result, self.kernels)
-            self.plans.remember(func, key, plan)
-        if self.stands_in and not is_answered and any(map(self.values.stands_in, tensors_in((args, result)))):
-            self.values.follow(func, model_args, model_kwargs, result)
-        reads = self.live.list_makers(tensors_among(model_args, model_kwargs), len(self.operators))
-        self._record_run(plan, result, func, model_args, model_kwargs, reads)
-        if not plan.fresh:
-            self.live.mark_as_made(tensors_in(result), tensors_among(args, kwargs))
+            plan = make_plan(moved, kind, result, self.kernels)
+            self.plans.remember(call.func, key, plan)
+        self._record_run(plan, result, call, self.live.list_makers(call.tensors, len(self.operators)))
+        if not plan.is_fresh:
+            self.live.mark_as_made(tensors_in(result), moved.tensors)
         return result
 
-    def _lacks_values(self, args: Any, kwargs: Any) -> bool:
+    def _make_result(self, call: OperatorCall, moved: OperatorCall) -> tuple[Any, bool]:
+        """Return what an operator makes, and whether that depends on values; follow its effect on known values."""
+        runs_on_values = depends_on_values(call.func) and not self._lacks_values(moved)
+        if self.stands_in and not runs_on_values:
+            answer = self._answer_by_values(call)
+            if answer is not None:
+                return answer, True
+        result = self._run_kernel(call, moved)
+        if self.stands_in and any(map(self.values.stands_in, tensors_in((moved.args, result)))):
+            self.values.follow(*call, result)
+        return result, runs_on_values
+
+    def _lacks_values(self, call: OperatorCall) -> bool:
         """Return whether an operator gets tensors without values: on the meta device it may get real ones alone."""
         if not self.on_meta:
             return self.stands_in
-        return all(tensor.is_meta for tensor in tensors_among(args, kwargs))
+        return all(tensor.is_meta for tensor in call.tensors)
 
-    def _answer_by_values(self, func: Any, args: Any, kwargs: Any) -> Any:
+    def _answer_by_values(self, call: OperatorCall) -> Any:
         """Return what an operator makes by the values of its tensors, or None."""
-        if not depends_on_values(func):
-            return move_to_cpu(self.values, func, args, kwargs)
-        return answer_by_values(self.values, func, args, kwargs)
+        answer = answer_by_values if depends_on_values(call.func) else move_to_cpu
+        return answer(self.values, *call)
 
-    def _run_kernel(self, func: Any, args: Any, kwargs: Any, model_call: Any) -> Any:
+    def _run_kernel(self, call: OperatorCall, moved: OperatorCall) -> Any:
         """Return what an operator makes; the guard keeps what of the model's it is about to write to."""
-        result = without_running(func, args, kwargs) if self.stands_in else None
+        result = without_running(*moved) if self.stands_in else None
         if result is not None:
             return result
         if self.guard is not None:
-            self.guard.watch(func, *model_call)
-        result = func(*args, **kwargs)
+            self.guard.watch(*call)
+        result = moved.run()
         if not self.stands_in:
             return result
-        return lay_out_as_kernels(func, args, leave_out(func, args, result, self.device))
+        return lay_out_as_kernels(moved.func, moved.args, leave_out(moved.func, moved.args, result, self.device))
 
-    def _record_run(self, plan: Plan, result: Any, func: Any, args: Any, kwargs: Any, reads: tuple[int, ...]) -> None:
+    def _record_run(self, plan: Plan, result: Any, call: OperatorCall, reads: tuple[int, ...]) -> None:
         """Record an operator that was run or remembered; ``reads`` are the operators that wrote to its tensors."""
-        operator, index, size = plan.operator, len(self.operators), 0 if func is _ZEROS_WITHOUT_MEMORY else None
-        if self._moves_to_host(func, args, kwargs):
-            self.live.add_stand_in(args[0], result)  # it counts as if it stayed on the device
-            self.live.mark_as_made((result,), args[:1])
-        results = (result,) if plan.single else tensors_in(result)
-        new = [tensor for tensor in results if self.live.add(tensor, size, plan.fresh, index)]
-        if new and not plan.fresh:
-            self._discount_shared(new, args, kwargs)
+        operator = plan.operator
+        self._add_results(plan, result, call)
         self.operator_macs += operator.macs
         if operator.missing:
             self.miss(operator.missing)
         if operator.is_masked and not self._covered:
-            attended_macs = count_macs_under_mask(func, args, kwargs, operator.macs, self.values)
-            operator = replace(operator, attended_macs=attended_macs)
+            operator = replace(operator, attended_macs=count_macs_under_mask(call, operator.macs, self.values))
         self._record(operator, reads, plan.bytes_inside)
         if plan.unknown_inside:
             self.unsized[plan.unknown_inside] += 1
 
-    def _moves_to_host(self, func: Any, args: Any, kwargs: Any) -> bool:
-        """Return whether an operator copies all of a tensor's memory from another device to that of the host."""
-        device = kwargs.get("device") if func is _TO_COPY and is_plain(args[0]) else None
+    def _add_results(self, plan: Plan, result: Any, call: OperatorCall) -> None:
+        """Count the bytes of what an operator has made."""
+        if call.func is _TO_COPY and self._moves_to_host(call.args[0], **call.kwargs):
+            self.live.add_stand_in(call.args[0], result)  # it counts as if it stayed on the device
+            self.live.mark_as_made((result,), call.args[:1])
+        size, index = 0 if call.func is _ZEROS_WITHOUT_MEMORY else None, len(self.operators)
+        results = (result,) if plan.is_single else tensors_in(result)
+        new = [tensor for tensor in results if self.live.add(tensor, size, plan.is_fresh, index)]
+        if new and not plan.is_fresh:
+            self._discount_shared(new, call)
+
+    def _moves_to_host(self, tensor: torch.Tensor, device: Any = None, dtype: Any = None, **_: Any) -> bool:
+        """Return whether a copy is of all of a tensor's memory, from another device to that of the host."""
         if device is None or self.device is None or self.device.type == "cpu" or torch.device(device).type != "cpu":
             return False
-        size = args[0].numel() * (kwargs.get("dtype") or args[0].dtype).itemsize
-        return bool(args[0].untyped_storage().nbytes() == size)
+        size = tensor.numel() * (dtype or tensor.dtype).itemsize
+        return is_plain(tensor) and bool(tensor.untyped_storage().nbytes() == size)
+
+    # Work that is not seen --------------------------------------------------------------------------------------------
 
     def opaque(self, func: Any, args: Any, kwargs: Any, name: str = "") -> Any:
         """Run an operator that takes functions whose work inside is not seen."""

@@ -22,6 +22,7 @@ from ..costs import Cost, is_plain, module_cost
 from ..costs.attention import without_mask
 from ..costs.matmul import is_gradient_product, price_gradient_product
 from ..trace.layers import EndedCall
+from ..trace.operator_facts import OperatorCall
 from ..trace.plans import Plan
 from ..trace.recorder import Recorder
 from .node_memory import NodeMemory
@@ -105,14 +106,14 @@ class TrainingRecorder(Recorder):
     def _dispatch(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Record the operator for the layer that it belongs to."""
         if func is _DETACH:  # autograd detaches the tensors that it saves: no work
-            return self._run_view(func, args, kwargs or {})
+            return self._run_view(OperatorCall(func, args, kwargs or {}))
         layers = self.layers
         node = find_current_node() if self.phase == "backward" and layers.is_idle else None
         if node is None:
             self._node_memory.leave()
             return super()._dispatch(func, args, kwargs)
         if func is _CLONE and not is_plain(args[0]) and hasattr(node, "variable"):
-            return self._run_view(_DETACH, args, {})  # without a mode torch does not copy a sparse gradient
+            return self._run_view(OperatorCall(_DETACH, args, {}))  # as torch without a mode: a sparse gradient
         self._gradient_product = args if is_gradient_product(func, args, node) else None
         func = self._node_memory.begin_operator(node, func, args)
         try:
@@ -121,14 +122,14 @@ class TrainingRecorder(Recorder):
         finally:
             self._gradient_product = None
 
-    def _record_run(self, plan: Plan, result: Any, func: Any, args: Any, kwargs: Any, reads: tuple[int, ...]) -> None:
+    def _record_run(self, plan: Plan, result: Any, call: OperatorCall, reads: tuple[int, ...]) -> None:
         operator = plan.operator
         if self._gradient_product is not None:
             plan = _price_anew(plan, price_gradient_product(self._gradient_product, result))
         elif self._masked_scores:
             cost = Cost(operator.macs, operator.flops)
             plan = _price_anew(plan, without_mask(operator.operator, cost, self._masked_scores))
-        super()._record_run(plan, result, func, args, kwargs, reads)
+        super()._record_run(plan, result, call, reads)
 
     def _record(self, operator: OpRecord, reads: tuple[int, ...] = (), bytes_inside: int = 0) -> None:
         super()._record(operator, reads, bytes_inside)

@@ -54,9 +54,9 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Begin with nothing that is kept of earlier traces; collect the operators that are planned from now on."""
     names: list[str] = []
 
-    def plan(func: Any, *rest: Any) -> Any:
-        names.append(str(func))
-        return make_plan(func, *rest)
+    def plan(call: Any, *rest: Any) -> Any:
+        names.append(str(call.func))
+        return make_plan(call, *rest)
 
     monkeypatch.setattr(plan_store, "_plans", {})
     monkeypatch.setattr(recorder, "make_plan", plan)
