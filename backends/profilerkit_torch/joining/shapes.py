@@ -27,10 +27,8 @@ def require_equal_shapes(matches: Iterable[Match]) -> None:
     Profiles have shapes if they were made with ``record_shapes=True``; profiles without shapes are taken to be right.
     """
     for frame, operator in matches:
-        profiled = _find_output_shape(frame.event) if operator.macs and operator.outputs else None
-        if profiled is None:
-            continue
-        traced = operator.outputs[0].shape[: len(profiled)]
+        profiled = _find_output_shape(frame.event)
+        traced = operator.outputs[0].shape[: len(profiled)] if operator.outputs else profiled
         if profiled != traced:
             layer = repr(operator.layer) if operator.layer else "the model itself"
             raise ProfileFileError(
@@ -40,28 +38,27 @@ def require_equal_shapes(matches: Iterable[Match]) -> None:
             )
 
 
-def _find_output_shape(product: Event) -> tuple[int, ...] | None:
-    """Return the first sizes of the result of a product, by the sizes of its two factors; None if they are unknown.
+def _find_output_shape(operator: Event) -> tuple[int, ...]:
+    """Return the first sizes of a product's result, by the sizes of its two factors; nothing if they are not known.
 
     For example, ``mm`` of (8, 3) and (3, 5) makes (8, 5).
     """
-    name = product.name.rpartition("::")[2]
-    sizes = _read_input_sizes(product)
-    factors = sizes[1:3] if name == "addmm" else sizes[:2]  # its first input is added to the product
-    if len(factors) < 2 or not all(factors):
-        return None
-    x, weight = factors
-    if name in ("mm", "addmm") and len(x) == len(weight) == 2:
-        return x[0], weight[1]
-    if name == "bmm" and len(x) == len(weight) == 3:
-        return x[0], x[1], weight[2]
-    if name == "linear" and len(weight) == 2:
-        return *x[:-1], weight[0]
-    if name in ("conv1d", "conv2d", "conv3d") and len(x) == len(weight):
-        return x[0], weight[0], *_find_image_size(product, x[2:], weight[2:])
-    if name == "convolution" and len(x) == len(weight):
-        return (x[0],)  # a transposed convolution has the output's channels in another dimension of the weight
-    return None
+    name = operator.name.rpartition("::")[2]
+    sizes = _read_input_sizes(operator)
+    factors = sizes[1:] if name == "addmm" else sizes  # its first input is added to the product
+    x, weight = (*factors, [], [])[:2]
+    match name, len(x), len(weight):
+        case "mm" | "addmm", 2, 2:
+            return x[0], weight[1]
+        case "bmm", 3, 3:
+            return x[0], x[1], weight[2]
+        case "linear", _, 2 if x:
+            return *x[:-1], weight[0]
+        case ("conv1d", 3, 3) | ("conv2d", 4, 4) | ("conv3d", 5, 5):
+            return x[0], weight[0], *_find_image_size(operator, x[2:], weight[2:])
+        case "convolution", 3 | 4 | 5, _:  # the weight of a transposed one has the channels in another dimension
+            return (x[0],)
+    return ()
 
 
 def _find_image_size(convolution: Event, image: list[int], kernel: list[int]) -> tuple[int, ...]:
@@ -72,7 +69,7 @@ def _find_image_size(convolution: Event, image: list[int], kernel: list[int]) ->
     """
     written = convolution.args.get("Concrete Inputs")
     steps = [_read_numbers(text) for text in written[3:6]] if isinstance(written, list) else []
-    if len(steps) < 3 or any(len(numbers) != len(image) for numbers in steps) or min(steps[0]) < 1:
+    if [len(numbers) for numbers in steps] != [len(image)] * 3 or 0 in steps[0]:
         return ()
     return tuple(
         (size + 2 * padding - dilation * (length - 1) - 1) // stride + 1
