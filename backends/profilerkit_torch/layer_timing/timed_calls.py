@@ -145,6 +145,11 @@ class TimedRun:
         self.calls.append(call)
         return call
 
+    def list_calls(self, paths: Sequence[str]) -> list[Call]:
+        """Return the calls of a layer that has these paths, in their order."""
+        calls = [call for path in paths for call in self.calls_by_path.get(path, ())]
+        return sorted(calls, key=lambda call: call.order)
+
     def find_last_call(self, paths: Sequence[str]) -> Call:
         """Return the last call of a layer that has these paths, else of the nearest layer around it that was called.
 

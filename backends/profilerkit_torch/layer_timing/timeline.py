@@ -8,15 +8,15 @@ calls inside.
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, TypeAlias
 
 from profilerkit.backend_kit.call_stack import CallStack
 
 from .clocks import EventClock, HostClock, Moments
+from .frames import BackwardFrame, Frames
 from .node_calls import Accumulation, Change, Node, Span
 from .timed_calls import Call, Overhead, TimedRun
 
@@ -38,27 +38,6 @@ class Kind(IntEnum):
 #: Kind, subject, moment and number: the number of the next node of the graph for calls, of the backward pass for nodes.
 #: A plain tuple, because one is made at the begin and end of each call while the clock runs.
 Event: TypeAlias = tuple[Kind, Any, Any, int]
-
-
-@dataclass(eq=False, slots=True)
-class _Frame:
-    """A call under way; None for a layer that is run again while no known call runs."""
-
-    call: Call | None
-
-
-@dataclass(eq=False, slots=True)
-class _BackwardFrame(_Frame):
-    """A backward pass under way, with the call whose node runs."""
-
-    #: The number of the backward pass.
-    task: int
-    #: Whether the last node has ended: then the next time may belong to nodes of another outermost call.
-    ended: bool = False
-    #: The node that runs; None for a node of no layer, and for a node that adds to the gradient of a parameter.
-    node: Node | None = None
-    #: By the index of a layer, how often this node has run it again.
-    repeats: Counter[int] = field(default_factory=Counter)
 
 
 class Timeline:
@@ -86,8 +65,7 @@ class Timeline:
         self._layers = [layer for _, layer in layers]
         self._stack = CallStack(layers)
         self._overhead = overhead or Overhead()
-        #: The calls and backward passes under way, the outermost first.
-        self._frames: list[_Frame] = []
+        self._frames = Frames()
         self._moments = Moments(clock)
         self._handlers: Mapping[Kind, Callable[[Any, int], None]] = {
             Kind.ENTER: self._enter,
@@ -103,7 +81,7 @@ class Timeline:
         """Take further events, and convert their moments to seconds if this needs no waiting."""
         for kind, subject, moment, number in events:
             self._handlers[kind](subject, number)
-            self._moments.add(moment, self._frames[-1].call if self._frames else None, self._is_backward())
+            self._moments.add(moment, self._frames.call, self._frames.backward is not None)
         if not self._frames and self._moments.are_ready:
             self.settle()
 
@@ -119,16 +97,15 @@ class Timeline:
 
     def _enter(self, index: int, number: int) -> None:
         """Begin a call; in a backward pass it is a call of the forward pass that a checkpoint repeats."""
-        is_repeated = self._is_backward()
-        outer = self._frames[-1].call if self._frames else None
-        call = self._find_repeated_call(index) if is_repeated else self._begin_call(index, outer, number)
+        backward, outer = self._frames.backward, self._frames.call
+        call = self._begin_call(index, outer, number) if backward is None else self._repeat_call(index, backward)
         if call is not None:
-            call.get_elapsed(is_repeated).calls += 1
+            call.get_elapsed(backward is not None).calls += 1
         if outer is not None:
-            outer.get_elapsed(is_repeated).inner_calls += 1
-        if not self._is_inside_a_call():
+            outer.get_elapsed(backward is not None).inner_calls += 1
+        if not self._frames.is_inside_call:
             self.span = Span(number, call, [])
-        self._frames.append(_Frame(call))
+        self._frames.begin_call(call)
         self._mark(number)
 
     def _begin_call(self, index: int, outer: Call | None, number: int) -> Call:
@@ -144,57 +121,47 @@ class Timeline:
         """Return whether the last pass consists only of calls of layers, so that further calls may belong to it."""
         return bool(self.runs) and not (self.runs[-1].is_whole or self.runs[-1].has_backward)
 
-    def _find_repeated_call(self, index: int) -> Call | None:
+    def _repeat_call(self, index: int, backward: BackwardFrame) -> Call | None:
         """Return the call that a checkpoint repeats; a layer that the pass did not call belongs to the running call.
 
         A node that runs layers repeats the calls that began after the node was made, in their order. Any other node
         needs a tensor that was made before it: the nearest call is the last call of the layer before the node.
         """
-        running = self._frames[-1].call
-        backward = next(frame for frame in reversed(self._frames) if isinstance(frame, _BackwardFrame))
-        node = backward.node
+        running, node = self._frames.call, backward.node
         if running is None or node is None:
             return running
-        calls = self._list_calls(index, running.run)
-        later = [call for call in calls if call.first_node > node.number]
+        calls = running.run.list_calls(self._stack.paths[id(self._layers[index])])
+        before = [call for call in calls if call.first_node <= node.number]
+        later = calls[len(before) :]
         if node.runs_layers and later:
             backward.repeats[index] += 1
-            number = min(backward.repeats[index], len(later))
-            return later[number - 1]
-        before = [call for call in calls if call.first_node <= node.number]
+            return later[: backward.repeats[index]][-1]
         return (before or calls or [running])[-1]
 
-    def _list_calls(self, index: int, run: TimedRun) -> list[Call]:
-        """Return the calls of a layer in a pass, under all of its paths, in their order."""
-        paths = self._stack.paths[id(self._layers[index])]
-        calls = [call for path in paths for call in run.calls_by_path.get(path, ())]
-        return sorted(calls, key=lambda call: call.order)
-
     def _leave(self, raised: bool, number: int) -> None:
-        # A backward pass that raised inside the call has not ended.
-        while self._frames and isinstance(self._frames[-1], _BackwardFrame):
-            self._frames.pop()
-        if not self._frames:
+        left = self._frames.end_call()
+        if left is None:
             return
-        left = self._frames.pop()
         self._mark(number)
-        if not self._is_backward():
+        if self._frames.backward is None:
             self._stack.end()
-        if not self._is_inside_a_call() and self.span is not None and left.call is not None:
+        if left.call is None:
+            return
+        if not self._frames.is_inside_call and self.span is not None:
             left.call.run.node_numbers.append(range(self.span.first, number))
-        if raised and not self._frames and left.call is not None:
+        if raised and not self._frames:
             left.call.run.failed = True
 
     def _mark(self, number: int) -> None:
         """Note the call that owns the nodes made from here on."""
         if self.span is not None:
-            owner = self._frames[-1].call if self._is_inside_a_call() else self.span.outermost
+            owner = self._frames.call if self._frames.is_inside_call else self.span.outermost
             self.span.changes.append(Change(number, owner))
 
     # Backward passes -----------------------------------------------------------------------------------------------
 
     def _start_node(self, subject: Node | Accumulation | None, task: int) -> None:
-        frame = self._find_backward_frame(task)
+        frame = self._frames.go_on_backward(task)
         frame.node = subject if isinstance(subject, Node) else None
         frame.repeats.clear()
         call = self._find_call(subject, frame.call)
@@ -216,37 +183,16 @@ class Timeline:
         return last_run.find_last_call(subject.paths) if last_run is not None and last_run.calls else None
 
     def _end_node(self, subject: Any, task: int) -> None:
-        frame = self._find_backward_frame(task)
+        frame = self._frames.go_on_backward(task)
         frame.ended = True
         if frame.call is not None:
             frame.call.backward.hooks += 1
 
-    def _find_backward_frame(self, task: int) -> _BackwardFrame:
-        """Return the frame of a backward pass; frames inside it that have not ended have raised."""
-        for index, frame in enumerate(self._frames):
-            if isinstance(frame, _BackwardFrame) and frame.task == task:
-                del self._frames[index + 1 :]
-                return frame
-        begun = _BackwardFrame(None, task)
-        self._frames.append(begun)
-        return begun
-
     def _end_backward(self, subject: Any, task: int) -> None:
-        if any(isinstance(frame, _BackwardFrame) and frame.task == task for frame in self._frames):
-            self._find_backward_frame(task)
-            self._frames.pop()
+        self._frames.end_backward(task)
 
     def _forget_backward(self, subject: Any, number: int) -> None:
-        for frame in self._frames:
-            if isinstance(frame, _BackwardFrame) and frame.call is not None:
+        for frame in self._frames.drop_backward():
+            if frame.call is not None:
                 frame.call.run.has_backward = False
-        self._frames = [frame for frame in self._frames if not isinstance(frame, _BackwardFrame)]
         self._moments.drop_elapsed()
-
-    # Calls and passes under way ------------------------------------------------------------------------------------
-
-    def _is_backward(self) -> bool:
-        return any(isinstance(frame, _BackwardFrame) for frame in self._frames)
-
-    def _is_inside_a_call(self) -> bool:
-        return not all(isinstance(frame, _BackwardFrame) for frame in self._frames)

@@ -1,0 +1,98 @@
+"""The calls of layers and the backward passes that are under way, each inside another one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from .node_calls import Node
+from .timed_calls import Call
+
+__all__ = ["BackwardFrame", "Frame", "Frames"]
+
+
+@dataclass(eq=False, slots=True)
+class Frame:
+    """A call under way; None for a layer that is run again while no known call runs."""
+
+    call: Call | None
+
+
+@dataclass(eq=False, slots=True)
+class BackwardFrame(Frame):
+    """A backward pass under way, with the call whose node runs.
+
+    Attributes:
+        task: The number of the backward pass.
+        ended: Whether the last node has ended: then the next time may belong to nodes of another outermost call.
+        node: The node that runs; None for a node of no layer, and for a node that adds to the gradient of a parameter.
+        repeats: By the index of a layer, how often this node has run it again.
+    """
+
+    task: int
+    ended: bool = False
+    node: Node | None = None
+    repeats: Counter[int] = field(default_factory=Counter)
+
+
+class Frames:
+    """All frames under way. A frame has raised if a frame around it goes on, and it has not ended."""
+
+    def __init__(self) -> None:
+        #: The outermost first.
+        self._frames: list[Frame] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._frames)
+
+    @property
+    def call(self) -> Call | None:
+        """The innermost call, or the call whose node runs; None if it is not known."""
+        return self._frames[-1].call if self._frames else None
+
+    @property
+    def backward(self) -> BackwardFrame | None:
+        """The innermost backward pass; None if none is under way."""
+        return next((frame for frame in reversed(self._frames) if isinstance(frame, BackwardFrame)), None)
+
+    @property
+    def is_inside_call(self) -> bool:
+        """Whether a layer runs, forward or again in a backward pass."""
+        return not all(isinstance(frame, BackwardFrame) for frame in self._frames)
+
+    def begin_call(self, call: Call | None) -> None:
+        """Add the frame of a call."""
+        self._frames.append(Frame(call))
+
+    def end_call(self) -> Frame | None:
+        """Take off the frame of the innermost call, and return it; None if no call is known to run."""
+        while self._frames and isinstance(self._frames[-1], BackwardFrame):
+            self._frames.pop()
+        return self._frames.pop() if self._frames else None
+
+    def _find_backward(self, task: int) -> BackwardFrame | None:
+        """Return the frame of a backward pass, as the innermost frame; None if it is not under way."""
+        for index, frame in enumerate(self._frames):
+            if isinstance(frame, BackwardFrame) and frame.task == task:
+                del self._frames[index + 1 :]
+                return frame
+        return None
+
+    def go_on_backward(self, task: int) -> BackwardFrame:
+        """Return the frame of a backward pass, which begins if it is not under way."""
+        frame = self._find_backward(task)
+        if frame is None:
+            frame = BackwardFrame(None, task)
+            self._frames.append(frame)
+        return frame
+
+    def end_backward(self, task: int) -> None:
+        """Take off the frame of a backward pass, if it is under way."""
+        if self._find_backward(task) is not None:
+            self._frames.pop()
+
+    def drop_backward(self) -> list[BackwardFrame]:
+        """Take off the frames of all backward passes, and return them."""
+        dropped = [frame for frame in self._frames if isinstance(frame, BackwardFrame)]
+        self._frames = [frame for frame in self._frames if not isinstance(frame, BackwardFrame)]
+        return dropped
