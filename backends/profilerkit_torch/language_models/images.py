@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -44,27 +44,51 @@ def process_image(config: Any, size: ImageSize, name: str) -> ProcessedImage:
     """
     folder = find_folder(config)
     has_files = folder is not None and any((folder / file).is_file() for file in _FILES)
-    try:
-        with _without_warnings():
-            processor = _load_processor(folder) if has_files else _make_usual_processor(config)
-    except MemoryError:
-        raise
-    except Exception as error:
-        raise InputError(f"images: the image processor of {name} cannot be loaded: {error_line(error)}") from error
-    patches = {key: value for key, value in _find_patches(config).items() if hasattr(processor, key)}
+    processor = _load_processor(config, folder if has_files else None, name)
+    options = {key: value for key, value in _find_patches(config).items() if hasattr(processor, key)}
     if has_files:
-        return ProcessedImage(_run(processor, size, name, patches))
-    if not patches:
+        return ProcessedImage(_run(processor, size, name, options))
+    if not options:
         raise InputError(
             f"image_size: into what {name} cuts an image of {size} does not follow from its configuration; give a "
             f"folder that has its {_FILES[0]} too, or leave image_size (--image-size) out"
         )
     if config.vision_config.model_type == "pixtral":  # the one processor whose limit the configuration has
-        patches["size"] = {"longest_edge": config.vision_config.image_size}
-    limits = dict(patches.get("size", processor.size))
-    shown_limits = ", ".join(f"{key} {value:,}" for key, value in limits.items() if value)
-    note = _BY_DEFAULT.format(kind=type(processor).__name__, limits=shown_limits)
-    return ProcessedImage(_run(processor, size, name, patches), (note,))
+        options["size"] = {"longest_edge": config.vision_config.image_size}
+    return ProcessedImage(_run(processor, size, name, options), (_note_limits(processor, options),))
+
+
+def _note_limits(processor: Any, options: Mapping[str, Any]) -> str:
+    """Return the note that names the processor and its limits of pixels."""
+    limits = dict(options.get("size", processor.size))
+    shown = ", ".join(f"{key} {value:,}" for key, value in limits.items() if value)
+    return _BY_DEFAULT.format(kind=type(processor).__name__, limits=shown)
+
+
+def _load_processor(config: Any, folder: Path | None, name: str) -> Any:
+    """Return the image processor in a folder; without one, the usual processor for a configuration."""
+    import transformers
+
+    loader: Any = transformers.AutoImageProcessor
+    try:
+        with _without_warnings(), tempfile.TemporaryDirectory(prefix="profilerkit_") as usual:
+            if folder is None:
+                _write_usual_files(config, Path(usual))
+            return loader.from_pretrained(folder or usual, local_files_only=True, trust_remote_code=False)
+    except MemoryError:
+        raise
+    except Exception as error:
+        raise InputError(f"images: the image processor of {name} cannot be loaded: {error_line(error)}") from error
+
+
+def _write_usual_files(config: Any, folder: Path) -> None:
+    """Write files that make transformers choose its usual processor for the tower, or else for the model."""
+    from transformers import IMAGE_PROCESSOR_MAPPING
+
+    tower = config.vision_config
+    described = tower if type(tower) in IMAGE_PROCESSOR_MAPPING else config
+    described.save_pretrained(folder)
+    write_text(folder / _FILES[0], "{}")
 
 
 @contextmanager
@@ -79,31 +103,12 @@ def _without_warnings() -> Iterator[None]:
         logger.setLevel(level)
 
 
-def _load_processor(folder: Path | None) -> Any:
-    import transformers
-
-    loader: Any = transformers.AutoImageProcessor
-    return loader.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-
-
-def _make_usual_processor(config: Any) -> Any:
-    """Return the image processor of transformers for the configuration of the tower, else of the model."""
-    from transformers import IMAGE_PROCESSOR_MAPPING
-
-    tower = config.vision_config
-    described = tower if type(tower) in IMAGE_PROCESSOR_MAPPING else config
-    with tempfile.TemporaryDirectory(prefix="profilerkit_") as folder:
-        described.save_pretrained(folder)
-        write_text(Path(folder) / _FILES[0], "{}")
-        return _load_processor(Path(folder))
-
-
-def _run(processor: Any, size: ImageSize, name: str, patches: dict[str, Any]) -> dict[str, torch.Tensor]:
+def _run(processor: Any, size: ImageSize, name: str, options: Mapping[str, Any]) -> dict[str, torch.Tensor]:
     """Return the tensors that a processor makes of a black image."""
     from PIL import Image  # transformers loads no processor of images without it
 
     try:
-        batch = processor(images=[Image.new("RGB", size)], return_tensors="pt", **patches)
+        batch = processor(images=[Image.new("RGB", size)], return_tensors="pt", **options)
     except MemoryError:
         raise
     except Exception as error:
@@ -118,14 +123,10 @@ def _find_patches(config: Any) -> dict[str, Any]:
     The processor of Pixtral cuts an image into squares of several patches; a square becomes one token.
     """
     tower = config.vision_config
-    patch = find_number(tower, "patch_size")
+    patch, frames = find_number(tower, "patch_size"), find_number(tower, "temporal_patch_size")
     merged = find_number(tower, "spatial_merge_size") or find_number(config, "spatial_merge_size")
-    if patch is None:
-        return {}
-    if tower.model_type == "pixtral":
+    if patch is not None and tower.model_type == "pixtral":
         return {"patch_size": patch * (merged or 1)}
-    if merged is None:
+    if patch is None or merged is None:
         return {}
-    sizes = {"patch_size": patch, "merge_size": merged}
-    frames = find_number(tower, "temporal_patch_size")
-    return sizes if frames is None else {**sizes, "temporal_patch_size": frames}
+    return {"patch_size": patch, "merge_size": merged, **({"temporal_patch_size": frames} if frames else {})}
