@@ -6,7 +6,7 @@ The process is used for nothing else: its group of processes stays, and stands f
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -17,7 +17,6 @@ from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 
 from profilerkit import InputError, ModelInputs, ModelTrace
 from profilerkit.backend_kit.call_stack import tensors_in
-from profilerkit.trace.records import MemoryTimeline
 from profilerkit_predict.meshes.layout import RankModel
 from profilerkit_predict.meshes.records import Purpose, RankTrace, note_idle
 
@@ -140,31 +139,26 @@ def _trace_step(
         scheme: The work of the way of spreading in the step, beside torch's own.
         recorder: Records the step.
     """
-    note = rank.describe()
     weights = _count_weights(recorder, scheme)
-    input_bytes = recorder.start_with(tensors_in(tuple(inputs.leaves()), torch.is_tensor))
+    recorder.start_with(tensors_in(tuple(inputs.leaves()), torch.is_tensor))
     one_thread = torch.autograd.set_multithreading_enabled(False)
     with watch_step(recorder), one_thread, scheme.in_step(recorder):
         notes = scheme.run(model, inputs, recorder, rank.passes)
         left = recorder.list_alive()  # with the tensors that the scheme keeps for the next step
-    memory = MemoryTimeline(
-        weights.total(),
-        input_bytes,
-        tuple(recorder.live_bytes),
-        parts=_join_parts(recorder.peak),
-        unsized=recorder.unsized,
-        left_bytes=left.total(),
-    )
     exchanged = tuple(recorder.list_exchanged(rank.mesh))
-    faults = (*note_whole_weights(model), *note_repeated_reductions(recorder.exchanged.values()))
-    idle = note_idle(rank.mesh, (placed.collective for placed in exchanged))
     trace = ModelTrace(
         recorder.layers.list_records(scheme.find_share),
         tuple(recorder.operators),
-        memory,
+        recorder.timeline(weights.total(), left.total()),
         uncounted=recorder.uncounted,
         method="fake tensors",
-        notes=(note, *(notes or _note_untrained(model, recorder)), *idle, *faults),
+        notes=(
+            rank.describe(),
+            *(notes or _note_untrained(model, recorder)),
+            *note_idle(rank.mesh, (placed.collective for placed in exchanged)),
+            *note_whole_weights(model),
+            *note_repeated_reductions(recorder.exchanged.values()),
+        ),
     )
     return RankTrace(
         trace,
@@ -174,7 +168,7 @@ def _trace_step(
         unknown=dict(recorder.unknown),
         optimizer_share=scheme.optimizer_share,
         exchanged=exchanged,
-        description=note,
+        description=rank.describe(),
     )
 
 
@@ -198,11 +192,3 @@ def _count_gradients(model: nn.Module) -> int:
     """Return the bytes of the gradients that a step leaves in the parameters."""
     gradients = map(find_gradient, model.parameters())
     return count_bytes(gradient for gradient in gradients if gradient is not None)
-
-
-def _join_parts(peak: Mapping[Purpose, int]) -> dict[str, int]:
-    """Return the parts of memory that every training step has; further parts of a mesh count as "other"."""
-    parts = dict.fromkeys(("inputs", "activations", "gradients", "other"), 0)
-    for purpose, size in peak.items():
-        parts[purpose.part if purpose.part in parts else "other"] += size
-    return parts

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from profilerkit.trace.records import OpRecord
+from profilerkit.trace.records import MemoryTimeline, OpRecord
 from profilerkit_predict.meshes.records import Message, PlacedCollective, Purpose, count_additions, make_collective
 
 from ..compat.autograd import find_current_node
@@ -78,7 +78,7 @@ class RankRecorder(OperatorRecord):
         self.unknown: Counter[str] = Counter()
         #: The bytes alive at the peak, by purpose; without the weights.
         self.peak: Counter[Purpose] = Counter()
-        self._peak_bytes = 0
+        self._peak_bytes = self._input_bytes = 0
         #: The collectives, by the places of their operators, and the collectives after all operators.
         self.exchanged: dict[int, Exchange] = {}
         self.updates: list[Exchange] = []
@@ -115,12 +115,12 @@ class RankRecorder(OperatorRecord):
         """Note the phase for which a tensor will be sent or received, at any time."""
         self._phases[storage_address(tensor.untyped_storage())] = phase
 
-    def start_with(self, inputs: Iterable[torch.Tensor]) -> int:
-        """Note the tensors alive before the step, and return their bytes."""
+    def start_with(self, inputs: Iterable[torch.Tensor]) -> None:
+        """Note the tensors alive before the step."""
         for tensor in inputs:
             self.hold(tensor, Purpose("inputs", ""))
         self.peak, self._peak_bytes = self.list_alive(), self.live.total
-        return self._peak_bytes
+        self._input_bytes = self.live.total
 
     def hold(self, tensor: torch.Tensor, purpose: Purpose) -> None:
         """Count a tensor as alive that no operator has made."""
@@ -203,6 +203,17 @@ class RankRecorder(OperatorRecord):
         """Return the bytes alive now, by purpose."""
         self.live.take_off()
         return +self.live.parts
+
+    def timeline(self, weight_bytes: int, left_bytes: int) -> MemoryTimeline:
+        """Return the memory timeline recorded so far, with the parts of memory that every training step has.
+
+        Further parts of a mesh count as "other".
+        """
+        parts = dict.fromkeys(("inputs", "activations", "gradients", "other"), 0)
+        for purpose, size in self.peak.items():
+            parts[purpose.part if purpose.part in parts else "other"] += size
+        sizes = weight_bytes, self._input_bytes, tuple(self.live_bytes)
+        return MemoryTimeline(*sizes, parts=parts, unsized=self.unsized, left_bytes=left_bytes)
 
     # Collectives ------------------------------------------------------------------------------------------------------
 
