@@ -43,24 +43,30 @@ def run_recurrent(recorder: TrainingRecorder, kind: str, x: Any, hx: Any, *argum
     if not _has_formula(kind, x, hx, arguments):
         return None
     weights, has_biases, layers, dropout, is_training, is_bidirectional, batch_first = arguments
-    sequence = x.transpose(0, 1).contiguous() if batch_first else x
-    states = hx if kind == "lstm" else (hx,)
     directions = 2 if is_bidirectional else 1
     of_direction = len(weights) // (layers * directions)
-    last_states = []
+
+    def run_direction(index: int, sequence: torch.Tensor) -> Any:
+        """Return the output and the last states of one direction of one layer."""
+        own_states = [state[index : index + 1] for state in (hx if kind == "lstm" else (hx,))]
+        own_weights = weights[index * of_direction : (index + 1) * of_direction]
+        return _Direction.apply(recorder, kind, has_biases, sequence, *own_states, *own_weights)  # type: ignore[no-untyped-call]
+
+    def run_layer(layer: int, sequence: torch.Tensor) -> torch.Tensor:
+        """Return the output of a layer; its parts are free afterwards, as in torch."""
+        indices = range(layer * directions, (layer + 1) * directions)
+        results = [run_direction(index, sequence) for index in indices]
+        last_states.extend(last for _, *last in results)
+        outputs = [output for output, *_ in results]
+        return torch.cat(outputs, -1) if is_bidirectional else outputs[0]
+
+    last_states: list[list[torch.Tensor]] = []
+    sequence = x.transpose(0, 1).contiguous() if batch_first else x
     for layer in range(layers):
         if layer and dropout and is_training:
             sequence = F.dropout(sequence, dropout)
-        outputs = []
-        for index in range(layer * directions, (layer + 1) * directions):
-            own_states = [state[index : index + 1] for state in states]
-            own_weights = weights[index * of_direction : (index + 1) * of_direction]
-            run: Any = _Direction.apply
-            output, *last = run(recorder, kind, has_biases, sequence, *own_states, *own_weights)
-            outputs.append(output)
-            last_states.append(last)
-        sequence = torch.cat(outputs, -1) if is_bidirectional else outputs[0]
-    finals = (torch.cat(last) for last in zip(*last_states, strict=True))
+        sequence = run_layer(layer, sequence)
+    finals = map(torch.cat, zip(*last_states, strict=True))
     return (sequence.transpose(0, 1) if batch_first else sequence, *finals)
 
 
@@ -162,11 +168,10 @@ def _differentiate(
     """Return the gradient by each input, None if it is not needed; on real tensors the layer runs once more."""
     if stands_in(inputs[0]):
         return [torch.empty_like(x) if is_needed else None for x, is_needed in zip(inputs, needs, strict=True)]
+    leaves = [x.detach().requires_grad_(is_needed) for x, is_needed in zip(inputs, needs, strict=True)]
     with unseen_by_functions(), torch.enable_grad(), without_onednn():
-        leaves = [x.detach().requires_grad_(is_needed) for x, is_needed in zip(inputs, needs, strict=True)]
-        sources = [leaf for leaf in leaves if leaf.requires_grad]
-        results = iter(torch.autograd.grad(_run(sizes, *leaves), sources, gradients, allow_unused=True))
-    return [next(results) if is_needed else None for is_needed in needs]
+        torch.autograd.backward(_run(sizes, *leaves), gradients)
+    return [leaf.grad for leaf in leaves]
 
 
 @contextmanager
@@ -198,15 +203,13 @@ def _count_most_elements(sizes: _Sizes, results: Sequence[int]) -> int:
 
 def _price_gradients(sizes: _Sizes, inputs: Sequence[torch.Tensor], needs: Sequence[bool]) -> Cost:
     """Return the cost of the gradients that are needed; a gradient by the state at the last step back may not be."""
-    count = 1 + _count_states(sizes.kind)
-    weights = list(zip(inputs[count:], needs[count:], strict=True))
+    first = 1 + _count_states(sizes.kind)
+    weights = list(zip(inputs[first:], needs[first:], strict=True))
     matrices = [(weight.numel(), is_needed) for weight, is_needed in weights if weight.dim() == 2]
-    (by_input, _), (by_state, _) = matrices[:2]
+    (by_input, _), (by_state, _), *_ = matrices
     unwanted = sizes.positions * sum(elements for elements, is_needed in matrices if not is_needed)
-    if not needs[0]:
-        unwanted += sizes.positions * by_input
-    if not needs[1]:
-        unwanted += sizes.shape[1] * by_state
+    unwanted += 0 if needs[0] else sizes.positions * by_input
+    unwanted += 0 if needs[1] else sizes.shape[1] * by_state
     return recurrent.layers_gradient(
         sizes.kind,
         sizes.positions,
