@@ -15,8 +15,8 @@ from typing import Any, TypeAlias
 
 from profilerkit.backend_kit.call_stack import CallStack
 
+from .calls_under_way import BackwardFrame, Frames
 from .clocks import EventClock, HostClock, Moments
-from .frames import BackwardFrame, Frames
 from .node_calls import Accumulation, Change, Node, Span
 from .timed_calls import Call, Overhead, TimedRun
 
