@@ -47,8 +47,8 @@ import torch
 def build():
     return torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
 
-def image():
-    return torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.Flatten(), torch.nn.Linear(4 * 6 * 6, 2))
+def half():
+    return torch.nn.Linear(4, 2).half()
 
 class Words(torch.nn.Module):
     def __init__(self):
@@ -376,10 +376,13 @@ def test_times_are_measured_on_as_many_threads_as_requested(model_file: str) -> 
     assert code == 0, output
 
 
-def test_a_shape_that_begins_with_the_batch_is_said_with_the_corrected_options(model_file: str) -> None:
-    code, output = run("profile", f"{model_file}:image", "--input-shape", "2,3,8,8", "--metric", "macs", "--strict")
-    assert code == 3
-    assert "(on the command line --input-shape 3,8,8 --batch-size 2)" in " ".join(output.split())
+@pytest.mark.parametrize("dtype", ["", ":float16"])
+def test_an_input_has_the_dtype_of_the_model(dtype: str, model_file: str) -> None:
+    arguments = ("--input-shape", f"4{dtype}", "--metric", "memory_footprint", "--format", "json")
+    code, output = run("profile", f"{model_file}:half", *arguments)
+    assert code == 0, output
+    (status,) = json.loads(output)["statuses"]
+    assert status["value"] == 2 * ((4 * 2 + 2) + 4 + 2), "weights, inputs and outputs, of two bytes each"
 
 
 def test_profile_as_json_and_with_named_inputs(model_file: str) -> None:
