@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from .backend import Backend, DeviceLike
+from .comparing import compare_profilers
 from .errors import ArgumentError
 from .job import Job, read_names
 from .piping.function import ProfilerFunction
@@ -147,7 +148,7 @@ def compare(
     profilers = [
         model if isinstance(model, Profiler) else replace(job, model=model).make_profiler(once=True) for model in models
     ]
-    return job.compare(profilers, shown_names, caller=compare)
+    return compare_profilers(profilers, job.make_request(compare), names=shown_names)
 
 
 def _require_nothing_of_profilers(job: Job) -> None:

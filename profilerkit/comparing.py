@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from .hooks.manager import announce
 from .piping.computation import Computation
 from .piping.joint_measuring import measure_jointly
-from .piping.requests import read_request
+from .piping.requests import KeyRequest, read_request
 from .process.restoring import whole_call
 from .protocols import suspend_modes
 
@@ -22,42 +22,29 @@ __all__ = ["compare_profilers"]
 
 
 def compare_profilers(
-    profilers: Sequence[Profiler],
-    names: Iterable[str] | None,
-    arguments: Mapping[str, Any],
-    *,
-    models: Iterable[str] | None = None,
-    recompute: bool = False,
-    strict: bool = False,
-    static: bool = False,
-    caller: Callable[..., Any] | None = None,
+    profilers: Sequence[Profiler], request: KeyRequest, *, names: Iterable[str] | None = None, recompute: bool = False
 ) -> Comparison:
     """Compute the metrics of all profilers, measuring times in turn, and return their comparison.
 
     Args:
         profilers: The profilers, the reference first.
-        names: The status keys to compute; None for all that each profiler has.
-        arguments: The arguments of their functions.
-        models: The names of the models in the comparison, the reference first; None for the names of their profilers.
+        request: The status keys to compute, and the arguments of their functions.
+        names: The names of the models in the comparison, the reference first; None for the names of their profilers.
         recompute: Forget earlier values.
-        strict: Raise an error if a metric fails or is not complete.
-        static: Leave out metrics that run the models.
-        caller: The function that the user has called: an unknown argument may mean a parameter of it.
     """
     from .results.comparison import Comparison, distinct_names
 
-    registries = [profiler._registry for profiler in profilers]
-    requested, arguments = read_request(registries, names, arguments, strict, static, caller)
+    keys_of_models, arguments = read_request(request, [profiler._registry for profiler in profilers])
     if recompute:
         for profiler in profilers:
             profiler.reset_status()
-    computations = _begin_jointly(profilers, {name for keys in requested for name in keys}, arguments)
-    for profiler, keys, computation in zip(profilers, requested, computations, strict=True):
-        profiler._compute_all(keys, arguments, strict=strict, begun=computation)
-    shown = distinct_names([profiler.name for profiler in profilers] if models is None else models)
+    computations = _begin_jointly(profilers, {name for keys in keys_of_models for name in keys}, arguments)
+    for profiler, keys, computation in zip(profilers, keys_of_models, computations, strict=True):
+        profiler._compute_all(keys, arguments, strict=request.strict, begun=computation)
+    shown = distinct_names([profiler.name for profiler in profilers] if names is None else names)
     reports = [
-        replace(profiler._report(keys if static or names is not None else None), name=name)
-        for profiler, keys, name in zip(profilers, requested, shown, strict=True)
+        replace(profiler._report(keys if request.is_selective else None), name=name)
+        for profiler, keys, name in zip(profilers, keys_of_models, shown, strict=True)
     ]
     comparison = Comparison(reports[0], tuple(reports[1:]))
     announce(comparison)

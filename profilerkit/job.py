@@ -16,7 +16,6 @@ from typing import Any
 from .arguments.checks import BATCH_SIZE, FLAG, MODEL_NAME, NAMES
 from .arguments.names import foreign_hint, status_names
 from .backend import BACKEND, DEVICE
-from .comparing import compare_profilers
 from .error_text import shown
 from .errors import ArgumentError, InputError
 from .hooks.infos import LoadedModel
@@ -25,11 +24,10 @@ from .input_shapes import parse_input_shape
 from .models.loaders import find_loader, load_model
 from .models.opening import SplitArguments, open_model, place_model, split_arguments
 from .piping.function import ProfilerFunction, why_no_function
-from .piping.requests import read_request
+from .piping.requests import KeyRequest, read_request
 from .process.cached import cached_property
 from .profiler import Profiler
 from .protocols import CastsModels, require_capability
-from .results.comparison import Comparison
 from .results.report import Report
 
 __all__ = ["Job", "NoModelError", "is_builder", "read_names"]
@@ -85,7 +83,9 @@ class Job:
     dtype: str | None = None
 
     @classmethod
-    def read(cls, model: Any, *, arguments: Mapping[str, Any], batch_size: Any, device: Any, **parts: Any) -> Job:
+    def read(
+        cls, model: Any, *, arguments: Mapping[str, Any], batch_size: Any = None, device: Any = None, **parts: Any
+    ) -> Job:
         """Return the job that the arguments of a call describe, by their names; `ArgumentError` for a wrong one."""
         all_arguments = dict(arguments)
         for name, check, value in (("batch_size", BATCH_SIZE, batch_size), ("device", DEVICE, device)):
@@ -129,25 +129,16 @@ class Job:
 
         ``caller`` is the function that the user has called: an unknown argument may mean one of its parameters.
         """
-        names, shown, arguments = self.read_request(profiler, caller)
-        profiler._compute_all(names, arguments, strict=self.strict)
-        report = profiler._report(shown)
+        request = self.make_request(caller)
+        (keys,), arguments = read_request(request, [profiler._registry])
+        profiler._compute_all(keys, arguments, strict=self.strict)
+        report = profiler._report(keys if request.is_selective else None)
         announce(report)
         return report
 
-    def compare(
-        self, profilers: Sequence[Profiler], names: Iterable[str] | None, caller: Callable[..., Any] | None = None
-    ) -> Comparison:
-        """Compute the requested metrics with profilers that take turns; ``caller`` as in `compute_report`."""
-        return compare_profilers(
-            profilers,
-            self.metrics,
-            self.split.others,
-            models=names,
-            strict=self.strict,
-            static=self.static,
-            caller=caller,
-        )
+    def make_request(self, caller: Callable[..., Any] | None = None) -> KeyRequest:
+        """Return what is requested of the profiler; ``caller`` as in `compute_report`."""
+        return KeyRequest(self.metrics, self.split.others, self.strict, self.static, caller)
 
     def make_profiler(self, once: bool = False) -> Profiler:
         """Return the profiler of the model, or of its replacement.
@@ -164,14 +155,6 @@ class Job:
         for function in self.functions:
             profiler._registry.register(function, override=True)
         return profiler.register_defaults(leave_out=self.leave_out or ())
-
-    def read_request(
-        self, profiler: Profiler, caller: Callable[..., Any] | None
-    ) -> tuple[list[str], list[str] | None, dict[str, Any]]:
-        """Return the status keys to compute, the keys in the report (None for all metrics), and the arguments."""
-        registries, arguments = [profiler._registry], self.split.others
-        (names,), read = read_request(registries, self.metrics, arguments, self.strict, self.static, caller)
-        return names, names if self.static or self.metrics is not None else None, read
 
     # Loading what is text, or is to be built ----------------------------------------------------------------------
 

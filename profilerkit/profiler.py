@@ -25,7 +25,7 @@ from .piping.input_source import InputSource
 from .piping.intrinsic import INTRINSIC, ComputeNonzeroTrace, ComputeTrainingTrace, Inputs
 from .piping.outcome import Outcome
 from .piping.registry import Binding, Registry
-from .piping.requests import read_arguments, read_request, select_keys
+from .piping.requests import KeyRequest, read_arguments, read_request, select_keys
 from .piping.status import Metric, StatusKey
 from .process.progress import track
 from .process.restoring import whole_call
@@ -174,7 +174,7 @@ class Profiler:
         """
         name = self._registry[name].key.NAME  # an unknown name is said before a misspelt argument
         recompute = FLAG("recompute", recompute)
-        arguments = read_arguments(arguments, [self._registry])
+        arguments = read_arguments(KeyRequest([name], arguments), [self._registry])
         status = self._compute_one(name, arguments, recompute)
         if status.outcome.error is not None:
             raise status.outcome.error
@@ -222,7 +222,8 @@ class Profiler:
         self, names: Iterable[str], arguments: Mapping[str, Any], strict: bool
     ) -> tuple[list[str], dict[str, Any]]:
         """Return the status keys that are requested, and the arguments that reach the functions of these."""
-        (requested,), read = read_request([self._registry], status_names("names", names), arguments, strict)
+        request = KeyRequest(status_names("names", names), arguments, strict)
+        (requested,), read = read_request(request, [self._registry])
         return requested, read
 
     @whole_call
@@ -318,7 +319,9 @@ class Profiler:
         """
         level, short_print = LEVEL.or_none()("print_mode", print_mode), FLAG("short_print", short_print)
         pair = [_OTHER("other", other), self]
-        comparison = compare_profilers(pair, None, arguments, recompute=FLAG("recompute", recompute), strict=strict)
+        comparison = compare_profilers(
+            pair, KeyRequest(None, arguments, strict), recompute=FLAG("recompute", recompute)
+        )
         if level is not None:
             log(comparison, level, short_print)
         return comparison
@@ -360,7 +363,7 @@ class Profiler:
         functions = twin._registry.functions()
         reported = dict.fromkeys(name for function in functions for name in function.REPORTED_OF_WATCHED_STEPS)
         names = list(reported) if metrics is None else status_names("metrics", metrics)
-        arguments = {**read_arguments(arguments, [twin._registry]), "watched": steps, **used}
+        arguments = {**read_arguments(KeyRequest(names, arguments), [twin._registry]), "watched": steps, **used}
         twin._compute_all(select_keys(twin._registry, names, arguments), arguments)
         return twin.report(names)
 

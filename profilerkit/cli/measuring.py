@@ -202,6 +202,8 @@ def _profile(jobs: Sequence[Job], request: Request) -> list[Measured]:
     """Return the reports of models, which are measured in turn; plugins see them so too."""
     if request.is_isolated:
         return _profile_isolated(jobs, request)
+    from ..comparing import compare_profilers
+
     with _end_in_a_line():
         request.require_known_names()
     with progress_enabled(not request.quiet):
@@ -212,7 +214,7 @@ def _profile(jobs: Sequence[Job], request: Request) -> list[Measured]:
         profilers = [job.make_profiler(once=True) for job in loaded]
         if len(profilers) == 1:
             return [Measured(loaded[0].compute_report(profilers[0]), profilers[0])]
-        reports = loaded[0].compare(profilers, None).reports
+        reports = compare_profilers(profilers, loaded[0].make_request()).reports
     return [
         Measured(replace(report, name=profiler.name), profiler)
         for report, profiler in zip(reports, profilers, strict=True)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import inspect
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..api import Names
+from ..api import compare, profile
 from ..arguments.checks import NAMES, Check
-from ..backend import Backend, DeviceLike
 from ..hooks.manager import announce, is_limited_to_own_plugins
 from ..job import Job, read_names
-from ..piping.function import ProfilerFunction
 from ..results.comparison import Comparison, side_by_side
 from ..results.report import Report
 from .limits import Limits
@@ -34,19 +33,8 @@ def isolated(
     max_threads: int | None = None,
     start_method: StartMethod = "spawn",
     preload: Iterable[str] = (),
-    input_shape: Any = None,
-    data_splits: Mapping[str, Any] | None = None,
-    functions: Iterable[ProfilerFunction] | ProfilerFunction = (),
-    metrics: Names = None,
-    leave_out: Names = (),
-    batch_size: int | Iterable[int] | None = None,
-    device: DeviceLike = None,
-    name: str | None = None,
-    backend: Backend | str | None = None,
-    strict: bool = False,
-    static: bool = False,
     trust: bool = False,
-    **kwargs: Any,
+    **arguments: Any,
 ) -> Report:
     """Profile a model in a separate process, and return its `Report`, even if the process fails.
 
@@ -65,98 +53,56 @@ def isolated(
         start_method: "spawn" (a fresh interpreter), "forkserver" (a copy of an interpreter that has imported
             ``preload`` and is kept for further models) or "fork" (a copy of this process; nothing is pickled).
         preload: The names of modules that the fork server imports once: ``["torch"]``.
-        input_shape: Shapes of one sample. This and the following arguments are those of `profile`.
-        data_splits: Loaders by name.
-        functions: Further functions, which take precedence.
-        metrics: The names of the metrics to compute, if not all.
-        leave_out: The names of status keys that are not computed.
-        batch_size: Samples in one forward pass, or several such numbers.
-        device: Where to run.
-        name: The name of the model in the report.
-        backend: A backend or its name.
-        strict: Raise an error if a value fails or is not complete, or if the process ends early.
-        static: Compute only the metrics that need no run of the model. The process still loads or builds the model.
         trust: Load a file that may run code when it is loaded, as ``--trust`` does.
-        **kwargs: Arguments for the functions, by name.
+        **arguments: All other arguments of `profile`. With ``strict`` an error is raised also if the process ends
+            early; with ``static`` the process still loads or builds the model.
 
     Raises `InputError` for an invalid limit, a model that cannot be pickled, and a process that must not be forked;
     wrong arguments raise the same errors as in `profile`.
     """
-    job = Job.read(
-        model,
-        inputs=inputs,
-        input_shape=input_shape,
-        data_splits=data_splits,
-        functions=functions,
-        metrics=metrics,
-        leave_out=leave_out,
-        name=name,
-        backend=backend,
-        strict=strict,
-        static=static,
-        trust=trust,
-        batch_size=batch_size,
-        device=device,
-        arguments=kwargs,
-    )
+    parts = _take_parts(arguments, profile)
+    job = Job.read(model, inputs=inputs, trust=trust, arguments=arguments, **parts)
     limits = Limits.read(timeout, memory, max_threads)
-    report = run_jobs([job], limits, start_method, _MODULES("preload", preload))[0]
+    (report,) = run_jobs([job], limits, start_method, _MODULES("preload", preload))
     announce(report)
     return report
 
 
 def isolated_comparison(
     *models: Any,
+    names: Sequence[str] | None = None,
     timeout: float | None = None,
     memory: int | str | None = None,
     max_threads: int | None = None,
     start_method: StartMethod = "spawn",
     preload: Iterable[str] = (),
-    names: Sequence[str] | None = None,
-    metrics: Names = None,
-    leave_out: Names = (),
-    functions: Iterable[ProfilerFunction] | ProfilerFunction = (),
-    inputs: Any = None,
-    input_shape: Any = None,
-    data_splits: Mapping[str, Any] | None = None,
-    backend: Backend | str | None = None,
-    batch_size: int | Iterable[int] | None = None,
-    device: DeviceLike = None,
-    strict: bool = False,
-    static: bool = False,
     trust: bool = False,
-    **kwargs: Any,
+    **arguments: Any,
 ) -> Comparison:
     """Profile models side by side, each in a separate process; the first model is the reference.
 
     The times of the models are sampled in turn, as in `profilerkit.compare`: while one process runs, the others are
-    stopped. The limits apply to each process; the time that a process waits for its turn does not count. For the
-    arguments see `isolated`. The comparison says that processes of equal models differ by some per cent.
+    stopped. The limits apply to each process; the time that a process waits for its turn does not count. ``names`` are
+    the names of the models in the comparison. For the other arguments see `isolated`. The comparison says that
+    processes of equal models differ by some per cent.
     """
     if len(models) < 2:
         raise TypeError("isolated_comparison() needs a reference and at least one other model")
     names = read_names(names, len(models))
-    first = Job.read(
-        models[0],
-        inputs=inputs,
-        input_shape=input_shape,
-        data_splits=data_splits,
-        functions=functions,
-        metrics=metrics,
-        leave_out=leave_out,
-        backend=backend,
-        strict=strict,
-        static=static,
-        trust=trust,
-        batch_size=batch_size,
-        device=device,
-        arguments=kwargs,
-    )
-    jobs = [replace(first, model=model) for model in models]
+    parts = _take_parts(arguments, compare)
+    job = Job.read(None, trust=trust, arguments=arguments, **parts)
+    jobs = [replace(job, model=model) for model in models]
     reports = run_jobs(jobs, Limits.read(timeout, memory, max_threads), start_method, _MODULES("preload", preload))
     comparison = side_by_side(reports, names)
     announce(comparison)
     return comparison
+
+
+def _take_parts(arguments: dict[str, Any], function: Callable[..., Any]) -> dict[str, Any]:
+    """Take out of arguments those that `profile` or `compare` itself takes; the rest is for metric functions."""
+    parameters = inspect.signature(function).parameters.values()
+    names = [parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY]
+    return {name: arguments.pop(name) for name in names if name in arguments}
 
 
 def run_jobs(

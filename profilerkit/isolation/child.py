@@ -23,6 +23,7 @@ from ..inputs import NoInputs
 from ..job import Job
 from ..piping.function import JointFunction, Need
 from ..piping.outcome import Completeness, Outcome
+from ..piping.requests import read_request
 from ..piping.status import Metric
 from .channel import Channel
 from .job_file import read_job
@@ -141,7 +142,9 @@ def _profile(channel: Channel, job: Job) -> None:
     loaded = job.load()
     channel.send(stage="making its profiler")
     profiler = loaded.make_profiler()
-    names, shown, arguments = job.read_request(profiler, profile)
+    request = job.make_request(profile)
+    (names,), arguments = read_request(request, [profiler._registry])
+    shown = names if request.is_selective else None
     work = Work(channel, profiler, names, shown, replace(job, arguments=arguments))
     work.plan()
     work.count_without_running()

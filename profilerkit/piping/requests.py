@@ -16,7 +16,7 @@ from .function import PROVIDED, RESERVED, Need, ProfilerFunction
 from .registry import Registry, is_bundle
 from .status import Metric
 
-__all__ = ["Preference", "first_of_several", "read_arguments", "read_request", "select_keys"]
+__all__ = ["KeyRequest", "Preference", "first_of_several", "read_arguments", "read_request", "select_keys"]
 
 #: The arguments of a profiler's constructor; `profile` and `compare` take them too.
 MADE_WITH = ("inputs", "input_shape", "data_splits")
@@ -34,72 +34,78 @@ class Preference:
     value: Any
 
 
-def read_request(
-    registries: Sequence[Registry],
-    names: Iterable[str] | None,
-    arguments: Mapping[str, Any],
-    strict: bool = False,
-    static: bool = False,
-    caller: Callable[..., Any] | None = None,
-) -> tuple[list[list[str]], dict[str, Any]]:
-    """Return the status keys to compute of each registry, and the arguments that reach the functions of these.
+@dataclass(frozen=True)
+class KeyRequest:
+    """What a caller asks profilers for.
 
-    ``static`` leaves out functions that run the model, and their arguments. See `read_arguments` for ``strict`` and
-    ``caller``.
+    Attributes:
+        names: The status keys; None for all that each profiler has in its tables.
+        arguments: The arguments of the functions, by name.
+        strict: Whether an argument that changes nothing, and a value that is not complete, is an error.
+        static: Whether functions that run the model are left out, with their arguments.
+        caller: The function that the user has called: an unknown argument may mean one of its parameters.
     """
-    read = read_arguments(arguments, registries, strict, caller)
-    if static:
-        return [_select_static_keys(registry, names, read, strict) for registry in registries], read
-    requested = [select_keys(registry, names, read) for registry in registries]
-    if not read:
+
+    names: Iterable[str] | None
+    arguments: Mapping[str, Any]
+    strict: bool = False
+    static: bool = False
+    caller: Callable[..., Any] | None = None
+
+    @property
+    def is_selective(self) -> bool:
+        """Whether a report shows the requested keys alone, and not all metrics that the profiler has."""
+        return self.static or self.names is not None
+
+
+def read_request(request: KeyRequest, registries: Sequence[Registry]) -> tuple[list[list[str]], dict[str, Any]]:
+    """Return the status keys to compute of each registry, and the arguments that reach the functions of these."""
+    arguments = read_arguments(request, registries)
+    if request.static:
+        return [_select_static_keys(registry, request, arguments) for registry in registries], arguments
+    requested = [select_keys(registry, request.names, arguments) for registry in registries]
+    if not arguments:
         return requested, {}
     reaching: set[str] = set()
     for registry, keys in zip(registries, requested, strict=True):
         reaching |= registry.list_reaching_arguments(keys)
-    preferred = {name for name, value in arguments.items() if isinstance(value, Preference)}
-    return requested, _leave_out_unused(read, registries, reaching, strict, preferred)
+    return requested, _leave_out_unused(request, arguments, registries, reaching)
 
 
 # Arguments ------------------------------------------------------------------------------------------------------------
 
 
-def read_arguments(
-    kwargs: Mapping[str, Any],
-    registries: Sequence[Registry],
-    strict: bool = False,
-    caller: Callable[..., Any] | None = None,
-) -> dict[str, Any]:
-    """Return the arguments that functions of the registries take, those that are well known as plain values.
+def read_arguments(request: KeyRequest, registries: Sequence[Registry]) -> dict[str, Any]:
+    """Return the arguments that functions of the registries take, as the checks of the functions return them.
 
-    Raises `ArgumentError` for a value that the checks of the functions refuse. An argument that no function takes
-    is most often a typo: a warning says what is meant, with ``strict`` an `ArgumentError`. The
-    parameters of ``caller``, the function that the user has called, are among what can be meant.
+    Raises `ArgumentError` for a value that a check refuses. An argument that no function takes is most often a typo: a
+    warning says what is meant, with ``strict`` an `ArgumentError`.
     """
-    if not kwargs:
+    if not request.arguments:
         return {}
     taken = {name for registry in registries for name in registry.list_all_arguments()}
-    unknown = {name: value for name, value in kwargs.items() if name not in taken and not isinstance(value, Preference)}
-    if unknown:
-        own_names = RESERVED if caller is None else inspect.signature(caller).parameters
-        _report_unknown(unknown, {*taken, *own_names} - {"arguments"}, strict)
+    _report_unknown(request, taken)
     for registry in registries:
-        _require_once(registry, kwargs)
+        _require_once(registry, request.arguments)
     checks = {name: check for function in _list_functions(registries) for name, check in function.CHECKS.items()}
     read: dict[str, Any] = {}
-    for name, value in kwargs.items():
+    for name, value in request.arguments.items():
         if name in taken:
             plain = value.value if isinstance(value, Preference) else value
             read[name] = checks[name](name, plain) if name in checks else plain
     return read
 
 
-def _report_unknown(unknown: Mapping[str, Any], possible: Collection[str], strict: bool) -> None:
-    """Say of each argument that no function takes what may be meant by it, of all that are possible."""
+def _report_unknown(request: KeyRequest, taken: Collection[str]) -> None:
+    """Say of each argument that no function takes what may be meant by it: one that is taken, or one of the caller."""
+    own_names = RESERVED if request.caller is None else inspect.signature(request.caller).parameters
+    possible = {*taken, *own_names} - {"arguments"}
     hints = {name: f"a profiler takes {name!r} when it is made" for name in MADE_WITH if name not in possible}
-    for name in sorted(unknown):
-        hint = foreign_hint(name, unknown[name], possible)
-        explanation = argument_hint(name, possible, {**hints, name: hint} if hint else hints)
-        _refuse_or_warn(f"no registered function takes an argument {name!r}; {explanation}", strict)
+    for name, value in sorted(request.arguments.items()):
+        if name not in taken and not isinstance(value, Preference):
+            hint = foreign_hint(name, value, possible)
+            explanation = argument_hint(name, possible, {**hints, name: hint} if hint else hints)
+            _refuse_or_warn(f"no registered function takes an argument {name!r}; {explanation}", request.strict)
 
 
 def _refuse_or_warn(message: str, strict: bool) -> None:
@@ -139,29 +145,19 @@ def first_of_several(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _leave_out_unused(
-    arguments: Mapping[str, Any],
-    registries: Sequence[Registry],
-    reaching: Collection[str],
-    strict: bool,
-    preferred: Collection[str],
+    request: KeyRequest, arguments: Mapping[str, Any], registries: Sequence[Registry], reaching: Collection[str]
 ) -> dict[str, Any]:
-    """Return the arguments that reach a requested function, and warn that the others change nothing.
+    """Return those of the arguments that reach a requested function, and warn that the others change nothing.
 
-    The batch size and the device belong to every request: a report states them.
-
-    Args:
-        arguments: Arguments that some function takes.
-        registries: The functions.
-        reaching: The names of the arguments that reach the requested status keys.
-        strict: Whether an argument that changes nothing is an `ArgumentError`, not only a warning.
-        preferred: The arguments that are left out without a warning.
+    The batch size and the device belong to every request: a report states them. A `Preference` may reach nothing, and
+    so may False for an argument that requests a status key.
     """
     unused = arguments.keys() - {*reaching, "batch_size", "device"}
     requesting = {name for function in _list_functions(registries) for name in function.COMPUTED_WITH}
-    for name in sorted(unused - {*preferred}):
+    for name in sorted(unused):
         requests_nothing = name in requesting and arguments[name] is False
-        if not requests_nothing:
-            _refuse_or_warn(_explain_unused(name, registries, reaching), strict)
+        if not requests_nothing and not isinstance(request.arguments[name], Preference):
+            _refuse_or_warn(_explain_unused(name, registries, reaching), request.strict)
     return {name: value for name, value in arguments.items() if name not in unused}
 
 
@@ -218,27 +214,25 @@ def _list_requested_by(registry: Registry, arguments: Mapping[str, Any]) -> list
     return [binding.key.NAME for function in functions for binding in registry.list_bindings(function)]
 
 
-def _select_static_keys(
-    registry: Registry, names: Iterable[str] | None, arguments: Mapping[str, Any], strict: bool
-) -> list[str]:
+def _select_static_keys(registry: Registry, request: KeyRequest, arguments: Mapping[str, Any]) -> list[str]:
     """Return the status keys for which nothing is run: of all metrics of the tables, unless some are named.
 
     Those that an argument asks for are among them. Raises `ArgumentError` for a named one that runs the model. A
-    function of the user's that is left out because it may run the model is named; if ``strict``, it is an error.
+    function of the user's that is left out because it may run the model is named; with ``strict`` it is an error.
     """
-    named = None if names is None else [registry[name].key.NAME for name in names]
+    named = None if request.names is None else [registry[name].key.NAME for name in request.names]
     running = [name for name in named or () if registry.find_need(name) is Need.RUN]
     if running:
         raise ArgumentError(
             f"static=True runs nothing, and {', '.join(running)} needs the model to run; leave out one of both"
             f"{_explain_assumption(registry, running)}"
         )
-    chosen = [name for name in select_keys(registry, named, arguments) if isinstance(registry[name].key, Metric)]
-    left_out = [name for name in chosen if registry.find_need(name) is Need.RUN]
+    metrics = [name for name in select_keys(registry, named, arguments) if isinstance(registry[name].key, Metric)]
+    left_out = [name for name in metrics if registry.find_need(name) is Need.RUN]
     assumption = _explain_assumption(registry, left_out)
     if assumption:
-        _refuse_or_warn(f"static=True leaves out what may run the model{assumption}", strict)
-    static = [name for name in chosen if name not in left_out]
+        _refuse_or_warn(f"static=True leaves out what may run the model{assumption}", request.strict)
+    static = [name for name in metrics if name not in left_out]
     return list(dict.fromkeys([*(named or ()), *static]))  # a key that is named need not be a metric
 
 
