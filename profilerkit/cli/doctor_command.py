@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..error_text import error_line
 from ..errors import ArgumentError
 from ..hooks.commands import load_command
+from ..hooks.manager import list_infos
 from ..process.clean_output import terminal_columns
 from ..process.progress import track
 from .configuration import choose_values, read_configuration
+from .examining import examine_by_loading
 from .printing import emit
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def command() -> None:
 
     Useful for a bug report, and before a measurement.
     """
-    from ..hooks.backends import backends, load
+    from ..hooks.infos import BackendInfo
     from ..piping.quantity import Scale, scale_value
     from ..process import environment
 
@@ -54,16 +55,17 @@ def command() -> None:
     _show_configuration()
     emit("\nBackends", bold=True)
     unusable: dict[str, str] = {}
-    for info in backends():
-        try:
-            for loading in track((info,), f"Loading {info.name}"):
-                backend = load(loading)
-        except Exception as error:  # whatever a plugin does wrong, the others go on
-            unusable[info.name] = error_line(error)
-        else:
-            _show_backend(info.name, backend)
+    for info, plugin in [(offer.item, offer.plugin) for offer in list_infos(BackendInfo)]:
+        for loading in track((info,), f"Loading {info.name}"):
+            backend, line, _ = examine_by_loading(loading, plugin)
+        if backend is None:
+            unusable[info.name] = line
+            continue
+        _print_line(info.name, line or "ready")
+        for heading, things in _list_abilities(backend).items():
+            _print_paragraph(heading, things)
     for name, reason in unusable.items():
-        _print_line(name, f"cannot be used: {reason}")
+        _print_line(name, reason)
 
 
 def _show_configuration() -> None:
@@ -83,14 +85,6 @@ def _show_configuration() -> None:
     for prefix, table in tables.items():
         for key, value in table.items():
             _print_line(f"{prefix}{key}", str(value))
-
-
-def _show_backend(name: str, backend: Backend) -> None:
-    """Print the versions and devices of a backend, and the offers of the backend and of plugins for it."""
-    facts = ", ".join(f"{fact} {value}" for fact, value in backend.environment().items())
-    _print_line(name, facts or "ready")
-    for heading, things in _list_abilities(backend).items():
-        _print_paragraph(heading, things)
 
 
 def _print_line(name: str, value: str) -> None:

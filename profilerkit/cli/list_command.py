@@ -1,32 +1,29 @@
-"""``profilerkit list``, and whether the backend of a plugin can be used here."""
+"""``profilerkit list``."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
-from ..error_text import error_line
-from ..errors import PluginFailedError, ProfilerKitError, RegistrationConflictError, error_summary
+from ..errors import RegistrationConflictError
 from ..hooks import offers
-from ..hooks.backends import load, not_installed
 from ..hooks.infos import Named
 from ..hooks.manager import find_offer, list_disabled_plugins, list_infos, list_offers, list_plugins, manager
 from ..hooks.offered_formulas import op_costs
 from ..process.clean_output import terminal_columns
-from ..process.containment import contained
+from .examining import examine_by_loading, examine_without_import
 from .printing import emit, say
 
 if TYPE_CHECKING:
     from ..backend import Backend
-    from ..hooks.infos import BackendInfo
     from ..hooks.plugin_info import Offer, PluginInfo
     from ..piping.status import StatusKey
 
-__all__ = ["ExaminedBackend", "command", "examine_by_loading", "examine_without_import", "find_location"]
+__all__ = ["command", "find_location"]
 
 InfoT = TypeVar("InfoT", bound=Named)
 
@@ -228,68 +225,3 @@ def find_location(thing: Any) -> str:
     except (TypeError, OSError):
         return "location unknown"
     return f"{file}:{line}"
-
-
-# Looking at a backend: one line, whatever goes wrong with it ----------------------------------------------------------
-
-
-class ExaminedBackend(NamedTuple):
-    """The state of a backend on this machine.
-
-    Attributes:
-        backend: The backend; None if it cannot be used.
-        line: Its description, "torch 2.13.0, device cpu", or what is wrong and what to do. A backend that cannot tell
-            its versions is usable nevertheless.
-        conflict: The error of two plugins that make the same offer for it; None if there is none.
-    """
-
-    backend: Backend | None
-    line: str
-    conflict: RegistrationConflictError | None = None
-
-
-def examine_without_import(info: BackendInfo, plugin: PluginInfo) -> ExaminedBackend:
-    """Ask the plugin of a backend which versions are installed; its framework, which takes seconds, is not imported.
-
-    The backend in the result is a stand-in, which loads the backend at the first use of more than its name.
-    """
-    from ..hooks.any_backend import make_stand_in
-
-    asking = f"installed() of the {info.name} backend"
-    try:
-        with contained(plugin, asking):
-            line = "" if info.installed is None else _write_versions(info.installed())
-            return ExaminedBackend(make_stand_in(info), line)
-    except ImportError as error:
-        return ExaminedBackend(None, error_line(not_installed(info, error)))
-    except Exception as error:  # whatever a plugin does wrong, the others go on
-        return ExaminedBackend(None, f"{asking} failed: {_explain(error)}; {plugin.workaround}")
-
-
-def examine_by_loading(info: BackendInfo, plugin: PluginInfo) -> ExaminedBackend:
-    """Load a backend, which imports its framework, and ask it for its environment.
-
-    Without an environment it can still be used, so that there is no reason to tell how to do without it.
-    """
-    try:
-        backend = load(info, plugin)
-    except ProfilerKitError as error:
-        conflict = error if isinstance(error, RegistrationConflictError) else None
-        return ExaminedBackend(None, error_line(error), conflict)
-    asking = f"environment() of the {info.name} backend"
-    try:
-        with contained(plugin, asking):
-            return ExaminedBackend(backend, _write_versions(backend.environment()))
-    except Exception as error:  # whatever a plugin does wrong, the others go on
-        return ExaminedBackend(backend, f"{asking} failed: {_explain(error)}")
-
-
-def _write_versions(versions: Mapping[str, str]) -> str:
-    """Return the versions from a plugin as a plain text: no code of the plugin can raise when it is written."""
-    return ", ".join(f"{name} {version}" for name, version in versions.items())
-
-
-def _explain(error: Exception) -> str:
-    """Return the type and the message, if it has one, of an error that a plugin raised, in one line."""
-    is_contained = isinstance(error, PluginFailedError) and error.__cause__ is not None
-    return error_summary(error.__cause__ if is_contained else error)

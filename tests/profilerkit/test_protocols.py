@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any, Protocol, runtime_checkable
 
@@ -12,8 +12,8 @@ from click.testing import CliRunner
 
 from profilerkit import Backend, BackendInfo, ModelInputs, NotOfferedError, Profiler, protocols
 from profilerkit.cli.doctor_command import command
-from profilerkit.hooks import backends
 from profilerkit.hooks.offered_capabilities import list_capabilities
+from profilerkit.hooks.plugin_info import Offer, PluginInfo
 from profilerkit.protocols import (
     CAPABILITIES,
     FitsInputs,
@@ -148,11 +148,18 @@ def test_metrics_report_what_the_backend_does_not_offer(function: Any, key: str,
     assert (outcome.completeness.value, outcome.missing) == ("unavailable", (f"the fake backend {said}",))
 
 
+def ask_doctor(monkeypatch: pytest.MonkeyPatch, *loads: Callable[[], Backend]) -> str:
+    """Return what the doctor says of backends that are loaded so, in one line."""
+    plugin = PluginInfo("fakes", "fakes")
+    offers = [
+        Offer(plugin, BackendInfo(f"b{number}", ("profilerkit",), load, "b")) for number, load in enumerate(loads)
+    ]
+    monkeypatch.setattr("profilerkit.cli.doctor_command.list_infos", lambda kind: offers)
+    return " ".join(CliRunner().invoke(command, catch_exceptions=False).output.split())
+
+
 def test_the_doctor_lists_the_protocols_of_a_backend(monkeypatch: pytest.MonkeyPatch) -> None:
-    info = BackendInfo("fake", ("profilerkit",), Timing, "fake")
-    monkeypatch.setattr(backends, "backends", lambda: (info,))
-    said = CliRunner().invoke(command).output
-    words = " ".join(said.split())
+    words = ask_doctor(monkeypatch, Timing)
     offered = words.partition("offers: ")[2].partition(" runs models as:")[0].split("; ")
     lacking = words.partition("does not offer: ")[2].split("; ")
     assert "times of single layers" in offered
@@ -160,6 +167,20 @@ def test_the_doctor_lists_the_protocols_of_a_backend(monkeypatch: pytest.MonkeyP
     assert sorted([*offered, *lacking]) == sorted(
         capability.offers for capability in list_capabilities() if capability.offers
     )
+
+
+def test_the_doctor_goes_on_after_a_backend_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Broken(FakeBackend):
+        def environment(self) -> Mapping[str, str]:
+            raise OSError("no driver")
+
+    def fail() -> Backend:
+        raise OSError("no library")
+
+    words = ask_doctor(monkeypatch, Broken, fail, FakeBackend)
+    assert "b0 environment() of the b0 backend failed: OSError: no driver offers: " in words
+    assert "b2 fake 1.0 offers: " in words
+    assert "b1 the b1 backend of plugin 'fakes' of an unknown package cannot be used: OSError: no library;" in words
 
 
 def test_finding_a_capability_agrees_with_isinstance() -> None:

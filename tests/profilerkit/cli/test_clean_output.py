@@ -177,7 +177,7 @@ def test_check_prints_its_findings_alone(tmp_path: Path, monkeypatch: pytest.Mon
     ("command", "asked"),
     [
         (["list"], "profilerkit.cli.list_command.list_infos"),
-        (["doctor"], "profilerkit.hooks.backends.backends"),
+        (["doctor"], "profilerkit.cli.doctor_command.list_infos"),
         (["profile", "x.py:y", "--format", "csv"], "profilerkit.render.renderer"),
         (["check", "x.py:y", "--limit", "macs <= 1"], "profilerkit.hooks.offers.list_status_keys"),
     ],
