@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ..inputs import NoInputs
 from ..trace.completeness import TracePart
@@ -19,6 +19,13 @@ from .status import StatusKey
 __all__ = ["ComparedRuns"]
 
 
+class _Replaced(NamedTuple):
+    """A status that a contradiction has made incomplete, kept so that its ``id`` stays its own; and the new one."""
+
+    past: StatusKey
+    present: StatusKey
+
+
 class ComparedRuns:
     """Compares observed runs with the trace if one of the two is new.
 
@@ -30,7 +37,7 @@ class ComparedRuns:
         self.contradiction = ""
         self._memory = memory
         #: By the ``id`` of the past status.
-        self._superseded: dict[int, _Superseded] = {}
+        self._replaced: dict[int, _Replaced] = {}
 
     def compare(self, outcomes: Mapping[str, Outcome]) -> None:
         """Compare the outcomes of a function, which are remembered already, with earlier values."""
@@ -46,27 +53,43 @@ class ComparedRuns:
         difference = explain_contradiction(traced.status.value, runs) if runs else ""
         if difference:
             self.contradiction = difference
-            self._superseded |= _contradict_trace(self._memory, difference)
+            self._contradict(traced.status)
 
     def renew(self, resolved: Resolved) -> Resolved:
         """Return arguments with the statuses that were made incomplete since they were found."""
-        if not self._superseded:
+        if not self._replaced:
             return resolved
-        statuses = {name: self._find_present(status) for name, status in resolved.statuses.items()}
+        statuses = {name: self._renew(status) for name, status in resolved.statuses.items()}
         values = {name: statuses[name].value if name in statuses else value for name, value in resolved.values.items()}
         return Resolved(values, statuses)
 
-    def _find_present(self, status: StatusKey) -> StatusKey:
-        while id(status) in self._superseded:
-            status = self._superseded[id(status)].present
-        return status
+    def _contradict(self, past: StatusKey) -> None:
+        """Mark the remembered trace as contradicted, and all remembered values that were computed from it.
 
+        Nothing is computed again: a value keeps its number, and is not complete any more.
+        """
+        trace = add_contradiction(past.value, self.contradiction)
+        present = past.with_outcome(replace(past.outcome, value=trace), past.sources)
+        self._replaced[id(past)] = _Replaced(past, present)
+        for name, remembered in self._memory.items():
+            arguments = remembered.arguments
+            if arguments is not None:
+                arguments = {
+                    name: self._renew(value) if isinstance(value, StatusKey) else value
+                    for name, value in arguments.items()
+                }
+            self._memory[name] = replace(remembered, status=self._renew(remembered.status), arguments=arguments)
 
-class _Superseded(NamedTuple):
-    """A status that a contradiction has made incomplete, kept so that its ``id`` stays its own; and the new one."""
-
-    past: StatusKey
-    present: StatusKey
+    def _renew(self, status: StatusKey) -> StatusKey:
+        """Return a status as it is after all contradictions; itself, if it needed no trace that was contradicted."""
+        if id(status) in self._replaced:
+            return self._renew(self._replaced[id(status)].present)  # which a later run may have contradicted too
+        sources = tuple(map(self._renew, status.sources))
+        if all(source is past for source, past in zip(sources, status.sources, strict=True)):
+            return status
+        present = status.with_outcome(_limit_outcome(status, sources), sources)
+        self._replaced[id(status)] = _Replaced(status, present)
+        return present
 
 
 def _is_like(timed: Remembered, traced: Remembered) -> bool:
@@ -77,50 +100,12 @@ def _is_like(timed: Remembered, traced: Remembered) -> bool:
     return inputs is traced.arguments.get(Inputs.NAME) and not isinstance(inputs, NoInputs)
 
 
-def _contradict_trace(memory: dict[str, Remembered], difference: str) -> dict[int, _Superseded]:
-    """Mark the remembered trace as contradicted, with all values computed from it; return the superseded statuses.
-
-    Nothing is computed again: a value keeps its number, and is not complete any more.
-    """
-    past = memory[Trace.NAME].status
-    trace = add_contradiction(past.value, difference)
-    present = past.with_outcome(replace(past.outcome, value=trace), past.sources)
-    superseded = {id(past): _Superseded(past, present)}
-    waiting = dict(memory)
-    while changed := [name for name, remembered in waiting.items() if _depends(remembered.status, superseded)]:
-        for name in changed:
-            memory[name] = _renew(waiting.pop(name), superseded, trace)
-    return superseded
-
-
-def _depends(status: StatusKey, superseded: Mapping[int, _Superseded]) -> bool:
-    return any(id(part) in superseded for part in (status, *status.sources))
-
-
-def _renew(remembered: Remembered, superseded: dict[int, _Superseded], trace: ModelTrace) -> Remembered:
-    """Return a remembered value with its past statuses replaced by the present ones, with the gaps of these.
-
-    The past statuses count as superseded from now on.
-    """
-    status = remembered.status
-    if id(status) not in superseded:
-        sources = tuple(_replace_past(source, superseded) for source in status.sources)
-        present = status.with_outcome(_limit_outcome(status, sources, trace), sources)
-        superseded[id(status)] = _Superseded(status, present)
-    arguments = remembered.arguments
-    if arguments is not None:
-        arguments = {name: _replace_past(value, superseded) for name, value in arguments.items()}
-    return replace(remembered, status=superseded[id(status)].present, arguments=arguments)
-
-
-def _replace_past(value: Any, superseded: Mapping[int, _Superseded]) -> Any:
-    return superseded[id(value)].present if id(value) in superseded else value
-
-
-def _limit_outcome(status: StatusKey, sources: tuple[StatusKey, ...], trace: ModelTrace) -> Outcome:
+def _limit_outcome(status: StatusKey, sources: tuple[StatusKey, ...]) -> Outcome:
+    """Return the outcome of a status with the gaps of its sources, of which one was contradicted."""
     outcome = status.outcome
     if outcome.value is None:
         return outcome
-    if any(source.value is trace for source in sources) and status.DERIVED_FROM is not TracePart.WEIGHTS:
+    trace = next((source.value for source in sources if source.NAME == Trace.NAME), None)
+    if trace is not None and status.DERIVED_FROM is not TracePart.WEIGHTS:
         outcome = apply_gaps(outcome, status, trace)
     return inherit_gaps(outcome, sources)
