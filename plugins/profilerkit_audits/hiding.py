@@ -27,20 +27,18 @@ _SECRETS = (
     (re.compile(r"(?<=://)[^/\s:@]+:[^/\s@]+(?=@)"), "<secret>"),
     (re.compile(r"(?i)\b((?:password|passwd|token|secret|api[_-]?key)\s*[=:]\s*)(?!<)[^\s,;&'\"]+"), r"\1<secret>"),
 )
-#: The folders of an absolute path.
+#: The folders of an absolute path. Spaces may be inside a name, unless what is before one looks like a file: "a.py in".
 _PATH = re.compile(
     r"""
     (?:(?<![\w./\\~-])|(?<=://)|(?<=:///))  # alone, behind a loader (hf:/home), or in a URL without a host
     (?:
-        /(?:[^\s/:'"<>|,;()\[\]{}]+/)+  # of two parts at the least
+        /(?:(?![^\s/]*\.[a-z]\w*\ )[^\s/:'"<>|,;()\[\]{}]+(?:\ [^\s/:'"<>|,;()\[\]{}]+)*/)+  # of two parts at the least
       | /(?=(?:home|root|tmp|usr|var|opt|mnt|srv|data)\b)  # or a usual folder at the top
-      | [A-Za-z]:\\(?:[^\s\\:'"<>|,;]+\\)*  # or of Windows
+      | [A-Za-z]:\\(?:(?![^\s\\]*\.[a-z]\w*\ )[^\s\\:'"<>|,;]+(?:\ [^\s\\:'"<>|,;]+)*\\)*  # or of Windows
     )
     """,
     re.VERBOSE,
 )
-#: The folders of an absolute path in quotes, or at the beginning of a text: their names may have spaces.
-_WHOLE_PATH = re.compile(r"""(^|['"])(\w+:)?(?:/|[A-Za-z]:\\)(?:[^/\\:'"\n]*[^\s/\\:'"][/\\])+""")
 #: Names of users that are words as well, which would be hidden everywhere.
 _COMMON_NAMES = frozenset(
     ["root", "user", "admin", "test", "build", "runner", "default", "data", "model", "local", "python"]
@@ -80,7 +78,7 @@ def hide_text(text: str) -> str:
         text = text.replace(secret, "<secret>")
     for pattern, replacement in _SECRETS:
         text = pattern.sub(replacement, text)
-    text = _PATH.sub("…/", _WHOLE_PATH.sub(r"\1\2…/", text))
+    text = _PATH.sub("…/", text)
     names = _compile_names()
     return names.sub("<name>", text) if names is not None else text
 

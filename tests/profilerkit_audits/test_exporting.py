@@ -172,7 +172,10 @@ def test_another_suffix(store: Store, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("in act (/work/nets/a b/net.py:3)", "in act (…/a b/net.py:3)"),
+        ("in act (/work/nets/a b/net.py:3)", "in act (…/net.py:3)"),
+        ("no file '/home/some one/v1.2 nets/a b.onnx'", "no file '…/a b.onnx'"),
+        ("read /home/me/net.py in 3 s/step, wrote /a/b to /c/d", "read …/net.py in 3 s/step, wrote …/b to …/d"),
+        (r"C:\Users\Some One\My Nets\net.py:12", "…/net.py:12"),
         ("in act ('/work/nets/a b/net.py':3)", "in act ('…/net.py':3)"),
         ("/work/my nets/a b/net.py:build", "…/net.py:build"),
         ("hf:/work/my nets/bert", "hf:…/bert"),
