@@ -55,27 +55,26 @@ def latency(
     values: list[Measurement] = [record.value for record in records]
     fewest = min(len(value.samples) for value in values)
     drawn = [percent for percent in percentiles if is_supported(percent, fewest)]
-    left_out = [percent for percent in percentiles if percent not in drawn]
     ranges = _choose_ranges(values, drawn)
     have_own_axes = len(set(ranges)) > 1
-    factor, unit = unit_for(max(abs(value.median) for value in values), records[0].base_unit, records[0].scale)
+    first = records[0]
+    factor, unit = unit_for(max(abs(value.median) for value in values), first.base_unit, first.scale)
     figure = new_figure(9, 1.3 + (1.4 if have_own_axes else 1.2) * len(reports))
     axes = figure.subplots(len(reports), 1, squeeze=False)[:, 0]
     for index, (axis, report, record, ends) in enumerate(zip(axes, reports, records, ranges, strict=True)):
         _draw_samples(axis, record.value, factor, drawn, COLOURS[index % len(COLOURS)])
-        axis.set_title(_summarize(record, record.value, drawn), fontsize="small", loc="left")
-        _name_beyond(axis, record, record.value, ends[1])
+        _write_texts(axis, record, drawn, ends[1])
         _set_range(axis, [end / factor for end in ends])
         axis.set_yticks([0.5], [plain(report.name, 28)])
         axis.tick_params(axis="x", labelbottom=have_own_axes or index == len(reports) - 1)
-    axes[-1].set_xlabel(title_axis(plain(records[0].friendly_name), unit))
+    axes[-1].set_xlabel(title_axis(plain(first.friendly_name), unit))
     notes = [
         _explain_marks(drawn),
-        _describe_left_out(left_out, fewest),
+        _describe_left_out([percent for percent in percentiles if percent not in drawn], fewest),
         "The models lie far apart: each has an axis of its own." if have_own_axes else "",
         *explain_metric(reports, metric),
     ]
-    return finish(figure, reports, f"{records[0].friendly_name}{_name_batch(reports)}", notes)
+    return finish(figure, reports, f"{first.friendly_name}{_name_batch(reports)}", notes)
 
 
 def _explain_marks(percentiles: Sequence[float]) -> str:
@@ -144,19 +143,18 @@ def _draw_samples(axis: Any, value: Measurement, factor: float, percentiles: Seq
         axis.axvline(value.percentile(percent) / factor, color="black", linewidth=0.7)
 
 
-def _name_beyond(axis: Any, record: StatusRecord, value: Measurement, end: float) -> None:
-    """Write at the right end of an axis how many samples lie beyond it."""
-    beyond = sum(sample > end for sample in value.samples)
-    name_beyond(axis, beyond, "sample", _show(value.max, record))
+def _write_texts(axis: Any, record: StatusRecord, percentiles: Sequence[float], end: float) -> None:
+    """Write the statistics of a model above its axis, and at its right end how many samples lie beyond ``end``."""
+    value: Measurement = record.value
 
+    def show(number: float) -> str:
+        return str(scale_value(number, record.base_unit, record.scale))
 
-def _show(number: float, record: StatusRecord) -> str:
-    return str(scale_value(number, record.base_unit, record.scale))
-
-
-def _summarize(record: StatusRecord, value: Measurement, percentiles: Sequence[float]) -> str:
-    low, high = (_show(bound, record) for bound in value.interval)
-    ends = f"{low} to {high}" if value.is_range else f"{low}, {high}"
-    parts = [f"median {_show(value.median, record)} [{ends}]"]
-    parts += [f"p{percent:g} {_show(value.percentile(percent), record)}" for percent in percentiles]
-    return plain("   ".join([*parts, format_count(len(value.samples), "sample")]), 150)
+    low, high = map(show, value.interval)
+    parts = [
+        f"median {show(value.median)} [{f'{low} to {high}' if value.is_range else f'{low}, {high}'}]",
+        *(f"p{percent:g} {show(value.percentile(percent))}" for percent in percentiles),
+        format_count(len(value.samples), "sample"),
+    ]
+    axis.set_title(plain("   ".join(parts), 150), fontsize="small", loc="left")
+    name_beyond(axis, sum(sample > end for sample in value.samples), "sample", show(value.max))

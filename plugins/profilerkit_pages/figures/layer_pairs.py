@@ -63,17 +63,15 @@ def find_pairs(comparison: Comparison, by: str, depth: int | None, top: int) -> 
     They are the layers at this depth of both trees; for None and negative depths, layers that are innermost in a model.
     """
     rows = comparison.layers()
-    level = None if depth is None or depth < 0 else min(depth, find_deepest(rows))
-    reference_rows, other_rows = ({row["path"]: row for row in require_layers(report)} for report in comparison.reports)
+    is_of_innermost = depth is None or depth < 0
+    level = 0 if is_of_innermost else min(depth or 0, find_deepest(rows))
+    references, others = ({row["path"]: row for row in require_layers(report)} for report in comparison.reports)
     pairs = []
     for row in rows:
-        reference = {} if row["change"] == "added" else reference_rows[row["path"]]
-        other = {} if row["other_path"] is None else other_rows[row["other_path"]]
-        if level is None:
-            is_drawn = any(side and is_innermost(side, by) for side in (reference, other))
-        else:
-            is_drawn = row["depth"] == level
-        if is_drawn:
+        reference = {} if row["change"] == "added" else references[row["path"]]
+        other = {} if row["other_path"] is None else others[row["other_path"]]
+        is_innermost_in_one = any(side and is_innermost(side, by) for side in (reference, other))
+        if is_innermost_in_one if is_of_innermost else row["depth"] == level:
             pairs.append(LayerPair(_label_pair(row), reference.get(by), other.get(by)))
     return sorted(pairs, key=lambda pair: -max(pair.reference or 0, pair.other or 0))[:top]
 
@@ -89,17 +87,22 @@ def draw_pairs(comparison: Comparison, by: str, top: int, depth: int | None) -> 
 
     Raises `ValueError` if no layer lies at the depth.
     """
-    draw = _draw_aligned if _is_alike(comparison) else _draw_apart
-    figure, note = draw(comparison, by, top, depth)
+    changes = [row["change"] for row in comparison.layers()]
+    shared = sum(change not in ("removed", "added") for change in changes)
+    if shared >= _ALIKE * len(changes):
+        pairs = find_pairs(comparison, by, depth, top)
+        _require_rows(pairs, comparison, depth)
+        figure, note = _draw_aligned(comparison, pairs, by), "A layer that one of the models lacks has one bar."
+    else:
+        tables = [require_layers(report).top(top, by, depth) for report in comparison.reports]
+        _require_rows([*tables[0], *tables[1]], comparison, depth)
+        is_far = _is_far_apart(tables, by)
+        figure = _draw_apart(comparison, tables, by, has_one_axis=not is_far)
+        distance = " They lie far apart: each has an axis of its own." if is_far else ""
+        note = f"The models share few layers: each has the largest of its own.{distance}"
     names = " and ".join(plain(report.name, 24) for report in comparison.reports)
     notes = [note, *explain_column(comparison.reports, by)]
     return finish(figure, comparison.reports, f"layers by {Column.of(by).in_a_sentence} of {names}", notes)
-
-
-def _is_alike(comparison: Comparison) -> bool:
-    """Return whether two models share at least half of their layers, so that pairs say something."""
-    changes = [row["change"] for row in comparison.layers()]
-    return sum(change not in ("removed", "added") for change in changes) >= _ALIKE * len(changes)
 
 
 def _require_rows(rows: Sequence[object], comparison: Comparison, depth: int | None) -> None:
@@ -107,60 +110,61 @@ def _require_rows(rows: Sequence[object], comparison: Comparison, depth: int | N
         raise ValueError(f"no layer of {comparison.reference.name} lies at depth {depth}; give another depth, or None")
 
 
-def _describe_distance(tables: Sequence[LayerTable], by: str) -> str:
-    """Return the note on separate axes if one axis would hide the bars of a model; an empty text if it would not."""
+def _is_far_apart(tables: Sequence[LayerTable], by: str) -> bool:
+    """Return whether one axis for both models would hide the bars of one of them."""
     largest = [max((row[by] or 0.0 for row in table), default=0.0) for table in tables]
-    return " They lie far apart: each has an axis of its own." if max(largest) > _FAR * min(largest) else ""
+    return max(largest) > _FAR * min(largest)
 
 
-def _draw_aligned(comparison: Comparison, by: str, top: int, depth: int | None) -> tuple[Any, str]:
-    """Return a figure with a row for each layer and a bar for each model, and its notes."""
-    pairs, column = find_pairs(comparison, by, depth, top), Column.of(by)
-    _require_rows(pairs, comparison, depth)
+def _draw_aligned(comparison: Comparison, pairs: Sequence[LayerPair], by: str) -> Any:
+    """Return a figure with a row for each layer and a bar for each model."""
+    column = Column.of(by)
     figure = new_figure(8.5, 1.5 + 0.36 * len(pairs))
     axis = figure.subplots()
     both = [pair.reference for pair in pairs], [pair.other for pair in pairs]
-    factor, unit = _choose_unit([*both[0], *both[1]], column)
+    scale = _choose_scale([*both[0], *both[1]], column)
     for report, values, shift, colour in zip(comparison.reports, both, _SHIFTS, COLOURS[:2], strict=True):
         heights = [position + shift for position in range(len(pairs))]
-        _draw_bars(axis, heights, values, factor, column, height=0.38, color=colour, label=plain(report.name, 28))
-    _finish_axis(axis, [pair.label for pair in pairs], column.title, unit)
+        _draw_bars(axis, heights, values, scale, height=0.38, color=colour, label=plain(report.name, 28))
+    _finish_axis(axis, [pair.label for pair in pairs], scale)
     legend_above(axis)
-    return figure, "A layer that one of the models lacks has one bar."
+    return figure
 
 
-def _draw_apart(comparison: Comparison, by: str, top: int, depth: int | None) -> tuple[Any, str]:
-    """Return a figure with a panel for each model, with its own largest layers, and the notes of the figure."""
-    tables = [require_layers(report).top(top, by, depth) for report in comparison.reports]
-    column, distance = Column.of(by), _describe_distance(tables, by)
-    _require_rows([*tables[0], *tables[1]], comparison, depth)
+def _draw_apart(comparison: Comparison, tables: Sequence[LayerTable], by: str, *, has_one_axis: bool) -> Any:
+    """Return a figure with a panel for each model, with its own largest layers."""
     figure = new_figure(11.5, 1.5 + 0.26 * max(map(len, tables)))
-    axes = figure.subplots(1, 2, sharex=not distance)
-    for axis, table, report, colour in zip(axes, tables, comparison.reports, COLOURS[:2], strict=True):
-        values: list[float | None] = [row[by] for row in table]
-        on_axis = values if distance else [row[by] for one_table in tables for row in one_table]
-        factor, unit = _choose_unit(on_axis, column)
-        _draw_bars(axis, range(len(table)), values, factor, column, height=0.72, color=colour)
+    axes = figure.subplots(1, 2, sharex=has_one_axis)
+    values: list[list[float | None]] = [[row[by] for row in table] for table in tables]
+    for axis, table, own, report, colour in zip(axes, tables, values, comparison.reports, COLOURS[:2], strict=True):
+        scale = _choose_scale([*values[0], *values[1]] if has_one_axis else own, Column.of(by))
+        _draw_bars(axis, range(len(table)), own, scale, height=0.72, color=colour)
         axis.set_title(plain(report.name, 40), fontsize="medium", loc="left")
-        _finish_axis(axis, [label_layer(row) for row in table], column.title, unit)
-    return figure, f"The models share few layers: each has the largest of its own.{distance}"
+        _finish_axis(axis, [label_layer(row) for row in table], scale)
+    return figure
 
 
-def _choose_unit(values: Sequence[float | None], column: Column) -> tuple[float, str]:
-    return unit_for(max((value or 0.0 for value in values), default=0.0), column.unit, column.scale)
+class _Scale(NamedTuple):
+    """The scale of bars: their column, its unit on the axis, and the value of one unit."""
+
+    column: Column
+    unit: str
+    factor: float
 
 
-def _draw_bars(
-    axis: Any, heights: Sequence[float], values: Sequence[float | None], factor: float, column: Column, **look: Any
-) -> None:
-    """Draw a bar for each value at its height, with the value beside it; ``factor`` is the value of one unit."""
-    bars = axis.barh(heights, [(value or 0) / factor for value in values], **look)
-    texts = ["" if value is None else column.show(value) or "-" for value in values]
-    axis.bar_label(bars, texts, padding=3, fontsize="x-small")
+def _choose_scale(values: Sequence[float | None], column: Column) -> _Scale:
+    factor, unit = unit_for(max((value or 0.0 for value in values), default=0.0), column.unit, column.scale)
+    return _Scale(column, unit, factor)
 
 
-def _finish_axis(axis: Any, labels: Sequence[str], title: str, unit: str) -> None:
+def _draw_bars(axis: Any, heights: Sequence[float], values: Sequence[float | None], scale: _Scale, **look: Any) -> None:
+    """Draw a bar for each value at its height, with the value beside it."""
+    bars = axis.barh(heights, [(value or 0) / scale.factor for value in values], **look)
+    axis.bar_label(bars, [scale.column.show(value) for value in values], padding=3, fontsize="x-small")
+
+
+def _finish_axis(axis: Any, labels: Sequence[str], scale: _Scale) -> None:
     name_bars(axis, labels)
-    title_bars(axis, title, unit)
+    title_bars(axis, scale.column.title, scale.unit)
     axis.margins(x=0.18)
     axis.set_xlim(left=0)

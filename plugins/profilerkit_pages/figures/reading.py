@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = [
     "explain_column",
     "explain_metric",
+    "has_numbers",
     "label_layer",
     "list_reports",
     "one_or_two",
@@ -70,13 +71,14 @@ def require_column(report: Report, layers: LayerTable, name: str) -> None:
     if name not in layers[0]:
         raise ValueError(
             f"no column {name!r} in the layers of {report.name}: {_advise(report, name)}; "
-            f"they have {', '.join(column for column in layers[0] if _has_numbers(layers, column))}"
+            f"they have {', '.join(column for column in layers[0] if has_numbers(layers, column))}"
         )
-    if not _has_numbers(layers, name):
+    if not has_numbers(layers, name):
         raise ValueError(f"column {name!r} of the layers of {report.name} holds no numbers to draw")
 
 
-def _has_numbers(layers: LayerTable, name: str) -> bool:
+def has_numbers(layers: LayerTable, name: str) -> bool:
+    """Return whether any layer has a number in a column."""
     return any(isinstance(row[name], (int, float)) and not isinstance(row[name], bool) for row in layers)
 
 

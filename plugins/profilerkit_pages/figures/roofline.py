@@ -6,27 +6,27 @@ the ACM 52, 4).
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from math import pi, sqrt
+from typing import TYPE_CHECKING, Any
 
 from profilerkit.arguments.checks import TOP
 from profilerkit.count_text import format_count
 from profilerkit.piping.quantity import Scale, format_number, scale_value
-from profilerkit.trace.layer_table import LayerTable
 
-from ..layer_work import LayerWork, find_shared_times, sum_forward_work
 from .canvas import COLOURS, GREY, finish, new_figure, plain
 from .ceilings import Ceilings
-from .reading import explain_metric, label_layer, one_report, require_column, require_layers
+from .reading import explain_metric, label_layer, one_report
+from .roofline_points import Point, Points, read_points
 
 if TYPE_CHECKING:
     from profilerkit.results.report import Report
 
 __all__ = ["roofline"]
 
-#: The place of a number, in points from its dot: dots that lie close together have numbers on different sides.
-_PLACES_OF_NUMBERS = ((5, 4), (-12, -11), (5, -11), (-12, 4))
+#: The space between a dot and its number, in points.
+_BESIDE = 2
 #: The area of a dot, in square points: for a layer without time, and the area added for a layer with all of the time.
 _LEAST_AREA, _AREA_OF_ALL = 20, 500
 #: The area of a diamond.
@@ -35,56 +35,6 @@ _DIAMOND_AREA = 26
 _LONGEST_NAME = 28
 #: An axis whose end is less than so many times its start has hardly one power of ten.
 _NARROW = 30
-
-
-class Point(NamedTuple):
-    """A layer with its own work in a forward pass, without the layers inside."""
-
-    path: str
-    type: str
-    flops: int
-    moved_bytes: int
-    seconds: float
-
-    @property
-    def intensity(self) -> float:
-        """FLOPs for each byte that is read or written."""
-        return self.flops / self.moved_bytes
-
-    @property
-    def speed(self) -> float:
-        """FLOPs per second."""
-        return self.flops / self.seconds
-
-
-class _Layers(NamedTuple):
-    """The layers of a report that can be drawn, the slowest first.
-
-    Attributes:
-        measured: The layers at their measured times; empty if nothing was measured.
-        predicted: The layers with a predicted time, at this time.
-        prediction_label: The kind of the predicted times: "predicted, at most".
-        left_out: The number of layers that cannot be drawn: they have no FLOPs, bytes or time of their own.
-        whole: The seconds of all layers, also of layers that cannot be drawn; predicted if nothing was measured.
-    """
-
-    measured: list[Point]
-    predicted: list[Point]
-    prediction_label: str
-    left_out: int
-    whole: float
-
-    @property
-    def points(self) -> list[Point]:
-        """The points that are numbered and compared with the ceilings."""
-        return self.measured or self.predicted
-
-
-class _Prediction(NamedTuple):
-    """The predicted seconds of layers by their paths, none without a prediction, and the kind of these times."""
-
-    seconds: dict[str, float]
-    label: str
 
 
 def roofline(report: Report, ceilings: Ceilings | None = None, top: int = 5) -> Any:
@@ -108,91 +58,38 @@ def roofline(report: Report, ceilings: Ceilings | None = None, top: int = 5) -> 
     """
     top = TOP("top", top)
     report = one_report(report, "roofline")
-    layers = _read_layers(report)
+    points = read_points(report)
     figure = new_figure(9.5, 5.6)
     axis = figure.subplots()
     axis.set_xscale("log")
     axis.set_yscale("log")
     if ceilings is not None:
-        _draw_ceilings(axis, [*layers.measured, *layers.predicted], ceilings)
-    if layers.measured:
-        _draw_measured(axis, layers.measured, layers.whole)
-    _name_slowest(axis, layers.points, layers.whole, top)
-    if layers.predicted:
-        _draw_predicted(axis, layers.predicted, layers.prediction_label)
-    # The ticks depend on the limits, which all that is drawn above may change.
-    _label_ticks(axis.xaxis, axis.get_xlim())
-    _label_ticks(axis.yaxis, axis.get_ylim())
-    predicted_speed = f"FLOP/s ({layers.prediction_label})"
-    axis.set_xlabel("Arithmetic intensity (FLOPs per byte)")
-    axis.set_ylabel("Achieved FLOP/s" if layers.measured else predicted_speed)
-    axis.grid(alpha=0.25)
-    axis.spines[["top", "right"]].set_visible(False)
+        _draw_ceilings(axis, [*points.measured, *points.predicted], ceilings)
+    _draw_measured(axis, points)
+    _name_slowest(axis, points, top)
+    _draw_predicted(axis, points)
+    speed = "achieved FLOP/s" if points.measured else f"FLOP/s ({points.prediction_label})"
+    _label_axes(axis, speed)
     figure.legend(loc="outside right upper", fontsize="x-small", frameon=False)
-    title = "achieved FLOP/s of the layers" if layers.measured else predicted_speed
-    times = "layer_times" if layers.measured else "predicted_layers"
-    return finish(figure, [report], title, [*_list_notes(layers, ceilings), *explain_metric([report], times)])
+    title = f"{speed} of the layers" if points.measured else speed
+    times = "layer_times" if points.measured else "predicted_layers"
+    return finish(figure, [report], title, [*_list_notes(points, ceilings), *explain_metric([report], times)])
 
 
-def _read_layers(report: Report) -> _Layers:
-    """Return the layers to draw; raises `ValueError` if none has FLOPs, bytes and a time of its own."""
-    table, prediction = require_layers(report), _read_prediction(report)
-    # If there are neither measured nor predicted times, the error says how to get measured times.
-    is_measured = "own_forward_seconds" in table[0] or "predicted_layers" not in report
-    seconds: Mapping[str, float] = prediction.seconds
-    if is_measured:
-        require_column(report, table, "own_forward_seconds")
-        seconds = {row["path"]: row["own_forward_seconds"] or 0.0 for row in table}
-    if report.operators is None:
-        raise ValueError(f"the report of {report.name} holds no operators, so no bytes: the model was not traced")
-    work = sum_forward_work(report.operators)
-    shared = find_shared_times(report, work) if is_measured else set[str]()
-    points = _list_points(table, {path: work[path] for path in work if path not in shared}, seconds)
-    if not points:
-        raise ValueError(f"there is nothing to draw of {report.name}: no layer has FLOPs, bytes and a time of its own")
-    predicted = [
-        point._replace(seconds=prediction.seconds[point.path]) for point in points if point.path in prediction.seconds
-    ]
-    left_out, whole = len(table) - len(points), sum(seconds.values())
-    return _Layers(points if is_measured else [], predicted, prediction.label, left_out, whole)
-
-
-def _list_points(table: LayerTable, work: Mapping[str, LayerWork], seconds: Mapping[str, float]) -> list[Point]:
-    """Return the layers that have work and a time, the slowest first."""
-    points = [
-        Point(row["path"], row["type"], *work[row["path"]], seconds[row["path"]])
-        for row in table
-        if row["path"] in work and seconds.get(row["path"], 0.0) > 0
-    ]
-    return sorted(points, key=lambda point: point.seconds, reverse=True)
-
-
-def _read_prediction(report: Report) -> _Prediction:
-    """Return the estimated times of the layers; if no layer has an estimate, the least times that they can take."""
-    rows: Any = report["predicted_layers"] if "predicted_layers" in report else None
-    if not isinstance(rows, LayerTable):
-        return _Prediction({}, "")
-    if any(row["estimate_seconds"] is not None for row in rows):
-        column, label = "estimate_seconds", "predicted, an estimate"
-    else:
-        column, label = "bound_seconds", "predicted, at most"
-    return _Prediction({row["path"]: row[column] for row in rows if row[column]}, label)
-
-
-def _list_notes(layers: _Layers, ceilings: Ceilings | None) -> Iterator[str]:
+def _list_notes(points: Points, ceilings: Ceilings | None) -> Iterator[str]:
     """Yield the sentences below the figure."""
-    if layers.left_out:
-        yield f"Not drawn, without known FLOPs, bytes or time of their own: {format_count(layers.left_out, 'layer')}."
+    if points.left_out:
+        yield f"Not drawn, without known FLOPs, bytes or time of their own: {format_count(points.left_out, 'layer')}."
     if ceilings is None:
         yield (
             "No ceilings were given: Ceilings.measure(report) measures those of this CPU, Ceilings.of_device(name) "
             "has those of a device."
         )
     else:
-        above = sum(point.speed > ceilings.roof(point.intensity) for point in layers.points)
+        above = sum(point.speed > ceilings.roof(point.intensity) for point in points.main)
         if above:
             yield f"Above the ceilings: {format_count(above, 'layer')}; {_explain_above(ceilings)}."
-    if not layers.measured:
+    if not points.measured:
         yield "Nothing was measured: these are predicted times of the layers."
 
 
@@ -226,53 +123,71 @@ def _draw_ceilings(axis: Any, points: Sequence[Point], ceilings: Ceilings) -> No
     axis.set_xlim(cache_start, end)
 
 
-def _draw_measured(axis: Any, points: Sequence[Point], whole: float) -> None:
+def _draw_measured(axis: Any, points: Points) -> None:
     """Draw the layers in the colors of their types; the types that take least time share grey if colors run out."""
-    seconds_by_type: defaultdict[str, float] = defaultdict(float)
-    for point in points:
-        seconds_by_type[point.type] += point.seconds
-    types = sorted(seconds_by_type, key=lambda kind: seconds_by_type[kind], reverse=True)
-    groups = [([kind], colour) for kind, colour in zip(types, COLOURS, strict=False)]
-    others = types[len(COLOURS) :]
+    seconds = Counter[str]()
+    for point in points.measured:
+        seconds.update({point.type: point.seconds})
+    ranked = [kind for kind, _ in seconds.most_common()]
+    groups = [({kind}, colour, plain(kind, _LONGEST_NAME)) for kind, colour in zip(ranked, COLOURS, strict=False)]
+    others = set(ranked[len(COLOURS) :])
     if others:
-        groups.append((others, GREY))
-    for kinds, colour in groups:
-        group = [point for point in points if point.type in kinds]
-        axis.scatter(
-            [point.intensity for point in group],
-            [point.speed for point in group],
-            s=[_LEAST_AREA + _AREA_OF_ALL * point.seconds / whole for point in group],
-            color=colour,
-            alpha=0.7,
-            linewidths=0,
-            label=plain(kinds[0], _LONGEST_NAME) if len(kinds) == 1 else "other types",
-        )
+        groups.append((others, GREY, "other types"))
+    for kinds, colour, label in groups:
+        group = [point for point in points.measured if point.type in kinds]
+        areas = [_measure_dot(point, points) for point in group]
+        _scatter(axis, group, s=areas, color=colour, alpha=0.7, linewidths=0, label=label)
 
 
-def _draw_predicted(axis: Any, points: Sequence[Point], label: str) -> None:
+def _measure_dot(point: Point, points: Points) -> float:
+    """Return the area of the dot of a layer, in square points."""
+    return _LEAST_AREA + _AREA_OF_ALL * point.seconds / points.whole
+
+
+def _draw_predicted(axis: Any, points: Points) -> None:
     """Draw the predicted times as hollow diamonds."""
-    shape = {"marker": "D", "s": _DIAMOND_AREA, "facecolors": "none", "edgecolors": "black", "linewidths": 0.9}
-    axis.scatter([point.intensity for point in points], [point.speed for point in points], label=label, **shape)
+    look = {"marker": "D", "s": _DIAMOND_AREA, "facecolors": "none", "edgecolors": "black", "linewidths": 0.9}
+    if points.predicted:
+        _scatter(axis, points.predicted, label=points.prediction_label, **look)
 
 
-def _name_slowest(axis: Any, points: Sequence[Point], whole: float, top: int) -> None:
+def _scatter(axis: Any, points: Sequence[Point], **look: Any) -> None:
+    axis.scatter([point.intensity for point in points], [point.speed for point in points], **look)
+
+
+def _name_slowest(axis: Any, points: Points, top: int) -> None:
     """Number the slowest layers, and name them in the legend, each with its share of the time of all layers."""
     from matplotlib.patheffects import withStroke
 
     outline = withStroke(linewidth=2.5, foreground="white")
-    for number, point in enumerate(points[:top], 1):
+    for number, point in enumerate(points.main[:top], 1):
+        distance = sqrt(_measure_dot(point, points) / pi) + _BESIDE
+        side = 1 if number % 2 else -1  # dots that lie close together have numbers on different sides
         axis.annotate(
             str(number),
             (point.intensity, point.speed),
-            xytext=_PLACES_OF_NUMBERS[number % len(_PLACES_OF_NUMBERS)],
+            xytext=(side * distance, 0),
             textcoords="offset points",
+            ha="left" if side > 0 else "right",
+            va="center_baseline",
             fontsize="small",
             fontweight="bold",
             path_effects=[outline],
         )
         name = plain(label_layer({"path": point.path}), _LONGEST_NAME)
+        share = 100 * point.seconds / points.whole
         # A line without points has no mark in the legend, only its text.
-        axis.plot([], [], linestyle="none", label=f"{number}  {name}: {100 * point.seconds / whole:.3g} % of the time")
+        axis.plot([], [], linestyle="none", label=f"{number}  {name}: {share:.3g} % of the time")
+
+
+def _label_axes(axis: Any, speed: str) -> None:
+    """Write the titles and the ticks of the axes, whose limits all that is drawn may have changed."""
+    axis.set_xlabel("Arithmetic intensity (FLOPs per byte)")
+    axis.set_ylabel(f"{speed[:1].upper()}{speed[1:]}")
+    axis.grid(alpha=0.25)
+    axis.spines[["top", "right"]].set_visible(False)
+    _label_ticks(axis.xaxis, axis.get_xlim())
+    _label_ticks(axis.yaxis, axis.get_ylim())
 
 
 def _label_ticks(axis: Any, limits: tuple[float, float]) -> None:

@@ -91,8 +91,15 @@ def test_bars_of_a_model_that_was_not_timed_are_macs() -> None:
 def test_layers_without_a_value_have_no_bar() -> None:
     (axis,) = layer_bars(of(layer_times=record("layer_times", LayerTable(TIMES[:3])))).axes
     assert [label.get_text() for label in axis.get_yticklabels()] == ["block.a", "(model)"]
+
+
+def test_bars_of_a_model_without_a_backward_pass_are_its_forward_time() -> None:
+    """Each of the five layers takes 500 ms itself."""
     forward = layer_time_table([LayerTime(row["path"], row["type"], 1, (0.5,)) for row in LAYERS])
-    assert len(layer_bars(of(layer_times=record("layer_times", forward)), by="forward_seconds").axes) == 1
+    figure = layer_bars(of(layer_times=record("layer_times", forward)))
+    (axis,) = figure.axes
+    assert bars(axis) == [[500] * 5]
+    assert axis.get_xlabel() == "Own forward time (ms)"
 
 
 # Icicle ---------------------------------------------------------------------------------------------------------------
