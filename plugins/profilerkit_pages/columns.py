@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from profilerkit.foreign_text import visible
@@ -15,12 +15,10 @@ from profilerkit.trace.layer_view import PEAK
 from .page_parts import pack
 from .page_records import ColumnData
 
-__all__ = ["AT_FIRST", "SPEEDS", "Row", "describe_column", "find_signs", "make_plain", "write_column_title"]
+__all__ = ["AT_FIRST", "SPEEDS", "Row", "describe_columns", "make_plain", "write_column_title"]
 
 #: A row of a table of layers or operators.
 Row: TypeAlias = Mapping[str, Any]
-#: By the index of a row the sign and the number of a bound.
-Signs: TypeAlias = dict[int, list[Any]]
 #: Columns that are shown at first, if a report has them. The reader can choose the others.
 AT_FIRST = (
     "output_shapes",
@@ -37,6 +35,8 @@ AT_FIRST = (
 SPEEDS = ("own_intensity", "own_speed")
 #: Columns of numbers that do not add up over the layers inside, so that there is no share of a whole.
 _NO_SHARE = ("calls", "order", "layers", "own_", "overhead", "share", "flops_per_second", "batch_size", "samples")
+#: A browser, whose numbers are doubles, may round larger integers.
+_MOST_EXACT = 2**53
 _WORDS = {
     "missing": "Left out",
     "seconds": "Time",
@@ -49,13 +49,16 @@ _WORDS = {
 }
 
 
-def describe_column(key: str, values: Sequence[Any], signed: Signs | None = None) -> Iterator[ColumnData]:
-    """Yield a column with the facts that the page needs to show it; nothing if the column is empty.
+def describe_columns(keys: Iterable[str], rows: Sequence[Row]) -> list[ColumnData]:
+    """Return columns of rows with the facts that the page needs to show them, without the columns that are empty.
 
-    The values are numbers in base units, or texts. ``signed`` has the values that are bounds, from `find_signs`.
+    The values are numbers in base units, or texts. A count that is a bound has its ends in the row: ``macs_low``.
     """
-    if all(value is None or value == "" or value == () for value in values):
-        return
+    return [_describe_column(key, rows) for key in keys if any(row.get(key) not in (None, "", ()) for row in rows)]
+
+
+def _describe_column(key: str, rows: Sequence[Row]) -> ColumnData:
+    values = [row.get(key) for row in rows]
     numeric = all(value is None or is_number(value) for value in values)
     unit, scale = _find_unit(key)
     column: ColumnData = {
@@ -69,15 +72,11 @@ def describe_column(key: str, values: Sequence[Any], signed: Signs | None = None
         "dashes": True,
         "values": pack([make_plain(value) if numeric else _write_text(value) for value in values]),
     }
+    written = [write_row_value(row, key) for row in rows]
+    signed = {index: [sign, number] for index, (sign, number) in enumerate(written) if sign}
     if signed:
         column["signed"] = signed
-    yield column
-
-
-def find_signs(key: str, rows: Sequence[Row]) -> Signs:
-    """Return by the index of a row the text of a count that is a bound: "≥ " or another sign, and a number."""
-    written = {index: write_row_value(row, key) for index, row in enumerate(rows) if f"{key}_low" in row}
-    return {index: [sign, number] for index, (sign, number) in written.items() if sign}
+    return column
 
 
 def write_column_title(key: str) -> str:
@@ -94,9 +93,14 @@ def _find_unit(key: str) -> tuple[str, Scale]:
 
 
 def make_plain(value: Any) -> Any:
-    """Return a number as JSON can hold it; as text if it is infinite or not a number."""
-    if value is None or (isinstance(value, int) and not isinstance(value, bool)):
-        return value
+    """Return a number as JSON can hold it and a browser can read it: as text if one of the two would lose it.
+
+    Text are infinite values, what is not a number, and integers with more digits than a browser keeps.
+    """
+    if value is None:
+        return None
+    if isinstance(value, int):
+        return value if abs(value) <= _MOST_EXACT else str(value)
     number = float(value)
     return number if math.isfinite(number) else str(number)
 

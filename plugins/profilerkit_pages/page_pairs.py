@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from profilerkit.foreign_text import visible
-from profilerkit.trace.bounds import Sign
+from profilerkit.render.values import write_row_value
 from profilerkit.trace.layer_paths import nearest_around
 
-from .columns import Row, describe_column, find_signs
+from .columns import Row, describe_columns
 from .layer_tree import merge_rows, write_layer_name
 from .page_parts import pack
 from .page_records import ColumnData
@@ -34,28 +34,17 @@ def describe_sides(comparison: Comparison, which: int) -> dict[str, Any] | None:
     nodes = list(_place_in_tree(rows))
     by_path, by_other_path = ({row["path"]: row for row in merge_rows(report)} for report in (reference, other))
     # A model that lacks a layer has no value of it.
-    references = [{} if row["change"] == "added" else by_path[row["path"]] for row in rows]
-    others = [{} if row["other_path"] is None else by_other_path[row["other_path"]] for row in rows]
-    sides = _Side(reference.name, references), _Side(other.name, others)
+    references: list[Row] = [{} if row["change"] == "added" else by_path[row["path"]] for row in rows]
+    others: list[Row] = [{} if row["other_path"] is None else by_other_path[row["other_path"]] for row in rows]
+    names = reference.name, other.name
     return {
         "name": visible(other.name),
         "parents": [node.parent for node in nodes],
         "names": pack([node.name for node in nodes]),
         "types": pack([visible(str(row["type"])) for row in rows]),
         "changes": pack([row["change"] for row in rows]),
-        "columns": [column for key in _COMPARED for column in _describe_values(key, *sides)],
+        "columns": [column for key in _COMPARED for column in _describe_values(key, names, references, others)],
     }
-
-
-class _Side(NamedTuple):
-    """A model: its name, and its layers in the rows of both models; an empty row if it lacks the layer."""
-
-    name: str
-    layers: Sequence[Row]
-
-    def read(self, key: str) -> list[Any]:
-        """Return a value of each layer; None if the layer has no value."""
-        return [layer.get(key) for layer in self.layers]
 
 
 class _Node(NamedTuple):
@@ -81,35 +70,26 @@ def _place_in_tree(rows: Sequence[Row]) -> Iterator[_Node]:
     around_reference, around_other = nearest_around(in_reference), nearest_around(in_other)
     for row in rows:
         path, other_path = row["path"], row["other_path"]
-        if row["change"] == "added":  # it has the path of the other model alone
-            around = around_other[path]
-            parent = -1 if around is None else in_other[around]
-        else:
-            around = around_reference[path]
-            parent = -1 if around is None else in_reference[around]
+        # A layer that only the other model has: its path is the path in the other model.
+        is_added = row["change"] == "added"
+        places, nearest = (in_other, around_other) if is_added else (in_reference, around_reference)
+        around = nearest[path]
         name = write_layer_name(path, around)
         if other_path not in (None, path):
             name += f" / {visible(other_path.rpartition('.')[2])}"
-        yield _Node(parent, name)
+        yield _Node(-1 if around is None else places[around], name)
 
 
-def _describe_values(key: str, reference: _Side, other: _Side) -> Iterator[ColumnData]:
+def _describe_values(
+    key: str, names: Sequence[str], references: Sequence[Row], others: Sequence[Row]
+) -> Iterator[ColumnData]:
     """Yield the columns of a value: of both models, and the change; nothing if a model lacks the value."""
-    references, others = reference.read(key), other.read(key)
-    if all(value is None for value in references) or all(value is None for value in others):
+    if any(all(layer.get(key) is None for layer in layers) for layers in (references, others)):
         return
-    signs, other_signs = find_signs(key, reference.layers), find_signs(key, other.layers)
-    changes = [None if None in pair else pair[1] - pair[0] for pair in zip(references, others, strict=True)]
-    # If one of the two values is a bound, the change may be less or more.
-    change_signs = {
-        index: [Sign.BETWEEN, changes[index]] for index in signs | other_signs if changes[index] is not None
-    }
-    for suffix, label, columns in (
-        ("", reference.name, describe_column(key, references, signs)),
-        ("_other", other.name, describe_column(key, others, other_signs)),
-        ("_difference", "change", describe_column(key, changes, change_signs)),
-    ):
-        for column in columns:
+    changes = [_subtract(key, *pair) for pair in zip(references, others, strict=True)]
+    columns = (("", names[0], references), ("_other", names[1], others), ("_difference", "change", changes))
+    for suffix, label, layers in columns:
+        for column in describe_columns([key], layers):
             yield {
                 **column,
                 "key": f"{key}{suffix}",
@@ -119,3 +99,13 @@ def _describe_values(key: str, reference: _Side, other: _Side) -> Iterator[Colum
                 "suffix": suffix,
                 "dashes": suffix != "_difference",
             }
+
+
+def _subtract(key: str, reference: Row, other: Row) -> Row:
+    """Return a row with the change of a value; with ends that are not known if one of the two values is a bound."""
+    before, after = reference.get(key), other.get(key)
+    if before is None or after is None:
+        return {}
+    change = {key: after - before}
+    is_bound = any(write_row_value(layer, key)[0] for layer in (reference, other))
+    return change | dict.fromkeys((f"{key}_low", f"{key}_high")) if is_bound else change

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from profilerkit.foreign_text import visible
 from profilerkit.piping.outcome import is_number
-from profilerkit.trace.bounds import WORK
+from profilerkit.times.operator_times import operator_totals
 from profilerkit.trace.layer_view import PEAK
-from profilerkit.trace.rows import TRAFFIC, read_work
+from profilerkit.trace.records import LayerTable
 from profilerkit.trace.table import Table
 
-from .columns import SPEEDS, Row, describe_column, find_signs, make_plain, write_column_title
+from .columns import SPEEDS, Row, describe_columns, make_plain, write_column_title
 from .layer_tree import is_by_layer
 from .page_parts import pack
 
@@ -24,93 +23,67 @@ __all__ = ["list_tables"]
 
 
 def list_tables(report: Report, layers: Sequence[Row]) -> Iterator[dict[str, Any]]:
-    """Yield the tables beside the tree of layers: layers by their own cost, types, operators, metrics."""
-    operators = report.operators or ()
+    """Yield the tables beside the tree of layers: layers by their own cost, types, operators, metrics.
+
+    ``layers`` begin at the root.
+    """
     if layers:
         yield from _list_layer_tables(layers)
-    if operators:
-        work = {key: key for key in (*WORK, *TRAFFIC) if key in operators[0]}
-        yield _describe_table("By operator", "operator", "operator", _add_up(operators, "operator", work, "calls"))
+    if report.operators:
+        operators = sorted(operator_totals(report.operators), key=_rank)
+        phases = {operator["phase"] for operator in operators}
+        keys = [key for key in operators[0] if key != "phase" or len(phases) > 1]
+        yield _describe_table("By operator", "operator", [{key: row[key] for key in keys} for row in operators])
     for record in report.statuses.values():
         if isinstance(record.value, Table) and record.value and not is_by_layer(record.value):
-            yield _describe_table(visible(record.friendly_name), record.value.columns[0], "row", record.value)
+            yield _describe_table(visible(record.friendly_name), "row", record.value)
 
 
 def _list_layer_tables(layers: Sequence[Row]) -> Iterator[dict[str, Any]]:
-    """Yield the tables of layers and of types, each layer without the layers inside; ``layers`` begin at the root.
+    """Yield the tables of layers and of types, each layer without the layers inside it.
 
-    Columns get names and titles without ``own_``: "macs" for "own_macs".
+    Columns have names and titles without ``own_``: "macs" for "own_macs".
     """
     root = layers[0]
     own_keys = {key.removeprefix("own_"): key for key in root if key.startswith("own_") and key not in SPEEDS}
     own_keys = dict(sorted(own_keys.items(), key=lambda item: _is_memory(item[0])))  # work and times come first
-    working = [
-        layer
+    rows = [
+        {
+            "layer": layer["path"] or "(model)",
+            "type": layer["type"],
+            **{key: layer[own_key] for key, own_key in own_keys.items()},
+        }
         for layer in layers
-        if any((layer.get(key) or layer.get(f"{key}_high") or 0) > 0 for key in own_keys.values())
     ]
-    working.sort(key=lambda layer: _rank(layer, "own_"))
+    working = [row for row in rows if any((row[key] or row.get(f"{key}_high") or 0) > 0 for key in own_keys)]
     if working:
-        by_layer = _describe_own_work("layer", [_take_own_work(layer, own_keys) for layer in working], root)
-        yield {**by_layer, "lead": "Each layer without the layers inside it."}
-    types = _add_up(layers, "type", own_keys, "layers")
+        table = _describe_table("By layer", "layer", sorted(working, key=_rank), root)
+        yield {**table, "lead": "Each layer without the layers inside it."}
+    types = sorted(LayerTable(layers).by_type(), key=_rank)
     if len(types) > 1:
-        yield _describe_own_work("type", types, root)
-
-
-def _describe_own_work(thing: str, rows: Sequence[Row], whole: Row) -> dict[str, Any]:
-    """Return the table of layers or of types; the two ends of a count are the sign before it, and no columns."""
-    table = _describe_table(f"By {thing}", thing, thing, rows, whole)
-    columns = [column for column in table["rows"]["columns"] if not column["key"].endswith(("_low", "_high"))]
-    for column in columns:
-        column["signed"] = find_signs(column["key"], rows)
-    table["rows"]["columns"] = columns
-    return table
-
-
-def _take_own_work(layer: Row, own_keys: Mapping[str, str]) -> dict[str, Any]:
-    own_work = {key: layer.get(own_key) for key, own_key in own_keys.items()}
-    return {"layer": layer["path"] or "(model)", "type": layer["type"], **own_work}
+        yield _describe_table("By type", "type", types, root)
 
 
 def _is_memory(key: str) -> bool:
     return key.endswith("_bytes")
 
 
-def _add_up(rows: Iterable[Row], by: str, columns: Mapping[str, str], count: str) -> list[dict[str, Any]]:
-    """Return a row for each value of the column ``by``: how many rows have it, as ``count``, and sums of others.
-
-    ``columns`` maps each sum to the column that is summed. A sum is None if one of its values is not known.
-    """
-    sums: dict[str, dict[str, Any]] = {}
-    for row in rows:
-        name = str(row[by])
-        total = sums.setdefault(name, {by: name, count: 0, **dict.fromkeys(columns, 0)})
-        total[count] += 1
-        for column, key in columns.items():
-            value = read_work(row, key)
-            is_known = total[column] is not None and is_number(value) and math.isfinite(value)
-            total[column] = total[column] + value if is_known else None
-    return sorted(sums.values(), key=_rank)
-
-
-def _rank(row: Row, prefix: str = "") -> list[float]:
+def _rank(row: Row) -> list[float]:
     """Return the key by which rows are sorted: most time first, then most work."""
-    return [-(row.get(f"{prefix}{key}") or 0) for key in ("forward_seconds", "macs", "flops")]
+    return [-(row.get(key) or 0) for key in ("forward_seconds", "macs", "flops")]
 
 
-def _describe_table(title: str, name: str, thing: str, rows: Sequence[Row], whole: Row | None = None) -> dict[str, Any]:
-    """Return a table of the page, whose rows are named by the column ``name``.
+def _describe_table(title: str, thing: str, rows: Sequence[Row], whole: Row | None = None) -> dict[str, Any]:
+    """Return a table of the page, whose rows are named by their first column.
 
     ``thing`` is the kind of a row: "layer". Shares are shares of the row ``whole``; None for a table without shares.
     """
-    keys = [key for key in rows[0] if key != name]
-    columns = [column for key in keys for column in describe_column(key, [row.get(key) for row in rows])]
-    names = pack([visible(str(row.get(name))) for row in rows])
+    name, *keys = rows[0]
+    columns = describe_columns(keys, rows)
     for column in columns:
         key = column["key"]
         is_memory_of_layers = whole is not None and _is_memory(key) and key != PEAK
-        column["shown"] = not key.startswith("bytes_") and not is_memory_of_layers
+        column["shown"] = not (is_memory_of_layers or key.startswith("bytes_") or key.endswith(("_low", "_high")))
         total: Any = None if whole is None else whole.get(key)
         if column["share"] and is_number(total) and total > 0:
             column["whole"] = make_plain(total)
@@ -118,5 +91,5 @@ def _describe_table(title: str, name: str, thing: str, rows: Sequence[Row], whol
         "title": title,
         "thing": thing,
         "heading": write_column_title(name),
-        "rows": {"names": names, "columns": columns},
+        "rows": {"names": pack([visible(str(row.get(name))) for row in rows]), "columns": columns},
     }

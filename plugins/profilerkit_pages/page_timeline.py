@@ -12,7 +12,7 @@ from profilerkit.piping.outcome import is_number
 from profilerkit.render.time_stacks import find_rows, read_seconds
 from profilerkit.trace.layer_paths import walk_outwards
 
-from .columns import Row, describe_column
+from .columns import Row, describe_columns
 from .layer_tree import find_places
 from .page_parts import pack
 from .page_records import TimelineData
@@ -47,11 +47,7 @@ def describe_timeline(report: Report, layers: Sequence[Row]) -> TimelineData | N
     if not boxes:
         return None
     of_boxes = [_find_layer(box.layer, places) for box in boxes]
-    columns = [
-        *describe_column("seconds", [box.seconds for box in boxes]),
-        *describe_column("macs", [box.macs for box in boxes]),
-        *describe_column("missing", [box.missing for box in boxes]),
-    ]
+    columns = describe_columns(("seconds", "macs", "missing"), [vars(box) for box in boxes])
     return {
         "parents": [box.parent for box in boxes],
         "names": pack([visible(box.name) for box in boxes]),

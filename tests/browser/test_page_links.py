@@ -5,16 +5,17 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from browsing import Open, browser, column, visit, wait_until
-from page_reports import empty, hostile, layer_table, many, pair, small
+from page_reports import empty, hostile, layer_table, many, pair, small, status
 from playwright.sync_api import Page
 
-from profilerkit import Comparison
+from profilerkit import Comparison, Scale
 
 pytestmark = pytest.mark.slow
 
@@ -140,12 +141,25 @@ def test_rows_and_metrics_are_saved_as_json(visit: Open) -> None:
     assert [row["change"] for row in sides["layers"]] == ["changed", "same", "same", "removed", "changed", "added"]
 
 
+def test_numbers_that_a_browser_would_round_are_saved_exactly(visit: Open) -> None:
+    """2**53 + 1 is the first integer that a double lacks; a spreadsheet computes no infinite time."""
+    large = 2**53 + 1
+    layers = layer_table([("", "Net", large, 1)], forward_seconds={"": -math.inf})
+    record = status("total_params", large, "9.007 P", scale=Scale.SI)
+    page = visit(replace(empty(), layers=layers, statuses={"total_params": record}))
+    assert column(page, "params") == ["9.007 P"]
+    (row,) = csv.DictReader(io.StringIO(download(page, "CSV")[1]))
+    assert (row["params"], row["forward_seconds"]) == ("9007199254740993", "-inf")
+    saved = json.loads(download(page, "JSON")[1])
+    assert (saved["layers"][0]["params"], saved["metrics"]["total_params"]["value"]) == (str(large), str(large))
+
+
 def test_saved_text_is_no_formula(visit: Open) -> None:
     """A type that a spreadsheet would compute has an apostrophe; commas and quotes stay in their cell."""
-    layers = layer_table([("", "=1+1", 0, 1), ("a,b", 'Say "x"', 0, 1)])
+    layers = layer_table([("", "=1+1", 0, 1), ("a,b", 'Say "x"', 0, 1), ("c", " \uff1d1+1", 0, 1)])
     _, text = download(visit(replace(empty(), layers=layers)), "CSV")
     rows = list(csv.DictReader(io.StringIO(text)))
-    assert [(row["path"], row["type"]) for row in rows] == [("", "'=1+1"), ("a,b", 'Say "x"')]
+    assert [(row["path"], row["type"]) for row in rows] == [("", "'=1+1"), ("a,b", 'Say "x"'), ("c", "' \uff1d1+1")]
     name, _ = download(visit(hostile()), "CSV")
     assert "/" not in name
     assert len(name) <= 84

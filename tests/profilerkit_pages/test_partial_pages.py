@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from page_reports import SMALL, layer_table, small, status, with_bounds
+from page_reports import small, status, with_bounds
 
 from profilerkit import Comparison, Report, Scale
 from profilerkit.render import render
@@ -76,7 +76,8 @@ def test_the_sum_of_a_type_has_the_sign_of_its_ends() -> None:
     (report,) = page_data(Report("net", "fake", "Net", {}, layers=trace.table))["reports"]
     (by_type,) = [table for table in report["tables"] if table["title"] == "By type"]
     assert _read_signs(by_type) == {"Linear": ["≤ ", 12]}
-    assert not [column["key"] for column in by_type["rows"]["columns"] if column["key"].endswith(("_low", "_high"))]
+    shown = {column["key"]: column["shown"] for column in by_type["rows"]["columns"]}
+    assert (shown["macs"], shown["macs_low"], shown["macs_high"]) == (True, False, False)
 
 
 def _read_signs(table: dict[str, Any]) -> dict[str, Any]:
@@ -107,18 +108,3 @@ def test_a_layer_that_has_the_time_of_one_inside_has_no_speed(calls: int, second
     else:
         with pytest.raises(ValueError, match="no layer has FLOPs, bytes and a time of its own"):
             draw(told, "roofline")
-
-
-def test_what_a_layer_does_itself_is_unknown_where_an_operator_of_it_is_not_counted() -> None:
-    """In the tree of one model, and in the tree of two, where the change is unknown too."""
-    rows = [{**row, "missing": "not counted" if row["layer"] == "second" else ""} for row in small().operators or ()]
-    partial = replace(small(), operators=Table(rows))
-    data = page_data(Comparison(partial, (small("Student", layers=SMALL),)))
-    tree = {column["key"]: _unpack(column["values"]) for column in data["reports"][0]["layers"]["columns"]}
-    assert (tree["own_macs"], tree["macs"]) == ([0, 0, 128, 0, None], [4224, 128, 128, 0, 4096])
-    (sides,) = data["sides"]
-    assert sides is not None
-    columns = {column["key"]: _unpack(column["values"]) for column in sides["columns"]}
-    assert columns["own_macs"] == [0, 0, 128, 0, None]
-    assert columns["own_macs_other"] == [row["own_macs"] for row in layer_table(SMALL)]
-    assert columns["own_macs_difference"] == [0, 0, 0, 0, None]

@@ -3,19 +3,14 @@
 /** A cell of CSV; text that a spreadsheet would read as a formula gets an apostrophe, as in render/csv.py. */
 function csvCell(value) {
   if (value === null || value === undefined) return "";
-  const text = typeof value === "string" && /^[=+\-@]/.test(value) ? `'${value}` : String(value);
+  const isFormula = /^\s*[=+\-@\uff1d\uff0b\uff0d\uff20]/.test(value) && Number.isNaN(asNumber(value));
+  const text = isFormula ? `'${value}` : String(value);
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
-/** A value as JSON can hold it, as page_data.py writes it. */
-function jsonValue(value) {
-  if (typeof value !== "number" || Number.isFinite(value)) return value ?? null;
-  return Number.isNaN(value) ? "nan" : value > 0 ? "inf" : "-inf";
-}
-
-/** Rows as pairs of a column's key and its value. */
+/** Rows as pairs of a column's key and its value, which is a text where JSON or the browser has no such number. */
 function pairsOf(layers, rows) {
-  return rows.map((row) => [["path", layers.path(row)], ...layers.columns.map((column) => [column.key, jsonValue(column.values[row])])]);
+  return rows.map((row) => [["path", layers.path(row)], ...layers.columns.map((column) => [column.key, column.written[row]])]);
 }
 
 function csvOf(layers, rows) {

@@ -1,7 +1,8 @@
 // Rows with columns, in a tree or in a list, as the Python side has written them: layers, operators, models of an audit.
 
-const NO_NUMBER = { nan: NaN, inf: Infinity, "-inf": -Infinity };
-const asNumber = (value) => (typeof value === "string" ? NO_NUMBER[value] : value);
+const INFINITE = { inf: Infinity, "-inf": -Infinity };
+/** The number that a text stands for; of many digits it is the nearest that the browser has. */
+const asNumber = (value) => (typeof value === "string" ? (INFINITE[value] ?? Number(value)) : value);
 const isNumber = (value) => typeof value === "number" && Number.isFinite(value);
 
 /** Rows in a tree, by the place of each row's parent (-1 for none). */
@@ -50,9 +51,9 @@ const ROOT = "(model)";
 
 /**
  * Named rows with columns of values. Without `parents` they are a list. `texts` are further texts that a filter looks
- * into. A column has: key, title, unit, scale, numeric, share (of the whole), shown (at first), values; `whole`, where
- * that is not the sum of a list; and by the row `incomplete`, the state and the reason of a value that is not complete,
- * and `signed`, what a bound is shown as: "≥ " or another sign, and the number behind it.
+ * into. A column has: key, title, unit, scale, numeric, share (of the whole), shown (at first), values, and the same as
+ * they were `written`; `whole`, where that is not the sum of a list; and by the row `incomplete`, the state and the reason
+ * of a value that is not complete, and `signed`, what a bound is shown as: "≥ " or another sign, and the number behind it.
  */
 class Rows {
   constructor({ parents, names, types, columns, texts = [] }) {
@@ -61,10 +62,10 @@ class Rows {
     this.types = types && unpacked(types);
     const type = { key: "type", title: "Type", numeric: false, share: false, shown: true, values: this.types };
     this.columns = [...(types ? [type] : []), ...columns].map((column) => {
-      const values = unpacked(column.values);
-      return { ...column, values: column.numeric ? values.map(asNumber) : values };
+      const written = unpacked(column.values);
+      return { ...column, written, values: column.numeric ? written.map(asNumber) : written };
     });
-    for (const column of this.columns) column.whole ??= this.whole(column);
+    for (const column of this.columns) column.whole = asNumber(column.whole) ?? this.whole(column);
     this.texts = types ? [this.types, ...texts] : texts;
     this.paths = new Map();
   }
