@@ -136,9 +136,9 @@ def _draw_apart(comparison: Comparison, tables: Sequence[LayerTable], by: str, *
     figure = new_figure(11.5, 1.5 + 0.26 * max(map(len, tables)))
     axes = figure.subplots(1, 2, sharex=has_one_axis)
     values: list[list[float | None]] = [[row[by] for row in table] for table in tables]
-    for axis, table, own, report, colour in zip(axes, tables, values, comparison.reports, COLOURS[:2], strict=True):
-        scale = _choose_scale([*values[0], *values[1]] if has_one_axis else own, Column.of(by))
-        _draw_bars(axis, range(len(table)), own, scale, height=0.72, color=colour)
+    for axis, table, numbers, report, colour in zip(axes, tables, values, comparison.reports, COLOURS[:2], strict=True):
+        scale = _choose_scale([*values[0], *values[1]] if has_one_axis else numbers, Column.of(by))
+        _draw_bars(axis, range(len(table)), numbers, scale, height=0.72, color=colour)
         axis.set_title(plain(report.name, 40), fontsize="medium", loc="left")
         _finish_axis(axis, [label_layer(row) for row in table], scale)
     return figure
