@@ -48,7 +48,8 @@ _SEEDS = field("_seed_generators")
 _VALUE = field("_value")
 #: The state that Keras keeps in each thread. Without this name, the state of an unbuilt optimizer is named as missing.
 _STATE = field("keras.src.backend.common.global_state")
-#: The variables in that state whose values are made when the outermost stateless scope ends.
+#: The variables in that state whose values are made when the outermost stateless scope ends. Without this name, a model
+#: that is not built is refused.
 _WITHOUT_VALUES = field("uninitialized_variables")
 #: The structure of the inputs that a model declares. Without it they are given to the model by their positions.
 _STRUCTURES = {"keras": field("_inputs_struct"), "tf_keras": field("_nested_inputs")}
@@ -162,14 +163,20 @@ def collect_without_values() -> Iterator[list[Any]]:
 
     Raises `NotOfferedError` where a release of Keras does not show them.
     """
+    purpose = "finds the variables that are made without values"
     if not hasattr(find_keras_state(), "get_global_attribute"):
-        raise make_refusal("keras", _STATE, "finds the variables that are made without values")
+        raise make_refusal("keras", _STATE, purpose)
+    keras = sys.modules["keras"]
     made: list[Any] = []
     before = set(map(id, read_keras_attribute(_WITHOUT_VALUES) or ()))
     try:
-        with sys.modules["keras"].StatelessScope(initialize_variables=False):
+        with keras.StatelessScope(initialize_variables=False):
+            # A release that lists such variables lists this one.
+            keras.Variable("zeros", shape=(), name="first")
+            if read_keras_attribute(_WITHOUT_VALUES) is None:
+                raise make_refusal("keras", _WITHOUT_VALUES, purpose)
             yield made
     finally:  # Keras makes the values of listed variables at the end of another scope
         listed = read_keras_attribute(_WITHOUT_VALUES) or []
-        made += [variable for variable in listed if id(variable) not in before]
+        made += [variable for variable in listed if id(variable) not in before][1:]
         listed[:] = [variable for variable in listed if id(variable) in before]
