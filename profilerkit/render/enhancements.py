@@ -48,9 +48,7 @@ def write_enhancement(comparison: Comparison, key: str, index: int) -> WrittenEn
     reference, other = comparison.reference.status(key), comparison.others[index].status(key)
     sign = _find_sign(reference, other)
     if reference.comparative.is_difference:
-        has_verdict = sign is Sign.EXACT and not _may_be_noise(reference.value, other.value)
-        verdict = reference.comparative.verdict(enhancement) if has_verdict else ""
-        return _add_verdict(f"{sign}{_write_difference(reference, difference)}", verdict)
+        return _write_difference(reference, other, sign)
     if enhancement is None or math.isnan(enhancement):
         return _UNKNOWN
     is_measured = isinstance(reference.value, Measurement) or isinstance(other.value, Measurement)
@@ -88,6 +86,16 @@ def differs_by_convention(comparison: Comparison, key: str, index: int) -> bool:
     return are_counts and enhancement != 1 and 1 / _CONVENTION < enhancement < _CONVENTION
 
 
+def _write_difference(reference: StatusRecord, other: StatusRecord, sign: Sign) -> WrittenEnhancement:
+    difference = float(other.value) - float(reference.value)
+    unit = "pp" if reference.unit == "%" else reference.unit  # percentage points: the difference is not relative
+    text = f"{sign}{'+' if difference >= 0 else '-'}{format_number(abs(difference))} {unit}".rstrip()
+    if sign is not Sign.EXACT or _may_be_noise(reference.value, other.value):
+        return WrittenEnhancement(text)
+    comparative = reference.comparative
+    return _add_verdict(text, comparative.verdict(comparative.enhancement(reference.value, other.value)))
+
+
 def _may_be_noise(*values: Any) -> bool:
     """Return whether a difference of two values, measured or exact, may be none.
 
@@ -99,11 +107,6 @@ def _may_be_noise(*values: Any) -> bool:
     intervals = [value.interval if isinstance(value, Measurement) else (value, value) for value in values]
     (low, high), (other_low, other_high) = intervals
     return any(isinstance(value, Measurement) for value in values) and low <= other_high and other_low <= high
-
-
-def _write_difference(reference: StatusRecord, difference: float) -> str:
-    unit = "pp" if reference.unit == "%" else reference.unit  # percentage points: the difference is not relative
-    return f"{'+' if difference >= 0 else '-'}{format_number(abs(difference))} {unit}".rstrip()
 
 
 def _add_verdict(text: str, verdict: str, interval: str = "") -> WrittenEnhancement:
@@ -137,17 +140,18 @@ class _Factor:
     def write(self) -> WrittenEnhancement:
         if is_shown_as_one(self.value):
             return WrittenEnhancement(self._write_equal())
-        verdict = self._find_verdict()
         if math.isinf(self.value) or self.value == 0:  # one of the two metrics is zero
             sign = Sign.EXACT if self._is_certain() else Sign.BETWEEN  # there is no number that could be a bound
-            return _add_verdict(f"{sign}{'down to 0' if self._is_less else 'up from 0'}", verdict)
+            return _add_verdict(f"{sign}{'down to 0' if self._is_less else 'up from 0'}", self._find_verdict())
         number = max(self.value, 1 / self.value)
         words = f"{format_number(number)}x {'less' if self._is_less else 'more'}"
-        if self.measured is not None and not (self.measured.is_real or self.measured.is_range):
-            return WrittenEnhancement(f"≈ {words}")  # the interval contains 1: there may be more or less, or neither
         sign = self.sign if self.value > 1 else _OPPOSITE[self.sign]  # of the written number
-        interval = "" if self.measured is None else f" {_write_interval(self.measured, self._is_less)}"
-        return _add_verdict(f"{sign}{words}", verdict, interval)
+        if self.measured is None:
+            return _add_verdict(f"{sign}{words}", self._find_verdict())
+        if not self.measured.is_real and not self.measured.is_range:
+            return WrittenEnhancement(f"≈ {words}")  # the interval contains 1: there may be more or less, or neither
+        interval = _write_interval(self.measured, self._is_less)
+        return _add_verdict(f"{sign}{words}", self._find_verdict(), f" {interval}")
 
     @property
     def _is_less(self) -> bool:

@@ -148,19 +148,17 @@ class Comparison(Result):
     def other(self, which: str | int | None = None) -> Report:
         """Return the report of one of the other models, by name or by index."""
         names = [report.name for report in self.others]
-        if which is None:
-            if len(self.others) > 1:
-                raise ValueError(f"this comparison has several models: {', '.join(names)}; name one of them")
-            return self.others[0]
-        if isinstance(which, str):
-            if which not in names:
-                raise ValueError(f"no model {which!r} in this comparison; it has: {', '.join(names)}")
-            return self.others[names.index(which)]
-        if isinstance(which, bool) or not isinstance(which, int):
-            raise ArgumentError(f"other={shown(which)}: give the name of a model, or its index: {', '.join(names)}")
-        if not -len(names) <= which < len(names):
-            raise ValueError(f"no model {shown(which)} in this comparison; it has {len(names)}: {', '.join(names)}")
-        return self.others[which]
+        listing = ", ".join(names)
+        if which is None and len(names) > 1:
+            raise ValueError(f"this comparison has several models: {listing}; name one of them")
+        if isinstance(which, str) and which not in names:
+            raise ValueError(f"no model {which!r} in this comparison; it has: {listing}")
+        index = 0 if which is None else names.index(which) if isinstance(which, str) else which
+        if isinstance(which, bool) or not isinstance(index, int):
+            raise ArgumentError(f"other={shown(which)}: give the name of a model, or its index: {listing}")
+        if not -len(names) <= index < len(names):
+            raise ValueError(f"no model {shown(which)} in this comparison; it has {len(names)}: {listing}")
+        return self.others[index]
 
     @property
     def reports(self) -> tuple[Report, ...]:
@@ -223,11 +221,16 @@ def _list_metric_rows(comparison: Comparison) -> Iterator[Mapping[str, Any]]:
         row: dict[str, Any] = {"key": key, "name": present[0].friendly_name, "unit": " / ".join(units)}
         row |= zip(columns, numbers, strict=True)
         for index, report in enumerate(comparison.others):
-            has_ratio = len(units) == 1 and None not in (numbers[0], numbers[index + 1])
-            ratio = comparison.ratio(key, index) if has_ratio else None
-            ends = (None, None, None) if ratio is None else (ratio.value, ratio.low, ratio.high)
-            row |= zip(_name_ratio_columns(report), ends, strict=True)
+            row |= zip(_name_ratio_columns(report), _read_ratio(comparison, key, index), strict=True)
         yield row
+
+
+def _read_ratio(comparison: Comparison, key: str, index: int) -> tuple[float | None, ...]:
+    """Return the ratio of a metric with its two ends; None for each if the models have no numbers of one unit."""
+    if comparison.difference(key, index) is None:
+        return None, None, None
+    ratio = comparison.ratio(key, index)
+    return ratio.value, ratio.low, ratio.high
 
 
 def _name_columns(comparison: Comparison) -> list[str]:

@@ -59,14 +59,7 @@ def _find_faults(trace: ModelTrace) -> Iterator[_Fault]:
     for index, op in enumerate(trace.operators):
         yield from _check_operator(op, index, layers)
     yield from _check_memory(trace.memory, trace.operators)
-    if trace.operator_macs is not None and not _is_count(trace.operator_macs):
-        yield _Fault("", f"operator_macs is {shown(trace.operator_macs)}: give a whole number from 0, or None")
-    if trace.peak_spread is not None and not isinstance(trace.peak_spread, PeakSpread):
-        yield _Fault("", f"peak_spread is {shown(trace.peak_spread)}: give a PeakSpread, or None")
-    for field, calls in (("uncounted", trace.uncounted), ("unsized", trace.memory.unsized)):
-        for name, number in calls.items():
-            if not (_is_count(number) and number):
-                yield _Fault("", f"{field} has {shown(number)} calls of {name}: give how many there are, from 1")
+    yield from _check_facts(trace)
 
 
 def _check_kinds(field: str, records: Sequence[Any], kind: type) -> Iterator[_Fault]:
@@ -148,6 +141,17 @@ def _check_memory(memory: MemoryTimeline, operators: Sequence[OpRecord]) -> Iter
     if not _are_counts(memory.live_bytes):
         for size, op in zip(memory.live_bytes, operators, strict=True):
             yield from _check_counts(op.layer, {"live_bytes": size}, f"after the operator {op.operator}")
+
+
+def _check_facts(trace: ModelTrace) -> Iterator[_Fault]:
+    if trace.operator_macs is not None and not _is_count(trace.operator_macs):
+        yield _Fault("", f"operator_macs is {shown(trace.operator_macs)}: give a whole number from 0, or None")
+    if trace.peak_spread is not None and not isinstance(trace.peak_spread, PeakSpread):
+        yield _Fault("", f"peak_spread is {shown(trace.peak_spread)}: give a PeakSpread, or None")
+    for field, calls in (("uncounted", trace.uncounted), ("unsized", trace.memory.unsized)):
+        for name, number in calls.items():
+            if not (_is_count(number) and number):
+                yield _Fault("", f"{field} has {shown(number)} calls of {name}: give how many there are, from 1")
 
 
 def _check_counts(path: str, numbers: Mapping[str, Any], where: str) -> Iterator[_Fault]:
