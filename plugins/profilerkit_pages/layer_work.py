@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from profilerkit.trace.layer_paths import walk_outwards
+from profilerkit.trace import layer_view
 from profilerkit.trace.records import LayerTable
 from profilerkit.trace.rows import TRAFFIC, read_work
 
@@ -46,19 +46,9 @@ def sum_forward_work(operators: Iterable[Mapping[str, Any]]) -> dict[str, LayerW
 
 
 def find_shared_times(report: Report, work: Iterable[str]) -> set[str]:
-    """Return the layers whose measured time is not the time of their own work alone; ``work`` has the paths to check.
-
-    An encoder of torch has a fast path that uses the weights of the layers inside and does not call them: its time
-    includes their work, and they have no time.
-    """
+    """Return the layers whose measured time is not of their own work alone; ``work`` has the paths to check."""
     timed = [record.value for record in report.statuses.values() if isinstance(record.value, LayerTable)]
-    calls = {row["path"]: row["calls"] for table in timed if _has_own_times(table) for row in table}
-    shared = set()
-    for path in work:
-        if calls.get(path) == 0:
-            shared.add(path)
-            shared.update(next(([outer] for outer in walk_outwards(path) if calls.get(outer)), []))
-    return shared
+    return layer_view.find_shared_times((row for table in timed if _has_own_times(table) for row in table), work)
 
 
 def _has_own_times(table: LayerTable) -> bool:

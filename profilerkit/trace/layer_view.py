@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from .bounds import WORK
-from .layer_paths import count_depth, nearest_around
+from .layer_paths import count_depth, nearest_around, walk_outwards
 from .records import LayerTable
 
-__all__ = ["PEAK", "group_children", "number_kinds", "with_times"]
+__all__ = ["PEAK", "find_shared_times", "group_children", "number_kinds", "with_times"]
 
 #: The column with the bytes of each layer at the peak of memory; the table's other columns of bytes tell their use.
 PEAK = "peak_bytes"
@@ -23,7 +23,8 @@ def with_times(layers: LayerTable | None, times: LayerTable | None) -> LayerTabl
     A layer that has only times comes last. These columns follow from the others: ``params_share`` and so on, of the row
     with the empty path; and if there are FLOPs and times, ``achieved_flops_per_second``, which is the FLOPs of the
     forward pass over its seconds, with the layers inside, and ``achieved_own_flops_per_second``, without them. They are
-    None if a number is missing, if the divisor is zero, or if a layer of a rate has no FLOPs.
+    None if a number is missing, if the divisor is zero, if a layer of a rate has no FLOPs, or, without the layers
+    inside, if the time of the layer is not of its own work alone.
     """
     if layers and not times and not (_compute_shares(layers[0], {}) or _compute_rates(layers[0])):
         return layers  # there is nothing to add to their rows
@@ -32,7 +33,29 @@ def with_times(layers: LayerTable | None, times: LayerTable | None) -> LayerTabl
     rows = [{**columns, **timed.pop(row["path"], {}), **row} for row in layers or ()]
     rows += [{**columns, **row} for row in timed.values()]
     root = next((row for row in rows if not row["path"]), {})
-    return LayerTable({**row, **_compute_shares(row, root), **_compute_rates(row)} for row in rows)
+    shared = find_shared_times(times or (), [row["path"] for row in rows if row.get("own_flops")])
+    return LayerTable(
+        {**row, **_compute_shares(row, root), **_compute_rates(row, is_shared=row["path"] in shared)} for row in rows
+    )
+
+
+def find_shared_times(times: Iterable[Mapping[str, Any]], working: Iterable[str]) -> set[str]:
+    """Return the layers whose measured time is not the time of their own work alone.
+
+    An encoder of torch has a fast path that uses the weights of the layers inside and does not call them: its time
+    includes their work, and they have no time.
+
+    Args:
+        times: The rows of layers that were timed; their calls are those of the timed passes.
+        working: The paths of the layers that have work of their own.
+    """
+    calls = {row["path"]: row.get("calls") for row in times}
+    shared = set()
+    for path in working:
+        if calls.get(path) == 0:
+            shared.add(path)
+            shared.update(next(([outer] for outer in walk_outwards(path) if calls.get(outer)), []))
+    return shared
 
 
 def _compute_shares(row: Mapping[str, Any], root: Mapping[str, Any]) -> dict[str, float | None]:
@@ -41,15 +64,19 @@ def _compute_shares(row: Mapping[str, Any], root: Mapping[str, Any]) -> dict[str
     return {f"{name}_share": _divide(row[name], root.get(name)) for name in lacking}
 
 
-def _compute_rates(row: Mapping[str, Any]) -> dict[str, float | None]:
-    """Return the FLOPs of the forward pass over its seconds, by column, as far as a row has both."""
+def _compute_rates(row: Mapping[str, Any], *, is_shared: bool = False) -> dict[str, float | None]:
+    """Return the FLOPs of the forward pass over its seconds, by column, as far as a row has both.
+
+    If the time of the layer ``is_shared``, it is not the time of its own FLOPs.
+    """
     # A training step has the FLOPs of both passes, and the FLOPs of the forward pass in another column.
     flops = "forward_flops" if "forward_flops" in row else "flops"
     rates = {}
     for part in ("", "own_"):
         work, seconds = f"{part}{flops}", f"{part}forward_seconds"
         if work in row and seconds in row:
-            rates[f"achieved_{part}flops_per_second"] = _divide(row[work] or None, row[seconds])
+            is_unknown = is_shared and part == "own_"
+            rates[f"achieved_{part}flops_per_second"] = None if is_unknown else _divide(row[work] or None, row[seconds])
     return rates
 
 

@@ -86,6 +86,17 @@ def test_achieved_flops_are_those_of_the_forward_pass_over_its_seconds() -> None
     assert (step[0]["achieved_flops_per_second"], step[0]["achieved_own_flops_per_second"]) == (5.0, 2.0)
 
 
+@pytest.mark.parametrize(("calls", "rate"), [(1, 5.0), (0, None)])
+def test_a_layer_that_has_the_time_of_one_inside_has_no_rate_of_its_own(calls: int, rate: float | None) -> None:
+    """An encoder does 10 FLOPs itself, and in its fast path the 90 of the layer inside: 100 in two seconds."""
+    layers = [layer("", "Encoder", 0, flops=100, own_flops=10), layer("inner", "Linear", 0, flops=90, own_flops=90)]
+    times = [LayerTime("", "Encoder", 1, (2.0,)), LayerTime("inner", "Linear", calls, (1.0 if calls else 0.0,))]
+    encoder, inner = with_times(LayerTable(layers), layer_time_table(times))
+    assert encoder["achieved_own_flops_per_second"] == rate
+    assert encoder["achieved_flops_per_second"] == 100 / encoder["forward_seconds"]
+    assert inner["achieved_own_flops_per_second"] == (90.0 if calls else None)
+
+
 def test_a_layer_that_was_not_timed_has_none_and_ranks_nowhere() -> None:
     merged = make_timed().layerwise
     assert merged["drop"]["forward_seconds"] is merged["drop"]["forward_seconds_share"] is None
