@@ -6,7 +6,9 @@ The ratio of two measurements that were sampled in turn comes from the pairs of 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import median_high, median_low
 from typing import Any
 
 from ..arguments.checks import Check, one_number
@@ -124,12 +126,9 @@ def _divide_intervals(value: tuple[float, float], reference: tuple[float, float]
 def _divide_pairs(reference: Measurement, other: Measurement) -> Ratio:
     pairs = zip(reference.samples, other.samples, strict=True)
     quotients = tuple(divide(sample, reference_sample) for reference_sample, sample in pairs)
-    ordered, middle = sorted(quotients), len(quotients) // 2
-    # The middle of two is their geometric mean: the ratio the other way round is then the reciprocal.
-    value = ordered[middle] if len(ordered) % 2 else math.sqrt(ordered[middle - 1] * ordered[middle])
     interval = find_median_interval(quotients, reference.confidence, reference.adaptive or other.adaptive)
     return Ratio(
-        value,
+        _find_middle(quotients),
         interval.low,
         interval.high,
         paired=True,
@@ -140,3 +139,14 @@ def _divide_pairs(reference: Measurement, other: Measurement) -> Ratio:
         # Two compared calls often differ little: their ratio has to be twice as precise as a median.
         precision=None if reference.precision is None else reference.precision / 2,
     )
+
+
+def _find_middle(quotients: Sequence[float]) -> float:
+    """Return the median of quotients; of two in the middle their geometric mean if none is negative.
+
+    The ratio the other way round is then the reciprocal.
+    """
+    below, above = median_low(quotients), median_high(quotients)
+    if below == above:
+        return below
+    return math.sqrt(below * above) if below >= 0 else (below + above) / 2

@@ -444,6 +444,17 @@ def test_the_ends_of_a_ratio_hold_every_quotient_of_negative_numbers_too(
     assert (ratio.low, ratio.high) == ends
 
 
+@pytest.mark.parametrize(
+    ("other", "value"),
+    [((-2.0,) * 4, -2.0), ((-3.0, -1.0), -2.0), ((-1.0, 3.0), 1.0), ((2.0, 8.0), 4.0), ((0.0, 1.0), 0)],
+)
+def test_the_ratio_of_pairs_lies_between_the_two_in_the_middle_whatever_their_signs(
+    other: tuple[float, ...], value: float
+) -> None:
+    """Over ones: of two quotients the geometric mean, such as 4 of 2 and 8, or with a negative one the mean."""
+    assert Ratio.of(Measurement((1.0,) * len(other), session=1), Measurement(other, session=1)).value == value
+
+
 def test_a_sample_of_zero_has_a_ratio() -> None:
     rates = [Measurement(samples, session=1) for samples in ((1.0, 2.0, 4.0), (0.0, 2.0, 4.0))]
     assert Ratio.of(*rates).value == 1.0
