@@ -33,7 +33,7 @@ from ..trace.inference_pass import GRAD_MODES, InferencePass, needs_autograd
 from ..trace.operator_facts import tensors_among, tensors_in
 from ..trace.recorder import Recorder
 from ..trace.records import layer_records
-from ..trace.stand_ins import REAL_RUN
+from ..trace.stand_ins import StandIns
 from ..trace.static_pass import RecordedPass, trace_pass
 from ..trace.tracing import traceable
 from ..untouched.mutable_inputs import list_input_tensors, on_device
@@ -58,7 +58,7 @@ def _trace(inventory: Inventory, inputs: ModelInputs) -> ModelTrace:
     for grad_mode in GRAD_MODES:
         mode = NonzeroMode(model, placed)
         try:
-            stand_ins = replace(REAL_RUN, mode=mode)
+            stand_ins = StandIns(mode)
             trace = trace_pass(RecordedPass(inventory, placed, stand_ins, WatchedPass(grad_mode, mode)))
         except Exception as error:  # whatever a model raises
             failure = explain_failure(error, inputs, "torch", __package__)

@@ -117,8 +117,8 @@ def _attend(
     dropout_p: float = 0.0,
     is_causal: bool = False,
     *,
-    scale: Any = None,
     enable_gqa: bool = False,
+    **scale: Any,
 ) -> torch.Tensor | None:
     """Return the output of ``scaled_dot_product_attention``; None where its own kernel must judge the arguments."""
     if not _fit_in_attention(query, key, value, is_grouped=enable_gqa):
@@ -136,17 +136,12 @@ def _fit_in_attention(query: torch.Tensor, key: torch.Tensor, value: torch.Tenso
 
     Grouped, several heads of the queries have the same keys and values.
     """
-    if any(tensor.dim() != 4 for tensor in (query, key, value)) or not (key.is_meta and value.is_meta):
+    if any(tensor.dim() != 4 or tensor.dtype is not query.dtype for tensor in (query, key, value)):
         return False
     (samples, heads, _, width), (key_samples, key_heads, _, key_width) = query.shape, key.shape
-    has_fitting_heads = heads == key_heads or (is_grouped and key_heads > 0 and heads % key_heads == 0)
-    has_one_dtype = query.dtype == key.dtype == value.dtype
-    return (
-        has_fitting_heads
-        and has_one_dtype
-        and key.shape == value.shape
-        and (samples, width) == (key_samples, key_width)
-    )
+    has_heads = heads == key_heads or (is_grouped and key_heads > 0 and heads % key_heads == 0)
+    are_alike = key.shape == value.shape and key.is_meta and value.is_meta
+    return has_heads and are_alike and (samples, width) == (key_samples, key_width)
 
 
 def _multiply_groups(
@@ -206,14 +201,17 @@ def is_element_wise(func: Any) -> bool:
 
 def _are_operands(x: torch.Tensor, *others: Any) -> bool:
     """Return whether the others are numbers, or tensors that are laid out like the first, or broadcast to it."""
-    tensors = [value for value in others if isinstance(value, torch.Tensor)]
-    if not all(isinstance(value, torch.Tensor) or type(value) in _NUMBERS for value in others):
+    return all(
+        type(value) in _NUMBERS or (isinstance(value, torch.Tensor) and _is_operand(value, x)) for value in others
+    )
+
+
+def _is_operand(tensor: torch.Tensor, x: torch.Tensor) -> bool:
+    if tensor.dtype not in (x.dtype, torch.bool) or tensor.device != x.device:
         return False
-    if any(tensor.dtype not in (x.dtype, torch.bool) or tensor.device != x.device for tensor in tensors):
-        return False
-    if all(tensor.shape == x.shape and tensor.stride() == x.stride() for tensor in tensors):
+    if tensor.shape == x.shape and tensor.stride() == x.stride():
         return True
-    return x.is_contiguous() and all(can_expand(tensor.shape, x.shape) for tensor in tensors)
+    return x.is_contiguous() and can_expand(tensor.shape, x.shape)
 
 
 def _has_dimension(x: torch.Tensor, dim: int, *dtype: Any) -> bool:

@@ -72,8 +72,8 @@ def _size_product(a: torch.Tensor, b: torch.Tensor) -> _Size:
 def _size_joined(tensors: Sequence[torch.Tensor], dim: int = 0) -> _Size:
     """Return the size of tensors that are joined along a dimension, in which alone they differ."""
     first = tensors[0]
-    has_layout = first.dim() > 3 and not _are_alike(*tensors)  # the output may have the layout of the input images
-    if has_layout or not _are_plain(*tensors) or not -first.dim() <= dim < first.dim():
+    do_fit = _are_alike if first.dim() > 3 else _are_plain  # images in another layout give it to the output
+    if not do_fit(*tensors) or not -first.dim() <= dim < first.dim():
         return None
     dim %= first.dim()
     before, after = first.shape[:dim], first.shape[dim + 1 :]
@@ -89,14 +89,14 @@ def _size_embedding(weight: torch.Tensor, indices: torch.Tensor, *_: Any) -> _Si
 
 
 def _size_reduced(x: torch.Tensor, dims: Any, keepdim: bool = False, **options: Any) -> _Size:
-    """Return the size of means or sums over some dimensions."""
-    if options or not dims or not _are_alike(x) or not all(-x.dim() <= dim < x.dim() for dim in dims):
+    """Return the size of means or sums over some dimensions, none of which is given twice."""
+    if options or not dims or not _are_alike(x):
         return None
-    reduced = {dim % x.dim() for dim in dims}
-    if len(reduced) < len(dims):  # torch refuses a dimension that is given twice
+    places = range(x.dim())
+    reduced = {places[dim] for dim in dims if -len(places) <= dim < len(places)}
+    if len(reduced) < len(dims):
         return None
-    kept = [1 if dim in reduced else size for dim, size in enumerate(x.shape)]
-    return kept if keepdim else [size for dim, size in enumerate(kept) if dim not in reduced]
+    return [1 if dim in reduced else x.shape[dim] for dim in places if keepdim or dim not in reduced]
 
 
 # Windows over images --------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -16,49 +16,61 @@ from ..model.tensors import PLAIN_TYPES
 __all__ = ["RECURRENT"]
 
 _PLAIN_OR_FAKE = (*PLAIN_TYPES, FakeTensor)
-#: How many states each kind of cell has.
-_STATES = {kind: 2 if kind == "lstm" else 1 for kind in recurrent.GATES}
 
 
-def _make_outputs(
-    kind: str,
-    x: Any,
-    hx: Any,
-    weights: Sequence[torch.Tensor],
-    has_biases: bool,
-    num_layers: int,
-    dropout: float,
-    train: bool,
-    bidirectional: bool,
-    batch_first: bool,
-) -> tuple[torch.Tensor, ...] | None:
-    """Return the output and the last states of ``x``, (steps, samples, features) or with samples first.
+class _Arguments(NamedTuple):
+    """The arguments of an operator for recurrent layers, in its order.
 
-    None for arguments that torch's own kernel must judge. The states of an LSTM are two: what its steps hand on, which
-    may be projected, and its cells. The other kinds have one.
+    Attributes:
+        x: (steps, samples, features), or with the samples first.
+        states: Those of an LSTM are two: what its steps hand on, which may be projected, and its cells. The other kinds
+            have one tensor.
     """
-    states = hx if kind == "lstm" else (hx,)
-    directions = 2 if bidirectional else 1
-    if x.dim() != 3 or 0 in x.shape or num_layers < 1:
+
+    x: torch.Tensor
+    states: Any
+    weights: Sequence[torch.Tensor]
+    has_biases: bool
+    num_layers: int
+    dropout: float
+    train: bool
+    bidirectional: bool
+    batch_first: bool
+
+
+def _make_outputs(kind: str, *values: Any) -> tuple[torch.Tensor, ...] | None:
+    """Return the output and the last states; None for arguments that torch's own kernel must judge."""
+    arguments = _Arguments(*values)
+    x = arguments.x
+    states = arguments.states if kind == "lstm" else (arguments.states,)
+    if x.dim() != 3 or 0 in x.shape or arguments.num_layers < 1 or len(states) != (2 if kind == "lstm" else 1):
         return None
-    samples, steps = x.shape[:2] if batch_first else (x.shape[1], x.shape[0])
-    if len(states) != _STATES[kind] or not _are_states(states, num_layers * directions, samples):
+    samples, steps = x.shape[:2] if arguments.batch_first else (x.shape[1], x.shape[0])
+    directions = 2 if arguments.bidirectional else 1
+    if not _are_states(states, arguments.num_layers * directions, samples):
         return None
-    hidden, out = states[-1].shape[2], states[0].shape[2]
-    shapes: list[tuple[int, ...]] = []
-    for features in (x.shape[2], *[out * directions] * (num_layers - 1)):  # a layer takes what the one before it makes
-        shapes += _list_weight_shapes(recurrent.GATES[kind], features, hidden, out, has_biases) * directions
-    if [weight.shape for weight in weights] != shapes or not _have_one_dtype(x, *states, *weights):
+    if not _are_weights(kind, arguments, states) or not _have_one_dtype(x, *states, *arguments.weights):
         return None
-    output = torch.empty((steps, samples, out * directions), dtype=x.dtype, device=x.device)
+    output = torch.empty((steps, samples, states[0].shape[2] * directions), dtype=x.dtype, device=x.device)
     last_states = (torch.empty(tuple(state.shape), dtype=x.dtype, device=x.device) for state in states)
     # Samples first is a view: torch computes with the steps first, and turns round what it has made.
-    return (output.transpose(0, 1) if batch_first else output, *last_states)
+    return (output.transpose(0, 1) if arguments.batch_first else output, *last_states)
 
 
 def _are_states(states: Sequence[torch.Tensor], cells: int, samples: int) -> bool:
     """Return whether there is a state of each sample in each cell: there is a cell for each layer and direction."""
     return all(state.dim() == 3 and state.shape[:2] == (cells, samples) for state in states)
+
+
+def _are_weights(kind: str, arguments: _Arguments, states: Sequence[torch.Tensor]) -> bool:
+    """Return whether the weights have the shapes that fit the input and the states."""
+    hidden, out = states[-1].shape[2], states[0].shape[2]
+    directions = 2 if arguments.bidirectional else 1
+    shapes: list[tuple[int, ...]] = []
+    for layer in range(arguments.num_layers):  # each takes what the one before it makes
+        features = out * directions if layer else arguments.x.shape[2]
+        shapes += _list_weight_shapes(recurrent.GATES[kind], features, hidden, out, arguments.has_biases) * directions
+    return [weight.shape for weight in arguments.weights] == shapes
 
 
 def _list_weight_shapes(gates: int, features: int, hidden: int, out: int, has_biases: bool) -> list[tuple[int, ...]]:

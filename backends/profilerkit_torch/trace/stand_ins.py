@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, MutableMapping, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakValueDictionary
 
 import torch
@@ -20,41 +19,37 @@ from ..compat.tensors import FakeTensorMode, make_tensor
 from ..costs import is_plain
 from ..model.tensors import PLAIN_TYPES, has_own_function, is_wrapper_class, storage_key, view_like
 
-if TYPE_CHECKING:
-    pass
-
-__all__ = [
-    "REAL_RUN",
-    "StandIns",
-    "use_fake_tensors",
-    "use_meta_tensors",
-]
+__all__ = ["FakeStandIns", "MetaStandIns", "StandIns"]
 
 _META = torch.device("meta")
 
 
-@dataclass(frozen=True)
 class StandIns:
-    """One way to trace: on meta tensors, on fake tensors, or in a real run.
+    """One way to trace: this one is a real run, in which the model has its own weights and inputs.
+
+    Args:
+        mode: The context in which the stand-ins work.
 
     Attributes:
         method: The way in words, as `ModelTrace.method` has it.
-        replace_weight: Returns what stands in for a parameter or buffer; None in a real run.
-        replace_leaf: Returns what stands in for a leaf of the inputs, which need not be a tensor.
-        mode: The context in which the stand-ins work.
-        on_meta: Whether weights are meta tensors.
+        lack_values: Whether something without values stands in for the weights.
+        on_meta: Whether that is meta tensors.
     """
 
-    method: str
-    replace_weight: Callable[[torch.Tensor], torch.Tensor] | None
-    replace_leaf: Callable[[Any], Any]
-    mode: AbstractContextManager[Any] = field(default_factory=nullcontext)
+    method: str = "a real run"
+    lack_values: bool = False
     on_meta: bool = False
 
-    @property
-    def lack_values(self) -> bool:
-        """Whether something without values stands in for the weights: not in a real run."""
-        return self.replace_weight is not None
+    def __init__(self, mode: AbstractContextManager[Any] | None = None) -> None:
+        self.mode: AbstractContextManager[Any] = mode or nullcontext()
+
+    def replace_weight(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Return what stands in for a parameter or buffer."""
+        return tensor
+
+    def replace_input(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Return what stands in for a tensor of the inputs."""
+        return tensor
 
     def replace_leaves(self, inputs: ModelInputs) -> ModelInputs:
         """Return the inputs with stand-ins; a tensor that occurs twice stays one tensor."""
@@ -62,46 +57,51 @@ class StandIns:
 
         def replace_once(leaf: Any) -> Any:
             if isinstance(leaf, torch.Tensor) and id(leaf) not in stand_ins:
-                stand_ins[id(leaf)] = self.replace_leaf(leaf)
+                stand_ins[id(leaf)] = self.replace_input(leaf)
             return stand_ins.get(id(leaf), leaf)
 
         return inputs.map(replace_once)
 
 
-#: The model runs with its own weights and inputs.
-REAL_RUN = StandIns("a real run", None, lambda leaf: leaf)
-
-
-def use_meta_tensors(*, keep_views: bool) -> StandIns:
-    """Return meta tensors for weights and floating-point inputs; other inputs keep their values.
+class MetaStandIns(StandIns):
+    """Meta tensors for weights and floating-point inputs; other inputs keep their values.
 
     The stand-in for an input that is a view is a view too with ``keep_views``. Those for inputs in one storage are in
     one storage.
     """
-    storages: WeakValueDictionary[int, Any] = WeakValueDictionary()  # what stands in is freed after the pass
 
-    def replace_leaf(leaf: Any) -> Any:
-        if not isinstance(leaf, torch.Tensor) or not (leaf.is_floating_point() or leaf.is_complex()):
-            return leaf
-        if not is_plain(leaf):
-            return leaf
-        stand_in = make_meta_tensor(leaf)
-        if type(leaf) in PLAIN_TYPES and stand_in is not leaf:
-            _share_storage(stand_in, leaf, storages)
-        with unseen_by_subclasses():  # code of the leaf's class would notice our calls
-            if keep_views and not has_own_function(leaf):
-                stand_in = view_like(stand_in, leaf)
-            return stand_in.requires_grad_(leaf.requires_grad)
+    method = "meta tensors"
+    lack_values = True
+    on_meta = True
 
-    return StandIns("meta tensors", make_meta_tensor, replace_leaf, on_meta=True)
+    def __init__(self, *, keep_views: bool) -> None:
+        super().__init__()
+        self._keep_views = keep_views
+        #: By the storages of inputs, the storages of what stands in for them, which is freed after the pass.
+        self._storages: WeakValueDictionary[int, Any] = WeakValueDictionary()
 
+    def replace_weight(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Return a meta tensor."""
+        return make_meta_tensor(tensor)
 
-def _share_storage(stand_in: torch.Tensor, leaf: torch.Tensor, storages: MutableMapping[int, Any]) -> None:
-    """Put a stand-in into the storage of those for other leaves in the same storage, where its leaf is in that."""
-    whole = torch.UntypedStorage(leaf.untyped_storage().nbytes(), device=_META)
-    storage = storages.setdefault(storage_key(leaf), whole)
-    with torch.no_grad():
-        stand_in.set_(storage, leaf.storage_offset(), leaf.shape, leaf.stride())
+    def replace_input(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Return a meta tensor for one of floats that is neither sparse nor nested, any other tensor as it is."""
+        if not (tensor.is_floating_point() or tensor.is_complex()) or not is_plain(tensor):
+            return tensor
+        stand_in = make_meta_tensor(tensor)
+        if type(tensor) in PLAIN_TYPES and stand_in is not tensor:
+            self._share_storage(stand_in, tensor)
+        with unseen_by_subclasses():  # code of the tensor's class would notice our calls
+            if self._keep_views and not has_own_function(tensor):
+                stand_in = view_like(stand_in, tensor)
+            return stand_in.requires_grad_(tensor.requires_grad)
+
+    def _share_storage(self, stand_in: torch.Tensor, tensor: torch.Tensor) -> None:
+        """Put a stand-in where its tensor is, into one storage with those for other inputs in the tensor's storage."""
+        whole = torch.UntypedStorage(tensor.untyped_storage().nbytes(), device=_META)
+        storage = self._storages.setdefault(storage_key(tensor), whole)
+        with torch.no_grad():
+            stand_in.set_(storage, tensor.storage_offset(), tensor.shape, tensor.stride())
 
 
 def make_meta_tensor(tensor: torch.Tensor) -> torch.Tensor:
@@ -114,9 +114,7 @@ def make_meta_tensor(tensor: torch.Tensor) -> torch.Tensor:
     - For a parameter: a parameter. For any other tensor: a plain tensor.
     """
     if is_unsized(tensor):
-        lazy: Any = UninitializedParameter if isinstance(tensor, nn.Parameter) else UninitializedBuffer
-        unsized: torch.Tensor = lazy(requires_grad=tensor.requires_grad, device=_META, dtype=tensor.dtype)
-        return unsized
+        return _make_unsized(tensor)
     if tensor.is_meta or not is_plain(tensor):
         return tensor
     if is_wrapper_class(type(tensor)):
@@ -132,6 +130,12 @@ def make_meta_tensor(tensor: torch.Tensor) -> torch.Tensor:
     return stand_in
 
 
+def _make_unsized(tensor: torch.Tensor) -> torch.Tensor:
+    kind: Any = UninitializedParameter if isinstance(tensor, nn.Parameter) else UninitializedBuffer
+    unsized: torch.Tensor = kind(requires_grad=tensor.requires_grad, device=_META, dtype=tensor.dtype)
+    return unsized
+
+
 def _wrap_meta_tensors(wrapper: Any) -> torch.Tensor:
     """Return a wrapper of the same class, around stand-ins for the tensors that it wraps."""
     names, context = wrapper.__tensor_flatten__()
@@ -140,28 +144,32 @@ def _wrap_meta_tensors(wrapper: Any) -> torch.Tensor:
     return nn.Parameter(stand_in, wrapper.requires_grad) if isinstance(wrapper, nn.Parameter) else stand_in
 
 
-def use_fake_tensors(modules: Sequence[nn.Module]) -> StandIns:
-    """Return fake tensors, which know the device they stand for; for a meta tensor that is the CPU."""
-    mode = FakeTensorMode(allow_non_fake_inputs=True)
-    if any(isinstance(value, torch.ScriptObject) for module in modules for value in vars(module).values()):
-        mode.cache_enabled = False  # it would keep packed weights alive after the pass, and cannot compare them
+class FakeStandIns(StandIns):
+    """Fake tensors, which know the device they stand for; for a meta tensor that is the CPU."""
 
-    def make_fake_tensor(tensor: torch.Tensor) -> torch.Tensor:
+    method = "fake tensors"
+    lack_values = True
+
+    def __init__(self, modules: Sequence[nn.Module]) -> None:
+        self._fake_mode = FakeTensorMode(allow_non_fake_inputs=True)
+        if any(isinstance(value, torch.ScriptObject) for module in modules for value in vars(module).values()):
+            self._fake_mode.cache_enabled = False  # it would keep packed weights alive, and cannot compare them
+        super().__init__(self._fake_mode)
+
+    def replace_weight(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Return a fake tensor; a sparse or nested one as it is."""
         if is_unsized(tensor):
-            return mode.from_tensor(tensor)
+            return self._fake_mode.from_tensor(tensor)
         if has_own_function(tensor):
             raise RuntimeError(f"a fake tensor cannot be a {type(tensor).__name__}, which answers torch's functions")
         if not is_plain(tensor):
             return tensor
         if not tensor.is_meta:
-            return mode.from_tensor(tensor)
-        with mode:
+            return self._fake_mode.from_tensor(tensor)
+        with self._fake_mode:
             stand_in = torch.empty_strided(tensor.size(), tensor.stride(), dtype=tensor.dtype, device="cpu")
-        return (
-            nn.Parameter(stand_in, requires_grad=tensor.requires_grad) if isinstance(tensor, nn.Parameter) else stand_in
-        )
+        return nn.Parameter(stand_in, tensor.requires_grad) if isinstance(tensor, nn.Parameter) else stand_in
 
-    def replace_leaf(leaf: Any) -> Any:
-        return make_fake_tensor(leaf) if isinstance(leaf, torch.Tensor) else leaf
-
-    return StandIns("fake tensors", make_fake_tensor, replace_leaf, mode)
+    def replace_input(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Return a fake tensor; a sparse or nested one as it is."""
+        return self.replace_weight(tensor)

@@ -189,8 +189,9 @@ class RecordedPass:
     def _put_stand_ins(self) -> PreparedModel:
         """Make the model ready to run with stand-ins for its weights and inputs; `preserve` takes them away again."""
         torch.backends.mha.set_fastpath_enabled(False)
-        replace_weight = self.stand_ins.replace_weight
-        stand_ins = {} if replace_weight is None else substitute(self._model, replace_weight, self.inventory)
+        stand_ins: dict[int, torch.Tensor] = {}
+        if self.stand_ins.lack_values:
+            stand_ins = substitute(self._model, self.stand_ins.replace_weight, self.inventory)
         self._kind.prepare(self._model, self.inventory.modules)
         fed = self.stand_ins.replace_leaves(self.inputs)
         self._make_missing_weights(fed)

@@ -44,7 +44,7 @@ from .conditions import conditions
 from .inference_pass import GRAD_MODES, InferencePass
 from .pass_errors import LeftBehindError
 from .records import layer_records
-from .stand_ins import REAL_RUN, use_fake_tensors, use_meta_tensors
+from .stand_ins import FakeStandIns, MetaStandIns, StandIns
 from .static_pass import RecordedPass, has_values, trace_pass
 
 __all__ = ["trace_model", "traceable"]
@@ -209,7 +209,7 @@ def _try_way(way: Way, inventory: Inventory, inputs: ModelInputs, kind: Inferenc
 def _on_meta(inventory: Inventory, inputs: ModelInputs, kind: InferencePass) -> Iterator[RecordedPass]:
     # A collector's pause would cost more than the trace; what only it would free is small where tensors have no data.
     with collector_paused():
-        stand_ins = use_meta_tensors(keep_views=kind.grad_mode is not torch.enable_grad)
+        stand_ins = MetaStandIns(keep_views=kind.grad_mode is not torch.enable_grad)
         yield RecordedPass(inventory, inputs, stand_ins, kind)
 
 
@@ -218,7 +218,7 @@ def _on_fake(inventory: Inventory, inputs: ModelInputs, kind: InferencePass) -> 
     log = logging.getLogger(FAKE_MODULE)  # it logs each failure, which is handled here
     with restored(partial(setattr, log, "disabled", log.disabled)):
         log.disabled = True
-        yield RecordedPass(inventory, inputs, use_fake_tensors(inventory.modules), kind)
+        yield RecordedPass(inventory, inputs, FakeStandIns(inventory.modules), kind)
 
 
 @contextmanager
@@ -226,7 +226,7 @@ def _with_values(inventory: Inventory, inputs: ModelInputs, kind: InferencePass)
     """Run with the model's own weights, which no model can refuse; what it writes to is written back."""
     _make_example_of_nested()
     placed = on_device(inputs, inventory.device, views=kind.grad_mode is not torch.enable_grad)
-    yield RecordedPass(inventory, placed, REAL_RUN, kind)
+    yield RecordedPass(inventory, placed, StandIns(), kind)
 
 
 def _make_example_of_nested() -> None:
