@@ -59,7 +59,8 @@ def find_shapes(model: Any, config: Any, dtype: torch.dtype = torch.float32) -> 
 def _list_needed(model: Any, config: Any) -> Iterator[str]:
     """Yield the names of the inputs that a model needs, some of them more than once."""
     parameters = inspect.signature(model.forward).parameters
-    yield getattr(model, "main_input_name", "input_ids")
+    main = getattr(model, "main_input_name", "input_ids")
+    yield from [main] if isinstance(main, str) else main  # OneFormer has two
     yield from (name for name, parameter in parameters.items() if _is_required(parameter))
     yield from BESIDE.get(getattr(config, "model_type", ""), ())
     if "return_loss" in parameters:

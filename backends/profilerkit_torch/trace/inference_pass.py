@@ -80,9 +80,12 @@ class InferencePass:
         """Return whether the next kind is to be tried after an error."""
         return needs_autograd(error)
 
-    def explain_failure(self, error: Exception, inputs: ModelInputs) -> ProfilerKitError:
+    def explain_failure(self, error: Exception, inputs: ModelInputs, has_values: bool) -> ProfilerKitError:
         """Return the error of a pass that raised: the model's, or this package's where its own code failed."""
-        return explain_failure(error, inputs, "torch", __package__)
+        hint = "do these inputs fit it?"
+        if not has_values:
+            hint += " Its weights have no values, as on the meta device; a model that reads values needs them"
+        return explain_failure(error, inputs, "torch", __package__, hint)
 
 
 def _keep_attention_whole(recorder: Recorder) -> AbstractContextManager[Any]:

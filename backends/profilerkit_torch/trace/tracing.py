@@ -147,7 +147,8 @@ def _try_kinds(inventory: Inventory, inputs: ModelInputs, kinds: Sequence[Infere
             raise outcome.error
         # Without gradients it is a run as one to be timed; with them the error may be another.
         if failure is None or is_refused or kind.grad_mode is torch.no_grad:
-            failure, calls = kind.explain_failure(outcome.error, inputs), outcome.calls
+            failure = kind.explain_failure(outcome.error, inputs, has_values(inventory))
+            calls = outcome.calls
         if not outcome.needs_next:
             break
         is_refused = kind.refuses(outcome.error)

@@ -163,10 +163,10 @@ class TrainingPass(InferencePass):
         """Return whether the model needs its recurrent layers taken apart."""
         return self.refuses(error)
 
-    def explain_failure(self, error: Exception, inputs: ModelInputs) -> ProfilerKitError:
+    def explain_failure(self, error: Exception, inputs: ModelInputs, has_values: bool) -> ProfilerKitError:
         """Return the error of a model that raised, in its forward pass or only in the backward pass."""
         if not self._went_forward or find_raising_line(error, __package__):
-            return super().explain_failure(error, inputs)
+            return super().explain_failure(error, inputs, has_values)
         failure = ModelFailedError(
             f"the model runs, but its backward pass raised {type(error).__name__}: {error_line(error)}; it was called "
             f"with {inputs!r}, can it be trained on these?"

@@ -55,6 +55,25 @@ def test_a_batch_that_is_a_mapping_has_a_hint() -> None:
     assert (report["flops"], report.inputs) == (4, "ModelInputs({'item': Tensor(1, 4), 'user': Tensor(1, 4)})")
 
 
+def test_a_model_that_reads_values_and_has_none_is_told_what_it_lacks() -> None:
+    """The number of tokens that an expert gets is such a value; with weights it is counted in a run."""
+
+    class Routed(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.gate = nn.Linear(4, 1)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x[self.gate(x).squeeze(-1) > 0]
+
+    with torch.device("meta"):
+        model = Routed()
+    (message,) = profile(model, X, metrics=["macs"]).status("macs").missing
+    advice = "Its weights have no values, as on the meta device; a model that reads values needs them"
+    assert message.endswith(f"do these inputs fit it? {advice}")
+    assert profile(Routed(), X, metrics=["macs"])["macs"] == 4
+
+
 def test_a_model_without_values_is_counted_and_its_time_is_unavailable() -> None:
     with torch.device("meta"):
         model = nn.Linear(4, 2)
