@@ -233,12 +233,16 @@ class ComputeEvalMetric(ExternalProfilerFunction):
         return arguments
 
     def _read_values(self, evaluated: _Evaluated) -> dict[str, Any]:
-        secondary = [metric.NAME for metric in self.secondary]
-        return {
-            self.metric.NAME: _read_or_fail(evaluated.returned, self.key),
-            **{name: _read_or_fail(evaluated.returned, name, is_secondary=True) for name in secondary},
-            InferenceTime.NAME: Measurement((evaluated.seconds,)),
-        }
+        """Return the metrics by name; an entry that cannot be read is a `Failure` of its own."""
+        readers = {metric.NAME: partial(_read_entry, evaluated.returned, metric.NAME) for metric in self.secondary}
+        readers = {self.metric.NAME: partial(_read_main, evaluated.returned, self.key), **readers}
+        values: dict[str, Any] = {InferenceTime.NAME: Measurement((evaluated.seconds,))}
+        for name, read in readers.items():
+            try:
+                values[name] = read()
+            except (InputError, TypeError) as error:
+                values[name] = Failure(error)
+        return values
 
 
 def _choose_comparative(comparative: Comparative | str | None, better: str | None, func: Any = None) -> Comparative:
@@ -266,23 +270,21 @@ def _find_direction(func: Any) -> str | None:
 # The result of the function ------------------------------------------------------------------------------------------
 
 
-def _read_or_fail(returned: Any, key: str | None, *, is_secondary: bool = False) -> Any:
-    """Return the entry of a key, and without a key the only one; a `Failure`, as other entries may be fine."""
-    try:
-        return _read_entry(returned, key, is_secondary)
-    except (InputError, TypeError) as error:
-        return Failure(error)
-
-
-def _read_entry(returned: Any, key: str | None, is_secondary: bool) -> Any:
+def _read_main(returned: Any, key: str | None) -> Any:
+    """Return the main metric: what the function returned; of a dict the entry of the key, or the only one."""
     if not isinstance(returned, Mapping):
-        if is_secondary:
-            raise TypeError(
-                f"the evaluation function returned {shown(returned)}, no dict with the secondary metric {key!r}"
-            )
         return _read_number(returned)
     if key is None and len(returned) == 1:
         return _read_number(*returned.values())
+    return _read_entry(returned, key)
+
+
+def _read_entry(returned: Any, key: str | None) -> Any:
+    """Return an entry of a dict; raises `TypeError` if there is no dict, and `InputError` without that entry."""
+    if not isinstance(returned, Mapping):
+        raise TypeError(
+            f"the evaluation function returned {shown(returned)}, no dict with the secondary metric {key!r}"
+        )
     if key in returned:
         return _read_number(returned[key])
     entries = f"a dict with {', '.join(map(repr, returned))}" if returned else "an empty dict"
