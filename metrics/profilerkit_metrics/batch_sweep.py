@@ -179,7 +179,9 @@ def _describe(table: Sequence[_Row], first: int, failures: Mapping[int, Exceptio
         f"what is not in this table is for a batch of {first}, the first size",
     ]
     missing = [f"batch size {size}: {type(error).__name__}: {error_line(error)}" for size, error in failures.items()]
-    missing += dict.fromkeys(f"memory: {text}" for row in table if row.memory.value for text in row.memory.missing)
+    missing += dict.fromkeys(
+        f"memory: {text}" for row in table if row.memory.value is not None for text in row.memory.missing
+    )
     return qualify(sweep, missing, notes)
 
 

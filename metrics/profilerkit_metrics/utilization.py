@@ -267,20 +267,21 @@ class Peak(NamedTuple):
         if trace.left_out:
             return Unavailable(_NOT_ALL_LAYERS)
         macs = macs_by_dtype(trace, recomputed=recomputed, attended=attention == "attended")
+        devices = _count_devices(trace)
         try:
-            seconds = seconds_at_peak(macs, self.device, self.dtype) / _count_devices(trace)
+            share = seconds_at_peak(macs, self.device, self.dtype) / devices / time
         except UnknownPeakError as error:
             return Unavailable(str(error))
-        share = seconds / time
         notes = [self._describe_products(macs)]
         notes += ["attention counts in full"] if attention == "full" else describe_modes(trace)
-        if _count_devices(trace) > 1:
-            notes.append(f"{_count_devices(trace)} ranks share the work, each with this peak")
+        if devices > 1:
+            notes.append(f"{devices} ranks share the work, each with this peak")
         if share.median > 1:
             notes.append("above 1: these are not the peaks of the device or of the dtype that the model ran with")
         return Noted(share, "; ".join(notes))
 
     def _describe_products(self, macs: Mapping[str, int]) -> str:
+        """Return the device, and how many products of each dtype count."""
         name, tier = self.device.name, self.device.tier
         counts = [f"{scale_value(count, 'MACs', Scale.SI)} in {self.dtype or dtype}" for dtype, count in macs.items()]
         return f"of the dense peak of {name} ({tier}); {', '.join(counts) or 'no products'}"
