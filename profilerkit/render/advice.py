@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..trace.dtypes import element_bytes
 from .model_parts import Part, append_name
 from .values import Column, share_text
 
@@ -22,8 +20,6 @@ _MUCH = 0.2
 _LITTLE = 0.1
 #: The share of the peak from which on weights are nearly all of it.
 _NEARLY_ALL = 0.9
-#: The least share of parameters in a wider dtype that is told; norms that are kept in one are less.
-_WIDE = 0.05
 #: Pairs of columns: a layer may have much of the first and little of the second.
 _PAIRS = (("forward_seconds", "macs"), ("params", "macs"), ("macs", "forward_seconds"))
 
@@ -37,10 +33,8 @@ def list_advice(report: Report, model: Part, by: str) -> Iterator[str]:
         by: The column that divides the layers.
     """
     yield from _describe_disproportion(model)
-    yield from _describe_own_work(report, model, by)
-    yield from _describe_wide_weights(report)
-    if report.memory is not None and report.operators is not None:
-        yield from _describe_peak(report.memory, report)
+    yield from _describe_own_work(model, by)
+    yield from _describe_peak(report)
 
 
 def _describe_disproportion(model: Part) -> Iterator[str]:
@@ -86,78 +80,35 @@ def _write_share(share: float, column: str) -> str:
     return f"{share_text(share)} of the {Column.of(column).in_a_sentence}"
 
 
-def _describe_own_work(report: Report, model: Part, by: str) -> Iterator[str]:
+def _describe_own_work(model: Part, by: str) -> Iterator[str]:
     """Yield that the model itself, outside of its layers, does at least a fifth of the work."""
     itself = next((part for part in model.inside if part.kind == "own" and not part.path), None)
     share = None if itself is None else _compute_share(itself, model, by)
     if share is not None and share >= _MUCH:
-        yield f"The model itself, outside of its layers, has {_write_share(share, by)}{_name_largest_operator(report)}."
+        yield f"The model itself, outside of its layers, has {_write_share(share, by)}."
 
 
-def _name_largest_operator(report: Report) -> str:
-    """Return which operator outside of all layers has at least half of their MACs; empty if none is known to."""
-    outside = [row for row in report.operators or () if not row["layer"]]
-    macs = Counter[str]()
-    for row in outside:
-        macs[row["operator"]] += row["macs"]
-    is_known = macs.total() and not any(row.get("missing") for row in outside)
-    operator = max(macs, key=macs.__getitem__, default="")
-    return f"; its MACs are mostly those of {operator}" if is_known and 2 * macs[operator] >= macs.total() else ""
-
-
-def _describe_wide_weights(report: Report) -> Iterator[str]:
-    """Yield that at least a twentieth of the parameters have a wider floating-point dtype than the usual one.
-
-    If nobody chose that, the model would be smaller and faster in the usual dtype. An innermost layer that has more
-    than half of these parameters is named.
-    """
-    root = report.layerwise[0]
-    counts: Mapping[str, int] = root.get("params_by_dtype") or {}
-    usual = max(counts, key=counts.__getitem__, default="")
-    if root.get("params") is None or not _is_float(usual):
-        return
-    wider = {dtype: count for dtype, count in counts.items() if _is_wider(dtype, usual)}
-    wide = max(wider, key=wider.__getitem__, default="")
-    if wide and counts[wide] >= _WIDE * sum(counts.values()):
-        share = share_text(counts[wide] / sum(counts.values()))
-        yield f"{share} of the parameters are {wide}{_name_holder(report, wide)}, in a model of {usual}."
-
-
-def _is_wider(dtype: str, usual: str) -> bool:
-    return _is_float(dtype) and element_bytes(dtype) > element_bytes(usual)
-
-
-def _name_holder(report: Report, dtype: str) -> str:
-    """Return which innermost layer has more than half of the parameters of a dtype; empty if none has."""
-    root, *rows = report.layerwise
-    whole = root["params_by_dtype"][dtype]
-    for row in rows:
-        if row.get("is_leaf") and 2 * row["params_by_dtype"].get(dtype, 0) > whole:
-            return f", most of them in {row['path']}"
-    return ""
-
-
-def _is_float(dtype: str) -> bool:
-    return dtype.startswith(("float", "bfloat"))
-
-
-def _describe_peak(memory: MemoryTimeline, report: Report) -> Iterator[str]:
-    """Yield after which operator the peak of memory is reached, and how much of it weights are.
+def _describe_peak(report: Report) -> Iterator[str]:
+    """Yield after which operator the peak of memory is reached, and how much of it weights are, if both are certain.
 
     If weights are nearly all of it, no operator is named: it hardly matters which one comes last.
     """
-    index, peak = memory.peak_index, memory.peak_bytes()
-    metrics = [record for record in report.statuses.values() if record.base_unit == "B" and record.value == peak]
-    if index is None or memory.missing or not metrics:
+    memory, operators = report.memory, report.operators
+    if memory is None or operators is None or memory.peak_index is None:
         return
-    name, share = metrics[0].friendly_name, memory.weight_bytes / peak
+    peak = memory.peak_bytes()
+    sizes = [record for record in report.statuses.values() if record.base_unit == "B" and not record.sign]
+    name = next((record.friendly_name for record in sizes if record.value == peak), "")
+    if not name or memory.missing:
+        return
+    share = memory.weight_bytes / peak
     weights = f"weights are {share_text(share)} of it"
     if share >= _NEARLY_ALL:
         yield f"{name}: {weights}."
         return
-    row = (report.operators or ())[index]
+    row = operators[memory.peak_index]
     layer = f" in {row['layer']}" if row["layer"] else ""
-    written = _find_new_bytes(memory, index, row)
+    written = _find_new_bytes(memory, memory.peak_index, row)
     output = f", whose output is {share_text(written / peak)} of it" if written >= _MUCH * peak else ""
     yield f"{name}: highest after {row['operator']}{layer}{output}; {weights}."
 
