@@ -22,21 +22,22 @@ Name of a node                      Its layer
 
 Older Keras numbers no scopes: there ``dense_1`` is the layer ``dense_1``, and each layer is called once.
 
-A node without a scope is in the innermost layer that all of its neighbors are in; a recurrent one in the layer of its
-initial state. A product into which the converter has folded a batch norm has the name of the norm; its weight tells its
-layer.
+A product into which the converter has folded a batch norm has the name of the norm; its weight tells its layer. The
+layer of a node without a scope is found by its neighbors (`scope_neighbors`).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
+from .scope_neighbors import Chain, ScopedNode, place_by_neighbors
 from .scoped_calls import Scope
 
-__all__ = ["ScopedNode", "find_keras_layers", "find_keras_name"]
+__all__ = ["find_keras_layers", "find_keras_name"]
 
 #: Scopes that functions of TensorFlow open.
 _FUNCTIONS = re.compile(
@@ -49,32 +50,6 @@ _LAYERS_TOO = re.compile(r"(stack|split|transpose|map|dropout)_\d+")
 _INLINED = re.compile(r".*_frozen_\d+_")
 _NUMBERED = re.compile(r"(.+)_(\d+)")
 _PRODUCTS = ("Conv", "ConvTranspose", "MatMul", "Gemm")
-_RECURRENT = ("LSTM", "GRU", "RNN")
-#: Which input of a recurrent operator is its sequence, and which its initial state.
-_SEQUENCE, _STATE = 0, 5
-
-#: Scopes, or the names of layers, from the outermost on: ("net_1", "dense_1").
-Chain = tuple[str, ...]
-
-
-class ScopedNode(Protocol):
-    """A node of a graph, as ONNX writes it: its name with scopes, its operator, and the names of its inputs."""
-
-    @property
-    def name(self) -> str:
-        """Its name: "net_1/dense_1/MatMul"."""
-
-    @property
-    def op_type(self) -> str:
-        """Its operator."""
-
-    @property
-    def input(self) -> Sequence[str]:
-        """The names of the values that it reads; empty for one that is left out."""
-
-    @property
-    def output(self) -> Sequence[str]:
-        """The names of the values that it makes."""
 
 
 def find_keras_name(nodes: Sequence[ScopedNode]) -> str:
@@ -98,7 +73,7 @@ def find_keras_layers(nodes: Sequence[ScopedNode]) -> list[tuple[Scope, ...]]:
     """
     naming = _Naming.learn(nodes)
     told_by_name = [_read_layers(node, naming) for node in nodes]
-    return _number_calls(_place_by_neighbors(nodes, told_by_name), naming)
+    return _number_calls(place_by_neighbors(nodes, told_by_name), naming)
 
 
 # Layers by names ------------------------------------------------------------------------------------------------------
@@ -182,100 +157,28 @@ def _read_layers(node: ScopedNode, naming: _Naming) -> Chain | None:
     return naming.keep_layers(scopes) if scopes else None
 
 
-# Layers by neighbors --------------------------------------------------------------------------------------------------
-
-
-def _place_by_neighbors(nodes: Sequence[ScopedNode], told_by_name: Sequence[Chain | None]) -> list[Chain]:
-    """Return the layers of each node; if its name shows none (None), the layers that all of its neighbors are in."""
-    makers = {value: index for index, node in enumerate(nodes) for value in node.output if value}
-    sources = [[makers[value] for value in node.input if value in makers] for node in nodes]
-    forward = range(len(nodes))
-    above = _find_nearest(forward, sources, told_by_name)
-    below = _find_nearest(reversed(forward), _reverse(sources), told_by_name)
-    of_values = {value: _look_through(told_by_name[index], above[index]) for value, index in makers.items()}
-    placed: list[Chain] = []
-    for node, layers, before, after in zip(nodes, told_by_name, above, below, strict=True):
-        if layers is None:
-            layers = _find_layers_of_state(node, of_values)
-        if layers is None:
-            layers = _find_common([side for side in (before, after) if side is not None])
-        placed.append(layers)
-    return placed
-
-
-def _reverse(sources: Sequence[Sequence[int]]) -> list[list[int]]:
-    """Return for each node the nodes that read from it, given the nodes that each node reads from."""
-    readers: list[list[int]] = [[] for _ in sources]
-    for reader, its_sources in enumerate(sources):
-        for source in its_sources:
-            readers[source].append(reader)
-    return readers
-
-
-def _find_nearest(
-    order: Iterable[int], neighbors: Sequence[Sequence[int]], told_by_name: Sequence[Chain | None]
-) -> list[Chain | None]:
-    """Return for each node the layers that its neighbors on one side have in common.
-
-    A neighbor that is in no layer is looked through, to its own neighbors on that side: ``order`` has these first. None
-    stands for a node with no layer on that side.
-    """
-    nearest: list[Chain | None] = [None] * len(told_by_name)
-    for index in order:
-        seen = [_look_through(told_by_name[neighbor], nearest[neighbor]) for neighbor in neighbors[index]]
-        in_layers = [layers for layers in seen if layers is not None]
-        nearest[index] = _find_common(in_layers) if in_layers else None
-    return nearest
-
-
-def _look_through(layers: Chain | None, beyond: Chain | None) -> Chain | None:
-    """Return the layers that a node shows to its neighbors: its own, or the layers beyond it if these are unknown."""
-    is_in_a_layer = bool(layers)
-    return layers if is_in_a_layer else beyond
-
-
-def _find_layers_of_state(node: ScopedNode, of_values: Mapping[str, Chain | None]) -> Chain | None:
-    """Return the layers of a recurrent node by its initial state; None for another node, or if the state shows none.
-
-    A state that is made in the layer itself shows this layer. A state from another layer, such as an encoder, shows the
-    layers that it shares with the sequence, if there are any.
-    """
-    if node.op_type not in _RECURRENT or len(node.input) <= _STATE:
-        return None
-    state, sequence = (of_values.get(node.input[which]) for which in (_STATE, _SEQUENCE))
-    if state is None or sequence is None:
-        return state
-    return _find_common([sequence, state]) or state
-
-
-def _find_common(chains: Sequence[Chain]) -> Chain:
-    """Return the scopes that all of several nodes are in, from the outermost on; none for no nodes."""
-    shared = []
-    for scopes in zip(*chains, strict=False):  # up to the end of the shortest
-        if len(set(scopes)) > 1:
-            break
-        shared.append(scopes[0])
-    return tuple(shared)
-
-
 # The calls ------------------------------------------------------------------------------------------------------------
 
 
 def _number_calls(placed: Sequence[Chain], naming: _Naming) -> list[tuple[Scope, ...]]:
     """Return the calls of the layers around each node, counted from 0 instead of 1, 3, 5."""
-    calls_by_scopes: dict[Chain, list[Scope]] = {}
-    numbers: dict[str, set[int]] = {}
-    for scopes in dict.fromkeys(placed):
-        path, calls = "", []
-        for scope in scopes:
-            name, number = naming.split_number(scope)
-            path = f"{path}.{name}" if path else name
-            calls.append(Scope(path, number))
-            numbers.setdefault(path, set()).add(number)
-        calls_by_scopes[scopes] = calls
+    numbered = {scopes: list(_name_calls(scopes, naming)) for scopes in dict.fromkeys(placed)}
+    numbers = defaultdict[str, set[int]](set)
+    for calls in numbered.values():
+        for path, number in calls:
+            numbers[path].add(number)
     in_order = {path: sorted(numbers_of_calls) for path, numbers_of_calls in numbers.items()}
-    numbered = {
+    counted = {
         scopes: tuple(Scope(path, in_order[path].index(number)) for path, number in calls)
-        for scopes, calls in calls_by_scopes.items()
+        for scopes, calls in numbered.items()
     }
-    return [numbered[scopes] for scopes in placed]
+    return [counted[scopes] for scopes in placed]
+
+
+def _name_calls(scopes: Chain, naming: _Naming) -> Iterator[Scope]:
+    """Yield the call of a layer for each scope, with the number that TensorFlow gives it."""
+    path = ""
+    for scope in scopes:
+        name, number = naming.split_number(scope)
+        path = f"{path}.{name}" if path else name
+        yield Scope(path, number)
