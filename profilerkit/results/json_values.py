@@ -23,10 +23,9 @@ from ..times.batch_sweep import BatchSweep
 from ..times.conditions import Conditions, process_name
 from ..times.layer_times import CallTime, LayerTime, LayerTimeTable
 from ..times.measurement import Measurement
-from ..times.operator_times import COLUMNS
 from ..trace.records import LayerTable
 from ..trace.table import Table
-from .checked_tables import require_layers, require_once, require_rows, require_times, short
+from .checked_tables import require_once, short
 
 __all__ = ["convert", "from_plain", "to_plain", "write_fields"]
 
@@ -200,13 +199,7 @@ def _read_table(value: Mapping[str, Any], where: str, kind: type[Table] = Table)
     for index, row in enumerate(rows):
         if len(row) != len(columns):
             raise ValueError(f"{where}.rows[{index}] has not one value for each of the {len(columns)} columns")
-    table = kind(dict(zip(columns, map(_read_cell, row), strict=True)) for row in rows)
-    if isinstance(table, LayerTable):
-        require_layers(table, where)
-    require_rows(table, where)
-    if tuple(columns) == COLUMNS:
-        require_times(table, where)
-    return table
+    return kind(dict(zip(columns, map(_read_cell, row), strict=True)) for row in rows)
 
 
 def _read_cell(value: Any) -> Any:
@@ -223,9 +216,7 @@ def _read_layer_times(value: Mapping[str, Any], where: str) -> LayerTimeTable:
         each_call = [CallTime(*call) for call in calls]
         times.append(convert({**time, "each_call": each_call}, LayerTime, f"{where}.times[{index}]"))
     require_once((time.path for time in times), f"{where}.times", "path")
-    table = LayerTimeTable(times)
-    require_rows(table, where)
-    return table
+    return LayerTimeTable(times)
 
 
 def _read_sweep(value: Mapping[str, Any], where: str) -> BatchSweep:

@@ -27,7 +27,7 @@ from ..process.files import write_text
 from ..times.measurement import Measurement
 from ..trace.bounds import Bounds
 from ..trace.records import MemoryTimeline
-from .checked_tables import require_once, require_operators, require_tree, short
+from .checked_tables import require_layers, require_once, require_operators, short
 from .comparison import Comparison
 from .json_values import convert, from_plain, to_plain, write_fields
 from .report import Report, StatusRecord
@@ -245,7 +245,7 @@ def read_report(body: Any, where: str = "") -> Report:
 def _require_whole(report: Report, where: str) -> None:
     """Raise `ValueError`, naming the field, if a part of a report lacks something or does not fit another."""
     if report.layers is not None:
-        require_tree(report.layers, f"{where}layers")
+        require_layers(report.layers, f"{where}layers")
     if report.operators is not None:
         require_operators(report.operators, f"{where}operators")
     if report.memory is not None and report.operators is not None:
