@@ -18,7 +18,9 @@ from .sequence import assign_layers_by_order
 from .shapes import Match, require_equal_shapes
 from .windows import Window, find_passes, has_steps, split_by_products
 
-__all__ = ["find_layers"]
+__all__ = ["BY_ORDER", "find_layers", "has_repeated_layers"]
+
+BY_ORDER = "the names and order of operators"
 
 
 def find_layers(frames: Sequence[Frame], trace: ModelTrace) -> tuple[list[Window], str]:
@@ -36,7 +38,7 @@ def find_layers(frames: Sequence[Frame], trace: ModelTrace) -> tuple[list[Window
         by = "calls of modules" + (f", of which {left} have no layer in the model" if left else "")
         windows = _check_layers(frames, trace)
     else:
-        by = "the names and order of operators"
+        by = BY_ORDER
         windows = _assign_unnamed(frames, trace)
     return windows, by
 
@@ -99,7 +101,15 @@ def _assign_unnamed(frames: Sequence[Frame], trace: ModelTrace) -> list[Window]:
         windows[0] = _begin_with(matches[0].frame, windows[0])
     require_equal_shapes(matches)
     assign_layers(frames)
+    if has_repeated_layers(trace):  # their operators in the backward pass are not matched
+        for frame in frames:
+            frame.layer = None if frame.is_backward else frame.layer
     return windows
+
+
+def has_repeated_layers(trace: ModelTrace) -> bool:
+    """Return whether a checkpoint runs layers again in the backward pass."""
+    return any(operator.recomputed for operator in trace.operators)
 
 
 def _begin_with(first: Frame, window: Window) -> Window:

@@ -27,11 +27,13 @@ def assign_layers_by_modules(frames: Sequence[Frame], trace: ModelTrace) -> int:
     left = 0
     for call in calls:
         caller = _find_caller(call)
-        if caller is None:  # the model itself, whose path is empty, or a module outside of the model
-            call.layer = "" if _read_class(call) == root_type else None
-        else:
+        if caller is not None:
             call.layer = instances.find_layer(call, caller)
             left += call.layer is None
+        elif call.is_backward:
+            call.layer = instances.find_repeated(call)
+        else:  # the model itself, whose path is empty, or a module outside of the model
+            call.layer = "" if _read_class(call) == root_type else None
     if not any(frame.layer == "" for frame in frames):
         seen = ", ".join(dict.fromkeys(map(_read_class, calls)))
         raise ProfileFileError(
@@ -70,6 +72,10 @@ class _Instances:
                 return None
             self._met[instance] = unmet.pop(0)
         return self._met[instance]
+
+    def find_repeated(self, call: Frame) -> str | None:
+        """Return the path of a layer that a checkpoint calls again in the backward pass; None if it was not called."""
+        return next((path for (_, instance), path in self._met.items() if instance == call.event.name), None)
 
 
 def _list_called_layers(trace: ModelTrace) -> defaultdict[tuple[str, str], list[str]]:

@@ -16,7 +16,7 @@ from profilerkit_predict.joining.records import KernelTimes, RecordedKernel, Rec
 
 from ..operator_timing.events import EventKind, Frame, make_frames
 from .fused import explain_whole_layers
-from .layers import find_layers
+from .layers import BY_ORDER, find_layers, has_repeated_layers
 from .trace_events import DeviceEvent, read_operator_id, split_events
 from .windows import Window
 
@@ -41,7 +41,7 @@ def read_recording(profile: ProfileFile, trace: ModelTrace, skip: int = 0) -> Re
     windows, by = find_layers(frames, trace)
     require_passes(len(windows), skip)
     sums = _Sums(windows, skip)
-    notes = [*_note_missing_numbers(frames), *explain_whole_layers(frames)]
+    notes = [*_note_unknown_gradients(frames, trace, by), *explain_whole_layers(frames)]
     if device:
         unlinked = sums.add_kernels(device, _Launches(frames))
         notes += [f"{format_count(unlinked, 'kernel')} without an operator that started them"] if unlinked else []
@@ -162,14 +162,20 @@ class _Sums:
         return [f"{len(self._outside)} {what} outside of the passes are left out; they took {taken}"]
 
 
-def _note_missing_numbers(frames: Sequence[Frame]) -> list[str]:
-    """Return a note if the nodes of gradients have no numbers, by which they would have layers."""
+def _note_unknown_gradients(frames: Sequence[Frame], trace: ModelTrace, by: str) -> list[str]:
+    """Return a note if the layers of gradients are not known."""
     nodes = [frame for frame in frames if frame.event.kind is EventKind.NODE]
-    if not nodes or any(frame.event.number >= 0 for frame in nodes):
+    if not nodes:
+        return []
+    if all(frame.event.number < 0 for frame in nodes):
+        why = f"the {len(nodes)} nodes of gradients have no sequence numbers, as in profiles of torch 1.8"
+    elif by == BY_ORDER and has_repeated_layers(trace):
+        why = "a checkpoint runs layers again in the backward pass, and the profile names no layers"
+    else:
         return []
     return [
-        f"the {len(nodes)} nodes of gradients have no sequence numbers, as in profiles of torch 1.8: their layers are "
-        "not known, the time of gradients belongs to none, and layers of a training step have no rates"
+        f"{why}: the layers of gradients are not known, their time belongs to none, and layers of a training step have "
+        "no rates"
     ]
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from chrome_traces import ChromeTrace
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 
 import profilerkit
 from profilerkit import DeviceInfo, JoinedProfile, ProfileFileError
@@ -193,6 +195,49 @@ def test_layers_by_calls_of_modules(tmp_path: Path) -> None:
     assert seconds(result) == {"": 0, "0": 2, "1": 3, "2": 4}
     assert len(result.recording.passes) == 2
     assert result.recording.by == "calls of modules"
+
+
+def add_checkpointed_pass(trace: ChromeTrace, has_modules: bool) -> None:
+    """Add a step whose first layer a checkpoint runs again, with the gradients of both layers."""
+    engine, product = "autograd::engine::evaluate_function: ", "aten::addmm"
+    if has_modules:
+        for module, start, end in (("Checkpointed_0", 1, 90), ("Linear_0", 10, 20), ("Linear_1", 50, 60)):
+            trace.module(module, start, end)
+        trace.module("Linear_0", 125, 135)
+    trace.operator("CheckpointFunction", 9, 25, Sequence_number=4)
+    trace.operator(product, 11, 13)
+    trace.operator(product, 51, 54, Sequence_number=5)
+    trace.operator(f"{engine}AddmmBackward0", 100, 110, Sequence_number=5)
+    trace.operator(f"{engine}CheckpointFunctionBackward", 120, 180, Sequence_number=4)
+    trace.operator(product, 126, 130, Sequence_number=6)
+    trace.operator(f"{engine}AddmmBackward0", 140, 160, Sequence_number=6)
+
+
+@pytest.mark.parametrize("has_modules", [True, False])
+def test_layers_that_a_checkpoint_runs_again(tmp_path: Path, has_modules: bool) -> None:
+    """By their modules they have the time of both runs and of the gradients; by the order they have no rates."""
+
+    class Checkpointed(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.last = nn.Linear(4, 8), nn.Linear(8, 2)
+
+        def forward(self, x: torch.Tensor) -> Any:
+            return self.last(checkpoint(lambda x: self.first(x).tanh(), x, use_reentrant=False))
+
+    trace = ChromeTrace()
+    add_checkpointed_pass(trace, has_modules)
+    result = profilerkit.join(
+        trace.save(tmp_path / "p.json"), Checkpointed(), input_shape=(4,), batch_size=3, training=True
+    )
+    # On the way back the checkpoint takes 60, of which 10 are in the layer that it calls, and 20 in the node of this.
+    backward = {"": 60 - 10 - 20, "first": 4 + 20, "last": 10} if has_modules else {"": 0, "first": 0, "last": 0}
+    assert seconds(result, "own_backward_seconds") == backward
+    # By the order, the checkpoint itself belongs to the one layer whose product runs in it.
+    assert seconds(result, "own_forward_seconds")["first"] == (2 if has_modules else 16)
+    assert (result.layers["first"]["flops_per_second"] is not None) == has_modules
+    noted = [note for note in result.notes if note.startswith("a checkpoint runs layers again in the backward pass")]
+    assert len(noted) == (not has_modules)
 
 
 def test_layers_by_the_order_of_operators(tmp_path: Path) -> None:
