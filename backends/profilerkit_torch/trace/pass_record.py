@@ -14,6 +14,7 @@ from profilerkit.trace.bounds import Choice, PeakSpread
 from profilerkit.trace.layer_operators import name_layer_operator
 from profilerkit.trace.records import MemoryTimeline, OpRecord
 
+from ..compat.autograd import find_current_node
 from ..costs import module_cost
 from ..model.tensors import count_stored_bytes
 from .excerpts import Stretch, measure_spread
@@ -58,8 +59,13 @@ class OperatorRecord:
 
     @property
     def recomputes(self) -> bool:
-        """Whether a layer runs in the backward pass: an activation checkpoint runs it again."""
-        return self.phase == "backward" and not self.layers.is_idle
+        """Whether work of the forward pass runs in the backward pass: an activation checkpoint runs it again.
+
+        A layer runs then, or a function inside a node, with gradients switched on, which they are for no node itself.
+        """
+        if self.phase != "backward":
+            return False
+        return not self.layers.is_idle or (torch.is_grad_enabled() and find_current_node() is not None)
 
     def with_layer(self, operator: OpRecord, reads: tuple[int, ...] = ()) -> OpRecord:
         """Return the record of an operator as one of the layer and phase that run; ``reads`` is as in `OpRecord`."""

@@ -286,6 +286,20 @@ def test_a_checkpoint_that_stops_early_leaves_out_what_nobody_needs() -> None:
         assert whole.macs - found.macs == N * 64
 
 
+@pytest.mark.parametrize("use_reentrant", [True, False])
+def test_functions_that_a_checkpoint_repeats_are_computed_again(use_reentrant: bool) -> None:
+    """No layer runs them: a product of the checkpoint itself, whose tanh needs its output on the way back."""
+
+    def work(self: Any, x: torch.Tensor) -> Any:
+        return checkpoint(lambda x: torch.tanh(x @ self.weight), x, use_reentrant=use_reentrant)
+
+    model = Call(work)
+    model.weight = nn.Parameter(ones(4, 3))
+    found = trace_complete_step(model, ones(N, 4).requires_grad_())
+    again = sum(operator.macs for operator in found.operators if operator.recomputed)
+    assert (found.macs, again) == (4 * N * 4 * 3, N * 4 * 3)
+
+
 # Training mode ------------------------------------------------------------------------------------------------------
 
 
