@@ -192,6 +192,15 @@ CASES = {
         ),
         macs(8 * (1344 + 112), 8 * (64 + 208)),
     ),
+    "with a projection, both clipped": (  # the states of 16 cells and 7 results, two comparisons for each
+        call(
+            "UNIDIRECTIONAL_SEQUENCE_LSTM",
+            [*LSTM_SIZES, *[None] * 3, *[(16,)] * 4, (7, 16), None, (2, 16), (2, 16)],
+            (8, 7),
+            options=options("UnidirectionalSequenceLSTM", cellClip=3.0, projClip=2.0),
+        ),
+        macs(8 * (1344 + 112), 8 * (64 + 208 + 2 * 16 + 2 * 7)),
+    ),
     "with coupled gates": (
         call("UNIDIRECTIONAL_SEQUENCE_LSTM", [(8, 5), None, *LSTM_SIZES[2:], *[(16,)] * 7], (8, 16)),
         (Cost(0, 0), "UNIDIRECTIONAL_SEQUENCE_LSTM"),

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from ai_edge_litert.schema_py_generated import ActivationFunctionType, LSTMKernelType
 
 from profilerkit.backend_kit.operator_calls import UnknownCostError
-from profilerkit.costs import Cost, elementwise, recurrent
+from profilerkit.costs import Cost, activation, elementwise, recurrent
 
 from .registry import OPERATORS, LiteRTCall
 
@@ -98,19 +98,33 @@ def lstm_both_ways(call: LiteRTCall) -> Cost:
 
 
 def _count_lstm_direction(call: LiteRTCall, direction: _Direction) -> Cost:
-    """Return the cost of one direction; one without an input gate, whose gates are coupled, is another layer."""
+    """Return the cost of one direction; one without an input gate, whose gates are coupled, is another layer.
+
+    With ``cellClip`` the states of the cells are clamped, with ``projClip`` the results of the projection.
+    """
+    projection = direction.matrices[-1]
     if not call.has_input(direction.matrices[0]):
         raise UnknownCostError
-    return _count_direction(call, "lstm", direction)
+    clamped = 0
+    if call.option("cellClip", 0.0) > 0:
+        clamped += call.inputs[direction.units][0]
+    if call.option("projClip", 0.0) > 0 and call.has_input(projection):
+        clamped += call.inputs[projection][0]
+    return _count_direction(call, "lstm", direction).plus(activation.clamp(_count_steps(call) * clamped))
 
 
 def _count_direction(call: LiteRTCall, kind: str, direction: _Direction) -> Cost:
     """Return the cost of one direction, of a kind as `recurrent.layers` has them."""
-    x = call.inputs[0]
-    steps = int(x.numel // max(x[-1], 1))
+    steps = _count_steps(call)
     matrices, biases = call.count_elements(direction.matrices), call.count_elements(direction.biases)
     layer = recurrent.layers(kind, steps, matrices, biases, units=call.inputs[direction.units][0])
     return layer.plus(elementwise.scale_and_shift(steps * call.count_elements(direction.peepholes)))
+
+
+def _count_steps(call: LiteRTCall) -> int:
+    """Return the steps of all samples."""
+    x = call.inputs[0]
+    return int(x.numel // max(x[-1], 1))
 
 
 def _require_none(call: LiteRTCall, positions: Sequence[int]) -> None:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from profilerkit.costs import recurrent
+from profilerkit.costs import activation, recurrent
 
 from .registry import Cost, OpCall, Shape, register_free, register_op_cost, register_op_costs
 
@@ -130,14 +130,20 @@ def lstm_block_cell(call: OpCall) -> Cost:
 
 
 def _count_lstm(call: OpCall, positions: int, weights: Shape) -> Cost:
-    """Return the cost of an LSTM at so many positions (steps times samples); weights as in `block_lstm`."""
-    return recurrent.lstm_with_joined_product(
+    """Return the cost of an LSTM at so many positions (steps times samples); weights as in `block_lstm`.
+
+    With a positive ``cell_clip`` the state of each cell is clamped.
+    """
+    units = weights[1] // 4
+    cost = recurrent.lstm_with_joined_product(
         positions,
         matrix_elements=weights.numel,
-        units=weights[1] // 4,
+        units=units,
         peepholes=bool(call.attribute("use_peephole")),
         forget_bias=bool(call.attribute("forget_bias")),
     )
+    is_clipped = (call.attribute("cell_clip") or 0) > 0
+    return cost.plus(activation.clamp(positions * units if is_clipped else 0))
 
 
 # One step of a GRU ----------------------------------------------------------------------------------------------------

@@ -98,15 +98,17 @@ def test_block_lstm() -> None:
     assert found == (macs, 2 * macs + POSITIONS * UNITS * (9 + 4))
 
 
-def test_block_lstm_with_peepholes_and_a_forget_bias() -> None:
+@pytest.mark.parametrize(("clip", "comparisons"), [(-1.0, 0), (3.0, 2)])
+def test_block_lstm_with_peepholes_and_a_forget_bias(clip: float, comparisons: int) -> None:
     macs = POSITIONS * MATRIX
-    found = raw_cost("BlockLSTM", seq_len_max=spec(dtype="int64"), x=X, **block(use_peephole=True))
-    assert found == (macs, 2 * macs + POSITIONS * UNITS * (9 + 4 + 6 + 1))
+    options = block(use_peephole=True, cell_clip=clip)
+    found = raw_cost("BlockLSTM", seq_len_max=spec(dtype="int64"), x=X, **options)
+    assert found == (macs, 2 * macs + POSITIONS * UNITS * (9 + 4 + 6 + 1 + comparisons))
 
 
 def test_one_step_of_an_lstm() -> None:
     macs = BATCH * MATRIX
-    found = raw_cost("LSTMBlockCell", x=spec(BATCH, FEATURES), **block(forget_bias=0.0))
+    found = raw_cost("LSTMBlockCell", x=spec(BATCH, FEATURES), **block(forget_bias=0.0, cell_clip=-1.0))
     assert found == (macs, 2 * macs + BATCH * UNITS * (9 + 4))
 
 
