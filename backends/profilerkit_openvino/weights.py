@@ -8,7 +8,7 @@ that they are a weight, such as a bias.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum, auto
 from math import prod
 from typing import Any, NamedTuple
@@ -110,59 +110,66 @@ def _find_weights(nodes: Sequence[Any], holder: str = "") -> Iterator[_Weight]:
         for inner in list_inner(node):
             yield from _find_weights(inner.get_ordered_ops(), holder or node.get_name())
         if node.get_type_name() == "Constant":
-            uses = list(_trace_uses(node, is_constant, lambda use: True))
-            # The elements of a constant go through the first input of nodes that convert or reshape it.
-            of_elements = _trace_uses(node, is_constant, lambda use: use.position == 0)
-            role = _find_role(node, uses, [use for use in of_elements if not is_constant[use.reader]])
+            uses = list(_trace_uses(node, is_constant))
+            reads = [use for use in _trace_uses(node, is_constant, by_elements=True) if not is_constant[use.reader]]
+            users = [use.reader for use in uses if not is_constant[use.reader]]
+            role = _find_role(node, uses, reads)
             if role is not _Role.NUMBER:
-                users = [use.reader for use in uses if not is_constant[use.reader]]
                 yield _Weight(node, role, [holder] if holder and users else users)
 
 
-def _trace_uses(node: Any, is_constant: dict[str, bool], goes_on: Callable[[_Use], bool]) -> Iterator[_Use]:
+def _trace_uses(node: Any, is_constant: Mapping[str, bool], by_elements: bool = False) -> Iterator[_Use]:
     """Yield the uses of a constant, and of the values that constant nodes compute from it, up to the nodes that run.
 
-    ``goes_on`` decides for a use in a constant node whether the result of that node is followed too.
+    With ``by_elements`` the values are followed that have the elements of the constant, converted or reshaped: they go
+    through the first input of nodes.
     """
     waiting, seen = [node], set[str]()
     while waiting:
         for target in read_consumers(waiting.pop(), is_constant):
             use = _Use(target.get_node(), target.get_index())
             yield use
-            if is_constant[use.reader] and use.reader not in seen and goes_on(use):
+            is_followed = is_constant[use.reader] and (use.position == 0 or not by_elements)
+            if is_followed and use.reader not in seen:
                 seen.add(use.reader)
                 waiting.append(use.node)
 
 
-def _find_role(node: Any, uses: Sequence[_Use], of_elements: Sequence[_Use]) -> _Role:
-    """Return the role of a constant; ``of_elements`` are the nodes that run and read its elements, converted or not.
+def _find_role(node: Any, uses: Sequence[_Use], reads: Sequence[_Use]) -> _Role:
+    """Return the role of a constant; ``reads`` are the uses of its elements by nodes that run, converted or not.
 
-    The first of these rules that fits counts.
-
-    - Scales and shifts of narrow numbers are a buffer. Narrow numbers that are converted, maybe in another order, are a
-      parameter, and so are tables of narrow numbers whose rows are looked up, and integers of any width that are a
-      factor of a product, converted or not.
-    - Other integers are a buffer, or a number if there is one alone.
-    - Values that an operator keeps, such as statistics and first states, are a buffer.
-    - Biases of a recurrent layer that are all zero stand for no biases: they are a buffer.
-    - Other floating-point numbers are a parameter; one alone only as the matrix of a product, or by its place.
+    Narrow numbers that are converted, maybe in another order, are a parameter, and so are tables of narrow numbers
+    whose rows are looked up, and integers of any width that are a factor of a product.
     """
-    shape, dtype = node.get_output_shape(0), dtype_name(node.get_output_element_type(0))
-    has_several = prod(shape) > 1
-    number_or_buffer = _Role.BUFFER if has_several else _Role.NUMBER
-    is_factor = any(map(_is_factor, of_elements))
+    dtype = dtype_name(node.get_output_element_type(0))
     if any(map(_is_scale, uses)):
         return _Role.BUFFER
     if dtype.startswith(_NARROW) and any(use.kind in ("Convert", "Gather") for use in uses):
         return _Role.PARAMETER
-    if not is_float(dtype):
-        return _Role.PARAMETER if is_factor and has_several else number_or_buffer
-    if has_several and any(use.position in _KEPT.get(use.kind, ()) for use in uses):
+    if is_float(dtype):
+        return _find_role_of_floats(node, uses, reads)
+    return _Role.PARAMETER if _has_several(node) and any(map(_is_factor, reads)) else _buffer_or_number(node)
+
+
+def _find_role_of_floats(node: Any, uses: Sequence[_Use], reads: Sequence[_Use]) -> _Role:
+    """Return the role of floating-point numbers: one alone is a weight only as a matrix of a product, or by its place.
+
+    Biases of a recurrent layer that are all zero stand for no biases.
+    """
+    if _has_several(node) and any(use.position in _KEPT.get(use.kind, ()) for use in uses):
         return _Role.BUFFER
     if any(map(_is_recurrent_bias, uses)) and not np.any(read_constant(node)):
-        return number_or_buffer
-    is_matrix = is_factor and len(shape) > 1
-    return _Role.PARAMETER if has_several or is_matrix or any(map(_is_single, of_elements)) else _Role.NUMBER
+        return _buffer_or_number(node)
+    is_matrix = len(node.get_output_shape(0)) > 1 and any(map(_is_factor, reads))
+    return _Role.PARAMETER if _has_several(node) or is_matrix or any(map(_is_single, reads)) else _Role.NUMBER
+
+
+def _has_several(node: Any) -> bool:
+    return bool(prod(node.get_output_shape(0)) > 1)
+
+
+def _buffer_or_number(node: Any) -> _Role:
+    return _Role.BUFFER if _has_several(node) else _Role.NUMBER
 
 
 def _is_factor(use: _Use) -> bool:
@@ -184,14 +191,17 @@ def _is_single(use: _Use) -> bool:
 def _is_scale(use: _Use) -> bool:
     """Return whether a value is the zero or the scale of ``Multiply(Subtract(Convert(narrow), zero), scale)``.
 
-    Either of the two steps may be missing, and the first may be a ``Reshape``.
+    Either of the two steps may be missing, and the result of each may be reshaped. The narrow numbers are those of a
+    constant, such as rows that are looked up in it, and no numbers that the call gives, such as the bytes of an image.
     """
     is_minuend = use.kind == "Subtract" and use.position == 0
     if use.kind not in ("Multiply", "Subtract") or is_minuend:
         return False
-    other = use.other_input
-    if other.get_type_name() in ("Subtract", "Multiply", "Reshape"):
-        other = other.input_value(0).get_node()
-    if other.get_type_name() != "Convert":
+    source = use.other_input
+    while source.get_type_name() in ("Subtract", "Multiply", "Reshape"):
+        source = source.input_value(0).get_node()
+    if source.get_type_name() != "Convert" or not dtype_name(source.get_input_element_type(0)).startswith(_NARROW):
         return False
-    return dtype_name(other.input_value(0).get_element_type()).startswith(_NARROW)
+    while source.get_input_size():
+        source = source.input_value(0).get_node()
+    return bool(source.get_type_name() == "Constant")

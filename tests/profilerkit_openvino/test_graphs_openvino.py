@@ -95,6 +95,16 @@ def test_quantized_weights_may_be_turned_before_they_are_converted() -> None:
     assert (report["total_params"], report["model_size"], report["macs"]) == (48, 48 + 24 + 16, 2 * 48)
 
 
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32])
+def test_numbers_that_an_image_of_bytes_is_scaled_with_are_no_scales_of_a_weight(dtype: Any) -> None:
+    """Three means and three factors, of four bytes each, as for an image of floats."""
+    given = ops.parameter([1, 3, 5, 5], dtype)
+    mean, factor = (ops.constant(np.full((1, 3, 1, 1), value, np.float32)) for value in (128, 0.5))
+    scaled = ops.multiply(ops.subtract(ops.convert(given, np.float32), mean), factor)
+    report = profile(model(scaled, given), np.ones((1, 3, 5, 5), dtype), metrics=COUNTS)
+    assert (report["total_params"], report["model_size"]) == (6, 24)
+
+
 @pytest.mark.parametrize("converted", [False, True])
 @pytest.mark.parametrize("dtype", [np.int8, np.int32, np.int64])
 def test_integers_that_are_a_factor_of_a_product_count_as_a_weight(dtype: Any, converted: bool) -> None:
