@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -47,10 +46,17 @@ def read_formats(config: _Config | None) -> Formats:
     described = _flatten_modelopt(config)
     method = str(described.get("quant_method", ""))
     try:
-        rules = [*_list_kept(described), *_METHODS[method](described)]
+        rules = [*_list_kept(described), *_list_rules(method, described)]
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, re.error) as error:
         raise _make_refusal(method, error) from error
     return lambda path, kind: _find_format(rules, path, kind)
+
+
+def _list_rules(method: str, config: _Config) -> Iterable[_Rule]:
+    """Return the rules of a method for the layers that it converts; raises `KeyError` for an unknown method."""
+    if method in _RULES:
+        return _RULES[method](config)
+    return [_Rule(None, _FIXED[method] if method in _FIXED else _FORMATS[method](config))]
 
 
 def _find_format(rules: list[_Rule], path: str, kind: WeightKind) -> WeightFormat | None:
@@ -71,7 +77,7 @@ def _find_format(rules: list[_Rule], path: str, kind: WeightKind) -> WeightForma
 
 def _make_refusal(method: str, error: Exception) -> InputError:
     """Return the error for a quantization whose bytes are not known, with the reason."""
-    why = f" ({type(error).__name__}: {error})" if method in _METHODS else ""
+    why = f" ({type(error).__name__}: {error})" if method in READ_METHODS else ""
     if method in REFUSED_METHODS:
         why = f", for {REFUSED_METHODS[method]}"
     named = repr(method) if method else "a nameless method"
@@ -112,37 +118,7 @@ def _make_grouped(name: str, bits: int, group: int, scale_bits: int) -> WeightFo
     return WeightFormat(name, bits, max(group, 0), scale_bits if group > 0 else 0)
 
 
-def _read_integers(config: _Config) -> WeightFormat:
-    """Return the format of GPTQ, AWQ and AutoRound: a scale of 16 bits and a zero point for each group."""
-    bits = int(config.get("bits", config.get("w_bit", 4)))
-    kind = str(config.get("data_type", "int"))
-    if kind != "int":
-        floats = {("mx_fp", 4): _MXFP4, ("mx_fp", 8): _MXFP8, ("nv_fp", 4): _NVFP4, ("fp", 8): _FP8}
-        return floats[kind[: len("mx_fp")], bits]  # behind it stands how values are rounded: "mx_fp_rceil"
-    group = int(config.get("group_size", config.get("q_group_size", 128)))
-    return _make_grouped(f"int{bits}", bits, group, _HALF + bits)
-
-
-def _list_integers(config: _Config) -> Iterator[_Rule]:
-    """Yield the rules of GPTQ, AWQ and AutoRound, some layers of which have other bits or groups."""
-    for pattern, change in (config.get("dynamic") or {}).items():  # "-:" leaves layers out, "+:" changes them
-        form = None if pattern.startswith("-:") else _vary(config, change)
-        yield _Rule(re.compile(pattern.removeprefix("+:").removeprefix("-:")), form)
-    for path, change in (config.get("extra_config") or {}).items():
-        yield _Rule(_compile(path), _vary(config, change))
-    form = _read_integers(config)
-    if config.get("lm_head") is True:
-        yield _Rule(_compile("lm_head"), form)
-    # Names of layers in a block, in groups that are converted one after the other; without them all layers are.
-    groups = config.get("modules_in_block_to_quantize") or [[None]]
-    for name in (name for group in groups for name in ([group] if isinstance(group, str) else group)):
-        yield _Rule(None if name is None else _compile(name), form)
-
-
-def _vary(config: _Config, change: _Config) -> WeightFormat | None:
-    """Return the format of layers that differ from the others; None if they have 16 bits."""
-    changed = {**config, **change}
-    return None if int(changed.get("bits", 4)) >= _HALF else _read_integers(changed)
+# Methods with one format for all layers -------------------------------------------------------------------------------
 
 
 def _read_bitsandbytes(config: _Config) -> WeightFormat:
@@ -153,16 +129,86 @@ def _read_bitsandbytes(config: _Config) -> WeightFormat:
     return WeightFormat(str(config.get("bnb_4bit_quant_type", "fp4")), 4, 64, scale_bits)
 
 
+def _read_quanto(config: _Config) -> WeightFormat:
+    """Return the format of Quanto: with less than 8 bits, 128 elements share a scale and a shift of 16 bits each."""
+    name = str(config.get("weights", "int8"))
+    return {"float8": _FP8, "int8": _INT8}.get(name) or WeightFormat(name, {"int4": 4, "int2": 2}[name], 128, 2 * _HALF)
+
+
+def _read_torchao(config: _Config) -> WeightFormat:
+    """Return the format of torchao, whose configuration names a class with its options."""
+    described = config["quant_type"]["default"]
+    name, group = str(described["_type"]), int(described.get("_data", {}).get("group_size") or 128)
+    if name == "Int4WeightOnlyConfig":
+        return WeightFormat("int4", 4, group, 2 * _HALF)
+    return {
+        "Int8WeightOnlyConfig": _INT8,
+        "Int8DynamicActivationInt8WeightConfig": _INT8,
+        "Float8WeightOnlyConfig": _FP8,
+        "Float8DynamicActivationFloat8WeightConfig": _FP8,
+    }[name]
+
+
+def _read_small_floats(config: _Config) -> WeightFormat:
+    """Return the format of FP-Quant and Four Over Six, which store NVFP4 or MXFP4."""
+    if config.get("store_master_weights") or config.get("keep_master_weights") or config.get("module_config_overrides"):
+        raise ValueError("weights are kept in another format too")
+    dtype = config.get("weight_dtype") or config.get("dtype") or config.get("forward_dtype") or "nvfp4"
+    return {"nvfp4": _NVFP4, "mxfp4": _MXFP4}[str(dtype)]
+
+
+def _read_higgs(config: _Config) -> WeightFormat:
+    return _make_grouped("higgs", int(config.get("bits", 4)), int(config.get("group_size", 256)), _HALF)
+
+
+def _read_metal(config: _Config) -> WeightFormat:
+    """Return the format for Apple's GPUs, in which a group has a scale and a bias."""
+    return _make_grouped("affine", int(config.get("bits", 4)), int(config.get("group_size", 64)), 2 * _HALF)
+
+
+# Methods with formats by layer ----------------------------------------------------------------------------------------
+
+
+def _list_integers(config: _Config) -> Iterator[_Rule]:
+    """Yield the rules of GPTQ, AWQ and AutoRound, some layers of which have other bits or groups."""
+    for pattern, change in (config.get("dynamic") or {}).items():  # "-:" leaves layers out, "+:" changes them
+        form = None if pattern.startswith("-:") else _read_integers({**config, **change})
+        yield _Rule(re.compile(pattern.removeprefix("+:").removeprefix("-:")), form)
+    for path, change in (config.get("extra_config") or {}).items():
+        yield _Rule(_compile(path), _read_integers({**config, **change}))
+    form = _read_integers(config)
+    if config.get("lm_head") is True:
+        yield _Rule(_compile("lm_head"), form)
+    groups = config.get("modules_in_block_to_quantize")  # names of layers, or lists of names
+    if not groups:
+        yield _Rule(None, form)
+    for group in groups or ():
+        for name in [group] if isinstance(group, str) else group:
+            yield _Rule(_compile(name), form)
+
+
+def _read_integers(config: _Config) -> WeightFormat | None:
+    """Return a scale of 16 bits and a zero point for each group, or the format of floats; None for 16 bits."""
+    bits = int(config.get("bits", config.get("w_bit", 4)))
+    kind = str(config.get("data_type", "int"))
+    if bits >= _HALF:
+        return None
+    if kind != "int":
+        floats = {("mx_fp", 4): _MXFP4, ("mx_fp", 8): _MXFP8, ("nv_fp", 4): _NVFP4, ("fp", 8): _FP8}
+        return floats[kind[: len("mx_fp")], bits]  # behind it stands how values are rounded: "mx_fp_rceil"
+    group = int(config.get("group_size", config.get("q_group_size", 128)))
+    return _make_grouped(f"int{bits}", bits, group, _HALF + bits)
+
+
 def _list_blocks(config: _Config) -> Iterator[_Rule]:
     """Yield fp8 with a scale for each block, or for each matrix if no blocks are named; experts may have 4 bits."""
     if config.get("expert_dtype") == "fp4":
         yield _Rule(None, replace(_MXFP4, kinds=(WeightKind.EXPERTS,)))
+    for item in config.get("modules_to_convert") or ():
+        yield _Rule(_compile(str(item)), replace(_FP8, kinds=MULTIPLIED_OR_LOOKED_UP))
     rows, columns = config.get("weight_block_size") or (0, 0)
     scale_bits = _MICRO if config.get("scale_fmt") == "ue8m0" else 32
-    form = _make_grouped("fp8", 8, int(rows) * int(columns), scale_bits)
-    for item in config.get("modules_to_convert") or ():
-        yield _Rule(_compile(str(item)), WeightFormat("fp8", 8, kinds=MULTIPLIED_OR_LOOKED_UP))
-    yield _Rule(None, form)
+    yield _Rule(None, _make_grouped("fp8", 8, int(rows) * int(columns), scale_bits))
 
 
 def _list_hqq(config: _Config) -> Iterator[_Rule]:
@@ -180,12 +226,6 @@ def _read_hqq(config: _Config) -> WeightFormat:
     return _make_grouped(f"int{bits}", bits, int(weights.get("group_size") or 64), 2 * _HALF)
 
 
-def _read_quanto(config: _Config) -> WeightFormat:
-    name = str(config.get("weights", "int8"))
-    bits = {"float8": 8, "int8": 8, "int4": 4, "int2": 2}[name]
-    return _FP8 if name == "float8" else WeightFormat(f"int{bits}", bits, 0 if bits == 8 else 128)
-
-
 def _list_compressed(config: _Config) -> Iterator[_Rule]:
     """Yield the rules of compressed-tensors: groups for patterns of the paths of layers, and for classes of them."""
     if (config.get("sparsity_config") or {}).get("format", "dense") != "dense":
@@ -193,33 +233,33 @@ def _list_compressed(config: _Config) -> Iterator[_Rule]:
     of_classes = set()
     for group in config["config_groups"].values():
         form = _read_compressed(group["weights"]) if group.get("weights") else None
-        for target in map(str, group.get("targets") or ("Linear",)):
-            if target.startswith("re:") or "." in target:
-                yield _Rule(_compile(target), form)
-            else:
-                of_classes.add(form)
+        targets = [str(target) for target in group.get("targets") or ("Linear",)]
+        paths = [target for target in targets if target.startswith("re:") or "." in target]
+        yield from (_Rule(_compile(path), form) for path in paths)
+        if len(paths) < len(targets):
+            of_classes.add(form)
     if len(of_classes) > 1:
         raise ValueError(f"{len(of_classes)} formats for layers that only their class tells apart")
     yield from map(_make_linear, of_classes)
 
 
+def _read_compressed(weights: _Config) -> WeightFormat:
+    bits, group = int(weights["num_bits"]), int(weights.get("group_size") or 0)
+    if weights.get("type") != "float":
+        zero_point_bits = 0 if weights.get("symmetric", True) else bits
+        return _make_grouped(f"int{bits}", bits, group, _HALF + zero_point_bits)
+    formats = {(4, 16): _NVFP4, (4, 32): _MXFP4, (8, 32): _MXFP8}
+    if (bits, group) in formats:
+        return formats[bits, group]
+    if bits != 8:
+        raise ValueError(f"floats of {bits} bits in groups of {group}")
+    block = weights.get("block_structure")
+    return _make_grouped("fp8", 8, int(block[0]) * int(block[1]) if block else group, _HALF)
+
+
 def _make_linear(form: WeightFormat | None) -> _Rule:
     """Return the rule of all linear layers. A head is linear too: configurations name it if it is left out."""
     return _Rule(None, None if form is None else replace(form, kinds=(*MULTIPLIED, WeightKind.HEAD)))
-
-
-def _read_compressed(weights: _Config) -> WeightFormat:
-    bits, group = int(weights["num_bits"]), int(weights.get("group_size") or 0)
-    block = weights.get("block_structure")
-    if weights.get("type") == "float":
-        formats = {(4, 16): _NVFP4, (4, 32): _MXFP4, (8, 32): _MXFP8}
-        if (bits, group) in formats:
-            return formats[bits, group]
-        if bits != 8:
-            raise ValueError(f"floats of {bits} bits in groups of {group}")
-        return _make_grouped("fp8", 8, int(block[0]) * int(block[1]) if block else group, _HALF)
-    zero_point_bits = 0 if weights.get("symmetric", True) else bits
-    return _make_grouped(f"int{bits}", bits, group, _HALF + zero_point_bits)
 
 
 def read_modelopt_file(folder: Path) -> dict[str, Any] | None:
@@ -259,8 +299,6 @@ def _read_modelopt(config: _Config) -> WeightFormat | None:
     algorithm = str(algorithm).upper()
     if algorithm in ("W4A16_AWQ", "W4A8_AWQ", "W4A16"):
         return _make_grouped("int4", 4, group or 128, _HALF)
-    if algorithm in ("FP8_PB_WO", "FP8_PB_REAL"):
-        return WeightFormat("fp8", 8, 128 * 128, 32)
     return _MODELOPT[algorithm]
 
 
@@ -269,6 +307,7 @@ _MODELOPT = {
     **dict.fromkeys(("FP8", "FP8_PER_CHANNEL_PER_TOKEN"), _FP8),
     **dict.fromkeys(("W8A16", "INT8_SQ", "W8A8_SQ_PER_CHANNEL"), _INT8),
     **dict.fromkeys(("NVFP4", "NVFP4_AWQ", "W4A8_NVFP4_FP8", "W4A16_NVFP4"), _NVFP4),
+    **dict.fromkeys(("FP8_PB_WO", "FP8_PB_REAL"), WeightFormat("fp8", 8, 128 * 128, 32)),
     "MXFP8": _MXFP8,
     "W4A8_MXFP4_FP8": _MXFP4,
 }
@@ -285,37 +324,15 @@ def _list_quark(config: _Config) -> Iterator[_Rule]:
 def _read_quark(weight: _Config | None) -> WeightFormat | None:
     if weight is None:
         return None
-    dtype, group = str(weight["dtype"]), int(weight.get("group_size") or 0)
-    is_grouped = weight.get("qscheme") == "per_group"
-    if dtype == "fp4" and is_grouped:
+    dtype = str(weight["dtype"])
+    group = int(weight.get("group_size") or 0) if weight.get("qscheme") == "per_group" else 0
+    if dtype == "fp4":
         return {32: _MXFP4, 16: _NVFP4}[group]
     if dtype.startswith("fp8"):
-        return _MXFP8 if is_grouped and group == 32 else _make_grouped("fp8", 8, group if is_grouped else 0, 32)
+        return _MXFP8 if group == 32 else _make_grouped("fp8", 8, group, 32)
     bits = {"int4": 4, "uint4": 4, "int8": 8, "uint8": 8}[dtype]
     zero_point_bits = bits if dtype.startswith("u") else 0
-    return _make_grouped(f"int{bits}", bits, group if is_grouped else 0, _HALF + zero_point_bits)
-
-
-def _read_torchao(config: _Config) -> WeightFormat:
-    """Return the format of torchao, whose configuration names a class with its options."""
-    described = config["quant_type"]["default"]
-    name, group = str(described["_type"]), int(described.get("_data", {}).get("group_size") or 128)
-    if name == "Int4WeightOnlyConfig":
-        return WeightFormat("int4", 4, group, 2 * _HALF)
-    return {
-        "Int8WeightOnlyConfig": _INT8,
-        "Int8DynamicActivationInt8WeightConfig": _INT8,
-        "Float8WeightOnlyConfig": _FP8,
-        "Float8DynamicActivationFloat8WeightConfig": _FP8,
-    }[name]
-
-
-def _read_small_floats(config: _Config) -> WeightFormat:
-    """Return the format of FP-Quant and Four Over Six, which store NVFP4 or MXFP4."""
-    if config.get("store_master_weights") or config.get("keep_master_weights") or config.get("module_config_overrides"):
-        raise ValueError("weights are kept in another format too")
-    dtype = config.get("weight_dtype") or config.get("dtype") or config.get("forward_dtype") or "nvfp4"
-    return {"nvfp4": _NVFP4, "mxfp4": _MXFP4}[str(dtype)]
+    return _make_grouped(f"int{bits}", bits, group, _HALF + zero_point_bits)
 
 
 def _list_gemma(config: _Config) -> Iterator[_Rule]:
@@ -328,45 +345,36 @@ def _list_gemma(config: _Config) -> Iterator[_Rule]:
     yield _Rule(None, WeightFormat(f"int{default}", default, kinds=kinds))
 
 
-def _read_groups(config: _Config, name: str, group: int, scale_bits: int) -> WeightFormat:
-    """Return a format of 4 bits and groups of a size, unless its configuration names others."""
-    return _make_grouped(name, int(config.get("bits", 4)), int(config.get("group_size", group)), scale_bits)
-
-
-def _read_once(read: Callable[[_Config], WeightFormat]) -> Callable[[_Config], list[_Rule]]:
-    """Return a function that lists one rule for all layers, with the format that ``read`` returns."""
-    return lambda config: [_Rule(None, read(config))]
-
-
-def _always(form: WeightFormat) -> Callable[[_Config], list[_Rule]]:
-    """Return a function that lists one rule for all layers, with this format."""
-    return lambda config: [_Rule(None, form)]
-
-
-_METHODS: dict[str, Callable[[_Config], Iterable[_Rule]]] = {
+#: The methods that have the same format in all configurations.
+_FIXED = {
+    "bitnet": WeightFormat("ternary", 2),
+    "eetq": _INT8,
+    "fbgemm_fp8": _FP8,
+    "mxfp4": replace(_MXFP4, kinds=(WeightKind.EXPERTS,)),  # gpt-oss: the experts alone
+    "mxfp8": _MXFP8,
+    "nvfp4": _NVFP4,
+}
+#: The methods whose configurations name one format for all layers.
+_FORMATS: dict[str, Callable[[_Config], WeightFormat]] = {
+    **dict.fromkeys(("bitsandbytes", "bitsandbytes_4bit", "bitsandbytes_8bit"), _read_bitsandbytes),
+    **dict.fromkeys(("fouroversix", "fp_quant"), _read_small_floats),
+    "higgs": _read_higgs,
+    "metal": _read_metal,
+    "quanto": _read_quanto,
+    "torchao": _read_torchao,
+}
+#: The methods whose configurations may name a format for each layer.
+_RULES: dict[str, Callable[[_Config], Iterator[_Rule]]] = {
     **dict.fromkeys(("auto-round", "awq", "gptq"), _list_integers),
-    **dict.fromkeys(("bitsandbytes", "bitsandbytes_4bit", "bitsandbytes_8bit"), _read_once(_read_bitsandbytes)),
-    **dict.fromkeys(("fouroversix", "fp_quant"), _read_once(_read_small_floats)),
-    "bitnet": _always(WeightFormat("ternary", 2)),
     "compressed-tensors": _list_compressed,
-    "eetq": _always(_INT8),
-    "fbgemm_fp8": _always(_FP8),
     "fp8": _list_blocks,
     "gemma": _list_gemma,
-    "higgs": _read_once(partial(_read_groups, name="higgs", group=256, scale_bits=_HALF)),
     "hqq": _list_hqq,
-    "metal": _read_once(partial(_read_groups, name="affine", group=64, scale_bits=2 * _HALF)),  # a scale and a bias
     "modelopt": _list_modelopt,
-    # gpt-oss: the experts alone, in groups of 32.
-    "mxfp4": _always(replace(_MXFP4, kinds=(WeightKind.EXPERTS,))),
-    "mxfp8": _always(_MXFP8),
-    "nvfp4": _always(_NVFP4),
-    "quanto": _read_once(_read_quanto),
     "quark": _list_quark,
-    "torchao": _read_once(_read_torchao),
 }
 #: The methods of quantization whose bytes are known.
-READ_METHODS = tuple(sorted(_METHODS))
+READ_METHODS = tuple(sorted({*_FIXED, *_FORMATS, *_RULES}))
 #: Methods whose bytes do not follow from a configuration, with the reason.
 REFUSED_METHODS: Mapping[str, str] = {
     "aqlm": "each matrix has codebooks of its own, which the configuration does not size",

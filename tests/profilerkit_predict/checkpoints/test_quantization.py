@@ -71,7 +71,7 @@ def describe_compressed(weights: dict[str, Any], group_1: Any = None, **options:
         ({"quant_method": "metal", "bits": 4, "group_size": 64}, fraction(4, 2 * 16, 64)),
         ({"quant_method": "hqq", "quant_config": {"weight_quant_params": {"nbits": 2, "group_size": 16}}}, 2 + 2),
         ({"quant_method": "hqq", "quant_config": {"self_attn.q_proj": {"nbits": 3, "group_size": 64}}}, 3.5),
-        ({"quant_method": "quanto", "weights": "int2"}, fraction(2, 16, 128)),
+        ({"quant_method": "quanto", "weights": "int2"}, fraction(2, 16 + 16, 128)),  # a scale and a shift
         ({"quant_method": "quanto", "weights": "float8"}, 8),
         ({"quant_method": "gemma", "num_bits": 2}, 2),
         ({"quant_method": "gemma", "module_quant_configs": {r"q_proj$": {"num_bits": 8}}}, 8),
