@@ -48,6 +48,14 @@ def require_no_overlap(path: Path, tensors: Iterable[StoredTensor], size: int) -
             )
 
 
+def _join_tensors(groups: Iterable[Iterable[StoredTensor]], message: str) -> tuple[StoredTensor, ...]:
+    """Return the tensors of several groups; raises `InputError` with the message if two have the same name."""
+    tensors = tuple(tensor for group in groups for tensor in group)
+    if len({tensor.name for tensor in tensors}) != len(tensors):
+        raise InputError(message)
+    return tensors
+
+
 # safetensors ----------------------------------------------------------------------------------------------------------
 
 #: The names of dtypes in headers, with ours and their bits.
@@ -95,17 +103,16 @@ def read_safetensors_folder(folder: Path) -> tuple[StoredTensor, ...]:
         return ()  # the index alone was downloaded
     if missing:
         raise InputError(f"{folder} lacks {len(missing)} of {len(names)} files of its index: {', '.join(missing[:3])}")
-    tensors = tuple(tensor for name in names for tensor in read_safetensors(folder / name))
-    if len({tensor.name for tensor in tensors}) != len(tensors):
-        raise InputError(f"{folder} has a tensor in two of its files")
-    return tensors
+    return _join_tensors((read_safetensors(folder / name) for name in names), f"{folder} has a tensor in two files")
 
 
 def _list_files(folder: Path) -> list[str]:
     """Return the files of a checkpoint by name; raises `InputError` if its index names one outside of the folder."""
     path = folder / _INDEX
-    if (folder / _WHOLE).is_file() or not path.is_file():
-        return [_WHOLE] if (folder / _WHOLE).is_file() else []
+    if (folder / _WHOLE).is_file():
+        return [_WHOLE]
+    if not path.is_file():
+        return []
     try:
         weight_map = _parse(path, path.read_bytes()).get("weight_map")
     except OSError as error:
@@ -190,6 +197,13 @@ def read_gguf(path: Path) -> GgufFile:
     count = first.metadata.get("split.count", 1)
     if not isinstance(count, int) or count <= 1:
         return first
+    parts = [_read_part(part) for part in _list_parts(path, count)]
+    tensors = _join_tensors((part.tensors for part in parts), f"{path} has a tensor in two parts")
+    return GgufFile(path, parts[0].metadata, tensors)
+
+
+def _list_parts(path: Path, count: int) -> list[Path]:
+    """Return the files of a split model; raises `InputError` for another name than such files have, or missing ones."""
     named = _SPLIT.fullmatch(path.name)
     if named is None or int(named[2]) != count:
         raise InputError(f"{path} is one of {count} parts; give the first one, named NAME-00001-of-{count:05}.gguf")
@@ -197,11 +211,7 @@ def read_gguf(path: Path) -> GgufFile:
     missing = [part.name for part in paths if not part.is_file()]
     if missing:
         raise InputError(f"{path} is one of {count} parts, of which {', '.join(missing[:3])} is not beside it")
-    parts = [_read_part(part) for part in paths]
-    tensors = tuple(tensor for part in parts for tensor in part.tensors)
-    if len({tensor.name for tensor in tensors}) != len(tensors):
-        raise InputError(f"{path} has a tensor in two of its parts")
-    return GgufFile(path, parts[0].metadata, tensors)
+    return paths
 
 
 def _read_part(path: Path) -> GgufFile:
@@ -231,12 +241,10 @@ class _Header:
         if max(tensor_count, value_count) > _MOST_ENTRIES:
             raise self._make_error(f"{tensor_count:,} tensors and {value_count:,} values")
         metadata = dict(self._read_pair() for _ in range(value_count))
+        tensors = _join_tensors([(self._read_tensor() for _ in range(tensor_count))], f"{self.path} has a tensor twice")
         alignment = metadata.get("general.alignment", 32)
-        if not isinstance(alignment, int) or isinstance(alignment, bool) or alignment <= 0:
+        if type(alignment) is not int or alignment <= 0:
             raise self._make_error(f"general.alignment {alignment!r}")
-        tensors = tuple(self._read_tensor() for _ in range(tensor_count))
-        if len({tensor.name for tensor in tensors}) != len(tensors):
-            raise self._make_error("two tensors of one name")
         padding = -(self.size - self.bytes_left) % alignment  # the values begin at a multiple of the alignment
         require_no_overlap(self.path, tensors, max(0, self.bytes_left - padding))
         return GgufFile(self.path, metadata, tensors)
