@@ -13,6 +13,7 @@ from profilerkit.trace.layer_table import LayerTable
 from profilerkit.trace.records import ModelTrace, OpRecord
 from profilerkit.trace.table import Table
 
+from ..layer_columns import count_calls, list_layer_columns
 from ..prediction.predicting import predict_trace
 from .records import RecordedKernel, Recording
 
@@ -47,22 +48,18 @@ def list_layers(trace: ModelTrace, recording: Recording, device: DeviceInfo | No
     whole_values = _add_inside(own_values)
     total = sum(kernel.seconds for kernel in recording.kernels)
     has_rates = _has_gradient_layers(recording.kernels)
-    with_layers_inside = set(nearest_around(own_values).values())
     return LayerTable(
         [
             {
-                "path": layer.path,
-                "type": layer.type,
-                "depth": layer.depth,
-                "is_leaf": layer.path not in with_layers_inside,
-                "calls": sum(call.times for call in layer.calls),
+                **columns,
+                "calls": count_calls(layer),
                 **whole_values[layer.path],
                 **_compute_shares(whole_values[layer.path], total, has_rates),
                 **{f"own_{name}": value for name, value in own_values[layer.path].items()},
                 "binds": binds.get(layer.path, ""),
                 "remark": recording.remarks.get(layer.path, ""),
             }
-            for layer in trace.layers
+            for layer, columns in zip(trace.layers, list_layer_columns(trace.layers), strict=True)
         ]
     )
 

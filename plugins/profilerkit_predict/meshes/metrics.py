@@ -13,11 +13,12 @@ from profilerkit.backend_kit.optimizers import OptimizerBytes, optimizer_bytes
 from profilerkit.count_text import format_count
 from profilerkit.piping.function import Keys
 from profilerkit.piping.outcome import qualify
-from profilerkit.trace.layer_paths import parent_path, walk_outwards
+from profilerkit.trace.layer_paths import walk_outwards
 from profilerkit.trace.records import LayerRecord, LayerTable, distinct
 from profilerkit.trace.table import Table
 from profilerkit_metrics.training import TrainingMemory, find_optimizer_bytes, find_step_memory
 
+from ..layer_columns import list_layer_columns
 from ..rank_metrics import (
     KEYS,
     CollectiveBytes,
@@ -152,18 +153,15 @@ def list_layer_rows(layers: Sequence[LayerRecord], peak: Mapping[Purpose, int]) 
         for around in walk_outwards(path):
             if around in whole_sizes:
                 whole_sizes[around].update(sizes)
-    parents = {parent_path(path) for path in own_sizes}
     columns = {part: f"{part.replace(' ', '_')}_bytes" for part, _ in parts.most_common()}
-    for layer in layers:
+    for row in list_layer_columns(layers):
+        whole, own = whole_sizes[row["path"]], own_sizes[row["path"]]
         yield {
-            "path": layer.path,
-            "type": layer.type,
-            "depth": layer.depth,
-            "is_leaf": layer.path not in parents,
-            "peak_bytes": whole_sizes[layer.path].total(),
-            "own_peak_bytes": own_sizes[layer.path].total(),
-            **{column: whole_sizes[layer.path][part] for part, column in columns.items()},
-            **{f"own_{column}": own_sizes[layer.path][part] for part, column in columns.items()},
+            **row,
+            "peak_bytes": whole.total(),
+            "own_peak_bytes": own.total(),
+            **{column: whole[part] for part, column in columns.items()},
+            **{f"own_{column}": own[part] for part, column in columns.items()},
         }
 
 

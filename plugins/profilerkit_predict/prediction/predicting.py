@@ -16,6 +16,7 @@ from profilerkit.job import Job
 from profilerkit.trace.layer_table import LayerTable
 from profilerkit.trace.records import LayerRecord, ModelTrace, OpRecord
 
+from ..layer_columns import count_calls, list_layer_columns
 from .bound import Bound, compulsory_bytes, compute_bound, count_bytes
 from .calibrated_times import CalibratedTimes, TimedRegion
 from .calibration import Calibration, name_phase
@@ -141,46 +142,90 @@ def predict_trace(
         raise ArgumentError("the model raised in its trace, so that there is no time to predict") from trace.failure
     if not trace.operators:
         raise NothingToPredictError("the model computes nothing: its trace has no operators, so no time is predicted")
-    calibration = Calibration.of(device)
-    rate = None if calibration is None else calibration.best_bandwidth(compulsory_bytes(trace))
-    bound = compute_bound(trace, device, dtype, rate)
-    prediction = Prediction(
-        device,
-        bound,
-        low=bound.seconds,
-        binds=bound.binds,
-        layers=LayerTable([]),
-        phase="training" if any(operator.phase == "backward" for operator in trace.operators) else "forward",
-        notes=write_notes(trace, bound, device, dtype, calibration, compiled=compiled),
-    )
-    if calibration is None:
-        return replace(prediction, layers=_describe_layers(trace, device, dtype))
-    return _estimate(prediction, trace, CalibratedTimes(calibration, device.name, dtype, compiled))
+    return _Predictor(trace, device, dtype, compiled, Calibration.of(device)).predict()
 
 
-def _estimate(prediction: Prediction, trace: ModelTrace, times: CalibratedTimes) -> Prediction:
-    """Return a prediction with the estimate by a calibration, in the interval that it gives."""
-    device, bound, calibration = prediction.device, prediction.bound.seconds, times.calibration
-    operators = tuple(join_recurrences(trace))
-    regions = [times.time_region(region) for region in find_regions(operators, fused=times.compiled)]
-    device_seconds = sum(region.seconds for region in regions)
-    host_seconds = times.find_host_seconds(trace, operators, prediction.phase)
-    if device.kind != "cpu" and not times.compiled:
-        host_seconds += sum(region.host_seconds for region in regions)
-    together = device_seconds + host_seconds if device.kind == "cpu" else max(device_seconds, host_seconds)
-    total = max(together, bound)  # `correction` is relative to this total, not to the sum of the tables alone
-    middle, low, high = calibration.correction(name_phase(prediction.phase, times.compiled))
-    estimate = max(total * middle, bound)
-    return replace(
-        prediction,
-        estimate=estimate,
-        low=max(min(total * low, estimate), bound),
-        high=None if trace.uncounted else estimate * high / middle,  # as wide if the bound is above the middle
-        binds="dispatch" if host_seconds > device_seconds else _find_binding(regions),
-        device_seconds=device_seconds,
-        host_seconds=host_seconds,
-        layers=_describe_layers(trace, device, times.dtype, calibration, regions),
-    )
+@dataclass(frozen=True)
+class _Predictor:
+    """Predicts the time of one trace on one device; see `predict_trace` for its fields."""
+
+    trace: ModelTrace
+    device: DeviceInfo
+    dtype: str | None
+    compiled: bool
+    #: The measurements of the device; None for a device that is known by a data sheet.
+    calibration: Calibration | None
+
+    def predict(self) -> Prediction:
+        """Return the bound, with a calibration also the estimate."""
+        calibration, trace = self.calibration, self.trace
+        measured_rate = None if calibration is None else calibration.best_bandwidth(compulsory_bytes(trace))
+        bound = compute_bound(trace, self.device, self.dtype, measured_rate)
+        is_training = any(operator.phase == "backward" for operator in trace.operators)
+        prediction = Prediction(
+            self.device,
+            bound,
+            low=bound.seconds,
+            binds=bound.binds,
+            layers=LayerTable([]),
+            phase="training" if is_training else "forward",
+            notes=write_notes(trace, bound, self.device, self.dtype, calibration, compiled=self.compiled),
+        )
+        if calibration is None:
+            return replace(prediction, layers=self._describe_layers())
+        return self._estimate(prediction, calibration)
+
+    def _estimate(self, prediction: Prediction, calibration: Calibration) -> Prediction:
+        """Return a prediction with the estimate by a calibration, in the interval that it gives."""
+        times = CalibratedTimes(calibration, self.device.name, self.dtype, self.compiled)
+        operators = tuple(join_recurrences(self.trace))
+        regions = [times.time_region(region) for region in find_regions(operators, fused=self.compiled)]
+        device_seconds = sum(region.seconds for region in regions)
+        host_seconds = times.find_host_seconds(self.trace, operators, prediction.phase)
+        is_cpu, bound = self.device.kind == "cpu", prediction.bound.seconds
+        if not is_cpu and not self.compiled:
+            host_seconds += sum(region.host_seconds for region in regions)
+        together = device_seconds + host_seconds if is_cpu else max(device_seconds, host_seconds)
+        total = max(together, bound)  # `correction` is relative to this total, not to the sum of the tables alone
+        middle, low, high = calibration.correction(name_phase(prediction.phase, self.compiled))
+        estimate = max(total * middle, bound)
+        return replace(
+            prediction,
+            estimate=estimate,
+            low=max(min(total * low, estimate), bound),
+            high=None if self.trace.uncounted else estimate * high / middle,  # as wide if the bound lifts the middle
+            binds="dispatch" if host_seconds > device_seconds else _find_binding(regions),
+            device_seconds=device_seconds,
+            host_seconds=host_seconds,
+            layers=self._describe_layers(regions),
+        )
+
+    def _describe_layers(self, regions: Iterable[TimedRegion] | None = None) -> LayerTable:
+        """Return for each layer the bound of its own operators, and the estimate of its regions if they are given."""
+        operators_by_layer, regions_by_layer = _group_by_layer(self.trace.operators), _group_by_layer(regions or ())
+        rows = []
+        for layer, columns in zip(self.trace.layers, list_layer_columns(self.trace.layers), strict=True):
+            operators, timed = operators_by_layer[layer.path], regions_by_layer[layer.path]
+            bound = self._compute_layer_bound(layer, operators)
+            estimate, binds = None, bound.binds if operators else ""  # nothing binds a layer without own operators
+            if regions is not None:
+                estimate = max(sum(region.seconds for region in timed), bound.seconds)
+                binds = _find_binding(timed) if timed else ""
+            columns |= {"calls": count_calls(layer), "own_macs": sum(operator.macs for operator in operators)}
+            rows.append(columns | {"bound_seconds": bound.seconds, "estimate_seconds": estimate, "binds": binds})
+        return LayerTable(rows)
+
+    def _compute_layer_bound(self, layer: LayerRecord, operators: Sequence[OpRecord]) -> Bound:
+        """Return the bound of a layer's own operators, as if it ran by itself: its weights, inputs and outputs."""
+        if not operators:
+            return Bound(0.0, None)
+        part = ModelTrace((layer,), tuple(operators))
+        needed = compulsory_bytes(part)
+        rate = (self.calibration and self.calibration.best_bandwidth(needed)) or self.device.bandwidth
+        read_by_calls = sum(call.times * count_bytes(call.inputs) for call in layer.calls)
+        moved = min(needed + read_by_calls, sum(operator.bytes_read + operator.bytes_written for operator in operators))
+        products = compute_bound(part, self.device, self.dtype).products
+        return Bound(products, None if rate is None else moved / rate)
 
 
 def _find_binding(regions: Iterable[TimedRegion]) -> str:
@@ -191,62 +236,9 @@ def _find_binding(regions: Iterable[TimedRegion]) -> str:
     return max(totals, key=totals.__getitem__, default="dispatch")
 
 
-def _describe_layers(
-    trace: ModelTrace,
-    device: DeviceInfo,
-    dtype: str | None,
-    calibration: Calibration | None = None,
-    regions: Sequence[TimedRegion] = (),
-) -> LayerTable:
-    """Return for each layer the bound of its own operators, and with a calibration the estimate of its regions."""
-    operators_by_layer, regions_by_layer = _group_by_layer(trace.operators), _group_by_layer(regions)
-    around = {layer.path.rpartition(".")[0] for layer in trace.layers if layer.path}
-    rows: list[dict[str, Any]] = []
-    for layer in trace.layers:
-        operators, timed = operators_by_layer[layer.path], regions_by_layer[layer.path]
-        bound = _compute_layer_bound(layer, operators, device, dtype, calibration)
-        estimate, binds = None, bound.binds if operators else ""  # nothing binds a layer without operators of its own
-        if calibration is not None:
-            estimate = max(sum(region.seconds for region in timed), bound.seconds)
-            binds = _find_binding(timed) if timed else ""
-        rows.append(
-            {
-                "path": layer.path,
-                "type": layer.type,
-                "depth": layer.depth,
-                "is_leaf": layer.path not in around,
-                "calls": sum(call.times for call in layer.calls),
-                "own_macs": sum(operator.macs for operator in operators),
-                "bound_seconds": bound.seconds,
-                "estimate_seconds": estimate,
-                "binds": binds,
-            }
-        )
-    return LayerTable(rows)
-
-
 def _group_by_layer(items: Iterable[Any]) -> defaultdict[str, list[Any]]:
     """Return operators or regions by the paths of their layers."""
     groups: defaultdict[str, list[Any]] = defaultdict(list)
     for item in items:
         groups[item.layer].append(item)
     return groups
-
-
-def _compute_layer_bound(
-    layer: LayerRecord,
-    operators: Sequence[OpRecord],
-    device: DeviceInfo,
-    dtype: str | None,
-    calibration: Calibration | None,
-) -> Bound:
-    """Return the bound of a layer's own operators, as if it ran by itself: its weights, inputs and outputs."""
-    if not operators:
-        return Bound(0.0, None)
-    part = ModelTrace((layer,), tuple(operators))
-    needed = compulsory_bytes(part)
-    measured_rate = None if calibration is None else calibration.best_bandwidth(needed)
-    rate = measured_rate or device.bandwidth
-    read_by_calls = sum(call.times * count_bytes(call.inputs) for call in layer.calls)
-    moved = min(needed + read_by_calls, sum(operator.bytes_read + operator.bytes_written for operator in operators))
-    return Bound(compute_bound(part, device, dtype).products, None if rate is None else moved / rate)
