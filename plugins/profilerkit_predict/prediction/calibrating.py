@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from statistics import median_high
 
-from profilerkit.backend import Backend, DeviceLike
+from profilerkit.backend import Backend, DeviceLike, RunOptions
 from profilerkit.count_text import format_count
 from profilerkit.devices.info import DeviceInfo, Figure, dtype_name
 from profilerkit.error_text import error_line
@@ -79,11 +79,12 @@ def calibrate(
     uncorrected = _make_device(info, calibration, {})
     progress(f"{len(networks)} networks")
     left_for_networks = max(began + seconds - time.perf_counter(), 0.0)
-    results = measure_networks(backend, networks, uncorrected, left_for_networks, threads, clock)
+    options = RunOptions(num_threads=threads)
+    results = measure_networks(backend, networks, uncorrected, left_for_networks, options, clock)
     if compiled:
         progress(f"{len(networks)} networks, compiled")
         more = seconds * _OF_NETWORKS  # beyond the seconds that were asked for
-        results += measure_networks(backend, networks, uncorrected, more, threads, clock, compiled=True)
+        results += measure_networks(backend, networks, uncorrected, more, replace(options, compile=True), clock)
     calibration = replace(calibration, networks=results)
     facts = {"calibrated_with": calibration.backend, "seconds": f"{time.perf_counter() - began:.0f}"}
     facts |= _list_left_out(calibration, len(cases), failed, len(networks))

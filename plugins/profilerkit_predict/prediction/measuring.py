@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 from typing import NamedTuple, TypeVar
@@ -54,36 +54,38 @@ class _TablePoint(NamedTuple):
     point: Point
 
 
+def _raise_error(case: CalibrationCase, error: Exception) -> None:
+    raise error
+
+
 def measure_tables(
     backend: Backend,
     cases: Iterable[CalibrationCase],
     seconds: float,
     clock: Callable[[], float] = time.perf_counter,
-    leave_out: Callable[[CalibrationCase, Exception], object] | None = None,
+    leave_out: Callable[[CalibrationCase, Exception], object] = _raise_error,
 ) -> tuple[EfficiencyTable, ...]:
     """Measure operators and return their tables; raises `InputError` if a case is not one operator.
 
-    If the time is over before all are measured, the operators left out are spread over all kinds and sizes. An operator
-    that the device refuses, for example in some dtype, goes to ``leave_out``; without it the error is raised.
+    If the time is over before all are measured, the operators left out are spread over all kinds and sizes; but there
+    is a product and traffic, for a peak and a bandwidth. An operator that the device refuses, for example in some
+    dtype, goes to ``leave_out``.
     """
     listed = in_spread_order(cases, lambda case: case.name.partition(" ")[0])
     points: dict[tuple[str, str], list[Point]] = {}
     deadline = time.perf_counter() + seconds
     for index, case in enumerate(listed):
         left = deadline - time.perf_counter()
-        has_both = {len(members[0].sizes) > 1 for members in points.values()} == {True, False}  # products and traffic
-        if left <= 0 and has_both:  # with less there is no peak and no bandwidth
+        if left <= 0 and {len(members[0].sizes) > 1 for members in points.values()} == {True, False}:
             break
         try:
-            measured = _measure_case(backend, case, max(left, 0.0) / (len(listed) - index), clock)
+            kind, dtype, point = _measure_case(backend, case, max(left, 0.0) / (len(listed) - index), clock)
         except ProfilerKitError:
             raise
         except Exception as error:
-            if leave_out is None:
-                raise
             leave_out(case, error)
-            continue
-        points.setdefault((measured.kind, measured.dtype), []).append(measured.point)
+        else:
+            points.setdefault((kind, dtype), []).append(point)
     if not points:
         raise InputError(f"the {backend.name} backend provides no operator to measure")
     return tuple(EfficiencyTable(kind, dtype, tuple(members)) for (kind, dtype), members in points.items())
@@ -155,15 +157,10 @@ def _time_call(call: Callable[[], object], seconds: float, clock: Callable[[], f
     The shortest time counts, because other programs make a call longer, never shorter.
     """
     run = Run.of(call)
-    has_own_clock = run is call  # and takes care of short calls itself
     deadline = time.perf_counter() + seconds
-    once = 1.0  # second at the most, and the shortest of four calls
-    for _ in range(4):
-        once = min(once, max(run.seconds(clock), 1e-9))
-        if time.perf_counter() >= deadline:
-            break
+    once = _time_shortest(run, clock, deadline)
     sample = min(_SHORTEST_SAMPLE, max(seconds, 1e-6) / _FEWEST_SAMPLES)
-    repeats = 1 if has_own_clock else max(1, math.ceil(sample / once))
+    repeats = 1 if run is call else max(1, math.ceil(sample / once))  # a `Run` takes care of short calls itself
 
     def run_several() -> None:
         for _ in range(repeats):
@@ -173,44 +170,53 @@ def _time_call(call: Callable[[], object], seconds: float, clock: Callable[[], f
     is_short = left < _SAMPLES * repeats * once
     samples, warmup = (_FEWEST_SAMPLES, 0) if is_short else (_SAMPLES, None)
     sampling = Sampling(warmup=warmup, max_seconds=left, min_samples=samples, relative_precision=0.003, clock=clock)
-    taken = measure(run if has_own_clock else run_several, sampling)
+    taken = measure(run if run is call else run_several, sampling)
     return _CallTime(taken.min / repeats, taken.median / taken.min - 1)
+
+
+def _time_shortest(run: Run, clock: Callable[[], float], deadline: float) -> float:
+    """Return the seconds of the shortest of four calls, or of fewer before a deadline; a second at the most."""
+    shortest = 1.0
+    for _ in range(4):
+        shortest = min(shortest, max(run.seconds(clock), 1e-9))
+        if time.perf_counter() >= deadline:
+            break
+    return shortest
 
 
 def measure_networks(
     backend: Backend,
-    networks: Iterable[CalibrationNetwork],
+    networks: Sequence[CalibrationNetwork],
     device: DeviceInfo,
     seconds: float,
-    num_threads: int | None = None,
+    options: RunOptions,
     clock: Callable[[], float] = time.perf_counter,
-    *,
-    compiled: bool = False,
 ) -> tuple[Network, ...]:
-    """Predict and run networks, compiled or not, forward and in training steps, and return the ratios of both times.
+    """Predict and run networks, forward and in training steps, and return the ratios of both times.
 
-    The median of the measured times counts, like in ``execution_time``, which a prediction predicts.
+    They run with some options, such as a number of threads or compiled. The median of the measured times counts, like
+    in ``execution_time``, which a prediction predicts. ``device`` has no networks yet, which would correct predictions.
     """
-    listed = list(networks)
-    if not listed:
-        return ()
-    # Without the networks of a calibration before: predictions would be corrected by their ratios already.
-    uncorrected = replace(device, calibration={**(device.calibration or {}), "networks": []})
-    trainer = find_capability(backend, Trains)
-    phases = ("forward",) if trainer is None else ("forward", "training")
-    runs = [(network, phase) for network in in_spread_order(listed, lambda item: item.family) for phase in phases]
+    phases = ("forward",) if find_capability(backend, Trains) is None else ("forward", "training")
+    runs = [(network, phase) for network in in_spread_order(networks, lambda item: item.family) for phase in phases]
     deadline = time.perf_counter() + seconds
     results: list[Network] = []
     for index, (network, phase) in enumerate(runs):
         left = deadline - time.perf_counter()
         if left <= 0 and index >= len(phases):  # one network in each phase is measured all the same
             break
-        left = max(left, 1e-6)
-        trace = backend.trace if trainer is None or phase == "forward" else trainer.trace_training
-        predicted = predict_trace(trace(network.model, network.inputs), uncorrected, compiled=compiled)
-        options = RunOptions(training=phase == "training", compile=compiled, num_threads=num_threads)
-        with backend.run(network.model, network.inputs, options) as run:
-            taken = measure(run, Sampling(max_seconds=left / (len(runs) - index), min_samples=3, clock=clock))
-        ratio = taken.median / predicted.seconds
-        results.append(Network(network.name, network.family, name_phase(phase, compiled), ratio))
+        sampling = Sampling(max_seconds=max(left, 1e-6) / (len(runs) - index), min_samples=3, clock=clock)
+        ratio = _measure_ratio(backend, network, device, replace(options, training=phase == "training"), sampling)
+        results.append(Network(network.name, network.family, name_phase(phase, options.compile), ratio))
     return tuple(results)
+
+
+def _measure_ratio(
+    backend: Backend, network: CalibrationNetwork, device: DeviceInfo, options: RunOptions, sampling: Sampling
+) -> float:
+    """Return the measured time of a network over the predicted time."""
+    trainer = find_capability(backend, Trains) if options.training else None
+    trace = (backend.trace if trainer is None else trainer.trace_training)(network.model, network.inputs)
+    predicted = predict_trace(trace, device, compiled=options.compile)
+    with backend.run(network.model, network.inputs, options) as run:
+        return measure(run, sampling).median / predicted.seconds

@@ -124,7 +124,8 @@ def test_networks_are_compiled_where_that_is_requested() -> None:
     content = write_content(Calibration((table,), 1e-6, HostSeconds(0.0), (), "made up"))
     device = DeviceInfo("here", kind="cpu", dense_peaks={"float32": Figure(1e9, "made up")}, calibration=content)
     networks = [CalibrationNetwork("net", "dense", None, ModelInputs())]
-    ratios = [measure_networks(backend, networks, device, 0.1, 1, clock, compiled=item)[0] for item in (False, True)]
+    options = [RunOptions(num_threads=1, compile=item) for item in (False, True)]
+    ratios = [measure_networks(backend, networks, device, 0.1, one, clock)[0] for one in options]
     assert compiles == [False, True]
     assert [ratio.phase for ratio in ratios] == ["forward", "forward, compiled"]
     assert ratios[0].ratio == pytest.approx(3 * ratios[1].ratio)
