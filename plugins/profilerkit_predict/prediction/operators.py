@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import filterfalse, groupby
 from typing import NamedTuple
 
 from profilerkit.trace.dtypes import element_bytes
-from profilerkit.trace.records import ModelTrace, OpRecord
+from profilerkit.trace.records import LayerRecord, ModelTrace, OpRecord
 
 #: The kinds of products by the patterns of their names; the first that matches counts.
 _KINDS = {
@@ -52,8 +52,10 @@ _WITH_GRADIENTS = frozenset(
     ("average pooling", "upsampling", "pooling", "softmax", "batch normalization", "normalization", "activation")
 )
 #: ReLU and relu6 compute no exponential, though "elu" is in their names; the gradients of sigmoid and tanh use the
-#: outputs of sigmoid and tanh, and no exponential either.
-_ELEMENTWISE = re.compile(r"relu|threshold|hardtanh|hardswish|hardsigmoid|clamp|(sigmoid|tanh)_(backward|grad)")
+#: outputs of sigmoid and tanh, and no exponential either. The greater of two tensors is no reduction.
+_ELEMENTWISE = re.compile(
+    r"relu|threshold|hardtanh|hardswish|hardsigmoid|clamp|(sigmoid|tanh)_(backward|grad)|maximum|minimum|logical"
+)
 #: Operators that move no byte: views, and tensors without values.
 _FREE = re.compile(
     r"_unsafe_view|view|empty(_like|_strided)?|new_empty|unsafe_split|split(_with_sizes)?|chunk|detach|alias|expand|t"
@@ -156,20 +158,18 @@ def find_sizes(operator: OpRecord) -> ProductSizes:
     ProductSizes(batch=1, rows=2, columns=3, depth=4)
     """
     shape = tuple(max(1, size) for size in operator.outputs[0].shape) if operator.outputs else ()
-    name = plain_name(operator.operator)
-    elements = math.prod(shape)
-    depth = max(1, operator.macs // elements)
+    name, elements = plain_name(operator.operator), math.prod(shape)
+    columns, depth = shape[-1] if shape else 1, max(1, operator.macs // elements)
+    batch, rows = 1, elements // columns
     if "conv" in name and len(shape) > 2:
-        channels = shape[1]
+        columns, rows = shape[1], elements // shape[1]
         moved = (operator.bytes_read + operator.bytes_written) / element_bytes(operator.outputs[0].dtype)
-        macs_of_a_value = max(1, round(operator.macs / max(1.0, moved)))
-        return ProductSizes(macs_of_a_value, elements // channels, channels, depth)
-    columns = shape[-1] if shape else 1
-    if len(shape) == 3 and re.search(r"lstm|gru|rnn|recurrent", name):
-        return ProductSizes(shape[0], shape[1], columns, depth)
-    is_batched = len(shape) > 2 and re.search(_KINDS["batched product"], name) is not None
-    batch = math.prod(shape[:-2]) if is_batched else 1
-    return ProductSizes(batch, elements // columns // batch, columns, depth)
+        batch = max(1, round(operator.macs / max(1.0, moved)))
+    elif len(shape) == 3 and re.search(r"lstm|gru|rnn|recurrent", name):
+        batch, rows = shape[:2]
+    elif len(shape) > 2 and re.search(_KINDS["batched product"], name):
+        batch, rows = math.prod(shape[:-2]), shape[-2]
+    return ProductSizes(batch, rows, columns, depth)
 
 
 #: Products of each row with one of several matrices, as in experts. Which matrices are read depends on values.
@@ -239,30 +239,27 @@ class Region:
         """The first operator; one with multiply-accumulates is a region by itself."""
         return self.operators[0]
 
+    def join(self, operator: OpRecord, passed_bytes: float) -> Region:
+        """Return the region with one more operator; the tensor between both is neither written nor read."""
+        moved = max(0.0, count_moved_bytes(operator) - 2 * passed_bytes)
+        return Region((*self.operators, operator), self.moved_bytes + moved)
 
-def find_regions(operators: Iterable[OpRecord], *, fused: bool) -> Iterator[Region]:
-    """Yield the regions of a trace: each operator by itself, or as a compiler fuses them; without free operators.
+
+def find_regions(operators: Iterable[OpRecord], *, fused: bool) -> list[Region]:
+    """Return the regions of a trace: each operator by itself, or as a compiler fuses them; without free operators.
 
     The rule of fusion: an operator with products is a kernel of a library, by itself. Another operator joins the region
     before it if the region has no products, the operator runs in the same phase, moves bytes, and its first output has
-    as many elements as the first output of the operator before. The tensor between both is neither written nor read:
-    each join subtracts its bytes twice.
+    as many elements as the first output of the operator before.
     """
-    group: list[OpRecord] = []
-    moved = 0.0
-    for operator in operators:
-        if is_free(operator):
-            continue
-        passed_on = _count_passed_bytes(group[-1], operator) if fused and group else None
-        if passed_on is not None:
-            group.append(operator)
-            moved += max(0.0, count_moved_bytes(operator) - 2 * passed_on)
-            continue
-        if group:
-            yield Region(tuple(group), moved)
-        group, moved = [operator], count_moved_bytes(operator)
-    if group:
-        yield Region(tuple(group), moved)
+    regions: list[Region] = []
+    for operator in filterfalse(is_free, operators):
+        passed_bytes = _count_passed_bytes(regions[-1].operators[-1], operator) if fused and regions else None
+        if passed_bytes is None:
+            regions.append(Region((operator,), count_moved_bytes(operator)))
+        else:
+            regions[-1] = regions[-1].join(operator, passed_bytes)
+    return regions
 
 
 def _count_passed_bytes(before: OpRecord, operator: OpRecord) -> float | None:
@@ -286,20 +283,24 @@ def join_recurrences(trace: ModelTrace) -> Iterator[OpRecord]:
     layers = {layer.path: layer for layer in trace.layers if layer.type in _RECURRENT and layer.calls}
     for (path, phase), group in groupby(trace.operators, key=lambda operator: (operator.layer, operator.phase)):
         operators = tuple(group)
-        outputs = layers[path].calls[0].outputs if path in layers else ()
         is_one_kernel = phase == "forward" and len(operators) < _LEAST_OPERATORS
-        if is_one_kernel or not outputs:
+        if path in layers and layers[path].calls[0].outputs and not is_one_kernel:
+            yield _join_operators(layers[path], phase, operators)
+        else:
             yield from operators
-            continue
-        layer = layers[path]
-        yield OpRecord(
-            operator=layer.type.lower() + ("_backward" if phase == "backward" else ""),
-            layer=path,
-            call=0,
-            macs=sum(operator.macs for operator in operators),
-            flops=sum(operator.flops for operator in operators),
-            bytes_read=sum(weight.bytes for weight in layer.parameters),
-            bytes_written=int(math.prod(outputs[0].shape) * element_bytes(outputs[0].dtype)),
-            outputs=outputs[:1],
-            phase=phase,
-        )
+
+
+def _join_operators(layer: LayerRecord, phase: str, operators: Sequence[OpRecord]) -> OpRecord:
+    """Return the operators of a recurrent layer in one phase as one operator."""
+    output = layer.calls[0].outputs[0]
+    return OpRecord(
+        operator=layer.type.lower() + ("_backward" if phase == "backward" else ""),
+        layer=layer.path,
+        call=0,
+        macs=sum(operator.macs for operator in operators),
+        flops=sum(operator.flops for operator in operators),
+        bytes_read=sum(weight.bytes for weight in layer.parameters),
+        bytes_written=int(math.prod(output.shape) * element_bytes(output.dtype)),
+        outputs=(output,),
+        phase=phase,
+    )
