@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ..prediction.calibration import Calibration
     from .step_cost import StepCost
 
-__all__ = ["Estimate", "Estimator", "average", "compute_rate"]
+__all__ = ["Estimate", "Estimator", "average", "compute_rate", "divide"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,13 +205,13 @@ def compute_rate(amount: float, *parts: tuple[Estimate | None, int]) -> Estimate
     """
     tier = next((part.tier for part, _ in parts if part is not None), None)
     times = [(part or _UNKNOWN, count) for part, count in parts]
-    value = _divide(amount, [(time.value, count) for time, count in times])
-    low = _divide(amount, [(time.high, count) for time, count in times])  # the longest times make the lowest rate
-    high = _divide(amount, [(time.low, count) for time, count in times])
+    value = divide(amount, [(time.value, count) for time, count in times])
+    low = divide(amount, [(time.high, count) for time, count in times])  # the longest times make the lowest rate
+    high = divide(amount, [(time.low, count) for time, count in times])
     return None if tier is None or high is None else Estimate(value, low, high, tier)
 
 
-def _divide(amount: float, times: Iterable[tuple[float | None, int]]) -> float | None:
+def divide(amount: float, times: Iterable[tuple[float | None, int]]) -> float | None:
     """Return an amount over the sum of times, each of which occurs so often; None if one is not known."""
     total = 0.0
     for seconds, count in times:

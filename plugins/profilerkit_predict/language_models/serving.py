@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from .estimating import Estimate, average, compute_rate
+from .estimating import Estimate, average, compute_rate, divide
 from .queueing import Arrivals, Burst
 from .speculation import NOTHING_DRAFTED, Speculation
 from .step_cost import StepCost
@@ -75,24 +75,17 @@ def predict_serving(
     drafter reads the prompts too, after the first token.
     """
     decoding = _Decoding(cost, batch, prompt, new, speculation or NOTHING_DRAFTED)
-    shared = cost.shared_prefix
+    shared, cycles = cost.shared_prefix, list(decoding.list_cycles())
     prefill = cost.run_together([Piece(batch, prompt - shared, shared, has_inputs=True)])
-    cycles = list(decoding.list_cycles())
     later = decoding.average_seconds(cycles)
+    bounds = [(prefill.seconds, 1), (later, len(cycles))]
     first_token = cost.estimate_step(prefill, batch, prompt - shared, shared)
     per_token = decoding.estimate(later)
-    times = [(first_token, 1), (per_token, new - 1)]
-    total = prefill.seconds
-    if total is not None and cycles:
-        drafting = decoding.speculation.draft_prompts(batch, prompt - shared, shared)
-        draft_seconds = None if drafting is None else drafting.seconds
-        if draft_seconds is not None:
-            times.append((Estimate(None, draft_seconds, None, cost.tier), 1))
-        total = None if later is None else total + (draft_seconds or 0.0) + later * len(cycles)
-    uniform = None
-    if cost.facts.has_experts:
-        uniformly = decoding._replace(cost=replace(cost, has_uniform_routing=True))
-        uniform = uniformly.average_seconds(uniformly.list_cycles())
+    estimates = [(first_token, 1), (per_token, len(cycles))]
+    drafting = decoding.speculation.draft_prompts(batch, prompt - shared, shared) if cycles else None
+    if drafting is not None:
+        bounds.append((drafting.seconds, 1))
+        estimates.append((Estimate(None, drafting.seconds, None, cost.tier), 1))
     return Serving(
         batch=batch,
         prompt=prompt,
@@ -101,15 +94,15 @@ def predict_serving(
         decode=cycles[-1].check if cycles else prefill,
         time_to_first_token=prefill.seconds,
         time_per_output_token=later,
-        decode_tokens_per_second=batch / later if later else None,
-        tokens_per_second=batch * new / total if total else None,
+        decode_tokens_per_second=divide(batch, [(later, 1)]),
+        tokens_per_second=divide(batch * new, bounds),
         cache_bytes=cost.cache_bytes(prompt + new - 1, batch),
         draft=cycles[-1].draft if cycles else None,
         first_token=first_token,
         per_token=per_token,
         decode_rate=compute_rate(batch, (per_token, 1)),
-        rate=compute_rate(batch * new, *times),
-        uniform_time_per_output_token=uniform,
+        rate=compute_rate(batch * new, *estimates),
+        uniform_time_per_output_token=decoding.average_uniform_seconds() if cost.facts.has_experts else None,
     )
 
 
@@ -159,6 +152,11 @@ class _Decoding(NamedTuple):
                 return None
             durations.append((check.seconds + drafting * drafted) / self.speculation.count_tokens(drafted))
         return sum(durations) / len(durations) if durations else None
+
+    def average_uniform_seconds(self) -> float | None:
+        """Return the mean seconds of a token if tokens choose experts at random."""
+        uniformly = self._replace(cost=replace(self.cost, has_uniform_routing=True))
+        return uniformly.average_seconds(uniformly.list_cycles())
 
     def estimate(self, bound: float | None) -> Estimate | None:
         """Return the mean seconds of a token between two ends; by a data sheet, or with speculation, the bound."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -43,7 +43,7 @@ def list_layer_weights(
         layer_routing = _find_routing(layer, macs[layer.path], batch, routing)
         for weight in (*layer.parameters, *layer.buffers):
             if weight.identity not in weights:
-                part = _describe(weight, layer, layer_routing, weight.identity in tables, weight.identity == head)
+                part = _describe(weight, layer, layer_routing, tables, head)
                 weights[weight.identity] = LayerWeight(layer, weight, replace(part, read_in=passes[layer.path]))
     return tuple(weights.values())
 
@@ -116,18 +116,18 @@ def find_passes(trace: ModelTrace) -> dict[str, ReadIn]:
     layer without a call. If there are others inside, and none of them is called, no pass reads it.
     """
     calls = {layer.path: layer.calls for layer in trace.layers}
-    with_layers_inside = {parent_path(layer.path) for layer in trace.layers}
-    with_calls_inside = {path for layer in trace.layers if layer.calls for path in walk_outwards(layer.path)}
+    with_layers_inside = {parent_path(path) for path in calls}
+    with_calls_inside = {outer for path, own_calls in calls.items() if own_calls for outer in walk_outwards(path)}
     roots: dict[tuple[str, int], int] = {}
     passes: dict[str, ReadIn] = {}
     for path, own_calls in calls.items():
         called_in = {find_root_call((path, index), calls, roots) for index in range(len(own_calls))}
         if called_in:  # the model's first call is the pass over the prompt
             passes[path] = ReadIn.FIRST if called_in == {0} else ReadIn.ALL
-        elif path in with_calls_inside or path not in with_layers_inside:
-            passes[path] = passes.get(parent_path(path) or "", ReadIn.ALL)
-        else:
+        elif path in with_layers_inside and path not in with_calls_inside:
             passes[path] = ReadIn.NONE
+        else:
+            passes[path] = passes.get(parent_path(path) or "", ReadIn.ALL)
     return passes
 
 
@@ -195,14 +195,13 @@ def _find_routing(layer: LayerRecord, macs: int, batch: int, routing: Routing | 
 
 
 def _describe(
-    weight: WeightRecord, layer: LayerRecord, routing: Routing | None, is_table: bool, is_head: bool
+    weight: WeightRecord, layer: LayerRecord, routing: Routing | None, tables: Container[int], head: int | None
 ) -> WeightPart:
-    """Return the kind of a weight, as a part without sizes."""
-    part = WeightPart(WeightKind.OTHER, 0, 0, weight.dtype)
-    dimensions = len(weight.shape)
-    if is_head:
+    """Return the kind of a weight, as a part without sizes; ``tables`` and ``head`` are identities of weights."""
+    part, dimensions = WeightPart(WeightKind.OTHER, 0, 0, weight.dtype), len(weight.shape)
+    if weight.identity == head:
         return replace(part, kind=WeightKind.HEAD)
-    if is_table:
+    if weight.identity in tables:
         return replace(part, kind=WeightKind.EMBEDDING, row_elements=weight.shape[1])
     if routing is not None and (dimensions == 3 or (dimensions == 2 and "bias" in weight.name)):
         kind = WeightKind.EXPERTS if dimensions == 3 else WeightKind.OTHER
