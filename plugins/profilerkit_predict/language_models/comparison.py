@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from profilerkit.process.encoding import printable
 
 from .fitting import Fit
-from .notes import general_notes
+from .notes import general_notes, report_notes
 from .report import LanguageModelReport, save
 from .report_tables import list_serving_columns
 from .serving import Serving
@@ -26,13 +26,16 @@ class LanguageModelComparison:
     reports: tuple[LanguageModelReport, ...]
 
     def to_text(self) -> str:
-        """Return one row for each report and batch size, the notes of all reports, and the notes of each model."""
-        models_by_note: dict[str, dict[str, None]] = {}
+        """Return one row for each report and batch size, the notes that all reports have, and those of some of them."""
+        titles_by_note: dict[str, list[str]] = {}
         for report in self.reports:
-            for note in report.facts.notes:
-                models_by_note.setdefault(note, {})[report.name] = None
-        of_models = (f"{', '.join(models)}: {note}" for note, models in models_by_note.items())
-        notes = wrap_lines(f"- {note}" for note in (*general_notes(self.reports), *of_models))
+            for note in report_notes(report):
+                titles_by_note.setdefault(note, []).append(report.title)
+        of_reports = (
+            note if len(titles) == len(self.reports) else f"{'; '.join(titles)}: {note}"
+            for note, titles in titles_by_note.items()
+        )
+        notes = wrap_lines(f"- {note}" for note in (*general_notes(self.reports), *of_reports))
         return f"{draw_table(_compare_in_table(self.reports))}\n\n{notes}"
 
     def to_dict(self) -> dict[str, Any]:

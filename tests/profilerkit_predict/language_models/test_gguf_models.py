@@ -76,9 +76,13 @@ def test_batches_stand_from_the_smallest_to_the_largest(model: Model) -> None:
     assert report.plot("cache_memory").axes[0].get_legend_handles_labels()[1][0].endswith(", batch 8")
 
 
-def test_comparison_has_the_notes_of_each_model(model: Model) -> None:
-    text = " ".join(str(model.follow("llama", {}, layer(), device=("h100", "a100-80"))).split())
-    assert text.count("small: a file does not tell the memory of activations") == 1
+def test_a_comparison_has_the_notes_of_each_report(model: Model) -> None:
+    """A note that all have stands once, and one of some reports after their titles."""
+    drafting = {"draft_tokens": 2, "acceptance": 0.5}
+    text = " ".join(str(model.follow("llama", {}, layer(), device=("h100", "rtx-3090"), **drafting)).split())
+    assert text.count("- a file does not tell the memory of activations") == 1
+    assert "- what drafts them is counted nowhere" in text
+    assert "- small, Q4_K, rtx-3090: no peak of rtx-3090 is known for int8" in text
 
 
 def test_experts_are_read_as_far_as_tokens_are_sent_to_them(model: Model) -> None:
