@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from profilerkit.errors import ArgumentError, by_likeness
 
@@ -123,11 +124,12 @@ WEIGHT_FORMATS: Mapping[str, WeightFormat] = {
 _OTHER_NAMES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "float8": "fp8"}
 
 
-def find_weight_format(name: str, option: str = "weights", stored: str = "weights") -> WeightFormat:
+def find_weight_format(value: Any, option: str = "weights", stored: str = "weights") -> WeightFormat:
     """Return a format by its name.
 
     Raises `ArgumentError` for an unknown format, with the formats that the option knows, nearest first.
     """
+    name = str(value)
     form = WEIGHT_FORMATS.get(_OTHER_NAMES.get(name, name))
     if form is None:
         nearest = ", ".join(by_likeness(name, WEIGHT_FORMATS))

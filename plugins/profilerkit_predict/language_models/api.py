@@ -19,7 +19,7 @@ from profilerkit.process.collector import collector_paused
 from ..checkpoints.formats import WeightFormat, find_weight_format
 from .adapters import read_adapters
 from .comparison import LanguageModelComparison
-from .engines import ANY_ENGINE, find_engine
+from .engines import find_engine
 from .facts_source import FactsSource, open_facts_source
 from .layout import read_layout
 from .model_cache import CacheBytes
@@ -131,7 +131,6 @@ def llm(
     if name is not None and len(models) > 1:
         raise ArgumentError(f"name={name!r} was given for {len(models)} models; leave it out")
     rule = find_engine(engine)
-    usual_reserve = ANY_ENGINE.reserve if rule.reserve is None else rule.reserve
     options = _Options(
         prompt=_COUNT.or_none()("prompt", prompt),
         new=_COUNT.or_none()("new", new),
@@ -139,29 +138,25 @@ def llm(
         image_size=read_image_size(image_size, images),
         batches=tuple(sorted({_COUNT("batch", size) for size in _read_values("batch", batch)})),
         devices=_read_values("device", device, device_of),
-        weight_formats=_read_values("weights", weights, lambda item: find_weight_format(str(item))),
-        make_cost=partial(
-            StepCost,
-            layout=read_layout(_COUNT("devices", devices), parallel),
-            block_size=_COUNT("block_size", rule.block_size if block_size is None else block_size),
-            cache_format=None
-            if cache_dtype is None
-            else find_weight_format(str(cache_dtype), "cache_dtype", "the cache"),
-            shared_prefix=_COUNT.or_none()("shared_prefix", shared_prefix) or 0,
-            engine=rule,
-        ),
+        weight_formats=_read_values("weights", weights, find_weight_format),
+        cost={
+            "layout": read_layout(_COUNT("devices", devices), parallel),
+            "block_size": _COUNT("block_size", rule.block_size if block_size is None else block_size),
+            "cache_format": _read_cache_format(cache_dtype),
+            "shared_prefix": _COUNT.or_none()("shared_prefix", shared_prefix) or 0,
+            "engine": rule,
+        },
         prefill_tokens=_COUNT("prefill_tokens", prefill_tokens),
-        reserve=_RESERVE("reserve", usual_reserve if reserve is None else reserve),
+        reserve=_RESERVE("reserve", rule.usual_reserve if reserve is None else reserve),
         rate=RATE("rate", rate),
         draft=draft,
         speculation=read_speculation(draft_tokens, acceptance, draft),
         lora=(lora_rank, lora_adapters, lora_targets),
         repetitions=_COUNT("repetitions", repetitions) if FLAG("measure", measure) else 0,
+        source={"backend": backend, "name": name, "trust": trust},
     )
-    reports: list[LanguageModelReport] = []
-    for model, kind in product(models, _read_values("dtype", dtype, _name_dtype)):
-        open_source = partial(open_facts_source, dtype=kind, backend=backend)
-        reports += _report_model(partial(open_source, model, name=name, trust=trust), options, open_source)
+    kinds = _read_values("dtype", dtype, _name_dtype)
+    reports = [report for model, kind in product(models, kinds) for report in _report_model(model, kind, options)]
     return reports[0] if len(reports) == 1 else LanguageModelComparison(tuple(reports))
 
 
@@ -176,8 +171,8 @@ class _Options(NamedTuple):
     batches: tuple[int, ...]
     devices: list[DeviceInfo | None]
     weight_formats: list[WeightFormat | None]
-    #: Makes the cost of a step from the facts of a model.
-    make_cost: Callable[..., StepCost]
+    #: The fields of `StepCost` that do not depend on the model.
+    cost: dict[str, Any]
     prefill_tokens: int
     reserve: float
     rate: float | None
@@ -187,18 +182,19 @@ class _Options(NamedTuple):
     lora: tuple[int | None, int | None, str | Iterable[str] | None]
     #: Of the measured generation; 0 without a measurement.
     repetitions: int
+    #: The arguments of `open_facts_source` besides the model and its dtype.
+    source: dict[str, Any]
 
 
-def _report_model(
-    open_model: Callable[[], FactsSource], options: _Options, open_drafter: Callable[..., FactsSource]
-) -> Iterator[LanguageModelReport]:
+def _report_model(model: Any, dtype: str | None, options: _Options) -> Iterator[LanguageModelReport]:
     """Yield the report of a model for each device and each format of its weights."""
     with collector_paused():  # it would go through all objects many times while modules are imported
-        source = open_model()
+        source = open_facts_source(model, dtype, **options.source)
         lengths, inputs = _choose_prompt(source, options)
         facts = source.find_facts(lengths)
-    cost = options.make_cost(facts, adapters=read_adapters(facts, *options.lora), inputs=inputs)
+    cost = StepCost(facts, adapters=read_adapters(facts, *options.lora), inputs=inputs, **options.cost)
     _require_possible(cost, lengths, options.speculation)
+    open_drafter = partial(open_facts_source, dtype=dtype, backend=options.source["backend"])
     drafter = find_drafter(options.draft, facts, sum(lengths), open_drafter)
     measured = source.generate(lengths, options.batches[0], options.repetitions) if options.repetitions else None
     request = Request(*lengths, options.prefill_tokens, options.reserve, options.rate)
@@ -247,6 +243,10 @@ def _read_values(name: str, value: Any, read: Callable[[Any], Any] = lambda item
     if not values:
         raise ArgumentError(f"{name} is empty: give one value or several, or leave it out")
     return [None if item is None else read(item) for item in values]
+
+
+def _read_cache_format(cache_dtype: Any) -> WeightFormat | None:
+    return None if cache_dtype is None else find_weight_format(cache_dtype, "cache_dtype", "the cache")
 
 
 def _name_dtype(dtype: Any) -> str:

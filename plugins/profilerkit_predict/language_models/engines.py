@@ -72,6 +72,11 @@ class EngineRule:
     window_pool: WindowPool | None = None
     sparse_latents: LatentLayout | None = None
 
+    @property
+    def usual_reserve(self) -> float:
+        """The reserve if none is given: a tenth where the engine's own depends on the device."""
+        return 0.1 if self.reserve is None else self.reserve
+
 
 #: The engine if no engine is named: it keeps the least that any engine has to keep.
 ANY_ENGINE = EngineRule(None, 16, 0.1)
