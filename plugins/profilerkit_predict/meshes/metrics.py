@@ -155,13 +155,13 @@ def list_layer_rows(layers: Sequence[LayerRecord], peak: Mapping[Purpose, int]) 
                 whole_sizes[around].update(sizes)
     columns = {part: f"{part.replace(' ', '_')}_bytes" for part, _ in parts.most_common()}
     for row in list_layer_columns(layers):
-        whole, own = whole_sizes[row["path"]], own_sizes[row["path"]]
+        whole, alone = whole_sizes[row["path"]], own_sizes[row["path"]]
         yield {
             **row,
             "peak_bytes": whole.total(),
-            "own_peak_bytes": own.total(),
+            "own_peak_bytes": alone.total(),
             **{column: whole[part] for part, column in columns.items()},
-            **{f"own_{column}": own[part] for part, column in columns.items()},
+            **{f"own_{column}": alone[part] for part, column in columns.items()},
         }
 
 
