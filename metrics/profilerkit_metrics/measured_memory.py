@@ -11,6 +11,7 @@ from profilerkit.backend import Backend, DeviceLike
 from profilerkit.inputs import ModelInputs
 from profilerkit.piping.function import Keys
 from profilerkit.protocols import MeasuresMemory, require_capability
+from profilerkit.trace.completeness import TracePart
 from profilerkit.trace.observed_runs import Witnessed
 from profilerkit.trace.records import ModelTrace
 
@@ -30,6 +31,7 @@ class MeasuredMemory(Bytes):
     """
 
     NAME: str = "measured_memory"
+    DERIVED_FROM: TracePart | None = TracePart.WEIGHTS
     FORMULA: str = "peak bytes allocated by the device's allocator in one pass + bytes of the weights"
     OMISSIONS: str = "the reserve of the allocator; the memory of other processes"
     SOURCE: str = "the allocator's own statistics"

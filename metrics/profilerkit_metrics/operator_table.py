@@ -16,6 +16,7 @@ from profilerkit.piping.function import Keys
 from profilerkit.piping.outcome import qualify
 from profilerkit.piping.quantity import scale_value
 from profilerkit.protocols import TimesOperators, Trains, require_capability
+from profilerkit.trace.completeness import TracePart
 from profilerkit.trace.ignoring import Ignored, without_layers
 from profilerkit.trace.observed_runs import Witnessed, explain_contradiction
 from profilerkit.trace.records import ModelTrace
@@ -34,6 +35,7 @@ class OperatorTable(Metric):
     """
 
     NAME: str = "operator_table"
+    DERIVED_FROM: TracePart | None = TracePart.WEIGHTS
     FORMULA: str = (
         "medians over the passes of the seconds of each operator; FLOP/s are its operations in the trace / "
         "these seconds"

@@ -53,6 +53,7 @@ class Sparsity(Metric):
     """
 
     NAME: str = "sparsity"
+    DERIVED_FROM: TracePart | None = TracePart.WEIGHTS
     COMPARATIVE: Comparative = Comparative.DIFF
     FORMULA: str = "elements that are zero / elements, of the floating-point parameters"
     OMISSIONS: str = "buffers, integer parameters"

@@ -243,7 +243,7 @@ def _describe_origin(error: Exception) -> str:
 def _find_obstacle(binding: Binding, statuses: Mapping[str, StatusKey], trace: ModelTrace | None) -> Outcome | None:
     """Return the outcome of a function that needs a value which is not to be had, or a trace that failed.
 
-    A failed trace still has layers and weights, for the keys that follow from these.
+    A failed trace still has its weights, for the keys that are derived from these.
     """
     for name, status in statuses.items():
         outcome = status.outcome
@@ -256,6 +256,6 @@ def _find_obstacle(binding: Binding, statuses: Mapping[str, StatusKey], trace: M
             return Outcome(None, Completeness.UNAVAILABLE, (reason,))
     if trace is None or trace.failure is None:
         return None
-    if any(key.DERIVED_FROM in (None, TracePart.WEIGHTS) for key in binding.contract.keys):
+    if any(key.DERIVED_FROM is TracePart.WEIGHTS for key in binding.contract.keys):
         return None
     return Outcome.of(Failure(trace.failure))

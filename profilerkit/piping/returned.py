@@ -137,7 +137,7 @@ def _list_names(names: Any) -> str:
 
 def apply_gaps(outcome: Outcome, key: StatusKey, trace: ModelTrace | None) -> Outcome:
     """Return the outcome of a key that is computed from a trace, with the gaps of the trace."""
-    if trace is None or key.DERIVED_FROM is None or outcome.value is None:
+    if trace is None or outcome.value is None:
         return outcome
     gaps = find_gaps(trace, key.DERIVED_FROM, key.COUNTS, outcome.value if is_number(outcome.value) else None)
     error = gaps.error

@@ -30,7 +30,8 @@ class StatusKey:
     NAME: str = ""
     #: Other names that ``metrics=`` accepts: words that people search for.
     ALIASES: tuple[str, ...] = ()
-    #: The part of the trace that the value depends on. If that part is incomplete, the value is too.
+    #: The part of the trace that the value depends on, if its function takes a trace: if that part is incomplete, the
+    #: value is too. None stands for any part.
     DERIVED_FROM: TracePart | None = None
     #: "macs" or "flops" if the value is the sum of this count over operators; it then gets both bounds.
     COUNTS: str = ""

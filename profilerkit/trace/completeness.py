@@ -45,12 +45,12 @@ class Gaps:
     bounds: Bounds | None = None
 
 
-def find_gaps(trace: ModelTrace, part: TracePart, column: str = "", value: float | None = None) -> Gaps:
+def find_gaps(trace: ModelTrace, part: TracePart | None, column: str = "", value: float | None = None) -> Gaps:
     """Return the parts missing from a value that is computed from a part of a trace.
 
     Args:
         trace: The trace.
-        part: The part of it.
+        part: The part of it; None if it is not known which.
         column: The count of the operators whose sum the value is; only for `TracePart.OPERATORS`.
         value: The value, if it is a number of bytes that grows with the peak; only for `TracePart.MEMORY`.
     """
@@ -62,6 +62,9 @@ def find_gaps(trace: ModelTrace, part: TracePart, column: str = "", value: float
         gaps = _find_operator_gaps(trace, column)
     elif part is TracePart.MEMORY:
         gaps = _find_memory_gaps(trace, value)
+    elif part is None:
+        missing = dict.fromkeys((*_find_operator_gaps(trace, "").missing, *_find_memory_gaps(trace, None).missing))
+        gaps = Gaps(tuple(missing), bounds=UNKNOWN_ENDS) if missing else Gaps()
     else:
         gaps = Gaps()
     if not trace.contradictions:

@@ -19,9 +19,11 @@ from profilerkit import (
     Unavailable,
     WithoutValuesError,
     compare,
+    metric,
 )
 from profilerkit.errors import ModelFailedError
 from profilerkit.testing import FakeBackend, FakeLayer, FakeModel, FakeTensor
+from profilerkit.trace.bounds import UNKNOWN_ENDS
 from profilerkit.trace.completeness import Gaps, TracePart, find_gaps
 from profilerkit.trace.records import MemoryTimeline
 
@@ -39,8 +41,10 @@ class Weights(Metric):
     DERIVED_FROM = TracePart.WEIGHTS
 
 
-class Name(Metric):
-    NAME = "first_layer"
+class Anything(Metric):
+    """Whoever wrote it did not say what it depends on."""
+
+    NAME = "anything"
 
 
 class Peak(Metric):
@@ -51,7 +55,7 @@ class Peak(Metric):
 class ComputeAll(ProfilerFunction):
     """Returns what it is told for keys that follow from a trace, and counts its calls."""
 
-    KEYS = (Work, Weights, Name, Peak)
+    KEYS = (Work, Weights, Anything, Peak)
 
     def __init__(self, *values: Any) -> None:
         self.values = values
@@ -59,7 +63,7 @@ class ComputeAll(ProfilerFunction):
 
     def __call__(self, trace: ModelTrace) -> dict[str, Any]:
         self.calls += 1
-        return dict(zip(("work", "weights", "first_layer", "peak"), self.values, strict=True))
+        return dict(zip(("work", "weights", "anything", "peak"), self.values, strict=True))
 
 
 class Tracing(FakeBackend):
@@ -89,7 +93,7 @@ def test_a_value_lacks_what_its_part_of_the_trace_lacks() -> None:
     assert outcomes(ComputeAll(1, 2, "a", Partial(4, ("more",))), uncounted) == {
         "work": (1, "partial", ("my::op (2 calls)",)),
         "weights": (2, "complete", ()),
-        "first_layer": ("a", "complete", ()),
+        "anything": ("a", "partial", ("my::op (2 calls)", "their::op of unknown size (1 call)")),
         "peak": (4, "partial", ("their::op of unknown size (1 call)", "more")),
     }
 
@@ -99,9 +103,20 @@ def test_a_failed_trace_fails_what_follows_from_the_run_alone() -> None:
     assert outcomes(function, Tracing(failure=FAILURE)) == {
         "work": (None, "failed", (str(FAILURE),)),
         "weights": (2, "complete", ()),
-        "first_layer": ("a", "complete", ()),
+        "anything": (None, "failed", (str(FAILURE),)),
         "peak": (None, "unavailable", ("nobody knows",)),
     }
+
+
+def test_a_number_from_a_trace_of_which_a_part_is_missing_has_no_known_bounds() -> None:
+    @metric("operators_per_layer")
+    def operators_per_layer(trace: ModelTrace) -> float:
+        return len(trace.operators) / len(trace.layers)
+
+    profiler = Profiler(FakeModel([FakeLayer("a")]), inputs=X, backend=Tracing(uncounted={"my::op": 1}))
+    profiler.register_profiler_function(operators_per_layer)
+    assert profiler.compute_status("operators_per_layer") == 1 / 2, "the layer, and the model itself"
+    assert profiler.status_get("operators_per_layer", to_value=False).outcome.ends == UNKNOWN_ENDS
 
 
 def test_a_trace_that_this_release_cannot_make_is_unavailable() -> None:
@@ -120,7 +135,7 @@ def test_weights_that_are_not_made_yet() -> None:
 
 def test_a_function_is_not_called_where_all_of_it_would_follow_from_a_run_that_failed() -> None:
     class ComputeWork(ComputeAll):
-        KEYS = (Work, Peak)  # type: ignore[assignment]
+        KEYS = (Work, Anything, Peak)  # type: ignore[assignment]
 
     function = ComputeWork()
     said = outcomes(function, Tracing(failure=FAILURE))
@@ -130,7 +145,7 @@ def test_a_function_is_not_called_where_all_of_it_would_follow_from_a_run_that_f
 
 def test_what_a_part_of_a_whole_trace_lacks_is_nothing() -> None:
     trace = FakeBackend().trace(FakeModel([FakeLayer("a")]), None)
-    assert [find_gaps(trace, part) for part in TracePart] == [Gaps()] * 4
+    assert [find_gaps(trace, part) for part in (*TracePart, None)] == [Gaps()] * 5
 
 
 @pytest.mark.parametrize("error", [NotOfferedError, WithoutValuesError])
@@ -147,7 +162,7 @@ def test_what_one_of_two_backends_cannot_do_is_unavailable_for_its_model_alone()
         pass
 
     class Together(JointFunction):
-        KEYS = (Name,)
+        KEYS = (Anything,)
 
         def __call__(self, model: Any, backend: Any) -> Any:
             return self.alone(model=model, backend=backend)
@@ -162,7 +177,7 @@ def test_what_one_of_two_backends_cannot_do_is_unavailable_for_its_model_alone()
     for profiler in profilers:
         profiler.register_profiler_function(Together())
     comparison = compare(*profilers)
-    completeness = [report.status("first_layer").completeness for report in comparison.reports]
+    completeness = [report.status("anything").completeness for report in comparison.reports]
     assert completeness == [Completeness.COMPLETE, Completeness.UNAVAILABLE]
 
 
