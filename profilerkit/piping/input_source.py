@@ -88,7 +88,7 @@ def _explain_no_memory(batch_size: int, shape: Sequence[int]) -> Iterator[None]:
 # Batch sizes ----------------------------------------------------------------------------------------------------------
 
 
-def resize(inputs: ModelInputs, backend: Backend, batch_size: int, model: Any = None) -> ModelInputs:
+def resize(inputs: ModelInputs, backend: Backend, batch_size: int, model: Any) -> ModelInputs:
     """Return the inputs with the batch dimension of every tensor cut or repeated to ``batch_size``.
 
     The batch dimension is the first one, which all tensors that have dimensions must then share in length. Raises

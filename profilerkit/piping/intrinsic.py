@@ -110,9 +110,9 @@ class ComputeInputs(ProfilerFunction):
             if input_source is not None:
                 made = input_source.build(backend, batch_size, model)
             elif data_splits:
-                made = self._read_split(backend, data_splits, batch_size or 1, split)
+                made = _read_split(backend, model, find_split(data_splits, split), batch_size or 1)
             else:
-                made = self._read_declaration(backend, model, batch_size)
+                made = _read_declaration(backend, model, batch_size)
             inputs = fit_inputs(backend, model, made)
             inputs.note, inputs.are_random = made.note, made.are_random
             return inputs if call is None else inputs.given_to(call)
@@ -121,37 +121,36 @@ class ComputeInputs(ProfilerFunction):
         except Exception as error:
             return NoInputs(explain_inputs(error, input_source, backend, model, call))
 
-    @staticmethod
-    def _read_split(
-        backend: Backend, data_splits: Mapping[str, DataLoader], batch_size: int, split: str | None
-    ) -> ModelInputs:
-        """Return inputs of a data split: of "train", or else of the first one, unless it is named."""
-        chosen = split or ("train" if "train" in data_splits else next(iter(data_splits)))
-        loader = find_split(data_splits, chosen)
-        if not loader.forward_pass.expecting_common_inputs:
-            return ModelInputs.of(loader.forward_pass.create_random_model_inputs(batch_size))
-        return resize(loader.model_inputs().map(backend.as_tensor), backend, batch_size)
 
-    @staticmethod
-    def _read_declaration(backend: Backend, model: Any, batch_size: int | None) -> ModelInputs:
-        """Return inputs as the model declares them; raises `InputError` if it declares none."""
-        declared = read_declared_inputs(backend, model, batch_size)
-        if declared is None:
-            raise InputError(
-                "there is nothing to run the model with; give inputs=x (example inputs), input_shape=(3, 224, 224) "
-                "(the shape of one sample; on the command line --input-shape 3,224,224), "
-                "data_splits={'train': loader}, or have what builds the model return LoadedModel(model, inputs=x)"
-            )
-        declared.note, declared.are_random = "the inputs were created as the model declares them", True
-        return declared
-
-
-def find_split(data_splits: Mapping[str, DataLoader], name: str) -> DataLoader:
-    """Return a data split by its name."""
+def find_split(data_splits: Mapping[str, DataLoader], name: str | None) -> DataLoader:
+    """Return a data split by its name; without one "train", or else the first one."""
+    if name is None:
+        name = "train" if "train" in data_splits else next(iter(data_splits))
     if name not in data_splits:
         names = ", ".join(repr(split) for split in data_splits) or "none"
         raise InputError(f"no data split {name!r}; the splits are: {names}")
     return data_splits[name]
+
+
+def _read_split(backend: Backend, model: Any, loader: DataLoader, batch_size: int) -> ModelInputs:
+    """Return inputs of so many samples from a data split."""
+    if not loader.forward_pass.expecting_common_inputs:
+        return ModelInputs.of(loader.forward_pass.create_random_model_inputs(batch_size))
+    inputs = fit_inputs(backend, model, loader.model_inputs().map(backend.as_tensor))
+    return resize(inputs, backend, batch_size, model)
+
+
+def _read_declaration(backend: Backend, model: Any, batch_size: int | None) -> ModelInputs:
+    """Return inputs as the model declares them; raises `InputError` if it declares none."""
+    declared = read_declared_inputs(backend, model, batch_size)
+    if declared is None:
+        raise InputError(
+            "there is nothing to run the model with; give inputs=x (example inputs), input_shape=(3, 224, 224) "
+            "(the shape of one sample; on the command line --input-shape 3,224,224), "
+            "data_splits={'train': loader}, or have what builds the model return LoadedModel(model, inputs=x)"
+        )
+    declared.note, declared.are_random = "the inputs were created as the model declares them", True
+    return declared
 
 
 class ComputeTrace(ProfilerFunction):

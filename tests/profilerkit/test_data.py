@@ -344,6 +344,18 @@ def test_inputs_are_given_in_one_way() -> None:
     assert InputSource.of(None, None) is None
 
 
+@pytest.mark.parametrize("batch_size", [None, 1, 5])
+def test_the_steps_of_a_model_with_time_first_are_not_cut_for_samples(batch_size: int | None) -> None:
+    class TimeFirst(FakeBackend):
+        def count_samples(self, model: Any, inputs: ModelInputs, trace: Any = None) -> int:
+            return int(next(inputs.leaves()).shape[1])
+
+    splits = {"train": [(FakeTensor((5, 3, 4)), 0)]}
+    assert shapes(build(TimeFirst(), None, splits, model="recurrent", batch_size=3)) == [(5, 3, 4)]
+    with pytest.raises(InputError, match=f"a batch of {batch_size or 1} .*: the model takes them as a batch of 3, not"):
+        build(TimeFirst(), None, splits, model="recurrent", batch_size=batch_size)
+
+
 def test_a_data_split_feeds_one_sample_unless_told_otherwise(backend: FakeBackend) -> None:
     splits = {"test": [(FakeTensor((8, 1)), 0)], "train": [(FakeTensor((8, 3)), 0)]}
     assert shapes(build(backend, None, splits)) == [(1, 3)], "train comes first"
