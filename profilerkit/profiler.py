@@ -398,7 +398,7 @@ class Profiler:
         ``retain_status`` together with another model or other data raises `ArgumentError`.
         """
         twin = copy.copy(self)
-        twin._computing, twin._registry = _Computing(), self._registry.copy()
+        twin._computing, twin._registry, twin._once = _Computing(), self._registry.copy(), False
         if model is not None:
             bound = self.backend_class is not None or self.backend.accepts(model)
             twin._take_model(open_model(model, self.backend if bound else None, self.backend_class))

@@ -59,6 +59,22 @@ def test_one_request_takes_no_fingerprints(
     assert backend.traced == 2
 
 
+def test_a_clone_that_a_function_keeps_notices_a_changed_model(model: FakeModel, backend: FakeBackend) -> None:
+    clones: list[Profiler] = []
+
+    class Keep(ProfilerFunction):
+        KEYS = (Weight,)
+
+        def __call__(self, profiler: Profiler) -> int:
+            clones.append(profiler.clone())
+            return 1
+
+    profile(model, X, backend=backend, metrics=["weight"], functions=[Keep()])
+    assert clones[0].compute_status("macs") == 300
+    model.layers.pop()
+    assert clones[0].compute_status("macs") == 100
+
+
 def note_calls(calls: list[Any], function: Callable[..., Any]) -> Callable[..., Any]:
     """Return the function, which notes what it is called on."""
 
