@@ -107,7 +107,7 @@ def metric(
         friendly_name: The name that reports show. Default: the name in title case.
         scale: The prefixes of the unit.
         derived_from: The part of the trace that the value depends on, such as "operators", if the function takes
-            ``trace``.
+            ``trace``. If that part is incomplete, the value is too. Default: any part.
         on_demand: If True, the metric is computed only if it is requested by name.
         need: The use that the function makes of the model: "nothing", "trace", "model" if it reads the model and does
             not run it, or "run". With ``static=True`` a metric that runs the model is left out. Default: "run" if the
@@ -156,24 +156,22 @@ def _list_taken_names() -> set[str]:
 
 
 def _require_pipeable(name: str, func: Any) -> None:
+    """Raise `ArgumentError` for a function whose parameters no profiler can fill by their names."""
     if not inspect.isroutine(func):
         raise ArgumentError(f"@metric({name!r}) is for a function, not {shown(func)}; put it above a def")
-    parameters = inspect.signature(func).parameters.values()
-    nameless = [str(parameter) for parameter in parameters if is_nameless(parameter)]
-    if nameless:
-        raise ArgumentError(
-            f"{func.__name__} takes {nameless[0]}, to which nothing can be handed over by name; spell its parameters "
-            "out: def f(macs, total_params)"
-        )
-    if not parameters:
-        raise ArgumentError(
-            f"{func.__name__} takes no parameters, so there is nothing it could be computed from; name status keys or "
-            "arguments: def f(macs, total_params)"
-        )
-    reserved = sorted({parameter.name for parameter in parameters} & (RESERVED | {name}))
-    if reserved:
-        why = "the metric itself" if reserved[0] == name else "taken by compute_status and its like"
-        raise ArgumentError(f"{func.__name__} takes {reserved[0]!r}, which is {why}; rename the parameter")
+    parameters = inspect.signature(func).parameters
+    problem = "" if parameters else "no parameters; name status keys or arguments: def f(macs, total_params)"
+    for parameter in parameters.values():
+        if is_nameless(parameter):
+            problem = (
+                f"{parameter}, which cannot be passed by name; spell its parameters out: def f(macs, total_params)"
+            )
+        elif parameter.name == name:
+            problem = f"{name!r}, which is the metric itself; rename the parameter"
+        elif parameter.name in RESERVED:
+            problem = f"{parameter.name!r}, which compute_status and its like take themselves; rename the parameter"
+    if problem:
+        raise ArgumentError(f"{func.__name__} takes {problem}")
 
 
 # Functions of the model and the data ----------------------------------------------------------------------------------

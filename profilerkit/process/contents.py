@@ -25,8 +25,8 @@ from .object_facts import (
     is_installed,
     is_value,
     list_globals,
-    list_slots,
     read_attribute,
+    read_attributes,
     read_shape,
     read_strides,
 )
@@ -263,20 +263,15 @@ class Contents:
 
     def _add_instance(self, value: Any, kind: type, depth: float) -> None:
         memory = hash_memory(value, _MOST_BYTES)
+        attributes = read_attributes(value)
         if memory is not None:
             self.written += (kind, memory)
-        attributes = read_attribute(value, "__dict__")
-        slots = {slot.__name__: slot for slot in list_slots(kind)}
-        has_attributes = isinstance(attributes, dict) or bool(slots)
-        if memory is not None and not has_attributes:
-            return
-        if is_value(kind):  # its own ``==`` decides if it has no attributes to look at
-            self.written.append(kind if has_attributes else value)
-        else:
+        elif not is_value(kind):
             self.written.append(Identity(value))
-        if has_attributes and depth > 0 and self._follow(value):
-            self.add_attributes(attributes if isinstance(attributes, dict) else {}, depth - 1)
-            self.add_attributes({name: read_attribute(value, name) for name in slots}, depth - 1)
+        else:  # its own ``==`` decides if it has no attributes to look at
+            self.written.append(value if attributes is None else kind)
+        if attributes and depth > 0 and self._follow(value):
+            self.add_attributes(attributes, depth - 1)
 
 
 def _unwrap(value: Any) -> Any:

@@ -20,6 +20,7 @@ __all__ = [
     "list_globals",
     "list_slots",
     "read_attribute",
+    "read_attributes",
     "read_shape",
     "read_strides",
 ]
@@ -39,6 +40,15 @@ def read_attribute(value: Any, name: str) -> Any:
         raise
     except Exception:
         return None
+
+
+def read_attributes(value: Any) -> dict[str, Any] | None:
+    """Return the attributes of an object, those in ``__slots__`` too; None for an object that can have none."""
+    attributes = read_attribute(value, "__dict__")
+    slots = {slot.__name__: read_attribute(value, slot.__name__) for slot in list_slots(type(value))}
+    if isinstance(attributes, dict):
+        return {**attributes, **slots}
+    return slots or None
 
 
 def read_shape(array: Any) -> Any:

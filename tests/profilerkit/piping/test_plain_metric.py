@@ -156,11 +156,11 @@ def strict(strict: bool) -> bool:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: metric("mine")(no_parameters), "no_parameters takes no parameters, so there is nothing it could be"),
-        (lambda: metric("mine")(variadic), r"variadic takes \*others.*, to which nothing can be handed over by name"),
+        (lambda: metric("mine")(no_parameters), "no_parameters takes no parameters; name status keys"),
+        (lambda: metric("mine")(variadic), r"variadic takes \*others.*, which cannot be passed by name"),
         (lambda: metric("mine")(keywords), r"keywords takes \*\*others"),
         (lambda: metric("mine")(itself), "itself takes 'mine', which is the metric itself"),
-        (lambda: metric("mine")(strict), "strict takes 'strict', which is taken by compute_status"),
+        (lambda: metric("mine")(strict), "strict takes 'strict', which compute_status and its like take"),
         (lambda: metric("mine")(3), r"@metric\('mine'\) is for a function, not 3; put it above a def"),  # type: ignore[arg-type]
         (lambda: metric(not_a_name), r"name=<function no_parameters.*: give the name of the metric, as in @metric"),
         (lambda: metric("two words"), "name='two words': give the name of the metric"),
