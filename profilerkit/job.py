@@ -161,8 +161,12 @@ class Job:
     def load(self) -> Job:
         """Return the job with its model loaded or built, in its dtype, with the inputs of its loader if it has none.
 
-        A replacement of the model loads the model itself. Raises `NoModelError` for a text that leads to nothing.
+        A replacement of the model loads the model itself, in its own dtype. Raises `NoModelError` for a text that leads
+        to nothing, and `InputError` for a replacement in another dtype.
         """
+        if self.split.placing and self.dtype is not None:
+            replacing = ", ".join(self.split.placing)
+            raise InputError(f"dtype={self.dtype!r} and {replacing} cannot be combined; have a model built in this dtype")
         loaded = LoadedModel(self.model) if self.split.placing else self._load_model()
         if self.inputs is not None or self.input_shape is not None:
             shape = self.input_shape if self.dtype is None else _cast_shape(self.input_shape, self.dtype)

@@ -11,12 +11,14 @@ from profilerkit import (
     ArgumentWarning,
     BackendNotFoundError,
     Comparison,
+    InputError,
     Profiler,
     ProfilerFunction,
     UnknownStatusError,
     compare,
     profile,
 )
+from profilerkit.job import Job
 from profilerkit.render import render
 from profilerkit.testing import FakeBackend, FakeLayer, FakeModel, FakeTensor
 from profilerkit_metrics import TotalParams
@@ -223,3 +225,8 @@ def test_compare_needs_two_models_and_as_many_names(model: FakeModel, make_profi
         compare([model, model])
     with pytest.raises(ValueError, match="names has 1 entries for 2 models"):
         compare(model, model, names=["a"])
+
+
+def test_a_model_that_a_plugin_replaces_is_not_said_to_have_a_dtype() -> None:
+    with pytest.raises(InputError, match="dtype='float16' and mesh cannot be combined"):
+        Job("net.py:build", arguments={"mesh": {"data": 2}}, dtype="float16").load()
