@@ -166,7 +166,7 @@ class Job:
         """
         if self.split.placing and self.dtype is not None:
             replacing = ", ".join(self.split.placing)
-            raise InputError(f"dtype={self.dtype!r} and {replacing} cannot be combined; have a model built in this dtype")
+            raise InputError(f"dtype={self.dtype!r} and {replacing} cannot be combined; build the model in this dtype")
         loaded = LoadedModel(self.model) if self.split.placing else self._load_model()
         if self.inputs is not None or self.input_shape is not None:
             shape = self.input_shape if self.dtype is None else _cast_shape(self.input_shape, self.dtype)
