@@ -44,15 +44,12 @@ def load_from_transformers(spec: str, trust: bool = False) -> LoadedModel:
     config = _find_configuration(transformers, spec, name, trust)
     if not trust:
         _require_code_of_transformers(spec, config)
-    build = _find_builder(transformers, config, trust)
     try:
         config, dtype = unify_dtype(config)
     except InputError as error:
         raise InputError(f"{spec!r}: {error}") from error
-    model = _build_on_meta(spec, build, config, dtype)
-    if sum(parameter.numel() for parameter in model.parameters()) < LARGE:
-        with same_weights_each_time(), default_dtype(dtype):
-            model = build(config)
+    with default_dtype(dtype):
+        model = _build(spec, _find_builder(transformers, config, trust), config)
     return LoadedModel(model.eval(), input_shape=find_shapes(model, config, dtype), name=name)
 
 
@@ -97,11 +94,11 @@ def _find_builder(transformers: ModuleType, config: Any, trust: bool) -> Callabl
     return lambda config: transformers.AutoModel.from_config(config, trust_remote_code=trust)
 
 
-def _build_on_meta(spec: str, build: Callable[[Any], Any], config: Any, dtype: torch.dtype) -> Any:
-    """Return the model of a configuration, without values; any error becomes an `InputError` about it."""
+def _build(spec: str, build: Callable[[Any], Any], config: Any) -> Any:
+    """Return the model of a configuration, a large one without values; any error becomes an `InputError` about it."""
     try:
-        with torch.device("meta"), default_dtype(dtype):
-            return build(config)
+        with torch.device("meta"):
+            model = build(config)
     except MemoryError:
         raise
     except Exception as error:  # the default configuration of ESM has no vocabulary, Nemotron's has no width
@@ -109,3 +106,7 @@ def _build_on_meta(spec: str, build: Callable[[Any], Any], config: Any, dtype: t
             f"{spec!r}: transformers cannot build a model of this configuration: {type(error).__name__}: "
             f"{error_line(error)}; give a folder with a config.json that is whole"
         ) from error
+    if sum(parameter.numel() for parameter in model.parameters()) >= LARGE:
+        return model
+    with same_weights_each_time():
+        return build(config)

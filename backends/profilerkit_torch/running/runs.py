@@ -97,7 +97,7 @@ def _prepare_passes(ready: _ReadyModel, inputs: ModelInputs, options: RunOptions
     with first.restore_at_end(), usual as usual_step:
         step = first.choose_step(usual_step, None if options.training else forward_pass_with_gradients)
         with (
-            watch_parameters(inventory, is_watched=first.guard.guards),
+            watch_parameters(inventory, first.guard.guards),
             use_compiled(model, options.compile) if options.compile else nullcontext(model) as called,
         ):
             devices = {device, *(tensor.device for tensor in inventory.tensors)}

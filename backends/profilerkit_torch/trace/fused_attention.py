@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from types import FunctionType
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch.nn import functional as F
@@ -79,7 +79,7 @@ class FusedAttention(PassMode):
         enable_gqa: bool = False,
     ) -> torch.Tensor:
         """Run attention by the kernel of the device; by torch where it has none, or where the tensors are real."""
-        tensors = (query, key, value)
+        tensors = query, key, value
         kernel = None
         if query.is_meta:
             kernel = choose_kernel(
@@ -91,28 +91,29 @@ class FusedAttention(PassMode):
             )
         if attn_mask is not None and attn_mask.dtype is torch.bool:
             attn_mask = torch.where(attn_mask, 0.0, -math.inf).to(query.dtype)
-        if kernel == _EFFICIENT:
-            return _attend_in_rows(query, key, value, attn_mask, dropout_p, is_causal, scale)
-        arguments = query, key, value, dropout_p, is_causal
-        output: torch.Tensor = flash_attention(*arguments, attn_mask=attn_mask, scale=scale)[0]
-        return output
+        run: Callable[..., torch.Tensor] = _attend_in_rows if kernel == _EFFICIENT else _attend_in_blocks
+        return run(tensors, attn_mask, dropout_p, is_causal, scale=scale)
 
 
-def _attend_in_rows(
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    mask: torch.Tensor | None,
-    dropout: float,
-    is_causal: bool,
-    scale: float | None,
+_Tensors: TypeAlias = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+
+
+def _attend_in_blocks(
+    tensors: _Tensors, mask: torch.Tensor | None, *settings: Any, scale: float | None
 ) -> torch.Tensor:
+    """Run flash attention for a query, key and value; the settings are the dropout, and whether it is causal."""
+    output: torch.Tensor = flash_attention(*tensors, *settings, attn_mask=mask, scale=scale)[0]
+    return output
+
+
+def _attend_in_rows(tensors: _Tensors, mask: torch.Tensor | None, *settings: Any, scale: float | None) -> torch.Tensor:
     """Run the memory-efficient kernel: its output has the heads of a row side by side, in any layout of the queries."""
+    query, key, _ = tensors
     # The backward pass needs the sum of each row of the scores; the kernel writes it only on request.
-    keeps_sums = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (query, key, value))
+    keeps_sums = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
     if mask is not None:
         mask = mask.expand(*query.shape[:-1], key.shape[-2])
-    output: torch.Tensor = efficient_attention(query, key, value, mask, keeps_sums, dropout, is_causal, scale=scale)[0]
+    output: torch.Tensor = efficient_attention(*tensors, mask, keeps_sums, *settings, scale=scale)[0]
     return output
 
 

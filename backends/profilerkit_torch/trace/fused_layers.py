@@ -53,49 +53,57 @@ def find_fused_bytes(
     if device.type not in ("cpu", "cuda", "meta") or is_any_autocast_enabled():
         return None
     if isinstance(module, nn.MultiheadAttention):
-        arguments = {**dict(zip(_ATTENTION_ARGUMENTS, args, strict=False)), **kwargs}
-        query, mask, padding = arguments["query"], arguments.get("attn_mask"), arguments.get("key_padding_mask")
-        call = SelfAttention(module, query, mask, padding, arguments.get("need_weights", True))
-        is_self_attention = arguments.get("key") is query and arguments.get("value") is query
-        return count_attention_bytes(call, device) if is_self_attention and _is_attention_fused(call) else None
-    if isinstance(module, nn.TransformerEncoderLayer) and isinstance(module.self_attn, nn.MultiheadAttention):
-        arguments = {**dict(zip(_ENCODER_ARGUMENTS, args, strict=False)), **kwargs}
-        source, mask, padding = arguments["src"], arguments.get("src_mask"), arguments.get("src_key_padding_mask")
-        call = SelfAttention(module.self_attn, source, mask, padding, needs_weights=False)
-        return count_encoder_bytes(module, call, device) if _is_encoder_fused(module, call) else None
+        call = _read_attention(module, {**dict(zip(_ATTENTION_ARGUMENTS, args, strict=False)), **kwargs})
+        return None if call is None else count_attention_bytes(call, device)
+    if isinstance(module, nn.TransformerEncoderLayer):
+        call = _read_encoder(module, {**dict(zip(_ENCODER_ARGUMENTS, args, strict=False)), **kwargs})
+        return None if call is None else count_encoder_bytes(module, call, device)
     return None
 
 
-def _is_attention_fused(call: SelfAttention) -> bool:
-    if any(torch.is_floating_point(mask) for mask in call.masks):
-        return False
-    return _is_supported(call) and not _needs_gradients((call.query, *call.layer.parameters()))
+def _read_attention(layer: nn.MultiheadAttention, arguments: Mapping[str, Any]) -> SelfAttention | None:
+    """Return the self-attention of a layer with these arguments; None if a run takes no kernel for it."""
+    query: Any = arguments["query"]
+    if any(arguments.get(name) is not query for name in ("key", "value")):
+        return None
+    mask, padding = arguments.get("attn_mask"), arguments.get("key_padding_mask")
+    call = SelfAttention(layer, query, mask, padding, arguments.get("need_weights", True))
+    if any(map(torch.is_floating_point, call.masks)) or not _is_supported(call):
+        return None
+    return None if _needs_gradients((query, *layer.parameters())) else call
 
 
-def _is_encoder_fused(encoder: nn.TransformerEncoderLayer, call: SelfAttention) -> bool:
-    if not _is_supported(call) or encoder.training or not encoder.activation_relu_or_gelu:
-        return False
-    if any(any(call_hooks(part)) for part in encoder.modules()):  # the kernel would not call them
-        return False
-    if _needs_gradients((call.query, *encoder.parameters())):
-        return False
-    # Other layers may stand in the place of torch's, and torch reads these attributes of theirs.
+def _read_encoder(encoder: nn.TransformerEncoderLayer, arguments: Mapping[str, Any]) -> SelfAttention | None:
+    """Return the self-attention of an encoder layer with these arguments; None if a run takes no kernel for it."""
+    source, attention = arguments["src"], encoder.self_attn
+    if not isinstance(attention, nn.MultiheadAttention) or encoder.training or not _fits_kernel(encoder):
+        return None
+    call = SelfAttention(attention, source, arguments.get("src_mask"), arguments.get("src_key_padding_mask"), False)
+    if not _is_supported(call) or _needs_gradients((source, *encoder.parameters())):
+        return None
+    return None if any(any(call_hooks(part)) for part in encoder.modules()) else call  # the kernel would not call them
+
+
+def _fits_kernel(encoder: nn.TransformerEncoderLayer) -> bool:
+    """Return whether the parts of an encoder layer beside its attention are those of the kernel.
+
+    Other layers may stand in the place of torch's, and torch reads these attributes of theirs.
+    """
     weight, epsilon = getattr(encoder.linear1, "weight", None), getattr(encoder.norm1, "eps", None)
     has_equal_norms = epsilon is not None and epsilon == getattr(encoder.norm2, "eps", None)
-    return isinstance(weight, torch.Tensor) and has_equal_norms
+    return bool(encoder.activation_relu_or_gelu) and isinstance(weight, torch.Tensor) and has_equal_norms
 
 
 def _is_supported(call: SelfAttention) -> bool:
     """Return whether the kernel can take this input, and does all that this layer of attention does."""
-    attention, query = call.layer, call.query
-    if attention.in_proj_weight is None or attention.in_proj_bias is None or not attention.batch_first:
-        return False
-    if attention.bias_k is not None or attention.bias_v is not None or attention.add_zero_attn:
-        return False
-    if attention.training or attention.num_heads % 2:  # dropout; and torch leaves an odd number of heads out
+    layer, query = call.layer, call.query
+    adds_positions = layer.bias_k is not None or layer.bias_v is not None or layer.add_zero_attn
+    has_weights = layer.in_proj_weight is not None and layer.in_proj_bias is not None
+    # In training there is dropout, and torch leaves an odd number of heads out.
+    if layer.training or layer.num_heads % 2 or not layer.batch_first or adds_positions or not has_weights:
         return False
     is_batch = isinstance(query, torch.Tensor) and not query.is_nested and query.dim() == 3
-    return is_batch and query.dtype == attention.in_proj_weight.dtype
+    return is_batch and query.dtype == layer.in_proj_weight.dtype
 
 
 def _needs_gradients(tensors: Iterable[torch.Tensor]) -> bool:

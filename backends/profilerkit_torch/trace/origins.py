@@ -97,11 +97,8 @@ class Origins:
             if not self.untracked.has_values:  # otherwise all earlier tensors are known from the start
                 self.untracked.know_all()
         entry = self._live.by_storage.get(find_key(tensor))
-        if entry is not None and not copied:
-            self._expose_memory(entry, values)
-
-    def _expose_memory(self, entry: Any, values: torch.Tensor) -> None:
-        """Note that the memory of values has left torch; ``entry`` is the entry of their tensor."""
+        if entry is None or copied:
+            return
         with unseen_by_functions():
             storage = weakref.ref(values.untyped_storage())
         if entry.suspicion is None:
@@ -190,14 +187,14 @@ class Origins:
         """Report a tensor whose memory holds values that no operator wrote; values written now are known afterwards."""
         suspicion: Suspicion = entry.suspicion
         is_first_write = is_written and suspicion.content is None  # over memory whose content nobody has read
-        is_changed = tensor.numel() > 0 and not is_first_write and suspicion.is_changed()
-        if is_changed:
+        if tensor.numel() and not is_first_write and suspicion.is_changed():
             self._report()
-        if is_changed or is_written:
-            if suspicion.storage is None:  # made empty, and filled now
-                entry.suspicion = None
-            else:
-                self._rewritten.append(suspicion)
+        elif not is_written:
+            return
+        if suspicion.storage is None:  # made empty, and filled now
+            entry.suspicion = None
+        else:
+            self._rewritten.append(suspicion)
 
     def _is_foreign_array(self, array: Any) -> bool:
         """Return whether an array of numpy's has numbers in memory that is no tensor's."""

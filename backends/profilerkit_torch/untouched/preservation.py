@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -51,8 +51,9 @@ def preserve(model: nn.Module, *, tensor_values: bool = False, inventory: Invent
     """
     with apart(), one_at_a_time.block():
         inventory = inventory or Inventory(model)
-        steps, step_in_child = _note_all(inventory, tensor_values)
-        with restored(*steps, in_child=step_in_child), watch_parameters(inventory, tensor_values):
+        steps, step_in_child = _note_all(inventory, tensor_values=tensor_values)
+        watched = watch_parameters(inventory) if tensor_values else nullcontext()
+        with restored(*steps, in_child=step_in_child), watched:
             if tensor_values:
                 _take_gradients(inventory)
             yield
@@ -65,7 +66,7 @@ def _take_gradients(inventory: Inventory) -> None:
             parameter.grad = None
 
 
-def _note_all(inventory: Inventory, tensor_values: bool) -> tuple[list[Step], Step]:
+def _note_all(inventory: Inventory, *, tensor_values: bool) -> tuple[list[Step], Step]:
     """Note the model and the process as they are; return the steps that put both back, and the one for a forked child.
 
     Their order matters. The modes come first, so that no mode of the model sees the other steps. Values are written
@@ -116,13 +117,12 @@ def _list_slots_snapshots(inventory: Inventory) -> Iterator[SlotsSnapshot]:
 
 @contextmanager
 def watch_parameters(
-    inventory: Inventory, enabled: bool = True, is_watched: Callable[[torch.Tensor], bool] = lambda tensor: True
+    inventory: Inventory, is_watched: Callable[[torch.Tensor], bool] = lambda tensor: True
 ) -> Iterator[None]:
     """Warn of parameters whose values were changed in place, which nothing can undo."""
-    owned = inventory.parameter_places if enabled else ()
     versions = [
         (parameter, count_writes(parameter.tensor))
-        for parameter in owned
+        for parameter in inventory.parameter_places
         if not parameter.tensor.is_inference() and is_watched(parameter.tensor)
     ]
     try:
@@ -130,13 +130,16 @@ def watch_parameters(
     finally:
         written = [parameter for parameter, version in versions if count_writes(parameter.tensor) != version]
         if written:
-            changed = [f"{path}.{name}" if path else name for path, name in inventory.find_paths(written)]
-            warnings.warn(
-                f"the code that was run changed the parameters {', '.join(changed[:5])} in place; profilerkit cannot "
-                "undo that, the code should not do it",
-                ModelChangedWarning,
-                stacklevel=find_stack_level(),
-            )
+            _warn_of_writes([f"{path}.{name}" if path else name for path, name in inventory.find_paths(written)])
+
+
+def _warn_of_writes(names: list[str]) -> None:
+    warnings.warn(
+        f"the code that was run changed the parameters {', '.join(names[:5])} in place; profilerkit cannot undo that, "
+        "the code should not do it",
+        ModelChangedWarning,
+        stacklevel=find_stack_level(),
+    )
 
 
 # Other tensors in the places of a model's own: on another device, without values, or of another graph -----------------
@@ -176,8 +179,5 @@ def substitute(
 
 def _holds_tensors(value: Any) -> bool:
     """Return whether a value is a tensor, or a plain container with a tensor directly in it."""
-    if isinstance(value, torch.Tensor):
-        return True
-    if type(value) is dict:
-        return any(isinstance(item, torch.Tensor) for item in value.values())
-    return type(value) in (list, tuple) and any(isinstance(item, torch.Tensor) for item in value)
+    items = value.values() if type(value) is dict else value if type(value) in (list, tuple) else (value,)
+    return any(isinstance(item, torch.Tensor) for item in items)
