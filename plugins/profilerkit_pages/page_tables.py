@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from profilerkit.foreign_text import visible
 from profilerkit.piping.outcome import is_number
-from profilerkit.times.operator_times import operator_totals
+from profilerkit.times.operator_totals import operator_totals
 from profilerkit.trace.layer_view import PEAK
 from profilerkit.trace.records import LayerTable
 from profilerkit.trace.table import Table

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ..foreign_text import visible
-from ..times.operator_times import operator_totals
+from ..times.operator_totals import operator_totals
 from ..trace.table import Table
 from .console import grid_text
 from .grids import list_records

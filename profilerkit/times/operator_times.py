@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 from ..errors import by_likeness
 from ..trace.bounds import WORK
 from ..trace.observed_runs import ObservedRun
-from ..trace.rows import TRAFFIC, read_work
 from ..trace.table import Table
 from .measurement import Measurement
 
@@ -25,7 +24,7 @@ __all__ = [
     "OperatorTimeTable",
     "OperatorTimes",
     "OrderedCall",
-    "operator_totals",
+    "sum_known",
 ]
 
 #: The columns of the table by operator and layer.
@@ -280,69 +279,3 @@ def _require_equal_passes(times: OperatorTimes) -> None:
                 f"the operators were timed {phase} in {', '.join(map(str, sorted(lengths)))} passes; all must have the "
                 "same number of them, and at least one"
             )
-
-
-# Operators summed by name over all layers -----------------------------------------------------------------------------
-
-
-_SUMMED = ("seconds", *WORK, *TRAFFIC)
-
-
-def operator_totals(table: Table) -> Table:
-    """Return one row for each operator and phase of a table by operator and layer, the most time or MACs first.
-
-    The columns are ``operator``, ``phase``, ``calls``, then for timed operators ``seconds`` (of all its calls, with the
-    operators inside), ``own_seconds`` (without; None if the profiler does not tell, and for a saved table),
-    ``average_seconds`` (of one call) and ``share``, and the counts that the table has; None if a count is not known.
-    """
-    groups: dict[_Operator, list[Mapping[str, Any]]] = {}
-    for row in table:
-        groups.setdefault(_Operator(row["operator"], row.get("phase", "forward")), []).append(row)
-    own_seconds = _find_own_seconds(table)
-    columns = [name for name in _SUMMED if name in table.columns]
-    rows = [_sum_rows(operator, members, columns, own_seconds) for operator, members in groups.items()]
-    by = "seconds" if "seconds" in columns else "macs"
-    return Table(sorted(_add_shares(rows), key=lambda row: -(row.get(by) or 0)))
-
-
-class _Operator(NamedTuple):
-    """An operator by its name, in one phase."""
-
-    name: str
-    phase: str
-
-
-def _sum_rows(
-    operator: _Operator,
-    members: Sequence[Mapping[str, Any]],
-    columns: Sequence[str],
-    own_seconds: Mapping[_Operator, float],
-) -> dict[str, Any]:
-    """Return one row for the rows of an operator, with the sums of columns."""
-    totals = {name: sum_known(read_work(row, name) for row in members) for name in columns}
-    calls = sum(row.get("calls", 1) for row in members)
-    row = {"operator": operator.name, "phase": operator.phase, "calls": calls}
-    if "seconds" in totals:
-        seconds = totals.pop("seconds") or 0.0
-        average = seconds / calls if calls else None  # the last pass, whose calls these are, may have had none
-        row |= {"seconds": seconds, "own_seconds": own_seconds.get(operator), "average_seconds": average}
-    return {**row, **totals}
-
-
-def _add_shares(rows: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:
-    """Return rows with their shares of all seconds; unchanged if they have no times."""
-    whole = sum(row.get("seconds", 0.0) for row in rows)
-    return [{**row, "share": row["seconds"] / whole} for row in rows] if whole else rows
-
-
-def _find_own_seconds(table: Table) -> dict[_Operator, float]:
-    """Return the seconds of each operator without the operators inside, medians over the passes."""
-    if not isinstance(table, OperatorTimeTable):
-        return {}
-    own_seconds: dict[_Operator, float] = {}
-    for timed in table.times.operators:
-        operator = _Operator(timed.operator, timed.phase)
-        for kernel in timed.kernels:
-            if kernel.name == timed.operator:
-                own_seconds[operator] = own_seconds.get(operator, 0.0) + median(kernel.seconds)
-    return own_seconds

@@ -21,8 +21,8 @@ from profilerkit.times.operator_times import (
     OperatorTimes,
     OperatorTimeTable,
     Work,
-    operator_totals,
 )
+from profilerkit.times.operator_totals import operator_totals
 from profilerkit.trace.records import LayerTable, ModelTrace, OpRecord
 from profilerkit.trace.table import Table
 

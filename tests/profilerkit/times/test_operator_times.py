@@ -11,8 +11,8 @@ from profilerkit.times.operator_times import (
     OperatorTimes,
     OperatorTimeTable,
     OrderedCall,
-    operator_totals,
 )
+from profilerkit.times.operator_totals import operator_totals
 from profilerkit.trace.ignoring import without_layers
 from profilerkit.trace.records import LayerRecord, ModelTrace, OpRecord
 
